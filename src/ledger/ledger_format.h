@@ -536,11 +536,12 @@ struct ledger_signature {
     uint64_t count; /* of elements; 0: there is more than one datatype */
     uint64_t type_bytes;
     int64_t extent;
-    uint64_t blocks;      /* 0: not known */
-    uint64_t counts_hash; /* of the vector of counts; equal for equal vectors */
-    char datatype[32];    /* "MPI_FLOAT"; "vector": a derived type's constructor; "": there is more
+    uint64_t blocks;                 /* 0: not known */
+    uint64_t counts_hash;            /* of the vector of counts; equal for equal vectors */
+    uint64_t buffer_at, received_at; /* addresses of the buffers; 0: not recorded */
+    char datatype[32]; /* "MPI_FLOAT"; "vector": a derived type's constructor; "": there is more
                              than one */
-    char op[16];          /* "MPI_SUM"; "user": the program's; "": none */
+    char op[16];       /* "MPI_SUM"; "user": the program's; "": none */
 };
 
 /* In a stream's page each sample is one GPU activity, in the same 56 bytes. */
@@ -747,7 +748,7 @@ struct ledger_algorithm {
 
 _Static_assert(sizeof(struct ledger_algorithm) == 64, "algorithm");
 _Static_assert(sizeof(struct ledger_sample) == 56, "sample");
-_Static_assert(sizeof(struct ledger_signature) == 96, "signature");
+_Static_assert(sizeof(struct ledger_signature) == 112, "signature");
 _Static_assert(sizeof(struct ledger_activity_sample) == 56, "activity sample");
 _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");

@@ -225,6 +225,8 @@ CREATE TABLE signature (
     is_in_place    BOOLEAN NOT NULL,
     counts_hash    TEXT,
     memory_kind    TEXT    NOT NULL,
+    buffer_at      INTEGER,
+    received_at    INTEGER,
     PRIMARY KEY (world_rank, signature)
 ) WITHOUT ROWID;
 

@@ -7,13 +7,18 @@
  *
  * Keys hold values, never handles that may be freed and reused: of a derived type its description,
  * for which MPI is asked at each sampled call, and of an operation of the user's whether it
- * commutes. */
+ * commutes.
+ *
+ * A job that is to be recorded remembers no number with a call, so that each call in the record can
+ * be told by its buffers. Before and after the record a part of the room is used, and where buffers
+ * fill most of it, later ones are not told apart. */
 #include "signatures.h"
 
 #include "base/quiet.h"
 #include "mpi/datatypes.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
 
@@ -21,7 +26,8 @@ enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
  * handle of a predefined operation, USERS, or USERS_COMMUTATIVE, which are no handles. */
 struct key {
     uint64_t type, op, count, counts_hash;
-    uint64_t how; /* signature_how, and whether the type is derived */
+    uint64_t buffers; /* a hash; 0: not told apart by them */
+    uint64_t how;     /* signature_how, and whether the type is derived */
 };
 enum { USERS = 1, USERS_COMMUTATIVE = 2 };
 enum { HOW_DERIVED = 1 << 16 };
@@ -31,13 +37,27 @@ static struct key keys[MOST + 1];
 static unsigned entered, most;
 static bool is_full;
 static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
+static bool will_record;
+static size_t counts_room; /* bytes of the ledger that vectors may still take */
 
-void signatures_begin(size_t ledger_bytes)
+void signatures_begin(size_t ledger_bytes, bool is_recorded)
 {
     enum { SHARE = 8 }; /* at most an eighth of the ledger */
     size_t room = ledger_bytes / SHARE / sizeof(struct ledger_signature);
     most = room < MOST ? (unsigned)room : MOST;
+    will_record = is_recorded;
+    counts_room = is_recorded ? ledger_bytes / SHARE : 0;
     mpi_ops_learn();
+}
+
+/* Its pages have a window on either side, too. */
+static bool is_in_record(const struct thread *thread)
+{
+    const struct ledger_page *page = thread->window.page;
+    const struct ledger_header *header = the_ledger.header;
+    return will_record && page &&
+           (samples_record_has(header, page->first + 1) ||
+            samples_record_has(header, page->first - 1));
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -46,17 +66,20 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
+/* A count; with a type for each, in bytes. */
+static uint64_t amount_at(struct counts counts, const void *types, int index)
+{
+    mpi_count at =
+        counts.wide ? ((const mpi_count *)counts.at)[index] : ((const int *)counts.at)[index];
+    return types ? traffic_bytes(at, mpi_handle_load(types, (size_t)index)) : (uint64_t)at;
+}
+
 /* Four independent hashes, so that multiplications overlap in the pipeline. */
 static uint64_t hash_of_counts(struct counts counts, const void *types, int length)
 {
     uint64_t lanes[4] = {1, 2, 3, 4};
-    for (int i = 0; i < length; i++) {
-        mpi_count at =
-            counts.wide ? ((const mpi_count *)counts.at)[i] : ((const int *)counts.at)[i];
-        lanes[i % 4] =
-            mix(lanes[i % 4],
-                types ? traffic_bytes(at, mpi_handle_load(types, (size_t)i)) : (uint64_t)at);
-    }
+    for (int i = 0; i < length; i++)
+        lanes[i % 4] = mix(lanes[i % 4], amount_at(counts, types, i));
     return mix(mix(mix(mix((uint64_t)length, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
 }
 
@@ -87,7 +110,8 @@ static uint64_t key_of_op(mpi_handle op)
 static bool are_equal(const struct key *key, const struct key *other)
 {
     return !((key->type ^ other->type) | (key->op ^ other->op) | (key->count ^ other->count) |
-             (key->counts_hash ^ other->counts_hash) | (key->how ^ other->how));
+             (key->counts_hash ^ other->counts_hash) | (key->buffers ^ other->buffers) |
+             (key->how ^ other->how));
 }
 
 /* The number of a key, and its place; 0: there is none, and it could be stored there. The table is
@@ -96,7 +120,7 @@ static uint16_t find(const struct key *key, uint16_t **place)
 {
     uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f +
                   key->count * 0xff51afd7ed558ccd + key->counts_hash * 0xd6e8feb86659fd93 +
-                  key->how * 0xa0761d6478bd642f;
+                  key->how * 0xa0761d6478bd642f + key->buffers;
     uint16_t number;
     for (at ^= at >> 32;; at++) {
         number = __atomic_load_n(&numbers[at % PLACES], __ATOMIC_ACQUIRE);
@@ -106,6 +130,20 @@ static uint16_t find(const struct key *key, uint16_t **place)
     }
 }
 
+/* 0: no buffer, or none whose address says where the data is. */
+static uint64_t address_of(const void *buffer)
+{
+    return buffer == mpi_abi.in_place ? 0 : (uint64_t)(uintptr_t)buffer;
+}
+
+/* 0: there is little room left. */
+static uint64_t key_of_buffers(const struct signature_arguments *arguments)
+{
+    uint64_t buffer = address_of(arguments->buffer), received = address_of(arguments->received);
+    bool has_room = __atomic_load_n(&entered, __ATOMIC_RELAXED) < most - most / 4;
+    return has_room && (buffer | received) ? mix(mix(0, buffer), received) : 0;
+}
+
 /* The entry of a new signature, without its number. */
 static struct ledger_signature describe(const struct signature_arguments *arguments,
                                         const struct key *key, struct mpi_datatype datatype)
@@ -113,6 +151,10 @@ static struct ledger_signature describe(const struct signature_arguments *argume
     struct ledger_signature entry = {.memory_kind = arguments->memory_kind,
                                      .count = key->count,
                                      .counts_hash = key->counts_hash};
+    if (key->buffers) {
+        entry.buffer_at = address_of(arguments->buffer);
+        entry.received_at = address_of(arguments->received);
+    }
     const char *op = arguments->op ? mpi_op_name(arguments->op) : "";
     bool commutes = arguments->op && mpi_op_is_commutative(arguments->op);
     entry.flags = (arguments->is_in_place ? LEDGER_SIGNATURE_IN_PLACE : 0) |
@@ -133,13 +175,36 @@ static struct ledger_signature describe(const struct signature_arguments *argume
     return entry;
 }
 
+/* The counts of the last signature as a fact. Vectors that are too long are left out. */
+static void append_counts(const struct signature_arguments *arguments)
+{
+    static char text[LEDGER_CHUNK_BYTES / 2];
+    enum { DIGITS_MOST = 21 };
+    size_t bytes = 0;
+    char key[32];
+    for (int i = 0; i < arguments->length; i++) {
+        if (bytes + DIGITS_MOST >= sizeof text || bytes >= counts_room)
+            return;
+        bytes +=
+            (size_t)sprintf(text + bytes, i ? " %llu" : "%llu",
+                            (unsigned long long)amount_at(arguments->counts, arguments->types, i));
+    }
+    counts_room -= bytes;
+    snprintf(key, sizeof key, "counts.%u", entered);
+    ledger_fact(key, text);
+}
+
 /* Appends an entry. 0: there is no room. */
-static uint16_t append(struct ledger_signature *entry)
+static uint16_t append(struct ledger_signature *entry, unsigned room)
 {
     char text[16];
+    if (!is_full && entered >= room && room < most)
+        return 0;
     entry->signature = entered + 1;
-    if (!is_full && entered < most && ledger_append(LEDGER_SIGNATURES, entry, sizeof *entry))
-        return (uint16_t)++entered;
+    if (!is_full && entered < most && ledger_append(LEDGER_SIGNATURES, entry, sizeof *entry)) {
+        __atomic_store_n(&entered, entered + 1, __ATOMIC_RELAXED);
+        return (uint16_t)entered;
+    }
     snprintf(text, sizeof text, "%u", entered);
     if (!is_full)
         ledger_fact("signatures_full", text);
@@ -147,13 +212,16 @@ static uint16_t append(struct ledger_signature *entry)
     return 0;
 }
 
-static uint16_t enter(const struct key *key, struct ledger_signature *entry)
+static uint16_t enter(const struct key *key, const struct signature_arguments *arguments,
+                      struct ledger_signature *entry, unsigned room)
 {
     struct quiet before = quiet_lock(&entering);
     uint16_t *place, number = find(key, &place);
-    if (!number && (number = append(entry))) {
+    if (!number && (number = append(entry, room))) {
         keys[number] = *key;
         __atomic_store_n(place, number, __ATOMIC_RELEASE);
+        if (arguments->length > 0 && counts_room)
+            append_counts(arguments);
     }
     quiet_unlock(&entering, &before);
     return number;
@@ -162,12 +230,12 @@ static uint16_t enter(const struct key *key, struct ledger_signature *entry)
 static bool may_be_remembered(const struct signature_arguments *arguments,
                               const struct mpi_datatype *datatype)
 {
-    return arguments->type && !arguments->length && !datatype->constructor &&
+    return !will_record && arguments->type && !arguments->length && !datatype->constructor &&
            (!arguments->op || mpi_op_name(arguments->op));
 }
 
 static uint16_t find_or_enter(const struct signature_arguments *arguments,
-                              const struct mpi_datatype *datatype)
+                              const struct mpi_datatype *datatype, bool is_recorded)
 {
     uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
     bool has_counts = arguments->length > 0;
@@ -179,12 +247,13 @@ static uint16_t find_or_enter(const struct signature_arguments *arguments,
                               : 0,
         .counts_hash =
             has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
+        .buffers = is_recorded ? key_of_buffers(arguments) : 0,
         .how = signature_how(arguments) | (datatype->constructor ? HOW_DERIVED : 0),
     };
     uint16_t *place, number = find(&key, &place);
     if (!number && !__atomic_load_n(&is_full, __ATOMIC_RELAXED)) {
         struct ledger_signature entry = describe(arguments, &key, *datatype);
-        number = enter(&key, &entry);
+        number = enter(&key, arguments, &entry, will_record && !is_recorded ? most / 2 : most);
     }
     return number;
 }
@@ -198,14 +267,15 @@ static bool is_of(const struct recent *recent, const struct signature_arguments 
 }
 
 /* Asks for it. Sets *may_remember if what the arguments mean will not change. */
-static uint16_t look_up(const struct signature_arguments *arguments, bool *may_remember)
+static uint16_t look_up(const struct thread *thread, const struct signature_arguments *arguments,
+                        bool *may_remember)
 {
     struct mpi_datatype datatype = {.constructor = NULL};
     *may_remember = false;
     if (arguments->type && !ask_type(arguments->type, &datatype))
         return 0;
     *may_remember = may_be_remembered(arguments, &datatype);
-    return find_or_enter(arguments, &datatype);
+    return find_or_enter(arguments, &datatype, is_in_record(thread));
 }
 
 static uint16_t look_up_in_own(struct thread *thread, const struct signature_arguments *arguments)
@@ -218,7 +288,7 @@ static uint16_t look_up_in_own(struct thread *thread, const struct signature_arg
     bool may_remember;
     if (!arguments->length && recent_is(place, &own))
         return (uint16_t)place->signature;
-    own.signature = look_up(arguments, &may_remember);
+    own.signature = look_up(thread, arguments, &may_remember);
     own.cell = place->cell; /* a call's: it may still be read */
     if (may_remember)
         *place = own;
@@ -231,7 +301,7 @@ uint16_t signature_number(struct thread *thread, struct recent *recent,
     bool may_remember;
     if (!recent)
         return look_up_in_own(thread, arguments);
-    uint16_t number = look_up(arguments, &may_remember);
+    uint16_t number = look_up(thread, arguments, &may_remember);
     if (may_remember && is_of(recent, arguments))
         recent->signature = number;
     return number;

@@ -19,7 +19,9 @@ struct signature_arguments {
     mpi_handle op;   /* 0: none */
     struct counts counts;
     int length; /* of counts; 0: the call has none, or they are not significant on this rank */
-    const void *types; /* one for each count, or NULL */
+    const void *types;             /* one for each count, or NULL */
+    const void *buffer, *received; /* of a call that receives what others send, `received` is where;
+                                      NULL: there is none, or it is not significant */
     bool is_in_place;
     uint8_t memory_kind;
 };
@@ -66,7 +68,8 @@ HOT void signature_store(struct ledger_sample *sample, uint16_t number)
 #define STORE_SIGNATURE(SHAPE) \
     signature_store(sample, (sample && traffic.bytes) ? SIGNATURE_##SHAPE : 0)
 
-/* Call once, after MPI_Init. `ledger_bytes` is the size to which the ledger may grow. */
-void signatures_begin(size_t ledger_bytes);
+/* Call once, after MPI_Init. `ledger_bytes` is the size to which the ledger may grow; if the job is
+ * to be recorded (samples_record), signatures have vectors of counts, and in the record buffers. */
+void signatures_begin(size_t ledger_bytes, bool is_recorded);
 
 #endif

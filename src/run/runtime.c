@@ -298,7 +298,7 @@ static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initia
         record_control_variables(thread_level);
     communicators_begin(world_group, initialized);
     mpi_abi_learn_types();
-    signatures_begin(the_ledger.limit_bytes);
+    signatures_begin(the_ledger.limit_bytes, settings.record.length_ns != 0);
 }
 
 static void begin_recording(int64_t began_ns)

@@ -40,7 +40,7 @@
     const void *buf, C count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_MESSAGE buf, count, type, dest, tag, comm
 #define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, tag, comm))
-#define SIGNATURE_MESSAGE SIGNATURE_OF(.count = count, .type = type)
+#define SIGNATURE_MESSAGE SIGNATURE_OF(.count = count, .type = type, .buffer = buf)
 #define ANNOUNCE_MESSAGE \
     announce_send(&call, comm, announce_counted(&call, comm, count, type, 0, false), dest, tag)
 
@@ -71,7 +71,8 @@
 #define TRAFFIC_EXCHANGE                \
     traffic_exchanged(sendbuf, recvbuf, \
                       traffic_message(&call, sendcount, sendtype, dest, sendtag, comm))
-#define SIGNATURE_EXCHANGE SIGNATURE_OF(.count = sendcount, .type = sendtype)
+#define SIGNATURE_EXCHANGE \
+    SIGNATURE_OF(.count = sendcount, .type = sendtype, .buffer = sendbuf, .received = recvbuf)
 #define ANNOUNCE_EXCHANGE                                                                      \
     announce_exchange(&call, comm, announce_bytes(recvcount, recvtype), dest, sendtag, source, \
                       recvtag)
@@ -256,7 +257,7 @@
 #define PARAMETERS_BCAST(C, A, D) void *buffer, C count, mpi_handle type, int root, mpi_handle comm
 #define ARGUMENTS_BCAST buffer, count, type, root, comm
 #define TRAFFIC_BCAST traffic_at(buffer, traffic_bcast(&call, count, type, root, comm))
-#define SIGNATURE_BCAST SIGNATURE_MESSAGE
+#define SIGNATURE_BCAST SIGNATURE_OF(.count = count, .type = type, .buffer = buffer)
 #define ANNOUNCE_BCAST \
     announce_rooted(&call, comm, announce_counted(&call, comm, count, type, 0, false), root)
 
@@ -268,11 +269,11 @@
     traffic_gathered(           \
         sendbuf, recvbuf, root, \
         traffic_gather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, root, comm))
-#define SIGNATURE_GATHER                                            \
-    (traffic_root_receives(traffic.communicator, sendbuf, root)     \
-         ? SIGNATURE_OF(.count = recvcount, .type = recvtype,       \
-                        .is_in_place = sendbuf == mpi_abi.in_place) \
-         : SIGNATURE_OF(.count = sendcount, .type = sendtype))
+#define SIGNATURE_GATHER                                                                 \
+    (traffic_root_receives(traffic.communicator, sendbuf, root)                          \
+         ? SIGNATURE_OF(.count = recvcount, .type = recvtype, .buffer = sendbuf,         \
+                        .received = recvbuf, .is_in_place = sendbuf == mpi_abi.in_place) \
+         : SIGNATURE_OF(.count = sendcount, .type = sendtype, .buffer = sendbuf))
 #define ANNOUNCE_GATHER                                                                 \
     announce_rooted(&call, comm,                                                        \
                     announce_bytes(sendbuf == mpi_abi.in_place ? recvcount : sendcount, \
@@ -285,11 +286,11 @@
     traffic_scattered(          \
         sendbuf, recvbuf, root, \
         traffic_scatter(&call, sendcount, sendtype, recvcount, recvtype, root, comm))
-#define SIGNATURE_SCATTER                                           \
-    (traffic_is_root(traffic.communicator, root)                    \
-         ? SIGNATURE_OF(.count = sendcount, .type = sendtype,       \
-                        .is_in_place = recvbuf == mpi_abi.in_place) \
-         : SIGNATURE_OF(.count = recvcount, .type = recvtype))
+#define SIGNATURE_SCATTER                                                                \
+    (traffic_is_root(traffic.communicator, root)                                         \
+         ? SIGNATURE_OF(.count = sendcount, .type = sendtype, .buffer = sendbuf,         \
+                        .received = recvbuf, .is_in_place = recvbuf == mpi_abi.in_place) \
+         : SIGNATURE_OF(.count = recvcount, .type = recvtype, .received = recvbuf))
 #define ANNOUNCE_SCATTER                                                                \
     announce_rooted(&call, comm,                                                        \
                     announce_bytes(recvbuf == mpi_abi.in_place ? sendcount : recvcount, \
@@ -305,13 +306,13 @@
     traffic_gathered(sendbuf, recvbuf, root,                                                  \
                      traffic_gatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), \
                                      recvtype, root, comm))
-#define SIGNATURE_GATHERV                                                          \
-    (traffic_is_root(traffic.communicator, root)                                   \
-         ? SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype, \
-                        .counts = COUNTS(recvcounts),                              \
-                        .length = traffic_others_in(traffic.communicator),         \
-                        .is_in_place = sendbuf == mpi_abi.in_place)                \
-         : SIGNATURE_OF(.count = sendcount, .type = sendtype))
+#define SIGNATURE_GATHERV                                                                     \
+    (traffic_is_root(traffic.communicator, root)                                              \
+         ? SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype,            \
+                        .counts = COUNTS(recvcounts),                                         \
+                        .length = traffic_others_in(traffic.communicator), .buffer = sendbuf, \
+                        .received = recvbuf, .is_in_place = sendbuf == mpi_abi.in_place)      \
+         : SIGNATURE_OF(.count = sendcount, .type = sendtype, .buffer = sendbuf))
 #define ANNOUNCE_GATHERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_SCATTERV(C, A, D)                                                               \
@@ -323,12 +324,12 @@
     traffic_scattered(          \
         sendbuf, recvbuf, root, \
         traffic_scatterv(&call, COUNTS(sendcounts), sendtype, recvcount, recvtype, root, comm))
-#define SIGNATURE_SCATTERV                                                 \
-    (traffic_is_root(traffic.communicator, root)                           \
-         ? SIGNATURE_OF(.type = sendtype, .counts = COUNTS(sendcounts),    \
-                        .length = traffic_others_in(traffic.communicator), \
-                        .is_in_place = recvbuf == mpi_abi.in_place)        \
-         : SIGNATURE_OF(.count = recvcount, .type = recvtype))
+#define SIGNATURE_SCATTERV                                                                    \
+    (traffic_is_root(traffic.communicator, root)                                              \
+         ? SIGNATURE_OF(.type = sendtype, .counts = COUNTS(sendcounts),                       \
+                        .length = traffic_others_in(traffic.communicator), .buffer = sendbuf, \
+                        .received = recvbuf, .is_in_place = recvbuf == mpi_abi.in_place)      \
+         : SIGNATURE_OF(.count = recvcount, .type = recvtype, .received = recvbuf))
 #define ANNOUNCE_SCATTERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_ALLGATHER(C, A, D)                                                  \
@@ -339,10 +340,10 @@
     traffic_between(      \
         sendbuf, recvbuf, \
         traffic_allgather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm))
-#define SIGNATURE_ALLGATHER                                                    \
-    SIGNATURE_OF(.count = sendbuf == mpi_abi.in_place ? recvcount : sendcount, \
-                 .type = sendbuf == mpi_abi.in_place ? recvtype : sendtype,    \
-                 .is_in_place = sendbuf == mpi_abi.in_place)
+#define SIGNATURE_ALLGATHER                                                                    \
+    SIGNATURE_OF(.count = sendbuf == mpi_abi.in_place ? recvcount : sendcount,                 \
+                 .type = sendbuf == mpi_abi.in_place ? recvtype : sendtype, .buffer = sendbuf, \
+                 .received = recvbuf, .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLGATHER                                                                  \
     announce_collective(&call, comm,                                                        \
                         announce_bytes(sendbuf == mpi_abi.in_place ? recvcount : sendcount, \
@@ -369,6 +370,7 @@
 #define SIGNATURE_ALLGATHERV                                                                      \
     SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype,                       \
                  .counts = COUNTS(recvcounts), .length = traffic_others_in(traffic.communicator), \
+                 .buffer = sendbuf, .received = recvbuf,                                          \
                  .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLGATHERV announce_collective(&call, comm, LEDGER_BYTES_UNKNOWN)
 
@@ -384,8 +386,8 @@
 #define SIGNATURE_ALLTOALLV                                                               \
     SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype,               \
                  .counts = COUNTS(sendbuf == mpi_abi.in_place ? recvcounts : sendcounts), \
-                 .length = traffic_others_in(traffic.communicator),                       \
-                 .is_in_place = sendbuf == mpi_abi.in_place)
+                 .length = traffic_others_in(traffic.communicator), .buffer = sendbuf,    \
+                 .received = recvbuf, .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLTOALLV ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_ALLTOALLW(C, A, D)                                                  \
@@ -401,8 +403,8 @@
 #define SIGNATURE_ALLTOALLW                                                               \
     SIGNATURE_OF(.types = sendbuf == mpi_abi.in_place ? recvtypes : sendtypes,            \
                  .counts = COUNTS(sendbuf == mpi_abi.in_place ? recvcounts : sendcounts), \
-                 .length = traffic_others_in(traffic.communicator),                       \
-                 .is_in_place = sendbuf == mpi_abi.in_place)
+                 .length = traffic_others_in(traffic.communicator), .buffer = sendbuf,    \
+                 .received = recvbuf, .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLTOALLW ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_REDUCE(C, A, D)                                                         \
@@ -411,7 +413,10 @@
 #define ARGUMENTS_REDUCE sendbuf, recvbuf, count, type, op, root, comm
 #define TRAFFIC_REDUCE \
     traffic_gathered(sendbuf, recvbuf, root, traffic_reduce(&call, count, type, root, comm))
-#define SIGNATURE_REDUCE SIGNATURE_ALLREDUCE
+#define SIGNATURE_REDUCE                                                                   \
+    SIGNATURE_OF(.count = count, .type = type, .op = op, .buffer = sendbuf,                \
+                 .received = traffic_is_root(traffic.communicator, root) ? recvbuf : NULL, \
+                 .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_REDUCE                                                                          \
     announce_rooted(&call, comm,                                                                 \
                     announce_counted(&call, comm, count, type, op, sendbuf == mpi_abi.in_place), \
@@ -422,8 +427,9 @@
 #define ARGUMENTS_ALLREDUCE sendbuf, recvbuf, count, type, op, comm
 #define TRAFFIC_ALLREDUCE \
     traffic_between(sendbuf, recvbuf, traffic_allreduce(&call, count, type, comm))
-#define SIGNATURE_ALLREDUCE \
-    SIGNATURE_OF(.count = count, .type = type, .op = op, .is_in_place = sendbuf == mpi_abi.in_place)
+#define SIGNATURE_ALLREDUCE                                                                      \
+    SIGNATURE_OF(.count = count, .type = type, .op = op, .buffer = sendbuf, .received = recvbuf, \
+                 .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLREDUCE \
     announce_collective(   \
         &call, comm, announce_counted(&call, comm, count, type, op, sendbuf == mpi_abi.in_place))
@@ -441,9 +447,10 @@
 #define ARGUMENTS_REDUCE_SCATTER sendbuf, recvbuf, recvcounts, type, op, comm
 #define TRAFFIC_REDUCE_SCATTER \
     traffic_between(sendbuf, recvbuf, traffic_reduce_scatter(&call, COUNTS(recvcounts), type, comm))
-#define SIGNATURE_REDUCE_SCATTER                                       \
-    SIGNATURE_OF(.type = type, .op = op, .counts = COUNTS(recvcounts), \
-                 .length = traffic.communicator->size, .is_in_place = sendbuf == mpi_abi.in_place)
+#define SIGNATURE_REDUCE_SCATTER                                                               \
+    SIGNATURE_OF(.type = type, .op = op, .counts = COUNTS(recvcounts),                         \
+                 .length = traffic.communicator->size, .buffer = sendbuf, .received = recvbuf, \
+                 .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_REDUCE_SCATTER ANNOUNCE_ALLGATHERV
 
 /* Neighborhood collectives. Displacements of the w-variant are MPI_Aint in both forms. */

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 REPLAY = REPOSITORY / "build/bin/commprof-replay"
 PASSES = 2
+NEVER = "1@1000"  # a record that does not begin: the kit is of the samples, with vectors of counts
 PROGRAMS = (  # with their ranks and arguments
     ("collectives", 4), ("collectives_nonblocking", 4), ("communicators", 4),
     ("loops", 4, "dynamics", "40"), ("many_threads", 2),
@@ -55,7 +56,8 @@ def test_a_replay_makes_the_calls_of_its_kit_in_each_pass(
     name, ranks, *arguments = program
     if name == "started_collectives":
         mpi.require("MPI_Allreduce_init")
-    run = profile(name, ranks, *arguments, env={"TRUTH": str(tmp_path_factory.getbasetemp())})
+    settings = {"TRUTH": str(tmp_path_factory.getbasetemp()), "COMMPROF_RECORD": NEVER}
+    run = profile(name, ranks, *arguments, env=settings)
     kit = tmp_path / "job.kit"
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
     lines = answer("replay", "show", kit).stdout.splitlines()
@@ -75,6 +77,29 @@ def test_a_replay_makes_the_calls_of_its_kit_in_each_pass(
         assert calls == Counter({call: PASSES * count for call, count in made.items()})
         for key, count in whole.items():
             assert sizes[key] == PASSES * count or (key[0] in late and key[2] == "completion"), key
+
+
+def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_path):
+    """Slices of one buffer overlap in the replay as in the job; one buffer serves all steps."""
+    kit, steps = tmp_path / "job.kit", 20
+    run = profile("buffers", 3, str(steps), env={"COMMPROF_RECORD": "100"})
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    lines = gzip.decompress(kit.read_bytes()).decode().splitlines()
+    calls = [line.split()[2:] for line in lines if line.startswith("call ")]
+    buffers = {name: {tuple(words[-2:]) for of, *words in calls if of == name} for name, *_ in calls}
+    (_, first), (_, second) = sorted(buffers["MPI_Allreduce"], key=lambda pair: int(pair[1]))
+    ((weights, _),) = buffers["MPI_Bcast"]
+    assert int(second) - int(first) == 4 * 512
+    assert buffers["MPI_Reduce_scatter"] == {(first, weights)} and len(buffers["MPI_Alltoallv"]) == 1
+    assert sum(line.startswith("vector ") for line in lines) == 14
+    made = {
+        f"MPI_{name}": times * 3 * steps for name, times in (
+            ("Allreduce", 2), ("Bcast", 1), ("Alltoallv", 1), ("Reduce_scatter", 1)
+        )
+    }
+    for library in libraries():
+        found, _ = counted(replayed(library, 3, kit, tmp_path / library.name))
+        assert found == Counter({call: PASSES * count for call, count in made.items()})
 
 
 def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -> Path:
@@ -123,21 +148,21 @@ type 0 MPI_DOUBLE 8 8 1
 """
 OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
 BY_ITSELF = ONE_RANK + """\
-call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - -
-call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - -
-call 2 MPI_Startall - - - - - - - - - - - - -
-call 3 MPI_Waitany - - - - - - - - - - - - -
-call 4 MPI_Start - - - - - - - - - - - - -
-call 5 MPI_Isend 0 0 5 - - 0 7 0 - - - - -
-call 6 MPI_Iprobe 0 - - - - 0 7 0 - - - - -
-call 7 MPI_Improbe 0 - - - - 0 7 0 - - - - -
-call 8 MPI_Imrecv 0 0 5 - - 0 7 0 - - - - -
-call 9 MPI_Testsome - - - - - - - - - - - - -
-call 10 MPI_Request_free - - - - - - - - - - - - -
-call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - -
-call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - -
-call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - -
-call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - -
+call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - - - - -
+call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - - - - -
+call 2 MPI_Startall - - - - - - - - - - - - - - - -
+call 3 MPI_Waitany - - - - - - - - - - - - - - - -
+call 4 MPI_Start - - - - - - - - - - - - - - - -
+call 5 MPI_Isend 0 0 5 - - 0 7 0 - - - - - - - -
+call 6 MPI_Iprobe 0 - - - - 0 7 0 - - - - - - - -
+call 7 MPI_Improbe 0 - - - - 0 7 0 - - - - - - - -
+call 8 MPI_Imrecv 0 0 5 - - 0 7 0 - - - - - - - -
+call 9 MPI_Testsome - - - - - - - - - - - - - - - -
+call 10 MPI_Request_free - - - - - - - - - - - - - - - -
+call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - - - - -
+call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - - - - -
+call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - - - - -
+call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - - - - -
 program 0 0 0 2
 0 0 0
 0 1 1
@@ -181,7 +206,7 @@ def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
 HOSTILE = ONE_RANK + """\
 type 1 vector 2147483647 2147483647 1
 vector 0 5
-call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - -
+call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - - - - -
 program 0 0 0 0
 0 0
 """

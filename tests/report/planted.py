@@ -54,7 +54,7 @@ BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copyin
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
 ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
 READING_BYTES = CPU_TIME_BYTES = 64
-SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 96, (1 << 48) - 1
+SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 112, (1 << 48) - 1
 
 
 def bucket_of(ns: int) -> int:
@@ -382,6 +382,8 @@ class Signature:
     is_in_place: int = 0
     counts_hash: str | None = None
     memory_kind: str = "host"
+    buffer_at: int | None = None
+    received_at: int | None = None
 
 
 @dataclass
@@ -644,7 +646,7 @@ def training_signatures() -> list[Signature]:
     types = {"type_bytes": None, "extent": None, "blocks": None, "count": None}
     return [
         Signature(1, op="MPI_SUM", is_commutative=1, is_in_place=1),
-        Signature(2, "vector", 16, 56, 4, 512, memory_kind="device>host"),
+        Signature(2, "vector", 16, 56, 4, 512, memory_kind="device>host", received_at=1 << 46),
         Signature(3, "", op="user", is_commutative=0, counts_hash="00000000000000ff", **types),
     ]
 
@@ -838,7 +840,7 @@ ROWS = {
     ),
     "signature": (
         "signatures", "signature datatype type_bytes extent blocks count op is_commutative "
-        "is_in_place counts_hash memory_kind",
+        "is_in_place counts_hash memory_kind buffer_at received_at",
     ),
     "sample_window": ("windows", "thread begin_ns end_ns"),
     "step": ("steps", "step thread begin_ns end_ns"),
@@ -1314,10 +1316,10 @@ def ledger_signature(one: Signature) -> bytes:
     kinds = [MEMORY_KINDS.index(kind) for kind in one.memory_kind.split(">")]
     numbers = (
         one.count or 0, one.type_bytes or 0, one.extent or 0, one.blocks or 0,
-        int(one.counts_hash or "0", 16),
+        int(one.counts_hash or "0", 16), one.buffer_at or 0, one.received_at or 0,
     )
     return struct.pack(
-        "<IH2B2Qq2Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers,
+        "<IH2B2Qq4Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers,
         one.datatype.encode(), one.op.encode(),
     )
 

@@ -88,7 +88,7 @@ static void begin(size_t ledger_bytes, size_t samples_bytes)
     half = fake_comm((int[]){1, 2}, 2);
     CHECK(requests_begin(false));
     samples_begin(samples_bytes);
-    signatures_begin(ledger_bytes);
+    signatures_begin(ledger_bytes, false);
     CHECK(signal(SIGUSR1, handler) != SIG_ERR);
 }
 

@@ -21,7 +21,7 @@ static void begin_with(size_t ledger_bytes)
     few = fake_comm(MEMBERS, 3);
     CHECK(communicators_find(few) != NULL);
     CHECK(requests_begin(false));
-    signatures_begin(the_ledger.limit_bytes);
+    signatures_begin(the_ledger.limit_bytes, false);
     recording_begin();
     recording_switch(true);
     CHECK(thread_ready() != NULL);

@@ -128,7 +128,7 @@ static void begin_with(size_t ledger_bytes)
     mpi_query.Type_get_name = fake_name;
     mpi_query.Type_size = fake_bytes;
     mpi_query.Op_commutative = fake_op_commutative;
-    signatures_begin(the_ledger.limit_bytes);
+    signatures_begin(the_ledger.limit_bytes, false);
 }
 
 static void begin(void)
@@ -370,15 +370,101 @@ TEST(a_library_that_cannot_be_asked_gives_none)
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT}), 1);
 }
 
-static unsigned full_facts(void)
+/* How many facts have this key and, behind it, this value. */
+static unsigned facts_of(const char *text)
 {
     unsigned facts = 0;
     for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
-        for (size_t k = 0; chunk->kind == LEDGER_FACTS && k + 16 <= chunk->used; k++)
-            facts += memcmp((char *)ledger_entry(chunk, 0) + k, "signatures_full", 15) == 0;
+        for (size_t k = 0; chunk->kind == LEDGER_FACTS && k + strlen(text) <= chunk->used; k++)
+            facts += memcmp((char *)ledger_entry(chunk, 0) + k, text, strlen(text)) == 0;
     }
     return facts;
+}
+
+static unsigned full_facts(void)
+{
+    return facts_of("signatures_full");
+}
+
+/* A thread in or outside a record of the windows 10 to 20. */
+static void begin_recorded(size_t ledger_bytes)
+{
+    begin_with(ledger_bytes);
+    signatures_begin(the_ledger.limit_bytes, true);
+    the_ledger.header->record_first = 10;
+    the_ledger.header->record_last = 20;
+}
+
+static void enter_window(uint64_t window)
+{
+    static struct ledger_page page;
+    page.first = window;
+    own.window.page = &page;
+}
+
+TEST(a_job_to_be_recorded_has_vectors_of_counts_as_facts)
+{
+    begin_recorded(64 << 20);
+    const int sizes[] = {1, 0, 30};
+    const uint32_t types[] = {MPICH_FLOAT, MPICH_FLOAT, VECTOR};
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    struct signature_arguments some = {
+        .bytes = 124, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 3};
+    CHECK_EQUAL(number_of(some), 1);
+    CHECK_EQUAL(number_of(some), 1);
+    CHECK_EQUAL(facts_of("counts.1"
+                         "1 0 30"),
+                1);
+    some.type = 0;
+    some.types = types;
+    CHECK_EQUAL(number_of(some), 2);
+    CHECK_EQUAL(facts_of("counts.2"
+                         "4 0 720"),
+                1);
+}
+
+TEST(buffers_tell_calls_in_the_record_apart)
+{
+    begin_recorded(64 << 20);
+    struct recent recent = {.type = MPICH_FLOAT, .count = 10};
+    struct signature_arguments some = {
+        .bytes = 40, .count = 10, .type = MPICH_FLOAT, .buffer = &own, .received = &recent};
+    enter_window(8);
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 1);
+    CHECK_EQUAL(recent.signature, 0); /* else calls in the record would have it, too */
+    enter_window(9);
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 2);
+    enter_window(21);
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 2);
+    CHECK_EQUAL(entry_of(1)->buffer_at, 0);
+    CHECK_EQUAL(entry_of(2)->buffer_at, (uintptr_t)&own);
+    CHECK_EQUAL(entry_of(2)->received_at, (uintptr_t)&recent);
+    some.received = &own;
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 3);
+    some.buffer = mpi_abi.in_place;
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 4);
+    CHECK_EQUAL(entry_of(4)->buffer_at, 0);
+    enter_window(22);
+    CHECK_EQUAL(signature_number(&own, &recent, &some), 1);
+}
+
+TEST(what_is_outside_the_record_and_many_buffers_leave_room)
+{
+    begin_recorded(1 << 20);
+    unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature)), i = 0;
+    enter_window(1);
+    while (number_of((struct signature_arguments){.count = 1 + i, .type = MPICH_FLOAT}))
+        i++;
+    CHECK_EQUAL(i, room / 2);
+    CHECK_EQUAL(full_facts(), 0);
+    enter_window(15);
+    for (const char *buffer = (char *)&own; i < room - room / 4; i++)
+        CHECK_EQUAL(number_of((struct signature_arguments){.buffer = buffer + i}), i + 1);
+    CHECK_EQUAL(number_of((struct signature_arguments){.buffer = &own}), i + 1);
+    CHECK_EQUAL(number_of((struct signature_arguments){.buffer = &room}), i + 1);
+    CHECK_EQUAL(entry_of(i + 1)->buffer_at, 0);
 }
 
 TEST(a_full_table_has_no_room_and_says_so_once)

@@ -732,8 +732,11 @@ TEST(a_sample_has_its_signature)
                                    .flags =
                                        LEDGER_SIGNATURE_COMMUTATIVE | LEDGER_SIGNATURE_IN_PLACE,
                                    .count = 10};
-    struct ledger_signature vector = {
-        .signature = 65535, .memory_kind = LEDGER_DEVICE, .count = 2, .datatype = "vector"};
+    struct ledger_signature vector = {.signature = 65535,
+                                      .memory_kind = LEDGER_DEVICE,
+                                      .count = 2,
+                                      .datatype = "vector",
+                                      .buffer_at = 4096};
     struct ledger_signature many = {
         .signature = 3, .flags = LEDGER_SIGNATURE_COUNTS, .counts_hash = 255, .op = "user"};
     memcpy(sum.datatype, "MPI_FLOAT", sizeof "MPI_FLOAT");
@@ -748,9 +751,9 @@ TEST(a_sample_has_its_signature)
     put(page, 1, ALLREDUCE, 300, 400);
     store();
     CHECK_TEXT(ask("SELECT * FROM signature"),
-               "3|1|MPI_FLOAT|1|0|1|10|MPI_SUM|1|1|null|host "
-               "3|3||null|null|null|null|user|0|0|00000000000000ff|host "
-               "3|65535|vector|0|-8|null|2||null|0|null|device>host");
+               "3|1|MPI_FLOAT|1|0|1|10|MPI_SUM|1|1|null|host|null|null "
+               "3|3||null|null|null|null|user|0|0|00000000000000ff|host|null|null "
+               "3|65535|vector|0|-8|null|2||null|0|null|device>host|4096|null");
     CHECK_TEXT(ask("SELECT bytes, signature FROM sample ORDER BY start_ns"), "64|65535 64|null");
     CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }

@@ -9,7 +9,7 @@ ranks that take part, and counted with the reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -22,9 +22,10 @@ from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
-    Call, Kit, Made,
+    Call, Kit, Made, Type, stem,
 )
-from .objects import NOTHING, Signature, communicators, types_of
+from .memory import Memory, spans
+from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
 from .run_calls import (
     RECEIVES, Message, Row, received_by, received_of, rows_of, sent_by, with_senders,
 )
@@ -35,13 +36,15 @@ FEWEST_READINGS = 10  # a second of them; fewer say little
 
 CUT = "the other ranks' part is not in the window"
 UNKNOWN = "is none of the calls that can be made again"
-UNEQUAL = "its counts are not recorded"
+UNEQUAL = "its counts are not recorded (commprof-run --record)"
+COUNTED = ("alltoallv", "alltoallw", "reduce_scatter")  # by vectors that no other rank tells
 INTER = "on an intercommunicator"
 OPEN = "completes nothing that is in the kit"
 NEIGHBORS = "the neighbors of its communicator are not recorded"
 PERSISTENT = "persistent collectives of ranks with several threads are not replayed"
 UNSEEN = "which message it finds is not recorded"
 UNKNOWN_START = "which requests it starts, or what they move, is not recorded"
+VECTORED = ("gatherv", "allgatherv", "scatterv", *COUNTED)
 ON_NONE = (COMPLETING, RESTARTING, FREEING)  # calls without a communicator
 NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
     COMPLETING: OPEN, RESTARTING: UNKNOWN_START, FREEING: "frees nothing that is in the kit",
@@ -62,6 +65,18 @@ class Started(NamedTuple):
     sequence: int | None = None  # of its set-up, equal on all ranks
 
 
+class Vectors(NamedTuple):
+    """The counts of a rank in a collective: numbers in the kit."""
+
+    sent: int | None = None  # or, if there is one alone, that
+    received: int | None = None
+    type: int | None = None  # in place of the call's
+    elements: int | None = None  # the same
+
+
+NO_VECTORS = Vectors()
+
+
 def kit_of(run: Run) -> Kit:
     alignment = align(run.connection)
     record, (since_ns, until_ns) = recorded(run.connection, alignment)
@@ -75,6 +90,7 @@ def kit_of(run: Run) -> Kit:
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
     started = started_of(run.connection, numbers, made, signatures)
     maker = _Maker(made, signatures, received, started)
+    maker.counts, maker.buffers = counts_of(run.connection), buffers_of(run.connection)
     if len(sampled(run.connection).starts):
         everything = rows_of(run.connection, alignment, numbers, -FAR_NS, FAR_NS)
         set_ups = [
@@ -164,6 +180,8 @@ class _Maker:
         self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
         self.calls: dict[Call, int] = {}
         self.vectors: dict[tuple[int, ...], int] = {}
+        self.counts: dict[tuple[int, int], tuple[int, ...]] = {}  # by rank and signature
+        self.buffers: dict[tuple[int, int], tuple[int | None, int | None]] = {}
 
     def add_collectives(
         self, samples: Sampled, set_ups: list[Row], numbers: dict[tuple[int, int], int]
@@ -253,14 +271,20 @@ class _Maker:
             return INTER
         if kind in (FINDING, MATCHING, TAKING) and (row.number is None or row.peer is None):
             return UNSEEN
-        is_sized = kind not in (*ON_NONE, FINDING, MATCHING)
-        return UNEQUAL if row.bytes and is_sized and not self._signature(row) else None
+        if not row.bytes or kind in (*ON_NONE, FINDING, MATCHING):
+            return None
+        is_unknown = stem(row.call) in COUNTED and not self._counts(row)
+        return UNEQUAL if is_unknown or not self._signature(row) else None
 
     def _started(self, row: Row) -> list[Started]:
         return self.started.get((row.rank, row.thread, row.start_ns)) or []
 
     def _signature(self, row: Row) -> Signature | None:
         return self.signatures.get((row.rank, row.signature or 0))
+
+    def _counts(self, row: Row) -> tuple[int, ...]:
+        """As many zeros where the call moves nothing."""
+        return self.counts.get((row.rank, row.signature or 0), ())
 
     def _whole(self, rows: list[Row]) -> list[Row]:
         """Without the parts of collectives and messages whose other parts are not there."""
@@ -335,22 +359,62 @@ class _Maker:
         if got:
             yield -1, (row.comm, got.peer, row.rank, got.tag, got.number)
 
-    def _vectors_of(self, rows: list[Row]) -> dict[Hashable, int]:
-        """The counts of all ranks in each MPI_Allgatherv and MPI_Gatherv."""
-        parts: dict[Hashable, dict[int, int]] = defaultdict(dict)
+    def _vectors_of(self, rows: list[Row]) -> dict[Hashable, Vectors]:
+        """By operation and rank."""
+        parts: dict[Hashable, dict[int, Row]] = defaultdict(dict)
         for row in rows:
-            if row.call.removesuffix("_init").lower().endswith("gatherv"):
-                signature = self._signature(row)
-                count = signature.elements if signature else 0
-                parts[self._operation(row)][row.rank] = count
-        found = {}
-        for operation, counts in parts.items():
-            members = self.kit.comms[operation[0]].members or tuple(counts)  # type: ignore[index]
-            vector = tuple(counts.get(rank, 0) for rank in members)
-            found[operation] = self.vectors.setdefault(vector, len(self.vectors))
+            if row.sequence is not None and stem(row.call) in VECTORED:
+                parts[self._operation(row)][row.rank] = row
+        found: dict[Hashable, Vectors] = {}
+        for operation, own in parts.items():
+            members = self.kit.comms[operation[0]].members or tuple(own)  # type: ignore[index]
+            sides = [own[rank] for rank in members if rank in own]
+            if len(sides) == len(members):
+                for rank, vectors in zip(members, self._vectors(stem(sides[0].call), sides)):
+                    found[operation, rank] = vectors
         return found
 
-    def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> list[Made]:
+    def _vectors(self, name: str, sides: list[Row]) -> list[Vectors]:
+        """A collective's, by the calls of all ranks."""
+        signatures = [self._signature(row) or NOTHING for row in sides]
+        elements = [own.elements if row.bytes else 0 for own, row in zip(signatures, sides)]
+        if name.startswith("alltoall"):
+            return self._exchanged(sides, signatures)
+        root = sides[0].root
+        if name == "scatterv" and root is not None:
+            others = sum(elements) - elements[root]  # the root's elements are those of all
+            elements[root] = max(0, elements[root] - others)
+            return [Vectors(self._vector(elements), elements=own) for own in elements]
+        if name == "reduce_scatter":
+            elements = list(self._counts(sides[0])) or [0] * len(sides)
+        return [Vectors(self._vector(elements))] * len(sides)
+
+    def _exchanged(self, sides: list[Row], signatures: list[Signature]) -> list[Vectors]:
+        """Each rank receives what the others send; in bytes where their datatypes differ in size."""
+        nothing = (0,) * len(sides)
+        sent = [self._counts(row) if row.bytes else nothing for row in sides]
+        sizes = [self.kit.types[own.type].bytes if row.bytes else 0
+                 for own, row in zip(signatures, sides)]
+        in_bytes = None
+        if len({*sizes} - {0}) > 1:
+            sent = [tuple(count * size for count in own) for own, size in zip(sent, sizes)]
+            in_bytes = self._type(BYTES)
+        received = sent if signatures[0].is_in_place else list(zip(*sent))
+        return [
+            Vectors(self._vector(own), self._vector(others), in_bytes)
+            for own, others in zip(sent, received)
+        ]
+
+    def _vector(self, counts: Iterable[int]) -> int:
+        return self.vectors.setdefault(tuple(counts), len(self.vectors))
+
+    def _type(self, type_: Type) -> int:
+        if type_ not in self.kit.types:
+            self.kit.types.append(type_)
+        return self.kit.types.index(type_)
+
+    def _program(self, rows: list[Row], vectors: dict[Hashable, Vectors]) -> list[Made]:
+        memory = self._memory(rows, vectors)
         thread = _Thread(
             Counter(
                 part.operation for row in rows for part in self._started(row) if part.operation
@@ -360,7 +424,7 @@ class _Maker:
         before_ns = rows[0].start_ns
         for row in rows:
             kind = KINDS[row.call]
-            call = Call(row.call) if kind in ON_NONE else self._call(row, vectors)
+            call = Call(row.call) if kind in ON_NONE else self._call(row, vectors, memory)
             if kind == PREPARING:
                 operation = self.operations.get((row.rank, row.thread, row.start_ns))
                 if not operation and call.peer is None:
@@ -389,7 +453,19 @@ class _Maker:
             call.as_made if isinstance(call, Persistent) else call, len(self.calls)
         )
 
-    def _call(self, row: Row, vectors: dict[Hashable, int]) -> Call:
+    def _memory(self, rows: list[Row], vectors: dict[Hashable, Vectors]) -> Memory:
+        buffers = []
+        known = list(self.vectors)
+        for row in rows:
+            if both := self.buffers.get((row.rank, row.signature or 0)):
+                sizes = spans(self.kit, known, self._call(row, vectors))
+                buffers += [(at, size) for at, size in zip(both, sizes) if at is not None]
+        return Memory(buffers)
+
+    def _call(
+        self, row: Row, vectors: dict[Hashable, Vectors], memory: Memory | None = None
+    ) -> Call:
+        """Without its buffers if there is no memory."""
         signature = self._signature(row) or NOTHING
         comm = row.comm or 0
         place = self.places[comm]
@@ -398,8 +474,17 @@ class _Maker:
             row.root, place.get(row.peer) if row.peer is not None else None,
             (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
         )
+        both = self.buffers.get((row.rank, row.signature or 0))
+        if memory and both:
+            buffer_at, received_at = (None if at is None else memory.at(at) for at in both)
+            call = call._replace(buffer_at=buffer_at, received_at=received_at)
         if row.sequence is not None:
-            return call._replace(vector=vectors.get(self._operation(row)))
+            found = vectors.get((self._operation(row), row.rank), NO_VECTORS)
+            return call._replace(
+                vector=found.sent, received_vector=found.received,
+                type=call.type if found.type is None else found.type,
+                elements=call.elements if found.elements is None else found.elements,
+            )
         if row.call != "MPI_Sendrecv":
             return call
         got = self.received.get((row.rank, row.thread, row.start_ns))

@@ -13,9 +13,13 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; one call on the
                                                    parent makes those of one round
     type NUMBER NAME BYTES EXTENT BLOCKS           MPI's name, or the constructor of a derived type
-    vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank
-    call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG
-                                                   the last four: what MPI_Sendrecv receives
+    vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank;
+                                                   of MPI_Alltoallw in bytes
+    call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG VECTOR
+         AT AT                                     after the first VECTOR: what MPI_Sendrecv and
+                                                   MPI_Alltoallv receive. AT: bytes in the thread's
+                                                   memory at which what is sent, or the only buffer,
+                                                   begins, and what is received
     program RANK THREAD ASLEEP BEFORE              ASLEEP: 1 if it mostly slept between calls; its
                                                    first BEFORE calls set up persistent requests
                                                    and are not counted
@@ -46,12 +50,14 @@ NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
 MOST_BYTES = 1 << 30  # of a kit that is read, as text
 MOST_COUNT = 1 << 31
+MOST_MEMORY = 1 << 40  # bytes of a thread
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
 COLLECTIVES = (
-    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Allgather", "Allgatherv", "Alltoall",
-    "Reduce", "Allreduce", "Reduce_scatter_block", "Scan", "Exscan",
+    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
+    "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
+    "Reduce_scatter_block", "Scan", "Exscan",
 )
 MESSAGES = ("Send", "Ssend", "Rsend", "Recv")
 KINDS = {
@@ -66,6 +72,12 @@ KINDS = {
     "MPI_Probe": FINDING, "MPI_Iprobe": FINDING, "MPI_Mprobe": MATCHING, "MPI_Improbe": MATCHING,
     "MPI_Mrecv": TAKING, "MPI_Imrecv": TAKING,
 }
+
+
+def stem(call: str) -> str:
+    """A collective's name, whether it blocks or not."""
+    name = call.removeprefix("MPI_").removesuffix("_init").lower()
+    return name.removeprefix("i")
 
 
 class Comm(NamedTuple):
@@ -99,6 +111,9 @@ class Call(NamedTuple):
     received_count: int | None = None
     received_peer: int | None = None
     received_tag: int | None = None
+    received_vector: int | None = None
+    buffer_at: int | None = None
+    received_at: int | None = None
 
 
 class Made(NamedTuple):
@@ -290,13 +305,13 @@ class _Parser:
     def _take_call(self, rest: str) -> None:
         number, name, comm, type_, count, op, *others = rest.split()
         self._in_order(number, self.kit.calls)
-        root, peer, tag, in_place, vector, *received = map(_maybe, others)
-        received_type, received_count, received_peer, received_tag = received
+        numbers = list(map(_maybe, others))
+        if len(numbers) != len(Call._fields) - 5:
+            raise _Bad("a call has not all words")
         self.kit.calls.append(
             Call(
-                name, _maybe(comm), _maybe(type_), _maybe(count), None if op == NONE else op, root,
-                peer, tag, in_place, vector, received_type, received_count, received_peer,
-                received_tag,
+                name, _maybe(comm), _maybe(type_), _maybe(count), None if op == NONE else op,
+                *numbers,
             )
         )
 
@@ -326,10 +341,13 @@ class _Parser:
                 (call.root, size), (call.peer, size), (call.received_peer, size),
                 (call.elements, MOST_COUNT), (call.received_count, MOST_COUNT), (call.in_place, 2),
                 (call.tag, MOST_COUNT), (call.received_tag, MOST_COUNT),
+                (call.received_vector, len(kit.vectors)), (call.buffer_at, MOST_MEMORY),
+                (call.received_at, MOST_MEMORY),
             )
             is_inside = all(value is None or 0 <= value < most for value, most in within)
-            if call.name not in KINDS or not is_inside or (
-                call.vector is not None and len(kit.vectors[call.vector]) != size
+            if call.name not in KINDS or not is_inside or any(
+                vector is not None and len(kit.vectors[vector]) != size
+                for vector in (call.vector, call.received_vector)
             ):
                 raise _Bad(f"call {number}")
         for (rank, thread), program in (*kit.programs.items(), *kit.before.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -9,6 +10,8 @@ from typing import NamedTuple
 from ..base.members import Members
 from .kit import SELF, WORLD, Comm, Type
 
+COUNTS = re.compile(r"counts\.[0-9]{1,5}( [0-9]{1,18})+")
+BYTES = Type("MPI_BYTE", 1, 1, 1)
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 
 
@@ -101,13 +104,35 @@ def _apart(identities: list[str], described: dict[str, Described]) -> list[list[
 
 
 def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], Signature]]:
-    """The datatypes, and what the numbers of each rank's signatures stand for."""
+    """The datatypes, and what the numbers of each rank's signatures stand for. With a datatype for
+    each count, as in MPI_Alltoallw, counts are recorded in bytes."""
     types: dict[Type, int] = {}
     found = {}
     for rank, number, name, size, extent, blocks, count, op, in_place in connection.execute(
         "SELECT world_rank, signature, datatype, type_bytes, extent, blocks, count, op, is_in_place"
-        " FROM signature WHERE count IS NOT NULL AND type_bytes IS NOT NULL"
+        " FROM signature WHERE (count IS NULL) = (type_bytes IS NULL)"
+        " AND (count IS NOT NULL OR counts_hash IS NOT NULL)"
     ):
-        type_ = types.setdefault(Type(name, size, extent, blocks or 1), len(types))
-        found[rank, number] = Signature(type_, count, op or None, bool(in_place))
+        type_ = BYTES if size is None else Type(name, size, extent, blocks or 1)
+        number_of_type = types.setdefault(type_, len(types))
+        found[rank, number] = Signature(number_of_type, count or 0, op or None, bool(in_place))
     return list(types), found
+
+
+def counts_of(connection: Connection) -> dict[tuple[int, int], tuple[int, ...]]:
+    """By rank and signature, the vectors of counts that a job which was to be recorded has."""
+    rows = connection.execute("SELECT world_rank, key, value FROM fact WHERE key GLOB 'counts.*'")
+    return {
+        (rank, int(key.removeprefix("counts."))): tuple(map(int, value.split()))
+        for rank, key, value in rows
+        if COUNTS.fullmatch(f"{key} {value}")
+    }
+
+
+def buffers_of(connection: Connection) -> dict[tuple[int, int], tuple[int | None, int | None]]:
+    """By rank and signature, where a recorded call's buffer is, and the one that it receives in."""
+    rows = connection.execute(
+        "SELECT world_rank, signature, buffer_at, received_at FROM signature"
+        " WHERE buffer_at IS NOT NULL OR received_at IS NOT NULL"
+    )
+    return {(rank, number): (buffer, received) for rank, number, buffer, received in rows}

@@ -31,7 +31,11 @@ class Persistent:
 
     @property
     def as_made(self) -> Call:
-        return self.call or self.set_up
+        if not self.call:
+            return self.set_up
+        return self.call._replace(
+            buffer_at=self.set_up.buffer_at, received_at=self.set_up.received_at
+        )
 
     def fits(self, call: Call, operation: Operation | None) -> bool:
         if operation or self.operation:
@@ -42,7 +46,7 @@ class Persistent:
 
 
 def without_message(call: Call) -> Call:
-    return call._replace(peer=None, tag=0)
+    return call._replace(peer=None, tag=0, buffer_at=None, received_at=None)
 
 
 class Slots:

@@ -102,13 +102,18 @@ def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
             is_commutative=int(entry.flags & SIGNATURE_COMMUTATIVE != 0) if entry.op[0] else None,
             counts_hash=f"{entry.counts_hash:016x}" if entry.flags & SIGNATURE_COUNTS else None,
             memory_kind=memory_kind_name(entry.memory_kind),
+            buffer_at=entry.buffer_at or None,
+            received_at=entry.received_at or None,
         )
         for entry in sound
     ]
 
 
 def _signature_is_sound(entry) -> bool:
-    amounts = (entry.count, entry.type_bytes, entry.blocks, abs(entry.extent))
+    amounts = (
+        entry.count, entry.type_bytes, entry.blocks, abs(entry.extent), entry.buffer_at,
+        entry.received_at,
+    )
     return (
         0 < entry.signature <= MOST_SIGNATURES and max(amounts) < MOST
         and memory_kind_is_known(entry.memory_kind)

@@ -28,6 +28,7 @@ ADDED: dict[int, dict[str, dict[str, str] | None]] = {
             "object": "NULL", "object_sequence": "NULL", "polled_since_ns": "NULL",
             "polled_ns": "NULL",
         },
+        "signature": {"buffer_at": "NULL", "received_at": "NULL"},
         "sample_epoch": None,
         "gpu_reading": None,
         "cpu_time": None,

@@ -3,15 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 64 };
-
 /* As floats from 1 to 2, as doubles near 0.008. */
-char *buffers_filled(int64_t bytes)
+char *buffers_filled(int64_t bytes, size_t alignment)
 {
     uint64_t state = 88172645463325252u + (uint64_t)bytes;
     size_t words = (size_t)bytes / 4 + 16;
     uint32_t *buffer =
-        aligned_alloc(LINE_BYTES, (words * 4 + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
+        aligned_alloc(alignment, (words * 4 + alignment - 1) / alignment * alignment);
     if (!buffer) {
         fprintf(stderr, "commprof-replay: no memory for a message of %lld bytes\n",
                 (long long)bytes);

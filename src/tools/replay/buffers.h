@@ -3,12 +3,15 @@
 #define COMMPROF_BUFFERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum buffers { BUFFERS_RECORDED, BUFFERS_HOT, BUFFERS_COLD };
 
+enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
+
 /* With values that neither trap nor compress, touched by the calling thread. */
-char *buffers_filled(int64_t bytes);
+char *buffers_filled(int64_t bytes, size_t alignment);
 
 /* Hot: reads the bytes, so that they are in this core's caches as far as these have room. Cold:
  * takes them out of all caches. */

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIT_BYTES_MOST = 1 << 30, RANKS_MOST = 1 << 24, WORDS_MOST = 16 };
+enum { KIT_BYTES_MOST = 1 << 30, RANKS_MOST = 1 << 24, WORDS_MOST = 19 };
+#define MEMORY_MOST ((int64_t)1 << 40) /* bytes of a thread */
 
 /* A kit that is being read: its lines, and what is wrong with it. */
 struct reader {
@@ -53,9 +54,22 @@ static int64_t number_of(struct reader *reader, const char *word, int64_t least,
     return value;
 }
 
+static int64_t maybe_far(struct reader *reader, const char *word, int64_t most)
+{
+    return strcmp(word, "-") == 0 ? KIT_NONE : number_of(reader, word, 0, most);
+}
+
 static int maybe(struct reader *reader, const char *word, int most)
 {
-    return strcmp(word, "-") == 0 ? KIT_NONE : (int)number_of(reader, word, 0, most);
+    return (int)maybe_far(reader, word, most);
+}
+
+static int vector_of(struct reader *reader, const char *word, int ranks)
+{
+    int number = maybe(reader, word, reader->kit->vectors - 1);
+    if (!reader->wrong && number != KIT_NONE && reader->kit->vector[number].length != ranks)
+        reader->wrong = "a vector has not a count for each rank";
+    return number;
 }
 
 static void name_of(struct reader *reader, char name[KIT_NAME_BYTES], const char *word)
@@ -169,11 +183,13 @@ static void take_vector(struct reader *reader, char *line)
     struct kit *kit = reader->kit;
     struct kit_vector *vector = next_row((void **)&kit->vector, &kit->vectors, sizeof *vector);
     char *rest;
+    int places = 0;
     int64_t sum = 0;
     strtok_r(line, " ", &rest);
     strtok_r(NULL, " ", &rest);
-    for (char *word; (word = strtok_r(NULL, " ", &rest));) {
+    for (char *word; (word = strtok_r(NULL, " ", &rest)) && !reader->wrong;) {
         int *count = next_row((void **)&vector->counts, &vector->length, sizeof *count);
+        *(int *)next_row((void **)&vector->places, &places, sizeof *count) = (int)sum;
         *count = (int)number_of(reader, word, 0, INT32_MAX);
         if ((sum += *count) > INT32_MAX)
             reader->wrong = "the counts of a vector are too large";
@@ -198,13 +214,14 @@ static void take_call(struct reader *reader, char *words[WORDS_MOST])
     call->peer = maybe(reader, words[8], ranks - 1);
     call->tag = maybe(reader, words[9], INT32_MAX);
     call->in_place = maybe(reader, words[10], 1);
-    call->vector = maybe(reader, words[11], kit->vectors - 1);
-    if (!reader->wrong && call->vector != KIT_NONE && kit->vector[call->vector].length != ranks)
-        reader->wrong = "a vector has not a count for each rank";
+    call->vector = vector_of(reader, words[11], ranks);
     call->received_type = maybe(reader, words[12], kit->types - 1);
     call->received_count = maybe(reader, words[13], INT32_MAX);
     call->received_peer = maybe(reader, words[14], ranks - 1);
     call->received_tag = maybe(reader, words[15], INT32_MAX);
+    call->received_vector = vector_of(reader, words[16], ranks);
+    call->buffer_at = maybe_far(reader, words[17], MEMORY_MOST);
+    call->received_at = maybe_far(reader, words[18], MEMORY_MOST);
 }
 
 static void take_program(struct reader *reader, char *words[WORDS_MOST])
@@ -258,7 +275,7 @@ static void take_line(struct reader *reader, char *line)
         void (*take)(struct reader *reader, char *words[WORDS_MOST]);
     } KINDS[] = {{"comm", 6, take_comm},
                  {"type", 6, take_type},
-                 {"call", 16, take_call},
+                 {"call", 19, take_call},
                  {"program", 5, take_program}};
     char *words[WORDS_MOST];
     if (isdigit((unsigned char)*line))

@@ -25,7 +25,7 @@ struct kit_type {
 
 struct kit_vector {
     int length;
-    int *counts;
+    int *counts, *places; /* one part behind the other */
 };
 
 /* The arguments of a call; KIT_NONE: it has none. */
@@ -33,8 +33,9 @@ struct kit_call {
     char name[KIT_NAME_BYTES], op[KIT_NAME_BYTES];
     int comm, type, root, peer, tag, in_place, vector;
     int64_t count;
-    int received_type, received_peer, received_tag;
+    int received_type, received_peer, received_tag, received_vector;
     int64_t received_count;
+    int64_t buffer_at, received_at; /* in the thread's memory */
 };
 
 /* A call of a program; its requests are kit->requests[first_request...]. */

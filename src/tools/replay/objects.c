@@ -138,6 +138,9 @@ bool objects_make(struct objects *objects, const struct kit *kit, int rank, char
         else
             make_type(&objects->type[i], &kit->type[i]);
     }
+    objects->bytes = room((size_t)kit->ranks, sizeof(uint64_t));
+    for (int i = 0; i < kit->ranks; i++)
+        mpi_handle_store((char *)objects->bytes + (size_t)i * mpi_abi.handle_bytes, mpi_abi.byte);
     for (int commutes = 0; commutes < 2; commutes++)
         op_create((void *)nothing_op, commutes, &objects->user_op[commutes]);
     return true;

@@ -11,6 +11,7 @@ struct objects {
     uint64_t *comm, *type;
     bool *is_own;        /* datatypes that are not predefined, to which predefined operations do not
                      apply */
+    void *bytes;         /* a datatype for each rank of the world, in the library's layout */
     uint64_t user_op[2]; /* of no meaning: one that does not commute, one that does */
 };
 

@@ -15,10 +15,14 @@ enum shape {
     GATHER,
     SCATTER,
     GATHERV,
+    SCATTERV,
     ALLGATHER, /* and alltoall */
     ALLGATHERV,
+    ALLTOALLV,
+    ALLTOALLW,
     REDUCE,
     ALLREDUCE, /* and scans */
+    REDUCE_SCATTER,
     REDUCE_SCATTER_BLOCK,
     SEND,
     RECV,
@@ -51,13 +55,17 @@ static const struct {
     {"gather", GATHER},
     {"scatter", SCATTER},
     {"gatherv", GATHERV},
+    {"scatterv", SCATTERV},
     {"allgather", ALLGATHER},
     {"alltoall", ALLGATHER},
     {"allgatherv", ALLGATHERV},
+    {"alltoallv", ALLTOALLV},
+    {"alltoallw", ALLTOALLW},
     {"reduce", REDUCE},
     {"allreduce", ALLREDUCE},
     {"scan", ALLREDUCE},
     {"exscan", ALLREDUCE},
+    {"reduce_scatter", REDUCE_SCATTER},
     {"reduce_scatter_block", REDUCE_SCATTER_BLOCK},
     {"send", SEND},
     {"ssend", SEND},
@@ -114,12 +122,16 @@ static bool find(struct function *function, const char *call)
 
 static bool has_arguments(const struct kit_call *call, enum shape shape)
 {
+    bool is_exchange = shape == ALLTOALLV || shape == ALLTOALLW, is_message = shape >= SEND;
     bool has_root = shape == BCAST || shape == GATHER || shape == SCATTER || shape == GATHERV ||
-                    shape == REDUCE;
-    bool has_vector = shape == GATHERV || shape == ALLGATHERV, is_message = shape >= SEND;
+                    shape == SCATTERV || shape == REDUCE;
+    bool has_vector = shape == GATHERV || shape == SCATTERV || shape == ALLGATHERV ||
+                      shape == REDUCE_SCATTER || is_exchange;
     return shape >= START || shape == MRECV || shape == IMRECV ||
            (call->comm != KIT_NONE && (!has_root || call->root != KIT_NONE) &&
-            (!has_vector || call->vector != KIT_NONE) && (!is_message || call->tag != KIT_NONE));
+            (!has_vector || call->vector != KIT_NONE) &&
+            (!is_exchange || call->received_vector != KIT_NONE) &&
+            (!is_message || call->tag != KIT_NONE));
 }
 
 /* Each call finds its requests as it needs them, and all messages that are found are received. */
@@ -184,8 +196,11 @@ static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum 
         shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
     bool fits = add(&all, span_of(kit, call->type, call->count),
                     is_per_rank ? size_of(kit, call->comm) : 1);
-    for (int i = 0; fits && call->vector != KIT_NONE && i < kit->vector[call->vector].length; i++)
-        fits = add(&all, span_of(kit, call->type, kit->vector[call->vector].counts[i]), 1);
+    const int vectors[] = {call->vector, call->received_vector};
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; fits && vectors[side] != KIT_NONE && i < kit->vector[vectors[side]].length;
+             i++)
+            fits = add(&all, span_of(kit, call->type, kit->vector[vectors[side]].counts[i]), 1);
     if (!fits || received > ROOM_MOST)
         return -1;
     return all > received ? all : received;
@@ -226,8 +241,9 @@ struct player {
     struct pair {
         char *sent, *received;
     } * buffers;
-    uint64_t *together;             /* requests as an array in the library's layout */
-    int *indices, *counts, *places; /* of requests; of vectors */
+    char *memory;       /* buffers that the job used again and again; begins a page */
+    uint64_t *together; /* requests as an array in the library's layout */
+    int *indices;       /* of requests */
 };
 
 /* Common to all threads of this rank. */
@@ -237,32 +253,41 @@ struct players {
     int64_t begin_ns;
 };
 
+/* Bytes of the thread's memory up to the end of the call's buffers. */
+static int64_t end_of_memory(const struct kit_call *call, int64_t room)
+{
+    int64_t last = call->buffer_at > call->received_at ? call->buffer_at : call->received_at;
+    return last == KIT_NONE ? 0 : last + room;
+}
+
 /* Memory is touched by the thread that uses it. */
 static void prepare(struct player *player)
 {
     const struct kit *kit = player->kit;
     const struct kit_program *program = player->program;
-    int blocking = program->requests, most = program->requests + 1, ranks = kit->ranks;
+    int blocking = program->requests, most = program->requests + 1;
     int64_t *room = player->room = calloc((size_t)most, sizeof *room);
     player->requests = calloc((size_t)most, sizeof *player->requests);
     player->together = calloc((size_t)most, sizeof *player->together);
     player->indices = calloc((size_t)most, sizeof *player->indices);
     player->buffers = calloc((size_t)most, sizeof *player->buffers);
-    player->counts = calloc((size_t)ranks, sizeof *player->counts);
-    player->places = calloc((size_t)ranks, sizeof *player->places);
-    if (!room || !player->requests || !player->together || !player->indices || !player->buffers ||
-        !player->counts || !player->places)
+    int64_t memory = 0;
+    if (!room || !player->requests || !player->together || !player->indices || !player->buffers)
         abort();
     for (size_t i = 0; i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
         const struct function *function = &functions[made->call];
         int at = function->starts ? kit->requests[made->first_request] : blocking;
+        int64_t end = end_of_memory(&kit->call[made->call], function->room);
         if (function->room > room[at])
             room[at] = function->room;
+        memory = end > memory ? end : memory;
     }
+    player->memory = memory ? buffers_filled(memory, PAGE_BYTES) : NULL;
     for (int i = 0; i < most; i++) {
         mpi_handle_store(&player->requests[i], mpi_abi.request_null);
-        player->buffers[i] = (struct pair){buffers_filled(room[i]), buffers_filled(room[i])};
+        player->buffers[i] =
+            (struct pair){buffers_filled(room[i], LINE_BYTES), buffers_filled(room[i], LINE_BYTES)};
     }
 }
 
@@ -277,8 +302,7 @@ static void release(struct player *player)
     free(player->together);
     free(player->indices);
     free(player->buffers);
-    free(player->counts);
-    free(player->places);
+    free(player->memory);
 }
 
 /* Calls a function, with a request behind its arguments if it returns one; and before that an info
@@ -292,19 +316,6 @@ static void release(struct player *player)
 
 static mpi_handle empty_info;
 
-/* Counts and places of a vector, one part behind the other. */
-static int64_t lay_out(struct player *player, const struct kit_call *call)
-{
-    const struct kit_vector *vector = &player->kit->vector[call->vector];
-    int at = 0;
-    for (int i = 0; i < vector->length; i++) {
-        player->counts[i] = vector->counts[i];
-        player->places[i] = at;
-        at += vector->counts[i];
-    }
-    return at;
-}
-
 static int move(struct player *player, const struct function *function, const struct kit_call *call,
                 struct pair buffers, void *request)
 {
@@ -316,6 +327,10 @@ static int move(struct player *player, const struct function *function, const st
     int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer;
     void *sent = call->in_place == 1 ? mpi_abi.in_place : buffers.sent,
          *received = buffers.received;
+    const struct kit_vector nothing = {0}, *vectors = player->kit->vector;
+    const struct kit_vector *vector = call->vector == KIT_NONE ? &nothing : &vectors[call->vector];
+    const struct kit_vector *received_vector =
+        call->received_vector == KIT_NONE ? &nothing : &vectors[call->received_vector];
     uint64_t message = 0;
     switch (function->shape) {
     case BARRIER:
@@ -332,22 +347,38 @@ static int move(struct player *player, const struct function *function, const st
                               call->in_place == 1 ? mpi_abi.in_place : received, count, type,
                               call->root, comm));
     case GATHERV:
-        lay_out(player, call);
         return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, int, H),
-                    ARGUMENTS(sent, count, type, received, player->counts, player->places, type,
+                    ARGUMENTS(sent, count, type, received, vector->counts, vector->places, type,
+                              call->root, comm));
+    case SCATTERV:
+        return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int, H, int, H),
+                    ARGUMENTS(buffers.sent, vector->counts, vector->places, type,
+                              call->in_place == 1 ? mpi_abi.in_place : received, count, type,
                               call->root, comm));
     case ALLGATHER:
         return MAKE(ARGUMENTS(void *, int, H, void *, int, H, H),
                     ARGUMENTS(sent, count, type, received, count, type, comm));
     case ALLGATHERV:
-        lay_out(player, call);
         return MAKE(
             ARGUMENTS(void *, int, H, void *, int *, int *, H, H),
-            ARGUMENTS(sent, count, type, received, player->counts, player->places, type, comm));
+            ARGUMENTS(sent, count, type, received, vector->counts, vector->places, type, comm));
+    case ALLTOALLV:
+        return MAKE(ARGUMENTS(void *, int *, int *, H, void *, int *, int *, H, H),
+                    ARGUMENTS(sent, vector->counts, vector->places, type, received,
+                              received_vector->counts, received_vector->places, type, comm));
+    case ALLTOALLW:
+        return MAKE(ARGUMENTS(void *, int *, int *, void *, void *, int *, int *, void *, H),
+                    ARGUMENTS(sent, vector->counts, vector->places, objects->bytes, received,
+                              received_vector->counts, received_vector->places, objects->bytes,
+                              comm));
     case REDUCE:
         return MAKE(ARGUMENTS(void *, void *, int, H, H, int, H),
                     ARGUMENTS(sent, received, count, type,
                               objects_op(objects, call->op, call->type), call->root, comm));
+    case REDUCE_SCATTER:
+        return MAKE(ARGUMENTS(void *, void *, int *, H, H, H),
+                    ARGUMENTS(sent, received, vector->counts, type,
+                              objects_op(objects, call->op, call->type), comm));
     case ALLREDUCE:
     case REDUCE_SCATTER_BLOCK:
         return MAKE(ARGUMENTS(void *, void *, int, H, H, H),
@@ -481,6 +512,23 @@ static void pass_time(int64_t until_ns, bool is_asleep)
         continue;
 }
 
+/* A call with one buffer has it at `buffer_at`, whether it sends it or not. */
+static struct pair buffers_of(const struct player *player, int number, int own)
+{
+    const struct kit_call *call = &player->kit->call[number];
+    enum shape shape = functions[number].shape;
+    bool has_one =
+        shape == BCAST || shape == SEND || shape == RECV || shape == MRECV || shape == IMRECV;
+    struct pair pair = player->buffers[own];
+    if (call->buffer_at != KIT_NONE)
+        pair.sent = player->memory + call->buffer_at;
+    if (call->received_at != KIT_NONE)
+        pair.received = player->memory + call->received_at;
+    else if (has_one && call->buffer_at != KIT_NONE)
+        pair.received = pair.sent;
+    return pair;
+}
+
 static void settle(const struct player *player, const struct kit_made *made)
 {
     const struct function *function = &functions[made->call];
@@ -489,8 +537,9 @@ static void settle(const struct player *player, const struct kit_made *made)
     for (int i = 0; i < (restarts ? made->requests : 1); i++) {
         int at = restarts || function->starts ? which[i] : player->program->requests;
         int64_t bytes = restarts ? player->room[at] : function->room;
-        buffers_settle(player->settings->buffers, player->buffers[at].sent, bytes);
-        buffers_settle(player->settings->buffers, player->buffers[at].received, bytes);
+        struct pair pair = restarts ? player->buffers[at] : buffers_of(player, made->call, at);
+        buffers_settle(player->settings->buffers, pair.sent, bytes);
+        buffers_settle(player->settings->buffers, pair.received, bytes);
     }
 }
 
@@ -509,7 +558,8 @@ static void make(struct player *player, const struct kit_made *made)
         if (function->shape < SEND && !function->starts)
             arrival_wait(settings->arrival, mpi_handle_load(&player->objects->comm[call->comm], 0),
                          settings->is_counted);
-        move(player, function, call, player->buffers[function->starts ? request : blocking],
+        move(player, function, call,
+             buffers_of(player, made->call, function->starts ? request : blocking),
              &player->requests[request]);
     }
     if (function->shape == MRECV)
