@@ -117,7 +117,7 @@ static bool read_contents(mpi_handle type, const struct envelope *envelope,
 }
 
 /* Predefined types, which have no type in them, are not freed. */
-static void release(uint64_t type)
+static void release_type(uint64_t type)
 {
     struct envelope envelope;
     if (mpi_query.Type_free && read_envelope(mpi_handle_load(&type, 0), &envelope) &&
@@ -146,7 +146,7 @@ static uint64_t blocks_of_arguments(mpi_handle type, const struct envelope *enve
     if ((is_large && has_rows) || !read_contents(type, envelope, &contents))
         return 0;
     mpi_count first = is_large ? contents.counts[0] : contents.integers[0];
-    release(contents.type);
+    release_type(contents.type);
     return has_rows ? rows_of(&contents) : (uint64_t)first;
 }
 
@@ -188,7 +188,7 @@ static uint64_t blocks_of(mpi_handle type, struct envelope envelope)
     }
     blocks = blocks_laid_out(type, &envelope);
     while (deep-- > 0)
-        release(within[deep]);
+        release_type(within[deep]);
     return blocks;
 }
 

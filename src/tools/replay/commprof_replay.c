@@ -24,7 +24,7 @@ static const char USAGE[] =
     "                             caches before each call\n"
     "  --mpi LIBRARY              the MPI library (default: the launcher's)\n";
 
-static int number_of(const char *text)
+static int passes_of(const char *text)
 {
     char *end;
     long number = strtol(text, &end, 10);
@@ -86,7 +86,7 @@ static bool read_options(struct options *options, int argc, char **argv)
     *options = (struct options){.passes = 1};
     for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
         if (option == 'r')
-            options->passes = number_of(optarg);
+            options->passes = passes_of(optarg);
         else if (option == 'g')
             gaps = choice(optarg, GAPS);
         else if (option == 'a')
@@ -114,18 +114,18 @@ static struct {
     int (*Pcontrol)(int, ...);
     int (*Finalize)(void);
     int (*Abort)(mpi_handle, int);
-} mpi;
+} setup;
 
-static bool resolve(void)
+static bool resolve_setup(void)
 {
-#define FUNCTION(NAME) (mpi.NAME = (__typeof__(mpi.NAME))library_function("MPI_" #NAME))
+#define FUNCTION(NAME) (setup.NAME = (__typeof__(setup.NAME))library_function("MPI_" #NAME))
     return FUNCTION(Init_thread) && FUNCTION(Comm_rank) && FUNCTION(Comm_size) &&
            FUNCTION(Pcontrol) && FUNCTION(Finalize) && FUNCTION(Abort);
 #undef FUNCTION
 }
 
-static void play(const struct kit *kit, const struct objects *objects,
-                 const struct options *options, int rank)
+static void play_passes(const struct kit *kit, const struct objects *objects,
+                        const struct options *options, int rank)
 {
     struct player_settings settings = options->settings;
     for (int pass = 0; pass <= options->passes; pass++) {
@@ -152,17 +152,17 @@ int main(int argc, char **argv)
     if (!kit_read(&kit, options.kit, -1, why, sizeof why))
         return complain(options.kit, why);
     say_in_profile("kit", kit.sha256);
-    if (!library_load(options.library, why, sizeof why) || !resolve())
+    if (!library_load(options.library, why, sizeof why) || !resolve_setup())
         return complain("MPI library", why);
     if (kit.has_threads && options.settings.arrival)
         return complain(options.kit, "has ranks of several threads, for which only --arrival "
                                      "recorded is offered");
     if (options.settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
         return complain("--buffers cold", "is not offered for this processor");
-    mpi.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
-    mpi.Pcontrol(0);
-    mpi.Comm_rank(mpi_abi.comm_world, &rank);
-    mpi.Comm_size(mpi_abi.comm_world, &size);
+    setup.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
+    setup.Pcontrol(0);
+    setup.Comm_rank(mpi_abi.comm_world, &rank);
+    setup.Comm_size(mpi_abi.comm_world, &size);
     bool fits = size == kit.ranks;
     if (!fits)
         snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit.ranks, size);
@@ -172,11 +172,11 @@ int main(int argc, char **argv)
         if (rank == 0)
             complain(options.kit, why);
         if (fits)
-            mpi.Abort(mpi_abi.comm_world, EXIT_USAGE);
-        mpi.Finalize();
+            setup.Abort(mpi_abi.comm_world, EXIT_USAGE);
+        setup.Finalize();
         return EXIT_USAGE;
     }
-    play(&kit, &objects, &options, rank);
-    mpi.Finalize();
+    play_passes(&kit, &objects, &options, rank);
+    setup.Finalize();
     return 0;
 }
