@@ -63,7 +63,11 @@ LIBRARIES := $(BUILD)/lib/libcommprof.so
 
 PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
 	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
-REPLAY_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/mpi/datatypes.c src/base/host.c src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
+PLAYER_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/mpi/datatypes.c src/base/host.c
+REPLAY_SOURCES := $(PLAYER_SOURCES) src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
+# What the reporter reads (base/library_files.py): the last line for `replay source`.
+READ_BY_REPORTER := src/output/schema.sql src/output/rows.def src/ledger/ledger_format.h src/ledger/counters.def \
+	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h))
 LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c),$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
@@ -226,7 +230,7 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	install -d $(addprefix $(TO)/,share/commprof share/doc/commprof/docs/gallery share/man/man1 share/man/man3 share/man/man7)
 	install -m 755 report/hvprof-report report/commprof-experiment $(TO)/bin/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
-	install -m 644 $(addprefix src/,output/schema.sql output/rows.def ledger/ledger_format.h ledger/counters.def) $(TO)/share/commprof/commprof_report/
+	for file in $(READ_BY_REPORTER); do install -D -m 644 $$file $(TO)/share/commprof/commprof_report/$$file || exit 1; done
 	$(if $(DESTDIR),,-python3 -m compileall -q $(TO)/share/commprof) # halves the time to start; packages are for any Python
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
 	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/

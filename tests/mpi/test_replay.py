@@ -103,12 +103,50 @@ def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_p
 
 
 def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -> Path:
+    return profiled(library, ranks, [REPLAY, *options, kit], folder)
+
+
+def profiled(library: Mpi, ranks: int, command: list[object], folder: Path) -> Path:
     folder.mkdir()
-    words = [COMMPROF_RUN, REPLAY, "--repeat", PASSES, "--gaps", "none", *options, kit]
+    words = [COMMPROF_RUN, *command, "--repeat", PASSES, "--gaps", "none"]
     settings = {"COMMPROF_OUTPUT": str(folder / "run")}
     outcome = launch(library, ranks, [str(word) for word in words], folder, settings)
     assert outcome.exit_status == 0, outcome
     return folder / "run"
+
+
+def program_of(library: Mpi, kit: Path, folder: Path) -> Path:
+    """The kit as a program, which this library's compiler accepts without a warning."""
+    source, program = folder / "job.c", folder / f"job-{library.name}"
+    assert answer("replay", "source", kit, "-o", source).exit_status == 0
+    command = [library.mpicc, "-Wall", "-Wextra", "-Werror", source, "-o", program]
+    subprocess.run([*command, "-ldl", "-lpthread"], check=True)
+    return program
+
+
+def test_a_kit_as_a_program_makes_its_calls(mpi, profile, tmp_path):
+    """Under each library, with no other file."""
+    kit, run = tmp_path / "job.kit", profile("collectives", 4)
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    for library in libraries():
+        program = program_of(library, kit, tmp_path)
+        own = counted(profiled(library, 4, [program], tmp_path / library.name))
+        assert own == counted(replayed(library, 4, kit, tmp_path / f"{library.name}-kit"))
+        assert own[0]["MPI_Allreduce"] > 0
+
+
+def test_a_kit_as_a_program_uses_the_library_that_it_is_linked_with(mpi, profile, tmp_path):
+    """Not that of the launcher, which does not know its ranks."""
+    kit, run = tmp_path / "job.kit", profile("pairs", 4, "5", "1000")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    program = str(program_of(mpi, kit, tmp_path))
+    for library in libraries():
+        outcome = launch(library, 4, [program, "--gaps", "none"], tmp_path, mpi.environment)
+        if library == mpi:
+            assert outcome.exit_status == 0, outcome
+        else:
+            line = "the kit in this program: is a job of 4 ranks; this one has 1"
+            assert outcome.exit_status == 2 and line in outcome.stderr, outcome
 
 
 def test_the_profile_says_which_kit_was_replayed_and_how(mpi, profile, tmp_path):

@@ -19,7 +19,7 @@ def say(*command: object, folder: Path = REPOSITORY, **environment: str) -> str:
 
 
 def check_profiles(programs: Path, folder: Path) -> None:
-    """With the programs of a folder: a job, and its summary."""
+    """With the programs of a folder: a job, its summary, and its kit as a program."""
     job = compile_program(OPEN_MPI, "pcontrol")
     say(
         "mpirun", "--oversubscribe", "-n", "2", programs / "commprof-run", "--output",
@@ -27,3 +27,7 @@ def check_profiles(programs: Path, folder: Path) -> None:
     )
     summary = say(programs / "hvprof-report", "summary", folder / "run", folder=folder)
     assert "2 ranks on 1 host" in summary and "In MPI" in summary
+    kit, source = folder / "job.kit", folder / "job.c"
+    say(programs / "hvprof-report", "replay", "kit", folder / "run", "-o", kit)
+    say(programs / "hvprof-report", "replay", "source", kit, "-o", source)
+    assert "int main(" in source.read_text()

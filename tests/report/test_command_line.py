@@ -36,11 +36,7 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     shutil.copy(PROGRAM, tmp_path / "bin")
     package = tmp_path / "share" / "commprof" / "commprof_report"
     shutil.copytree(ROOT / "report" / "commprof_report", package)
-    # as `make install` does
-    for name in (
-        "output/schema.sql", "output/rows.def", "ledger/ledger_format.h", "ledger/counters.def",
-    ):
-        shutil.copy(ROOT / "src" / name, package)
+    shutil.copytree(ROOT / "src", package / "src")  # `make install` takes what is read
     done = start("calls", run_folder, program=tmp_path / "bin" / "hvprof-report")
     assert (done.returncode, done.stderr) == (0, "")
     assert not list((tmp_path / "share").rglob("*.pyc"))

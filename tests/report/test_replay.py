@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import random
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -398,6 +399,24 @@ def test_a_kit_is_read_as_it_was_written(tmp_path):
     assert made.comms[2] == Comm(WORLD, 2, "split", (0,))
     text = gzip.decompress((tmp_path / "job.kit").read_bytes())
     assert not any(word in text for word in (b"/", b"host", b"train"))
+
+
+def test_a_kit_as_a_program_has_the_same_text(report, tmp_path):
+    """Also where it is not of numbers and plain letters."""
+    found = kit(tmp_path, [allreduce(2, 1)], [allreduce(1, 1)])
+    found.library = 'a "library" ??/ \\n \t\0 7 MPI für %d'
+    path, program = tmp_path / "job.kit", tmp_path / "text"
+    kits.write(found, path)
+    assert report("replay", "source", path, "-o", tmp_path / "job.c").status == 0
+    inside = (tmp_path / "job.c").read_text().rpartition("\nconst char kit_inside")[2]
+    text = (
+        f"#include <stdio.h>\nconst char kit_inside{inside}"
+        "int main(void) { fwrite(kit_inside, 1, sizeof kit_inside - 1, stdout); }\n"
+    )
+    compiler = ["gcc", "-std=c99", "-Wall", "-Werror", "-x", "c", "-", "-o", program]
+    subprocess.run(compiler, input=text.encode(), check=True)
+    written = subprocess.run([program], capture_output=True, check=True).stdout
+    assert written == gzip.decompress(path.read_bytes())
 
 
 def test_a_run_of_which_a_kit_would_be_nothing_is_refused(report, tmp_path):

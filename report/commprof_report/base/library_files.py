@@ -1,5 +1,5 @@
-"""Files that the reporter has in common with the library: in the package where it is installed, in
-src/ in the source tree."""
+"""Files that the reporter has in common with the library: in the package's src/ where it is
+installed, in src/ in the source tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from .errors import ReportError
 
 PACKAGE = Path(__file__).resolve().parent.parent
-SOURCE = PACKAGE.parent.parent / "src"
+FOLDERS = (PACKAGE / "src", PACKAGE.parent.parent / "src")
 
 
 @lru_cache
@@ -32,8 +32,11 @@ def _entries(include: re.Match) -> str:
 @lru_cache
 def library_text(name: str) -> str:
     """The text of a file, by its path in src/."""
-    installed = PACKAGE / Path(name).name
-    for path in (installed, SOURCE / name):
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    raise ReportError(installed, "is missing; the installation is incomplete")
+    for folder in FOLDERS:
+        if (folder / name).is_file():
+            return (folder / name).read_text(encoding="utf-8")
+    raise ReportError(FOLDERS[0] / name, "is missing; the installation is incomplete")
+
+
+def has_library_file(name: str) -> bool:
+    return any((folder / name).is_file() for folder in FOLDERS)

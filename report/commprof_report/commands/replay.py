@@ -8,6 +8,8 @@ calls of all ranks were sampled. What it leaves out is listed.
 
 - kit RUN -o FILE writes the kit of a run.
 - show FILE says what is in a kit, after checking it.
+- source FILE -o FILE.c writes the kit as a program in one file of C, which mpicc builds, for the
+  authors of an MPI library: commprof-replay's options, but no file beside it.
 - check JOB... -- REPLAY... (or the experiment whose two arms they are) says for which calls the
   replays stand: calls and bytes of each rank must be equal in each pass, and the mean time within
   10 %, or as near as runs of the job are to each other. From four runs of each on, made in turns, a
@@ -24,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..base import units
-from ..base.aside import renamed_whole
+from ..base.aside import renamed_whole, written_whole
 from ..base.errors import ReportError, UsageError
 from ..compare import sides
 from ..base.present import present
@@ -36,6 +38,7 @@ from ..replay import kit as kits
 from ..plots import replay_split as plot
 from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
+from ..replay.source import program_of
 from ..replay.split import Split, SplitRow, by_kind, is_possible, kind_of, split
 from ..run.rank_files import files_mode
 from . import common, compare
@@ -43,6 +46,7 @@ from . import common, compare
 EXAMPLES = (
     ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
     ("What is in it", "hvprof-report replay show job.kit"),
+    ("The same as a program, for a bug report", "hvprof-report replay source job.kit -o job.c"),
     ("Do three replays stand for three runs of the job?",
      "hvprof-report replay check job-* -- replay-*"),
     ("The same of an experiment, for compare",
@@ -51,7 +55,7 @@ EXAMPLES = (
      "hvprof-report replay split recorded together none barrier"),
 )
 SEE_ALSO = ("compare",)
-ACTIONS = ("kit", "show", "check", "split")
+ACTIONS = ("kit", "show", "source", "check", "split")
 MOST_ROWS = 24
 MOST_DRAWN = 12
 WAYS = {
@@ -75,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(no_cache=False)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path,
-        help="the kit to write (RUN.kit); of check: its result, for compare (job.kit.check)",
+        help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"
+        " compare (job.kit.check)",
     )
     tables.add_arguments(parser)
     common.add_plot_argument(parser)
@@ -92,10 +97,14 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if tables.is_for_scripts(arguments):
         raise UsageError("replay", f"{arguments.action} has no tables; check and split have")
-    if arguments.action == "show":
+    if arguments.action in ("show", "source"):
         if len(arguments.runs) != 1:
-            raise UsageError("replay", "show takes one kit")
-        print_kit(*kits.read(arguments.runs[0]))
+            raise UsageError("replay", f"{arguments.action} takes one kit")
+        (path,) = arguments.runs
+        if arguments.action == "show":
+            print_kit(*kits.read(path))
+        else:
+            write_source(path, arguments.output or Path(path.name).with_suffix(".c"))
         return
     arguments.run = arguments.runs
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
@@ -112,6 +121,13 @@ def run(arguments: argparse.Namespace) -> None:
         digest = kits.write(kit, aside)
     common.print_line(f"{output}: {units.volume(output.stat().st_size)}")
     print_kit(kit, digest)
+
+
+def write_source(path: Path, output: Path) -> None:
+    text = program_of(path, output.stem)
+    with written_whole(output, files_mode([path])) as file:
+        file.write(text)
+    common.print_line(f"{output}: {units.volume(output.stat().st_size)}; mpicc builds it")
 
 
 def print_kit(kit: kits.Kit, digest: str) -> None:

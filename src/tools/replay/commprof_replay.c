@@ -2,7 +2,10 @@
  *
  * The launcher starts it on as many ranks as the job had, with commprof-run before it, so that its
  * profile can be compared with the job's. It finds the MPI library at run time, as libcommprof.so
- * does: one binary for all. The first pass is not counted: connections are made in it. */
+ * does: one binary for all. The first pass is not counted: connections are made in it.
+ *
+ * `hvprof-report replay source` writes these files and a kit as one file of C, for people who have
+ * an MPI library and nothing else of ours. */
 #include "player.h"
 
 #include <ctype.h>
@@ -13,16 +16,28 @@
 
 enum { EXIT_USAGE = 2, PASSES_MOST = 1000000 };
 
-static const char USAGE[] =
-    "usage: mpirun -n RANKS commprof-run commprof-replay [options] KIT\n"
-    "Make the MPI calls of a kit (hvprof-report replay kit) again, on as many ranks as its job.\n\n"
+static const char USAGE[] = "usage: mpirun -n RANKS commprof-run commprof-replay [options] KIT\n"
+                            "Make the MPI calls of a kit (hvprof-report replay kit) again, on as "
+                            "many ranks as its job.\n\n";
+static const char USAGE_INSIDE[] =
+    "usage: mpirun -n RANKS PROGRAM [options]\n"
+    "Make the MPI calls of the kit in this program again, on as many ranks as its job.\n\n";
+static const char OPTIONS[] =
     "  --repeat N                 passes that are counted, after one that is not (1)\n"
     "  --gaps recorded|none       compute between calls as long as the job did, or not (recorded)\n"
     "  --arrival HOW              recorded; together: all ranks enter each blocking collective at\n"
     "                             one time; barrier: after a barrier\n"
     "  --buffers HOW              recorded; hot: read before each call; cold: taken out of all\n"
     "                             caches before each call\n"
-    "  --mpi LIBRARY              the MPI library (default: the launcher's)\n";
+    "  --mpi LIBRARY              the MPI library (default: the one that the program is linked\n"
+    "                             with, else the launcher's)\n";
+
+static int print_usage(FILE *to, int exit_status)
+{
+    fputs(kit_inside ? USAGE_INSIDE : USAGE, to);
+    fputs(OPTIONS, to);
+    return exit_status;
+}
 
 static int passes_of(const char *text)
 {
@@ -95,14 +110,13 @@ static bool read_options(struct options *options, int argc, char **argv)
             buffers = choice(optarg, BUFFERS);
         else if (option == 'm')
             options->library = optarg;
-        else {
-            fputs(USAGE, option == 'h' ? stdout : stderr);
-            exit(option == 'h' ? 0 : EXIT_USAGE);
-        }
+        else
+            exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
     options->settings = (struct player_settings){
         .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
-    options->kit = argv[optind];
-    return optind + 1 == argc && options->passes && gaps >= 0 && arrival >= 0 && buffers >= 0;
+    options->kit = kit_inside ? "the kit in this program" : argv[optind];
+    return optind + !kit_inside == argc && options->passes && gaps >= 0 && arrival >= 0 &&
+           buffers >= 0;
 }
 
 /* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
@@ -145,10 +159,8 @@ int main(int argc, char **argv)
     struct objects objects = {0};
     char why[512] = "none is found; name it with --mpi";
     int level, rank = 0, size = 0;
-    if (!read_options(&options, argc, argv)) {
-        fputs(USAGE, stderr);
-        return EXIT_USAGE;
-    }
+    if (!read_options(&options, argc, argv))
+        return print_usage(stderr, EXIT_USAGE);
     if (!kit_read(&kit, options.kit, -1, why, sizeof why))
         return complain(options.kit, why);
     say_in_profile("kit", kit.sha256);

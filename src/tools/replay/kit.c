@@ -350,7 +350,7 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
 {
     static const char HEAD[] = "commprof-kit 1";
     struct reader reader = {.kit = kit, .rank = rank};
-    char *rest, *text = text_of(path, why, why_bytes);
+    char *rest, *text = kit_inside ? strdup(kit_inside) : text_of(path, why, why_bytes);
     int number = 1;
     *kit = (struct kit){0};
     if (!text)

@@ -68,6 +68,10 @@ struct kit {
     size_t made_count, request_count;
 };
 
+/* The text of the kit in a program that `hvprof-report replay source` has written, NULL in
+ * commprof-replay, which reads a file. */
+extern const char kit_inside[] __attribute__((weak));
+
 /* Reads the kit, and of the programs those of one rank (none: -1). Fails with a message of what is
  * wrong in `why`. */
 bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why_bytes);

@@ -20,6 +20,15 @@ static bool is_here(const char *path, char *why, size_t why_bytes)
     return library;
 }
 
+/* The library that the program is linked with; the profiler, which may be preloaded, has no such
+ * function. NULL: none. */
+static const char *loaded_path(void)
+{
+    Dl_info found;
+    void *function = dlsym(RTLD_DEFAULT, "MPI_Get_version");
+    return function && dladdr(function, &found) ? found.dli_fname : NULL;
+}
+
 bool library_load(const char *path, char *why, size_t why_bytes)
 {
     static const struct {
@@ -32,7 +41,7 @@ bool library_load(const char *path, char *why, size_t why_bytes)
     int processes;
     const struct launcher *launcher = launcher_find(&processes);
     const char *abi = launcher ? launcher->mpi_abi : NULL;
-    if (path)
+    if (path || (path = loaded_path()))
         return is_here(path, why, why_bytes) && mpi_abi.known;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if ((!abi || strcmp(abi, NAMES[i].abi) == 0) && is_here(NAMES[i].path, why, why_bytes))

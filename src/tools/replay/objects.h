@@ -15,8 +15,8 @@ struct objects {
     uint64_t user_op[2]; /* of no meaning: one that does not commute, one that does */
 };
 
-/* Loads the library: `path`, or the one that the launcher of this process belongs to. False: none
- * is found; `why` has what is wrong. */
+/* Loads the library: `path`; or the one that is in this process already; or the one that its
+ * launcher belongs to. False: none is found; `why` has what is wrong. */
 bool library_load(const char *path, char *why, size_t why_bytes);
 
 /* A function of it by its name, through the profiler if that is preloaded. NULL: it has none. */
