@@ -108,7 +108,7 @@ def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -
 
 def profiled(library: Mpi, ranks: int, command: list[object], folder: Path) -> Path:
     folder.mkdir()
-    words = [COMMPROF_RUN, *command, "--repeat", PASSES, "--gaps", "none"]
+    words = [COMMPROF_RUN, command[0], "--repeat", PASSES, "--gaps", "none", *command[1:]]
     settings = {"COMMPROF_OUTPUT": str(folder / "run")}
     outcome = launch(library, ranks, [str(word) for word in words], folder, settings)
     assert outcome.exit_status == 0, outcome
@@ -175,6 +175,25 @@ def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path
     assert outcome.exit_status == 2 and f"{kit}: is damaged" in outcome.stderr
 
 
+def sleeping(kit: Path) -> set[tuple[str, bool]]:
+    """Calls that are made after a gap, and whether its thread sleeps in it."""
+    lines = gzip.decompress(kit.read_bytes()).decode().splitlines()
+    names = dict(re.findall(r"^call (\d+) (\w+)", "\n".join(lines), re.M))
+    made = [line.split() for line in lines if re.match("~?[1-9]", line)]
+    return {(names[call], gap.startswith("~")) for gap, call, *_ in made}
+
+
+def test_a_replay_sleeps_in_the_gaps_in_which_the_job_slept(mpi, profile, tmp_path):
+    """And computes in the others; its own kit says so."""
+    kit, again = tmp_path / "job.kit", tmp_path / "again.kit"
+    run = profile("two_gaps", 2, "120", "20")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    assert sleeping(kit) == {("MPI_Allreduce", False), ("MPI_Bcast", True)}
+    folder = replayed(mpi, 2, kit, tmp_path / "replay", "--gaps", "recorded")
+    assert answer("replay", "kit", folder, "-o", again).exit_status == 0
+    assert sleeping(again) == sleeping(kit)
+
+
 ONE_RANK = """\
 commprof-kit 1
 sha256 00
@@ -201,7 +220,7 @@ call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - - - - -
 call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - - - - -
 call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - - - - -
 call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - - - - -
-program 0 0 0 2
+program 0 0 2
 0 0 0
 0 1 1
 0 2 0 1
@@ -218,7 +237,7 @@ program 0 0 0 2
 0 12 3
 0 9 2
 0 10 1
-program 0 1 0 2
+program 0 1 2
 0 13 0
 0 14 1
 0 2 0 1
@@ -245,7 +264,7 @@ HOSTILE = ONE_RANK + """\
 type 1 vector 2147483647 2147483647 1
 vector 0 5
 call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - - - - -
-program 0 0 0 0
+program 0 0 0
 0 0
 """
 

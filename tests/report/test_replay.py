@@ -21,7 +21,7 @@ from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
 from commprof_report.replay.memory import Memory
 from commprof_report.run.run import run_open
 from parallel import split, world
-from planted import Cell, Message, Rank, Sample, Signature, Start
+from planted import Cell, CpuTime, Message, Rank, Sample, Signature, Start
 
 MS = 1_000_000
 SPLIT, TAG, FLOATS, SUM = 4, 7, 1, 2
@@ -91,6 +91,64 @@ def test_a_completion_has_the_requests_that_it_completed(tmp_path):
     names = [found.calls[made.call].name for made in found.programs[0, 0]]
     assert names == ["MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Ibarrier", "MPI_Wait"]
     assert [made.requests for made in found.programs[0, 0]] == [(0,), (1,), (0, 1), (0,), (0,)]
+
+
+def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[str, bool]:
+    """Of a rank in steps of 10 ms, in which a Bcast follows an Allreduce: before which calls the
+    kit sleeps. Readings: before which call, how many were ready and asleep, how many rows of
+    these."""
+    steps = 1 + sum(rows for *_, rows in readings)
+    samples = [
+        sample
+        for step in range(steps)
+        for sample in (
+            allreduce(10 * step + 4, 2 * step + 1),
+            message("MPI_Bcast", 10 * step + 8, 0, sequence=2 * step + 2, root=0, number=None),
+        )
+    ]
+    each = [(call, states) for call, states, rows in readings for _ in range(rows)]
+    ready, asleep, cpu_times = 0, 0, [CpuTime(0, 0)]
+    for step, (call, states) in enumerate(each, 1):  # before the first call there is no gap
+        ready, asleep = ready + states[0], asleep + states[1]
+        at_ns = (10 * step + (3 if call == "MPI_Allreduce" else 7)) * MS
+        cpu_times.append(CpuTime(at_ns, 0, seen=(ready, asleep, 0, 0, 0, 0)))
+    rank = Rank(
+        0, 1, communicators=[world(0, 1)], samples=samples, signatures=SIGNATURES,
+        cpu_times=cpu_times,
+    )
+    run = run_open([planted.write_databases(tmp_path / "run", [rank])], False, True, None)
+    made = kit_of(run)
+    kits.write(made, tmp_path / "job.kit")
+    assert kits.read(tmp_path / "job.kit")[0] == made
+    (found,) = {
+        tuple(sorted({(made.calls[one.call].name, one.is_asleep) for one in program}))
+        for program in made.programs.values()
+    }
+    return dict(found)
+
+
+def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_path):
+    assert gaps(
+        tmp_path, ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6),
+        ("MPI_Bcast", (1, 0), 5),
+    ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
+
+
+def test_before_calls_of_few_readings_the_kit_does_what_its_thread_mostly_did(tmp_path):
+    assert gaps(tmp_path, ("MPI_Allreduce", (0, 1), 10), ("MPI_Bcast", (1, 0), 9)) == {
+        "MPI_Allreduce": True, "MPI_Bcast": True,
+    }
+    assert gaps(tmp_path / "fewer", ("MPI_Allreduce", (0, 1), 9)) == {
+        "MPI_Allreduce": False, "MPI_Bcast": False,
+    }
+
+
+def test_a_row_of_several_readings_counts_if_these_found_the_same(tmp_path):
+    """The log of a long job is thinned."""
+    assert gaps(
+        tmp_path, ("MPI_Allreduce", (2, 0), 10), ("MPI_Allreduce", (1, 3), 30),
+        ("MPI_Bcast", (0, 4), 10),
+    ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
 
 def recorded(tmp_path: Path, *records: dict) -> kits.Kit:
@@ -450,7 +508,7 @@ comm 0 0 0 world 0,1
 comm 1 1 0 self -
 type 0 MPI_FLOAT 4 4 1
 call 0 MPI_Bcast 0 0 250 - 1 - - 0 - - - - - - - -
-program 0 0 0 0
+program 0 0 0
 5 0
 """
 
@@ -462,7 +520,7 @@ program 0 0 0 0
         ("MPI_Bcast", "MPI_Abort"), ("5 0", "5 1"), ("5 0", "-5 0"), ("- 1 -", "- 2 -"),
         ("program 0", "program 9"), ("type 0", "tape 0"), ("comm 1 1", "comm 1 2"),
         ("0,1", "0"), ("0,1", "1,0"), ("0,1", "0,1,1"), ("self -", "self 0"),
-        ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"),
+        ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"), ("5 0", "~~5 0"),
     ],
 )
 def test_a_kit_with_a_wrong_number_is_refused_in_one_line(report, tmp_path, old, new):
@@ -512,11 +570,11 @@ call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - -
 call 2 MPI_Wait - - - - - - - - - - - - - - - -
 call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - -
 call 4 MPI_Sendrecv 3 0 10 - - 0 5 0 - 1 3 1 6 - - -
-program 0 0 1 0
+program 0 0 0
 0 0
-12 1 0
+~12 1 0
 5 2 0
-program 1 0 0 0
+program 1 0 0
 3 3
 1 4
 """

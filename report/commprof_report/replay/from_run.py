@@ -20,6 +20,7 @@ from ..run.alignment import align
 from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
+from .asleep import Sleep
 from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
     Call, Kit, Made, Type, stem,
@@ -31,8 +32,6 @@ from .run_calls import (
 )
 from .slots import Operation, Persistent, Slots
 from .window import recorded, window
-
-FEWEST_READINGS = 10  # a second of them; fewer say little
 
 CUT = "the other ranks' part is not in the window"
 UNKNOWN = "is none of the calls that can be made again"
@@ -85,11 +84,10 @@ def kit_of(run: Run) -> Kit:
     made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns), record)
     made.comms, numbers = communicators(run.connection, run.world_size)
     made.types, signatures = types_of(run.connection)
-    made.asleep = asleep(run.connection)
     received = received_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
     started = started_of(run.connection, numbers, made, signatures)
-    maker = _Maker(made, signatures, received, started)
+    maker = _Maker(made, signatures, received, started, Sleep(run.connection))
     maker.counts, maker.buffers = counts_of(run.connection), buffers_of(run.connection)
     if len(sampled(run.connection).starts):
         everything = rows_of(run.connection, alignment, numbers, -FAR_NS, FAR_NS)
@@ -100,19 +98,6 @@ def kit_of(run: Run) -> Kit:
         maker.add_collectives(sampled(run.connection), set_ups, numbers)
     maker.take(with_senders(rows, alignment))
     return made
-
-
-def asleep(connection: Connection) -> set[tuple[int, int]]:
-    """Threads that slept, or read files, at most readings between calls."""
-    rows = connection.execute(
-        "SELECT world_rank, thread, max(outside_ready) - min(outside_ready),"
-        " max(outside_asleep + outside_disk) - min(outside_asleep + outside_disk)"
-        " FROM cpu_time GROUP BY world_rank, thread"
-    )
-    return {
-        (rank, thread) for rank, thread, ready, away in rows
-        if away > ready and away + ready >= FEWEST_READINGS
-    }
 
 
 def library_of(connection: Connection) -> str:
@@ -171,8 +156,9 @@ class _Maker:
     def __init__(
         self, kit: Kit, signatures: dict[tuple[int, int], Signature],
         received: dict[tuple[int, int, int], Message],
-        started: dict[tuple[int, int, int], list[Started] | None],
+        started: dict[tuple[int, int, int], list[Started] | None], sleep: Sleep,
     ) -> None:
+        self.sleep = sleep
         self.kit, self.signatures, self.received = kit, signatures, received
         self.started = started
         self.operations: dict[tuple[int, int, int], Operation] = {}  # by rank, thread and begin
@@ -420,8 +406,9 @@ class _Maker:
                 part.operation for row in rows for part in self._started(row) if part.operation
             )
         )
-        made: list[tuple[int, Call | Persistent, tuple[int, ...]]] = []
-        before_ns = rows[0].start_ns
+        made: list[tuple[Call | Persistent, tuple[int, ...]]] = []
+        starts_ns: list[int] = []
+        ends_ns = [rows[0].start_ns]  # of the call before each
         for row in rows:
             kind = KINDS[row.call]
             call = Call(row.call) if kind in ON_NONE else self._call(row, vectors, memory)
@@ -431,14 +418,15 @@ class _Maker:
                     # not MPI_PROC_NULL: MPICH 4.0.2 hangs in a persistent Bcast after such a one
                     call = call._replace(peer=self.places[call.comm or 0].get(row.rank, 0))
                 own = thread.slots.set_up(call, operation)
-                made.append((max(0, row.start_ns - before_ns), own, (own.request,)))
+                made.append((own, (own.request,)))
             else:
                 requests = thread.requests_of(row, kind, self._started(row), received_by(row))
                 if not requests and kind in NOTHING_LEFT:
                     self._leave_out(row, NOTHING_LEFT[kind])
                     continue
-                made.append((max(0, row.start_ns - before_ns), call, requests))
-            before_ns = row.end_ns
+                made.append((call, requests))
+            starts_ns.append(row.start_ns)
+            ends_ns.append(row.end_ns)
         for name in thread.late.values():
             self.kit.late[name] += 1
         if thread.slots.before:
@@ -446,7 +434,12 @@ class _Maker:
                 Made(0, self._number(own.as_made), (own.request,))
                 for own in thread.slots.set_up_before()
             ]
-        return [Made(gap_ns, self._number(call), requests) for gap_ns, call, requests in made]
+        calls = [self._number(call) for call, _ in made]
+        asleep = self.sleep.calls_of((rows[0].rank, rows[0].thread), ends_ns, starts_ns, calls)
+        return [
+            Made(max(0, start_ns - end_ns), call, requests, call in asleep)
+            for start_ns, end_ns, call, (_, requests) in zip(starts_ns, ends_ns, calls, made)
+        ]
 
     def _number(self, call: Call | Persistent) -> int:
         return self.calls.setdefault(

@@ -20,13 +20,13 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
                                                    MPI_Alltoallv receive. AT: bytes in the thread's
                                                    memory at which what is sent, or the only buffer,
                                                    begins, and what is received
-    program RANK THREAD ASLEEP BEFORE              ASLEEP: 1 if it mostly slept between calls; its
-                                                   first BEFORE calls set up persistent requests
+    program RANK THREAD BEFORE                     its first BEFORE calls set up persistent requests
                                                    and are not counted
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
                                                    before, and the requests that this one sets up,
                                                    starts, completes or frees. A message that
-                                                   MPI_Mprobe finds has such a number, too
+                                                   MPI_Mprobe finds has such a number, too.
+                                                   ~GAP: the thread slept, or read files
 
 Peers and roots are ranks in the communicator. Requests are numbers that a thread uses again.
 """
@@ -122,6 +122,7 @@ class Made(NamedTuple):
     gap_ns: int
     call: int
     requests: tuple[int, ...] = ()
+    is_asleep: bool = False  # in the gap: the thread slept, or read files
 
 
 class Record(NamedTuple):
@@ -147,7 +148,6 @@ class Kit:
     calls: list[Call] = field(default_factory=list)
     programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
     before: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # uncounted set-ups
-    asleep: set[tuple[int, int]] = field(default_factory=set)  # mostly, between calls
 
     @property
     def made(self) -> Counter[str]:
@@ -180,9 +180,9 @@ def lines(kit: Kit) -> Iterator[str]:
         yield f"call {number} {_words(call)}"
     for (rank, thread), program in sorted(kit.programs.items()):
         before = kit.before.get((rank, thread), [])
-        yield f"program {rank} {thread} {int((rank, thread) in kit.asleep)} {len(before)}"
+        yield f"program {rank} {thread} {len(before)}"
         for made in (*before, *program):
-            yield _words((made.gap_ns, made.call, *made.requests))
+            yield "~" * made.is_asleep + _words((made.gap_ns, made.call, *made.requests))
 
 
 def _words(values: Iterable[object]) -> str:
@@ -248,12 +248,13 @@ class _Parser:
 
     def take(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
-        if kind[:1].isdigit():
-            gap_ns, call, *requests = map(_number, line.split())
+        is_asleep = line.startswith("~")
+        if is_asleep or kind[:1].isdigit():
+            gap_ns, call, *requests = map(_number, line[is_asleep:].split())
             if self.program is None:
                 raise _Bad("a call outside programs")
             (self.before if self.left else self.program).append(
-                Made(gap_ns, call, tuple(requests))
+                Made(gap_ns, call, tuple(requests), is_asleep)
             )
             self.left -= self.left > 0
             return
@@ -316,14 +317,12 @@ class _Parser:
         )
 
     def _take_program(self, rest: str) -> None:
-        rank, thread, asleep, self.left = map(_number, rest.split())
+        rank, thread, self.left = map(_number, rest.split())
         if (rank, thread) in self.kit.programs:
             raise _Bad("a thread has two programs")
         self.program = self.kit.programs[rank, thread] = []
         if self.left:
             self.before = self.kit.before[rank, thread] = []
-        if asleep:
-            self.kit.asleep.add((rank, thread))
 
     def _in_order(self, number: str, rows: list) -> None:
         if _number(number) != len(rows):

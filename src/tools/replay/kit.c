@@ -233,8 +233,7 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
         return;
     struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
     program->thread = (int)number_of(reader, words[2], 0, INT32_MAX);
-    program->is_asleep = number_of(reader, words[3], 0, 1);
-    program->before = (size_t)number_of(reader, words[4], 0, INT32_MAX);
+    program->before = (size_t)number_of(reader, words[3], 0, INT32_MAX);
     program->first = kit->made_count;
 }
 
@@ -252,7 +251,8 @@ static void take_made(struct reader *reader, char *line)
     kit->made = grown(kit->made, kit->made_count, &reader->room_made, sizeof *kit->made);
     struct kit_made *made = &kit->made[kit->made_count++];
     *made = (struct kit_made){
-        .gap_ns = number_of(reader, gap, 0, INT64_MAX),
+        .gap_ns = number_of(reader, gap + (*gap == '~'), 0, INT64_MAX),
+        .is_asleep = *gap == '~',
         .call = (int)number_of(reader, call ? call : "", 0, kit->calls - 1),
         .first_request = kit->request_count,
     };
@@ -276,9 +276,9 @@ static void take_line(struct reader *reader, char *line)
     } KINDS[] = {{"comm", 6, take_comm},
                  {"type", 6, take_type},
                  {"call", 19, take_call},
-                 {"program", 5, take_program}};
+                 {"program", 4, take_program}};
     char *words[WORDS_MOST];
-    if (isdigit((unsigned char)*line))
+    if (isdigit((unsigned char)*line) || *line == '~')
         take_made(reader, line);
     else if (strncmp(line, "vector ", 7) == 0)
         take_vector(reader, line);

@@ -41,13 +41,13 @@ struct kit_call {
 /* A call of a program; its requests are kit->requests[first_request...]. */
 struct kit_made {
     int64_t gap_ns;
+    bool is_asleep; /* in the gap the job slept, rather than computed */
     int call, requests;
     size_t first_request;
 };
 
 struct kit_program {
     int thread;
-    bool is_asleep;      /* between calls the job slept, rather than computed */
     size_t first, count; /* of kit->made */
     size_t before;       /* the first of them, which set up persistent requests, are not counted */
     int requests;        /* as many are open at most */

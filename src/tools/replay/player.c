@@ -575,7 +575,7 @@ static void play(struct player *player)
         if (player->settings->buffers)
             settle(player, made);
         if (player->settings->has_gaps)
-            pass_time(before_ns + made->gap_ns, program->is_asleep);
+            pass_time(before_ns + made->gap_ns, made->is_asleep);
         make(player, made);
         before_ns = arrival_now_ns();
     }

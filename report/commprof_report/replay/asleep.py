@@ -1,0 +1,68 @@
+"""In which gaps between its calls a thread slept, by readings of whether it was on a core (table
+cpu_time).
+
+A reading falls into one gap. Those before the same call of the kit are taken together: a loop has
+many such gaps, and a reading finds few of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base.arrays import np
+
+FEWEST_READINGS = 10  # a second of them; fewer say little
+
+
+class Reading(NamedTuple):
+    at_ns: int  # since the rank's start
+    is_away: bool  # asleep, or at a disk; else on a core, or waiting for one
+
+
+class Sleep:
+    """Readings of each thread, by rank and thread, that found it outside MPI."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.readings: dict[tuple[int, int], list[Reading]] = defaultdict(list)
+        self.sums: dict[tuple[int, int], tuple[int, int]] = {}  # ready, away
+        of_thread: dict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
+        for rank, thread, *row in connection.execute(
+            "SELECT world_rank, thread, at_ns, outside_ready, outside_asleep + outside_disk,"
+            " inside_ready + inside_asleep + inside_disk FROM cpu_time ORDER BY 1, 2, 3"
+        ):
+            of_thread[rank, thread].append(tuple(row))
+        for place, rows in of_thread.items():
+            self.sums[place] = rows[-1][1] - rows[0][1], rows[-1][2] - rows[0][2]
+            self.readings[place] = list(filter(None, map(_reading, rows, rows[1:])))
+
+    def calls_of(
+        self, place: tuple[int, int], ends_ns: Sequence[int], starts_ns: Sequence[int],
+        calls: Sequence[int],
+    ) -> set[int]:
+        """The calls before which a thread mostly slept, of those that begin at `starts_ns`, each
+        after the end of the one before. Of a call with few readings all of the thread's decide."""
+        seen: Counter[tuple[int, bool]] = Counter()
+        readings = self.readings[place]
+        following = np.searchsorted(starts_ns, [reading.at_ns for reading in readings])
+        for reading, at in zip(readings, following.tolist()):
+            if at < len(calls) and reading.at_ns > ends_ns[at]:
+                seen[calls[at], reading.is_away] += 1
+        is_thread = _is_asleep(*self.sums.get(place, (0, 0))) or False
+        found = {call: _is_asleep(seen[call, False], seen[call, True]) for call in set(calls)}
+        return {call for call, is_away in found.items() if is_away or is_away is None and is_thread}
+
+
+def _is_asleep(ready: int, away: int) -> bool | None:
+    """None: too few readings."""
+    return away > ready if ready + away >= FEWEST_READINGS else None
+
+
+def _reading(before: tuple[int, ...], row: tuple[int, ...]) -> Reading | None:
+    """The last of the readings that were taken since the row before. Where some have been thinned,
+    it is known if all found the same, which leans to what the thread mostly does."""
+    ready, away, inside = (now - then for now, then in zip(row[1:], before[1:]))
+    is_known = not inside and (ready > 0) != (away > 0)
+    return Reading(row[0], away > 0) if is_known else None
