@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import compared_runs
@@ -25,6 +26,7 @@ from planted import Cell, CpuTime, Message, Rank, Sample, Signature, Start
 
 MS = 1_000_000
 SPLIT, TAG, FLOATS, SUM = 4, 7, 1, 2
+ONE_CLOCK = {"boot_id": "one", "time_namespace": "time:[1]"}
 SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
@@ -37,7 +39,7 @@ def kit(
         Rank(
             rank, 2, communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
             samples=own, signatures=SIGNATURES, messages=list(messages[rank]),
-            starts=list(starts[rank]),
+            starts=list(starts[rank]), facts=ONE_CLOCK,
         )
         for rank, own in enumerate(samples)
     ]
@@ -61,7 +63,9 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
     found = kit(
         tmp_path,
         [allreduce(2, 1), message("MPI_Send", 6, 1), allreduce(9, 2)],
-        [allreduce(1, 1), message("MPI_Recv", 6, 0), allreduce(9, 2)],
+        [
+            replace(allreduce(1, 1), end_ns=3 * MS), message("MPI_Recv", 6, 0), allreduce(9, 2),
+        ],
     )
     assert found.comms[WORLD] == Comm(WORLD, 0, "world", (0, 1))
     assert found.types == [Type("MPI_FLOAT", 4, 4, 1)]
@@ -70,8 +74,8 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
     receive = Call("MPI_Recv", WORLD, 0, 250, peer=0, tag=TAG, in_place=0)
     assert found.calls == [sums, send, receive]
     assert found.programs == {
-        (0, 0): [Made(0, 0), Made(3 * MS, 1), Made(2 * MS, 0)],
-        (1, 0): [Made(0, 0), Made(4 * MS, 2), Made(2 * MS, 0)],
+        (0, 0): [Made(MS, 0), Made(3 * MS, 1), Made(2 * MS, 0)],  # a millisecond after rank 1
+        (1, 0): [Made(0, 0), Made(3 * MS, 2), Made(2 * MS, 0)],
     }
     assert not found.left_out and found.made == {"MPI_Allreduce": 4, "MPI_Send": 1, "MPI_Recv": 1}
 
@@ -354,7 +358,7 @@ def test_a_receive_of_any_tag_has_the_tag_of_the_message_that_it_got(tmp_path, f
     ]
     found = kit(tmp_path, sends, any_tag)
     assert [call.tag for call in found.calls if call.name == "MPI_Recv"] == [3, 4]
-    assert [made.gap_ns for made in found.programs[1, 0]] == [0, MS]  # the second and the third
+    assert [made.gap_ns for made in found.programs[1, 0]] == [3 * MS, MS]  # the last two
     assert sum(found.left_out.values()) == 1
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE
-from ..run.alignment import align
+from ..run.alignment import Alignment, align
 from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
@@ -96,7 +96,7 @@ def kit_of(run: Run) -> Kit:
             if KINDS.get(row.call) == PREPARING and row.sequence is not None
         ]
         maker.add_collectives(sampled(run.connection), set_ups, numbers)
-    maker.take(with_senders(rows, alignment))
+    maker.take(with_senders(rows, alignment), alignment)
     return made
 
 
@@ -211,7 +211,7 @@ class _Maker:
                 )
             )
 
-    def take(self, rows: list[Row]) -> None:
+    def take(self, rows: list[Row], alignment: Alignment) -> None:
         threads = {(row.rank, row.thread) for row in rows}
         ranks = Counter(rank for rank, _ in threads)
         self.threaded = {rank for rank, number in ranks.items() if number > 1}
@@ -222,8 +222,14 @@ class _Maker:
         by_thread: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for row in rows:
             by_thread[row.rank, row.thread].append(row)
+        begins_ns = {
+            thread: alignment.aligned_ns(own[0].rank, own[0].start_ns)
+            for thread, own in by_thread.items()
+        }
+        first_ns = min(begins_ns.values(), default=0)
         self.kit.programs = {
-            thread: self._program(own, vectors) for thread, own in by_thread.items()
+            thread: self._program(own, vectors, begins_ns[thread] - first_ns)
+            for thread, own in by_thread.items()
         }
         self.kit.calls, self.kit.vectors = list(self.calls), list(self.vectors)
 
@@ -385,7 +391,8 @@ class _Maker:
         if len({*sizes} - {0}) > 1:
             sent = [tuple(count * size for count in own) for own, size in zip(sent, sizes)]
             in_bytes = self._type(BYTES)
-        received = sent if signatures[0].is_in_place else list(zip(*sent))
+        in_place = any(own.is_in_place for own in signatures)
+        received = sent if in_place else list(zip(*sent))
         return [
             Vectors(self._vector(own), self._vector(others), in_bytes)
             for own, others in zip(sent, received)
@@ -399,7 +406,10 @@ class _Maker:
             self.kit.types.append(type_)
         return self.kit.types.index(type_)
 
-    def _program(self, rows: list[Row], vectors: dict[Hashable, Vectors]) -> list[Made]:
+    def _program(
+        self, rows: list[Row], vectors: dict[Hashable, Vectors], late_ns: int
+    ) -> list[Made]:
+        """late_ns: by how much the thread's first call comes after the first of all."""
         memory = self._memory(rows, vectors)
         thread = _Thread(
             Counter(
@@ -408,7 +418,7 @@ class _Maker:
         )
         made: list[tuple[Call | Persistent, tuple[int, ...]]] = []
         starts_ns: list[int] = []
-        ends_ns = [rows[0].start_ns]  # of the call before each
+        ends_ns = [rows[0].start_ns - late_ns]  # of the call before each
         for row in rows:
             kind = KINDS[row.call]
             call = Call(row.call) if kind in ON_NONE else self._call(row, vectors, memory)

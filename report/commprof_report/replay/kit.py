@@ -23,8 +23,9 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     program RANK THREAD BEFORE                     its first BEFORE calls set up persistent requests
                                                    and are not counted
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
-                                                   before, and the requests that this one sets up,
-                                                   starts, completes or frees. A message that
+                                                   before (its first: since the first of all
+                                                   threads), and the requests that this one sets
+                                                   up, starts, completes or frees. A message that
                                                    MPI_Mprobe finds has such a number, too.
                                                    ~GAP: the thread slept, or read files
 
