@@ -60,9 +60,9 @@ class Program(NamedTuple):
 PROGRAMS = (
     Program("data_parallel", 2, "examples/data_parallel/train.py", "--epochs 2 --pictures 256"),
     Program(
-        "hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 4 --batches 50 --width 128",
+        "hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 3",
     ),
-    Program("kmeans", 2, "examples/kmeans/kmeans.c", "100000"),
+    Program("kmeans", 2, "examples/kmeans/kmeans.c", "600000"),
     Program("parameter_server", 2, "examples/parameter_server/train.c", "20 50"),
     Program("dask", 2, "examples/dask_like/train.py", "--epochs 10"),
     Program("memory_aware", 2, "examples/memory_aware/train.py", "--epochs 4"),
@@ -86,7 +86,7 @@ neighbor 0.3 bin
 neigh_modify delay 0 every 20 check no
 fix 1 all nve
 thermo 10
-run 200
+run 400
 """
 
 

@@ -30,6 +30,10 @@ PROGRAMS = (  # with their ranks and arguments
     ("late_messages", 2, "-1", "matched", "1000", "0", "20"),
     ("numbered_messages", 2, "12", "1"), ("started_collectives", 2, "14"),
 )
+SANITIZED = (
+    ("many_threads", 2), ("collectives", 4), ("loops", 4, "dynamics", "40"),
+    ("numbered_messages", 2, "12", "1"),
+)
 MADE = re.compile(r"(MPI_\w+) ([\d,]+)")
 
 
@@ -53,6 +57,21 @@ def counted(folder: Path) -> tuple[Counter[str], Counter[tuple]]:
 def test_a_replay_makes_the_calls_of_its_kit_in_each_pass(
     mpi, profile, tmp_path, tmp_path_factory, program
 ):
+    check_calls(mpi, profile, tmp_path, tmp_path_factory, program)
+
+
+@pytest.mark.parametrize("program", SANITIZED, ids=lambda words: words[0])
+def test_a_replayer_with_sanitizers_makes_them_and_has_no_error(
+    mpi, profile, tmp_path, tmp_path_factory, program
+):
+    replay = REPOSITORY / "build/tests/sanitized/bin/commprof-replay"
+    build = ["make", "ASAN=1", "UBSAN=1", f"BUILD={replay.parents[1]}", replay]
+    subprocess.run(build, check=True, cwd=REPOSITORY, stdout=subprocess.DEVNULL)
+    check_calls(mpi, profile, tmp_path, tmp_path_factory, program, replay)
+
+
+def check_calls(mpi, profile, tmp_path, tmp_path_factory, program, replay=REPLAY):
+    """The kit has the calls of the run, and its replay makes them."""
     name, ranks, *arguments = program
     if name == "started_collectives":
         mpi.require("MPI_Allreduce_init")
@@ -72,7 +91,7 @@ def test_a_replay_makes_the_calls_of_its_kit_in_each_pass(
     for library in libraries():
         if name == "started_collectives" and not library.has("MPI_Allreduce_init"):
             continue
-        again = replayed(library, ranks, kit, tmp_path / library.name)
+        again = replayed(library, ranks, kit, tmp_path / library.name, replay=replay)
         calls, sizes = counted(again)
         assert calls == Counter({call: PASSES * count for call, count in made.items()})
         for key, count in whole.items():
@@ -102,14 +121,19 @@ def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_p
         assert found == Counter({call: PASSES * count for call, count in made.items()})
 
 
-def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -> Path:
-    return profiled(library, ranks, [REPLAY, *options, kit], folder)
+def replayed(
+    library: Mpi, ranks: int, kit: Path, folder: Path, *options: str, replay: Path = REPLAY
+) -> Path:
+    return profiled(library, ranks, [replay, *options, kit], folder)
 
 
 def profiled(library: Mpi, ranks: int, command: list[object], folder: Path) -> Path:
     folder.mkdir()
     words = [COMMPROF_RUN, command[0], "--repeat", PASSES, "--gaps", "none", *command[1:]]
-    settings = {"COMMPROF_OUTPUT": str(folder / "run")}
+    settings = {
+        "COMMPROF_OUTPUT": str(folder / "run"),
+        "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0",  # preloaded libraries come first
+    }
     outcome = launch(library, ranks, [str(word) for word in words], folder, settings)
     assert outcome.exit_status == 0, outcome
     return folder / "run"
