@@ -59,7 +59,6 @@ class Program(NamedTuple):
 
 PROGRAMS = (
     Program("data_parallel", 2, "examples/data_parallel/train.py", "--epochs 2 --pictures 256"),
-    Program("hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 3"),
     Program("kmeans", 2, "examples/kmeans/kmeans.c", "600000"),
     Program("parameter_server", 2, "examples/parameter_server/train.c", "20 50"),
     Program("dask", 2, "examples/dask_like/train.py", "--epochs 20 --rows 2048"),
@@ -70,6 +69,8 @@ PROGRAMS = (
     # the calls of PyTorch's DDP on its own thread: no PyTorch that can be installed has MPI
     Program("ddp", 2, "tests/mpi/programs/plants.c", "ddp 300 6000 0 0"),
     Program("lammps", 2, "", "lmp -log none -in melt.in", "openmpi"),
+    # more ranks than two cores
+    Program("hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 3"),
 )
 MELT = """\
 units lj
