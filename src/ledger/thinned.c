@@ -13,19 +13,23 @@ void thinned_begin(struct thinned *log, enum ledger_kind kind, unsigned most)
     log->most = most;
 }
 
+static struct ledger_thinned *entry_at(const struct thinned *log, unsigned index)
+{
+    return ledger_entry(log->chunks[index / THINNED_IN_CHUNK], index % THINNED_IN_CHUNK);
+}
+
 static bool take_chunk(struct thinned *log)
 {
-    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_thinned));
-    bool fits = log->count + capacity <= log->most;
+    bool fits = log->count + THINNED_IN_CHUNK <= log->most;
     struct ledger_chunk *chunk =
         fits ? ledger_chunk(log->kind, sizeof(struct ledger_thinned), 0) : NULL;
     if (!chunk) {
         log->most = log->count;
         return false;
     }
-    for (uint32_t i = 0; i < capacity; i++)
-        log->entries[log->count++] = ledger_entry(chunk, i);
-    __atomic_store_n(&chunk->used, capacity, __ATOMIC_RELEASE);
+    log->chunks[log->count / THINNED_IN_CHUNK] = chunk;
+    log->count += THINNED_IN_CHUNK;
+    __atomic_store_n(&chunk->used, THINNED_IN_CHUNK, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -34,16 +38,16 @@ static void thin(struct thinned *log)
     log->period *= 2;
     log->next = 0;
     for (unsigned i = 0; i < log->count; i++)
-        if (!thinned_wants(log, log->entries[i]->tick))
-            __atomic_store_n(&log->entries[i]->live, 0, __ATOMIC_RELEASE);
+        if (!thinned_wants(log, entry_at(log, i)->tick))
+            __atomic_store_n(&entry_at(log, i)->live, 0, __ATOMIC_RELEASE);
 }
 
 /* NULL: the log is full. */
 static struct ledger_thinned *find_free(struct thinned *log)
 {
     for (; log->next < log->count || take_chunk(log); log->next++)
-        if (!log->entries[log->next]->live)
-            return log->entries[log->next++];
+        if (!entry_at(log, log->next)->live)
+            return entry_at(log, log->next++);
     return NULL;
 }
 

@@ -8,16 +8,21 @@
 
 #include <stdbool.h>
 
-enum { THINNED_MOST = 4092 }; /* entries of a log: four chunks */
+enum {
+    THINNED_CHUNKS = 4, /* of a log */
+    THINNED_IN_CHUNK =
+        (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_thinned),
+    THINNED_MOST = THINNED_CHUNKS * THINNED_IN_CHUNK
+};
 
 struct thinned {
     enum ledger_kind kind;
     uint32_t period;
     unsigned count, most, next; /* entries in the ledger; where a free one is looked for */
-    struct ledger_thinned *entries[THINNED_MOST];
+    struct ledger_chunk *chunks[THINNED_CHUNKS];
 };
 
-/* `most` is at most THINNED_MOST. */
+/* `most` entries, at most THINNED_MOST. */
 void thinned_begin(struct thinned *log, enum ledger_kind kind, unsigned most);
 
 static inline bool thinned_wants(const struct thinned *log, uint32_t tick)
