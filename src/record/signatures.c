@@ -5,6 +5,12 @@
  *                entry in the ledger are complete
  *     keys       by number
  *
+ * The table of numbers grows. Smaller ones, used before, stay: threads may still be reading them,
+ * and those that miss an entry look again under the lock. So a job of few signatures touches few
+ * pages:
+ *
+ *     numbers    |       | 2,048 places | 4,096 places | ... | 131,072 places |
+ *
  * Keys hold values, never handles that may be freed and reused: of a derived type its description,
  * for which MPI is asked at each sampled call, and of an operation of the user's whether it
  * commutes.
@@ -20,7 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
+enum { MOST = UINT16_MAX, FEWEST_PLACES = 1 << 11, MOST_PLACES = 1 << 17 };
 
 /* `type`: the handle of a predefined type, or a hash of a derived one's description. `op`: the
  * handle of a predefined operation, USERS, or USERS_COMMUTATIVE, which are no handles. */
@@ -32,7 +38,8 @@ struct key {
 enum { USERS = 1, USERS_COMMUTATIVE = 2 };
 enum { HOW_DERIVED = 1 << 16 };
 
-static uint16_t numbers[PLACES];
+static uint16_t numbers[2 * MOST_PLACES]; /* the table of n places begins at the n-th */
+static uint32_t place_count = FEWEST_PLACES;
 static struct key keys[MOST + 1];
 static unsigned entered, most;
 static bool is_full;
@@ -114,17 +121,17 @@ static bool are_equal(const struct key *key, const struct key *other)
              (key->how ^ other->how));
 }
 
-/* The number of a key, and its place; 0: there is none, and it could be stored there. The table is
- * at most half full. */
-static uint16_t find(const struct key *key, uint16_t **place)
+/* The number of a key in the table of so many places, and its place; 0: there is none, and it could
+ * be stored there. The last table is at most half full, the others a quarter. */
+static uint16_t find(const struct key *key, uint32_t places, uint16_t **place)
 {
     uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f +
                   key->count * 0xff51afd7ed558ccd + key->counts_hash * 0xd6e8feb86659fd93 +
                   key->how * 0xa0761d6478bd642f + key->buffers;
     uint16_t number;
     for (at ^= at >> 32;; at++) {
-        number = __atomic_load_n(&numbers[at % PLACES], __ATOMIC_ACQUIRE);
-        *place = &numbers[at % PLACES];
+        *place = &numbers[places + (at & (places - 1))];
+        number = __atomic_load_n(*place, __ATOMIC_ACQUIRE);
         if (!number || are_equal(&keys[number], key))
             return number;
     }
@@ -212,11 +219,25 @@ static uint16_t append(struct ledger_signature *entry, unsigned room)
     return 0;
 }
 
+static void fill_larger_table(void)
+{
+    uint32_t larger = 2 * place_count;
+    uint16_t *place;
+    for (unsigned number = 1; number <= entered; number++) {
+        find(&keys[number], larger, &place);
+        *place = (uint16_t)number;
+    }
+    __atomic_store_n(&place_count, larger, __ATOMIC_RELEASE);
+}
+
 static uint16_t enter(const struct key *key, const struct signature_arguments *arguments,
                       struct ledger_signature *entry, unsigned room)
 {
+    uint16_t *place;
     struct quiet before = quiet_lock(&entering);
-    uint16_t *place, number = find(key, &place);
+    if (place_count < MOST_PLACES && entered >= place_count / 4)
+        fill_larger_table();
+    uint16_t number = find(key, place_count, &place);
     if (!number && (number = append(entry, room))) {
         keys[number] = *key;
         __atomic_store_n(place, number, __ATOMIC_RELEASE);
@@ -250,7 +271,8 @@ static uint16_t find_or_enter(const struct signature_arguments *arguments,
         .buffers = is_recorded ? key_of_buffers(arguments) : 0,
         .how = signature_how(arguments) | (datatype->constructor ? HOW_DERIVED : 0),
     };
-    uint16_t *place, number = find(&key, &place);
+    uint16_t *place;
+    uint16_t number = find(&key, __atomic_load_n(&place_count, __ATOMIC_ACQUIRE), &place);
     if (!number && !__atomic_load_n(&is_full, __ATOMIC_RELAXED)) {
         struct ledger_signature entry = describe(arguments, &key, *datatype);
         number = enter(&key, arguments, &entry, will_record && !is_recorded ? most / 2 : most);
