@@ -99,12 +99,22 @@ static bool ask_type(mpi_handle type, struct mpi_datatype *datatype)
     return traffic_known_size(mpi_handle_bits(type), &bytes) || mpi_datatype_ask(type, datatype);
 }
 
-static uint64_t key_of_type(mpi_handle type, uint64_t bytes, const struct mpi_datatype *datatype)
+static uint64_t key_of_type(mpi_handle type, const struct mpi_datatype *datatype)
 {
     if (!datatype->constructor)
         return mpi_handle_bits(type);
     uint64_t constructor = (uint64_t)(uintptr_t)datatype->constructor;
-    return mix(mix(mix(mix(0, constructor), bytes), (uint64_t)datatype->extent), datatype->blocks);
+    return mix(mix(mix(mix(0, constructor), traffic_bytes(1, type)), (uint64_t)datatype->extent),
+               datatype->blocks);
+}
+
+/* Of all elements; 0: there is more than one datatype. */
+static uint64_t count_of(const struct signature_arguments *arguments)
+{
+    if (arguments->length <= 0)
+        return (uint64_t)arguments->count;
+    uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
+    return type_bytes ? arguments->bytes / type_bytes : 0;
 }
 
 static uint64_t key_of_op(mpi_handle op)
@@ -258,16 +268,13 @@ static bool may_be_remembered(const struct signature_arguments *arguments,
 static uint16_t find_or_enter(const struct signature_arguments *arguments,
                               const struct mpi_datatype *datatype, bool is_recorded)
 {
-    uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
-    bool has_counts = arguments->length > 0;
     struct key key = {
-        .type = arguments->type ? key_of_type(arguments->type, type_bytes, datatype) : 0,
+        .type = arguments->type ? key_of_type(arguments->type, datatype) : 0,
         .op = key_of_op(arguments->op),
-        .count = !has_counts  ? (uint64_t)arguments->count
-                 : type_bytes ? arguments->bytes / type_bytes
-                              : 0,
-        .counts_hash =
-            has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
+        .count = count_of(arguments),
+        .counts_hash = arguments->length > 0
+                           ? hash_of_counts(arguments->counts, arguments->types, arguments->length)
+                           : 0,
         .buffers = is_recorded ? key_of_buffers(arguments) : 0,
         .how = signature_how(arguments) | (datatype->constructor ? HOW_DERIVED : 0),
     };
