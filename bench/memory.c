@@ -1,5 +1,7 @@
-/* Prints this process's resident memory in kilobytes after an MPI job's worth of calls: a hundred
- * message sizes, both ways. */
+/* Prints this process's resident memory in kilobytes after an MPI job's worth of calls (a hundred
+ * message sizes, both ways), and how many milliseconds MPI_Finalize takes. */
+#include "timing.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +30,10 @@ int main(int argc, char **argv)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Allreduce(out, in, size, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     }
-    printf("%ld\n", resident_kb());
+    MPI_Barrier(MPI_COMM_WORLD);
+    long kb = resident_kb();
+    double begin_ns = now_ns();
     MPI_Finalize();
+    printf("%ld %.2f\n", kb, (now_ns() - begin_ns) / 1e6);
     return 0;
 }

@@ -190,6 +190,10 @@ def peers_of(mpi: str) -> dict[str, Path]:
     return peers
 
 
+def resident_kb(program: Path, run: Path | None) -> int:
+    return int(output_of([str(program)], run).split()[0])
+
+
 def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
     """Median wall time of the program without and with the profiler, taken in turn."""
     taken: dict[bool, list[float]] = {False: [], True: []}
@@ -252,7 +256,7 @@ def ends(folder: Path) -> None:
         print_row(name, "", [f"{times[0]:.1f}", f"{statistics.median(times):.1f}"])
     for mpi in (mpi for mpi in LIBRARIES if shutil.which(f"mpicc.{mpi}")):
         memory, run = compile_program("memory", mpi), folder / mpi
-        added_kb = int(output_of([str(memory)], run)) - int(output_of([str(memory)], None))
+        added_kb = resident_kb(memory, run) - resident_kb(memory, None)
         database_kb = (run / "rank-0.db").stat().st_size / 1000
         without_ms, with_ms = start_to_end_ms(memory, run)
         sizes = [f"{added_kb}", f"{database_kb:.0f}"]

@@ -1,5 +1,6 @@
 #include "toy_mpi.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -70,7 +71,8 @@ TOY(Comm_size, (int comm, int *size))
 }
 TOY(Comm_rank, (int comm, int *rank))
 {
-    return *rank = 0, 0;
+    const char *text = getenv("TOY_RANK");
+    return *rank = text ? atoi(text) : 0, 0;
 }
 TOY(Comm_test_inter, (int comm, int *inter))
 {
