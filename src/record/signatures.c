@@ -133,7 +133,7 @@ static bool are_equal(const struct key *key, const struct key *other)
 
 /* The number of a key in the table of so many places, and its place; 0: there is none, and it could
  * be stored there. The last table is at most half full, the others a quarter. */
-static uint16_t find(const struct key *key, uint32_t places, uint16_t **place)
+HOT uint16_t find(const struct key *key, uint32_t places, uint16_t **place)
 {
     uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f +
                   key->count * 0xff51afd7ed558ccd + key->counts_hash * 0xd6e8feb86659fd93 +
@@ -258,15 +258,15 @@ static uint16_t enter(const struct key *key, const struct signature_arguments *a
     return number;
 }
 
-static bool may_be_remembered(const struct signature_arguments *arguments,
-                              const struct mpi_datatype *datatype)
+HOT bool may_be_remembered(const struct signature_arguments *arguments,
+                           const struct mpi_datatype *datatype)
 {
     return !will_record && arguments->type && !arguments->length && !datatype->constructor &&
            (!arguments->op || mpi_op_name(arguments->op));
 }
 
-static uint16_t find_or_enter(const struct signature_arguments *arguments,
-                              const struct mpi_datatype *datatype, bool is_recorded)
+HOT uint16_t find_or_enter(const struct signature_arguments *arguments,
+                           const struct mpi_datatype *datatype, bool is_recorded)
 {
     struct key key = {
         .type = arguments->type ? key_of_type(arguments->type, datatype) : 0,
@@ -296,8 +296,8 @@ static bool is_of(const struct recent *recent, const struct signature_arguments 
 }
 
 /* Asks for it. Sets *may_remember if what the arguments mean will not change. */
-static uint16_t look_up(const struct thread *thread, const struct signature_arguments *arguments,
-                        bool *may_remember)
+HOT uint16_t look_up(const struct thread *thread, const struct signature_arguments *arguments,
+                     bool *may_remember)
 {
     struct mpi_datatype datatype = {.constructor = NULL};
     *may_remember = false;
