@@ -188,7 +188,7 @@ class Proof:
 
 
 def share_of(rows: list[dict], verdicts: tuple[str, ...]) -> str:
-    """Of the time inside MPI."""
+    """In the time inside MPI."""
     return f"{100 * sum(row['share'] for row in rows if row['verdict'] in verdicts):.1f} %"
 
 

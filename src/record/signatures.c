@@ -108,7 +108,7 @@ static uint64_t key_of_type(mpi_handle type, const struct mpi_datatype *datatype
                datatype->blocks);
 }
 
-/* Of all elements; 0: there is more than one datatype. */
+/* All elements; 0: there is more than one datatype. */
 static uint64_t count_of(const struct signature_arguments *arguments)
 {
     if (arguments->length <= 0)

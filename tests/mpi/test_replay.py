@@ -105,11 +105,14 @@ def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_p
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
     lines = gzip.decompress(kit.read_bytes()).decode().splitlines()
     calls = [line.split()[2:] for line in lines if line.startswith("call ")]
-    buffers = {name: {tuple(words[-2:]) for of, *words in calls if of == name} for name, *_ in calls}
+    buffers = {
+        name: {tuple(words[-2:]) for of, *words in calls if of == name} for name, *_ in calls
+    }
     (_, first), (_, second) = sorted(buffers["MPI_Allreduce"], key=lambda pair: int(pair[1]))
     ((weights, _),) = buffers["MPI_Bcast"]
     assert int(second) - int(first) == 4 * 512
-    assert buffers["MPI_Reduce_scatter"] == {(first, weights)} and len(buffers["MPI_Alltoallv"]) == 1
+    assert buffers["MPI_Reduce_scatter"] == {(first, weights)}
+    assert len(buffers["MPI_Alltoallv"]) == 1
     assert sum(line.startswith("vector ") for line in lines) == 14
     made = {
         f"MPI_{name}": times * 3 * steps for name, times in (

@@ -98,7 +98,7 @@ def test_a_completion_has_the_requests_that_it_completed(tmp_path):
 
 
 def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[str, bool]:
-    """Of a rank in steps of 10 ms, in which a Bcast follows an Allreduce: before which calls the
+    """For a rank in steps of 10 ms, in which a Bcast follows an Allreduce: before which calls the
     kit sleeps. Readings: before which call, how many were ready and asleep, how many rows of
     these."""
     steps = 1 + sum(rows for *_, rows in readings)
@@ -524,7 +524,8 @@ program 0 0 0
         ("MPI_Bcast", "MPI_Abort"), ("5 0", "5 1"), ("5 0", "-5 0"), ("- 1 -", "- 2 -"),
         ("program 0", "program 9"), ("type 0", "tape 0"), ("comm 1 1", "comm 1 2"),
         ("0,1", "0"), ("0,1", "1,0"), ("0,1", "0,1,1"), ("self -", "self 0"),
-        ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"), ("5 0", "~~5 0"),
+        ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"),
+        ("5 0", "~~5 0"),
     ],
 )
 def test_a_kit_with_a_wrong_number_is_refused_in_one_line(report, tmp_path, old, new):

@@ -382,7 +382,7 @@ class _Maker:
         return [Vectors(self._vector(elements))] * len(sides)
 
     def _exchanged(self, sides: list[Row], signatures: list[Signature]) -> list[Vectors]:
-        """Each rank receives what the others send; in bytes where their datatypes differ in size."""
+        """Each rank receives what the others send; in bytes where datatypes differ in size."""
         nothing = (0,) * len(sides)
         sent = [self._counts(row) if row.bytes else nothing for row in sides]
         sizes = [self.kit.types[own.type].bytes if row.bytes else 0

@@ -13,8 +13,8 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; one call on the
                                                    parent makes those of one round
     type NUMBER NAME BYTES EXTENT BLOCKS           MPI's name, or the constructor of a derived type
-    vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank;
-                                                   of MPI_Alltoallw in bytes
+    vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each
+                                                   rank; of MPI_Alltoallw in bytes
     call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG VECTOR
          AT AT                                     after the first VECTOR: what MPI_Sendrecv and
                                                    MPI_Alltoallv receive. AT: bytes in the thread's

@@ -22,7 +22,8 @@ HEAD = """\
  *     mpicc {program}.c -o {program} -ldl -lpthread
  *     mpirun -n {ranks} ./{program}
  *
- * ./{program} --help has options. Here are the sources of commprof-replay, and at the end the calls.
+ * ./{program} --help has options. Here are the sources of commprof-replay, and at the end the
+ * calls.
  * The lines of these, with - where there is no value:
  *
 {format}
@@ -57,7 +58,10 @@ def program_of(path: Path, name: str) -> str:
     )
     text = gzip.decompress(path.read_bytes()).decode()
     return "".join(
-        (head, *sorted(includes), LIBRARY, *bodies, f"\nconst char kit_inside[] =\n{_literal(text)};\n")
+        (
+            head, *sorted(includes), LIBRARY, *bodies,
+            f"\nconst char kit_inside[] =\n{_literal(text)};\n",
+        )
     )
 
 
