@@ -387,7 +387,7 @@ def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
     assert found.left_out == {
         ("MPI_Alltoallv", "its counts are not recorded (commprof-run --record)"): 2,
         ("MPI_Put", "is none of the calls that can be made again"): 2,
-        ("MPI_Neighbor_allgather", "the neighbors of its communicator are not recorded"): 2,
+        ("MPI_Neighbor_allgather", "the order of its communicator's neighbors is not recorded"): 2,
         ("MPI_Bsend_init", "is none of the calls that can be made again"): 2,
         ("MPI_Start", "which requests it starts, or what they move, is not recorded"): 2,
     }
