@@ -23,8 +23,7 @@ HEAD = """\
  *     mpirun -n {ranks} ./{program}
  *
  * ./{program} --help has options. Here are the sources of commprof-replay, and at the end the
- * calls.
- * The lines of these, with - where there is no value:
+ * calls, in lines, with - where there is no value:
  *
 {format}
  */
