@@ -322,6 +322,7 @@ def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, 
 
 def test_an_older_version_is_read_by_its_upgrade(report, run_folder):
     planted.execute(run_folder / "rank-1.db", "DELETE FROM sample_epoch")
+    planted.execute(run_folder / "rank-1.db", "UPDATE signature SET received_at = NULL")
     expected = report("export", run_folder, "--json").out
     rewrite(run_folder / "rank-1.db", schema_of(9))
     assert report("export", run_folder, "--json") == (0, expected, "")
