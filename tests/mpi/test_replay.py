@@ -316,6 +316,18 @@ def test_a_kit_for_which_buffers_would_be_too_small_is_refused(mpi, tmp_path, ol
     assert outcome.exit_status == 2 and why in outcome.stderr, outcome
 
 
+def test_counts_of_alltoallw_are_bytes_whatever_its_type_says(mpi, tmp_path):
+    """Else its buffers would be too small."""
+    kit = tmp_path / "job.kit"
+    lines = (
+        "type 1 vector 0 0 1", "vector 0 9000000",
+        "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - -", "program 0 0 0", "0 0", "",
+    )
+    kit.write_bytes(gzip.compress((ONE_RANK + "\n".join(lines)).encode()))
+    outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
+    assert outcome.exit_status == 0, outcome
+
+
 def test_what_is_made_around_calls_is_not_counted(mpi, profile, tmp_path):
     """Agreements of all ranks, barriers; and buffers are no calls."""
     kit, run = tmp_path / "job.kit", profile("training_loop", 2, "nonblocking", "20")

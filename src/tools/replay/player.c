@@ -191,16 +191,17 @@ static bool add(int64_t *sum, int64_t part, int64_t times)
 /* Bytes that the call may touch on either side; -1: more than any memory has. */
 static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum shape shape)
 {
+    int type = shape == ALLTOALLW ? KIT_NONE : call->type;
     int64_t all = 0, received = span_of(kit, call->received_type, call->received_count);
     bool is_per_rank =
         shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
-    bool fits = add(&all, span_of(kit, call->type, call->count),
-                    is_per_rank ? size_of(kit, call->comm) : 1);
+    bool fits =
+        add(&all, span_of(kit, type, call->count), is_per_rank ? size_of(kit, call->comm) : 1);
     const int vectors[] = {call->vector, call->received_vector};
     for (int side = 0; side < 2; side++)
         for (int i = 0; fits && vectors[side] != KIT_NONE && i < kit->vector[vectors[side]].length;
              i++)
-            fits = add(&all, span_of(kit, call->type, kit->vector[vectors[side]].counts[i]), 1);
+            fits = add(&all, span_of(kit, type, kit->vector[vectors[side]].counts[i]), 1);
     if (!fits || received > ROOM_MOST)
         return -1;
     return all > received ? all : received;
@@ -244,6 +245,7 @@ struct player {
     char *memory;       /* buffers that the job used again and again; begins a page */
     uint64_t *together; /* requests as an array in the library's layout */
     int *indices;       /* of requests */
+    int *set_up;        /* the call that set a persistent request up */
 };
 
 /* Common to all threads of this rank. */
@@ -270,9 +272,11 @@ static void prepare(struct player *player)
     player->requests = calloc((size_t)most, sizeof *player->requests);
     player->together = calloc((size_t)most, sizeof *player->together);
     player->indices = calloc((size_t)most, sizeof *player->indices);
+    player->set_up = calloc((size_t)most, sizeof *player->set_up);
     player->buffers = calloc((size_t)most, sizeof *player->buffers);
     int64_t memory = 0;
-    if (!room || !player->requests || !player->together || !player->indices || !player->buffers)
+    if (!room || !player->requests || !player->together || !player->indices || !player->set_up ||
+        !player->buffers)
         abort();
     for (size_t i = 0; i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
@@ -301,6 +305,7 @@ static void release(struct player *player)
     free(player->room);
     free(player->together);
     free(player->indices);
+    free(player->set_up);
     free(player->buffers);
     free(player->memory);
 }
@@ -537,7 +542,7 @@ static void settle(const struct player *player, const struct kit_made *made)
     for (int i = 0; i < (restarts ? made->requests : 1); i++) {
         int at = restarts || function->starts ? which[i] : player->program->requests;
         int64_t bytes = restarts ? player->room[at] : function->room;
-        struct pair pair = restarts ? player->buffers[at] : buffers_of(player, made->call, at);
+        struct pair pair = buffers_of(player, restarts ? player->set_up[at] : made->call, at);
         buffers_settle(player->settings->buffers, pair.sent, bytes);
         buffers_settle(player->settings->buffers, pair.received, bytes);
     }
@@ -561,6 +566,8 @@ static void make(struct player *player, const struct kit_made *made)
         move(player, function, call,
              buffers_of(player, made->call, function->starts ? request : blocking),
              &player->requests[request]);
+        if (function->sets_up)
+            player->set_up[request] = made->call;
     }
     if (function->shape == MRECV)
         mpi_handle_store(&player->requests[request], mpi_abi.request_null);
