@@ -101,7 +101,7 @@ def check_calls(mpi, profile, tmp_path, tmp_path_factory, program, replay=REPLAY
 def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_path):
     """Slices of one buffer overlap in the replay as in the job; one buffer serves all steps."""
     kit, steps = tmp_path / "job.kit", 20
-    run = profile("buffers", 3, str(steps), env={"COMMPROF_RECORD": "100"})
+    run = profile("reused_buffers", 3, str(steps), env={"COMMPROF_RECORD": "100"})
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
     lines = gzip.decompress(kit.read_bytes()).decode().splitlines()
     calls = [line.split()[2:] for line in lines if line.startswith("call ")]
