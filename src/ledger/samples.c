@@ -336,9 +336,7 @@ void samples_record(int64_t begin_ns, int64_t end_ns, size_t bytes)
 static struct ledger_page *record_page(uint64_t owner, uint64_t window)
 {
     struct ledger_header *header = the_ledger.header;
-    bool is_recorded = header->record_first && (owner & 0xff) == LEDGER_OF_THREAD &&
-                       header->record_first <= window + 1 && window <= header->record_last + 1;
-    if (!is_recorded)
+    if ((owner & 0xff) != LEDGER_OF_THREAD || !samples_record_pages_have(header, window))
         return NULL;
     struct ledger_page *page =
         samples.record_count < samples.record_most ? next_page(&samples.record) : NULL;

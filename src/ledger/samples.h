@@ -48,6 +48,13 @@ static inline bool samples_record_has(const struct ledger_header *header, uint64
     return header->record_first && header->record_first <= window && window <= header->record_last;
 }
 
+/* Whether its pages have calls of a window: of one on either side, too. */
+static inline bool samples_record_pages_have(const struct ledger_header *header, uint64_t window)
+{
+    return header->record_first && header->record_first <= window + 1 &&
+           window <= header->record_last + 1;
+}
+
 /* The stream's next sample, NULL if it is not sampled. False: a page must be opened first. */
 static inline bool samples_next(struct samples_window *stream, uint64_t ticks,
                                 struct ledger_sample **sample)

@@ -24,7 +24,6 @@
 #include "mpi/datatypes.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { MOST = UINT16_MAX, FEWEST_PLACES = 1 << 11, MOST_PLACES = 1 << 17 };
 
@@ -57,14 +56,10 @@ void signatures_begin(size_t ledger_bytes, bool is_recorded)
     mpi_ops_learn();
 }
 
-/* Its pages have a window on either side, too. */
 static bool is_in_record(const struct thread *thread)
 {
     const struct ledger_page *page = thread->window.page;
-    const struct ledger_header *header = the_ledger.header;
-    return will_record && page &&
-           (samples_record_has(header, page->first + 1) ||
-            samples_record_has(header, page->first - 1));
+    return will_record && page && samples_record_pages_have(the_ledger.header, page->first);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -76,8 +71,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* A count; with a type for each, in bytes. */
 static uint64_t amount_at(struct counts counts, const void *types, int index)
 {
-    mpi_count at =
-        counts.wide ? ((const mpi_count *)counts.at)[index] : ((const int *)counts.at)[index];
+    mpi_count at = traffic_count_at(counts, index);
     return types ? traffic_bytes(at, mpi_handle_load(types, (size_t)index)) : (uint64_t)at;
 }
 

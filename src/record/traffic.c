@@ -72,11 +72,6 @@ COLD uint8_t traffic_memory_kinds_scattered(uint64_t bytes, const struct communi
     return bytes ? memory_kinds_of(root_here ? from : NULL, receives ? to : NULL) : LEDGER_HOST;
 }
 
-static mpi_count count_at(struct counts counts, int index)
-{
-    return counts.wide ? ((const mpi_count *)counts.at)[index] : ((const int *)counts.at)[index];
-}
-
 /* Four independent sums, so that additions overlap in the pipeline. */
 #define SUM_OF(TYPE)                      \
     {                                     \
@@ -107,8 +102,8 @@ static uint64_t bytes_of(struct counts counts, const void *types, int length)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < length; i++)
-        if (count_at(counts, i) > 0)
-            bytes += traffic_bytes(count_at(counts, i), mpi_handle_load(types, (size_t)i));
+        if (traffic_count_at(counts, i) > 0)
+            bytes += traffic_bytes(traffic_count_at(counts, i), mpi_handle_load(types, (size_t)i));
     return bytes;
 }
 
@@ -155,9 +150,9 @@ struct moved moved_gatherv(const struct communicator *communicator, const void *
     if (root_here && communicator->is_inter)
         return NOTHING; /* it only receives */
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place
-                         ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype)
-                         : traffic_bytes(sendcount, sendtype);
+    uint64_t bytes =
+        in_place ? traffic_bytes(traffic_count_at(recvcounts, communicator->comm_rank), recvtype)
+                 : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, bytes};
 }
 
@@ -177,9 +172,9 @@ struct moved moved_allgatherv(const struct communicator *communicator, const voi
                               mpi_handle recvtype)
 {
     bool in_place = sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place
-                         ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype)
-                         : traffic_bytes(sendcount, sendtype);
+    uint64_t bytes =
+        in_place ? traffic_bytes(traffic_count_at(recvcounts, communicator->comm_rank), recvtype)
+                 : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, bytes};
 }
 

@@ -48,6 +48,11 @@ struct counts {
     bool wide;
 };
 
+HOT mpi_count traffic_count_at(struct counts counts, int index)
+{
+    return counts.wide ? ((const mpi_count *)counts.at)[index] : ((const int *)counts.at)[index];
+}
+
 /* MPICH encodes the size of a predefined type in its handle, bits 8 to 15 (part of its ABI: mpi.h
  * spells the handles out). */
 HOT bool traffic_mpich_predefined(mpi_handle bits)
