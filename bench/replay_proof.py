@@ -57,6 +57,7 @@ class Program(NamedTuple):
     only: str = ""  # the library with which it is built
 
 
+MELT = f"lmp -log none -var cells 16 -var steps 400 -in {ROOT}/tests/suites/melt.in"
 PROGRAMS = (
     Program("data_parallel", 2, "examples/data_parallel/train.py", "--epochs 2 --pictures 256"),
     Program("kmeans", 2, "examples/kmeans/kmeans.c", "600000"),
@@ -68,27 +69,10 @@ PROGRAMS = (
     Program("multigrid", 2, "tests/mpi/programs/loops.c", "multigrid 800"),
     # the calls of PyTorch's DDP on its own thread: no PyTorch that can be installed has MPI
     Program("ddp", 2, "tests/mpi/programs/plants.c", "ddp 300 6000 0 0"),
-    Program("lammps", 2, "", "lmp -log none -in melt.in", "openmpi"),
+    Program("lammps", 2, "", MELT, "openmpi"),
     # more ranks than two cores
     Program("hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 3"),
 )
-MELT = """\
-units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 16 0 16 0 16
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 1.44 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify delay 0 every 20 check no
-fix 1 all nve
-thermo 10
-run 400
-"""
 
 
 class Proof:
@@ -219,7 +203,6 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True)
     proof = Proof(arguments.folder.resolve(), arguments.recorded, arguments.blocks)
-    (proof.folder / "melt.in").write_text(MELT)
     print(
         f"Recorded under {arguments.recorded}.\n\n| program | ranks | library | stands for | by a "
         "test | runs of each | not for (of the time inside MPI) | took, s |\n"

@@ -42,24 +42,7 @@ print(row["total_steps"] or row["steps"], row["certainty"], row["loops"], sep=",
 }
 
 if is_here LAMMPS lmp; then
-    cat >"$folder/melt.in" <<'END'
-units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 12 0 12 0 12
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 1.44 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify delay 0 every 20 check no
-fix 1 all nve
-thermo 10
-run 200
-END
-    profiled lammps lmp -log none -in melt.in
+    profiled lammps lmp -log none -var cells 12 -var steps 200 -in "$PWD/tests/suites/melt.in"
     check LAMMPS lammps "$(sed -n 's/^Loop time .* for \([0-9]*\) steps .*/\1/p' "$folder/lammps.out")"
 fi
 
