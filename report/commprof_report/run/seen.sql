@@ -93,7 +93,8 @@ found (world_rank, reason, amount, whole, detail) AS (
     SELECT world_rank, 'reset', reset_ns, wall_ns, '' FROM timed
     UNION ALL
     SELECT rank.world_rank, 'record',
-           min(record_begin_ns + record_asked_ns, timed.wall_ns) - record_end_ns, record_asked_ns, ''
+           min(record_begin_ns + record_asked_ns, timed.wall_ns) - record_end_ns,
+           record_asked_ns, ''
     FROM rank JOIN timed USING (world_rank) WHERE record_is_full
     UNION ALL
     SELECT world_rank, CASE key WHEN 'mpi_abi' THEN 'sizes' ELSE 'copied' END, NULL, NULL, '' FROM fact
