@@ -32,11 +32,15 @@ def _entries(include: re.Match) -> str:
 @lru_cache
 def library_text(name: str) -> str:
     """The text of a file, by its path in src/."""
-    for folder in FOLDERS:
-        if (folder / name).is_file():
-            return (folder / name).read_text(encoding="utf-8")
-    raise ReportError(FOLDERS[0] / name, "is missing; the installation is incomplete")
+    path = _path_of(name)
+    if not path:
+        raise ReportError(FOLDERS[0] / name, "is missing; the installation is incomplete")
+    return path.read_text(encoding="utf-8")
 
 
 def has_library_file(name: str) -> bool:
-    return any((folder / name).is_file() for folder in FOLDERS)
+    return _path_of(name) is not None
+
+
+def _path_of(name: str) -> Path | None:
+    return next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)

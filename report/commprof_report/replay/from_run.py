@@ -25,10 +25,10 @@ from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
     Call, Kit, Made, Type, stem,
 )
-from .memory import Memory, spans
+from .memory import NO_BUFFERS, Memory, spans
 from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
 from .run_calls import (
-    RECEIVES, Message, Row, received_by, received_of, rows_of, sent_by, with_senders,
+    RECEIVES, Row, received_by, received_of, rows_of, sent_by, with_senders,
 )
 from .slots import Operation, Persistent, Slots
 from .window import recorded, window
@@ -84,11 +84,9 @@ def kit_of(run: Run) -> Kit:
     made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns), record)
     made.comms, numbers = communicators(run.connection, run.world_size)
     made.types, signatures = types_of(run.connection)
-    received = received_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
     started = started_of(run.connection, numbers, made, signatures)
-    maker = _Maker(made, signatures, received, started, Sleep(run.connection))
-    maker.counts, maker.buffers = counts_of(run.connection), buffers_of(run.connection)
+    maker = _Maker(run.connection, made, signatures, started)
     if len(sampled(run.connection).starts):
         everything = rows_of(run.connection, alignment, numbers, -FAR_NS, FAR_NS)
         set_ups = [
@@ -154,20 +152,17 @@ def started_of(
 
 class _Maker:
     def __init__(
-        self, kit: Kit, signatures: dict[tuple[int, int], Signature],
-        received: dict[tuple[int, int, int], Message],
-        started: dict[tuple[int, int, int], list[Started] | None], sleep: Sleep,
+        self, connection: Connection, kit: Kit, signatures: dict[tuple[int, int], Signature],
+        started: dict[tuple[int, int, int], list[Started] | None],
     ) -> None:
-        self.sleep = sleep
-        self.kit, self.signatures, self.received = kit, signatures, received
-        self.started = started
+        self.kit, self.signatures, self.started = kit, signatures, started
+        self.counts, self.buffers = counts_of(connection), buffers_of(connection)
+        self.received, self.sleep = received_of(connection), Sleep(connection)
         self.operations: dict[tuple[int, int, int], Operation] = {}  # by rank, thread and begin
         self.threaded: set[int] = set()  # ranks with several threads
         self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
         self.calls: dict[Call, int] = {}
         self.vectors: dict[tuple[int, ...], int] = {}
-        self.counts: dict[tuple[int, int], tuple[int, ...]] = {}  # by rank and signature
-        self.buffers: dict[tuple[int, int], tuple[int | None, int | None]] = {}
 
     def add_collectives(
         self, samples: Sampled, set_ups: list[Row], numbers: dict[tuple[int, int], int]
@@ -273,6 +268,9 @@ class _Maker:
 
     def _signature(self, row: Row) -> Signature | None:
         return self.signatures.get((row.rank, row.signature or 0))
+
+    def _buffers(self, row: Row) -> tuple[int | None, int | None]:
+        return self.buffers.get((row.rank, row.signature or 0), NO_BUFFERS)
 
     def _counts(self, row: Row) -> tuple[int, ...]:
         """As many zeros where the call moves nothing."""
@@ -410,7 +408,11 @@ class _Maker:
         self, rows: list[Row], vectors: dict[Hashable, Vectors], late_ns: int
     ) -> list[Made]:
         """late_ns: by how much the thread's first call comes after the first of all."""
-        memory = self._memory(rows, vectors)
+        wanted = [
+            Call(row.call) if KINDS[row.call] in ON_NONE else self._call(row, vectors)
+            for row in rows
+        ]
+        memory = self._memory(rows, wanted)
         thread = _Thread(
             Counter(
                 part.operation for row in rows for part in self._started(row) if part.operation
@@ -419,9 +421,8 @@ class _Maker:
         made: list[tuple[Call | Persistent, tuple[int, ...]]] = []
         starts_ns: list[int] = []
         ends_ns = [rows[0].start_ns - late_ns]  # of the call before each
-        for row in rows:
-            kind = KINDS[row.call]
-            call = Call(row.call) if kind in ON_NONE else self._call(row, vectors, memory)
+        for row, without in zip(rows, wanted):
+            kind, call = KINDS[row.call], memory.placed(without, self._buffers(row))
             if kind == PREPARING:
                 operation = self.operations.get((row.rank, row.thread, row.start_ns))
                 if not operation and call.peer is None:
@@ -456,19 +457,17 @@ class _Maker:
             call.as_made if isinstance(call, Persistent) else call, len(self.calls)
         )
 
-    def _memory(self, rows: list[Row], vectors: dict[Hashable, Vectors]) -> Memory:
-        buffers = []
-        known = list(self.vectors)
-        for row in rows:
-            if both := self.buffers.get((row.rank, row.signature or 0)):
-                sizes = spans(self.kit, known, self._call(row, vectors))
+    def _memory(self, rows: list[Row], calls: list[Call]) -> Memory:
+        buffers, known = [], list(self.vectors)
+        for row, call in zip(rows, calls):
+            both = self._buffers(row)
+            if both != NO_BUFFERS:
+                sizes = spans(self.kit, known, call)
                 buffers += [(at, size) for at, size in zip(both, sizes) if at is not None]
         return Memory(buffers)
 
-    def _call(
-        self, row: Row, vectors: dict[Hashable, Vectors], memory: Memory | None = None
-    ) -> Call:
-        """Without its buffers if there is no memory."""
+    def _call(self, row: Row, vectors: dict[Hashable, Vectors]) -> Call:
+        """Without its buffers."""
         signature = self._signature(row) or NOTHING
         comm = row.comm or 0
         place = self.places[comm]
@@ -477,10 +476,6 @@ class _Maker:
             row.root, place.get(row.peer) if row.peer is not None else None,
             (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
         )
-        both = self.buffers.get((row.rank, row.signature or 0))
-        if memory and both:
-            buffer_at, received_at = (None if at is None else memory.at(at) for at in both)
-            call = call._replace(buffer_at=buffer_at, received_at=received_at)
         if row.sequence is not None:
             found = vectors.get((self._operation(row), row.rank), NO_VECTORS)
             return call._replace(

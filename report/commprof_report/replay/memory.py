@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from .kit import Call, Kit, stem
 
 PAGE = 4096
+NO_BUFFERS = (None, None)
 
 
 class Memory:
@@ -40,6 +41,13 @@ class Memory:
 
     def at(self, address: int) -> int:
         return address + self.shifts[self._begin(address)]
+
+    def placed(self, call: Call, buffers: tuple[int | None, int | None]) -> Call:
+        """The call with its buffers, which have these addresses."""
+        if buffers == NO_BUFFERS:
+            return call
+        buffer_at, received_at = (None if at is None else self.at(at) for at in buffers)
+        return call._replace(buffer_at=buffer_at, received_at=received_at)
 
 
 def spans(kit: Kit, vectors: Sequence[Sequence[int]], call: Call) -> tuple[int, int]:

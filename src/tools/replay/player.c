@@ -238,7 +238,6 @@ struct player {
     const struct player_settings *settings;
     const struct kit_program *program;
     uint64_t *requests; /* handles in memory, one in each place; also of messages */
-    int64_t *room;      /* bytes of the buffers */
     struct pair {
         char *sent, *received;
     } * buffers;
@@ -268,7 +267,7 @@ static void prepare(struct player *player)
     const struct kit *kit = player->kit;
     const struct kit_program *program = player->program;
     int blocking = program->requests, most = program->requests + 1;
-    int64_t *room = player->room = calloc((size_t)most, sizeof *room);
+    int64_t *room = calloc((size_t)most, sizeof *room); /* bytes of the buffers */
     player->requests = calloc((size_t)most, sizeof *player->requests);
     player->together = calloc((size_t)most, sizeof *player->together);
     player->indices = calloc((size_t)most, sizeof *player->indices);
@@ -293,6 +292,7 @@ static void prepare(struct player *player)
         player->buffers[i] =
             (struct pair){buffers_filled(room[i], LINE_BYTES), buffers_filled(room[i], LINE_BYTES)};
     }
+    free(room);
 }
 
 static void release(struct player *player)
@@ -302,7 +302,6 @@ static void release(struct player *player)
         free(player->buffers[i].received);
     }
     free(player->requests);
-    free(player->room);
     free(player->together);
     free(player->indices);
     free(player->set_up);
@@ -541,10 +540,10 @@ static void settle(const struct player *player, const struct kit_made *made)
     const int *which = &player->kit->requests[made->first_request];
     for (int i = 0; i < (restarts ? made->requests : 1); i++) {
         int at = restarts || function->starts ? which[i] : player->program->requests;
-        int64_t bytes = restarts ? player->room[at] : function->room;
-        struct pair pair = buffers_of(player, restarts ? player->set_up[at] : made->call, at);
-        buffers_settle(player->settings->buffers, pair.sent, bytes);
-        buffers_settle(player->settings->buffers, pair.received, bytes);
+        int call = restarts ? player->set_up[at] : made->call;
+        struct pair pair = buffers_of(player, call, at);
+        buffers_settle(player->settings->buffers, pair.sent, functions[call].room);
+        buffers_settle(player->settings->buffers, pair.received, functions[call].room);
     }
 }
 
