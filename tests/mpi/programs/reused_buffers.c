@@ -1,6 +1,6 @@
-/* reused_buffers STEPS: each step reduces two slices of one buffer, broadcasts another, and exchanges by
- * counts that differ from step to step. The calls' buffers are the same in each step. A record that
- * begins with the job has all steps. */
+/* reused_buffers STEPS: each step reduces two slices of one buffer, broadcasts another, and
+ * exchanges by counts that differ from step to step. The calls' buffers are the same in each step.
+ * A record that begins with the job has all steps. */
 #include <mpi.h>
 #include <stdlib.h>
 
