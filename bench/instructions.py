@@ -90,7 +90,7 @@ def added(library: Path = LIBRARY) -> dict[str, Added]:
         }
         env.update(
             LD_PRELOAD=str(library), COMMPROF_OUTPUT=f"{folder}/run", COMMPROF_QUIET="1",
-            COMMPROF_CLOCK="counter",
+            COMMPROF_CLOCK="counter", COMMPROF_MEMORY="64M", COMMPROF_SAMPLES="16M",
         )
         options = [
             "--compress-strings=no", "--compress-pos=no", "--dump-before=first_*",
