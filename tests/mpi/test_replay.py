@@ -106,7 +106,7 @@ def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_p
     lines = gzip.decompress(kit.read_bytes()).decode().splitlines()
     calls = [line.split()[2:] for line in lines if line.startswith("call ")]
     buffers = {
-        name: {tuple(words[-2:]) for of, *words in calls if of == name} for name, *_ in calls
+        name: {tuple(words[-3:-1]) for of, *words in calls if of == name} for name, *_ in calls
     }
     (_, first), (_, second) = sorted(buffers["MPI_Allreduce"], key=lambda pair: int(pair[1]))
     ((weights, _),) = buffers["MPI_Bcast"]
@@ -221,6 +221,46 @@ def test_a_replay_sleeps_in_the_gaps_in_which_the_job_slept(mpi, profile, tmp_pa
     assert sleeping(again) == sleeping(kit)
 
 
+POLLED = """\
+commprof-kit 1
+sha256 00
+ranks 2
+window 1
+comm 0 0 0 world 0,1
+comm 1 1 0 self -
+type 0 MPI_DOUBLE 8 8 1
+call 0 MPI_Irecv 0 0 5 - - 1 7 0 - - - - - - - - -
+call 1 MPI_Test - - - - - - - - - - - - - - - - 5000000
+call 2 MPI_Iprobe 0 - - - - 1 7 0 - - - - - - - - 5000000
+call 3 MPI_Recv 0 0 5 - - 1 7 0 - - - - - - - - -
+call 4 MPI_Send 0 0 5 - - 0 7 0 - - - - - - - - -
+program 0 0 0
+0 0 0
+0 1 0
+0 2
+0 3
+program 1 0 0
+50000000 4
+50000000 4
+"""
+
+
+def test_a_replay_does_something_else_between_polls(mpi, tmp_path):
+    """As long as the job did: 5 ms."""
+    kit = tmp_path / "job.kit"
+    kit.write_bytes(gzip.compress(POLLED.encode()))
+    folder = replayed(mpi, 2, kit, tmp_path / "replay", "--gaps", "recorded")
+    rows = json.loads(answer("export", folder).stdout)
+    for call in ("MPI_Test", "MPI_Iprobe"):
+        own = [row for row in rows if row.get("call") == call and row["world_rank"] == 0]
+        polls = sum(row["count"] for row in own if row.get("measure") == "poll")
+        away_ns = sum(
+            row["start_ns"] - row["polled_since_ns"] - row["polled_ns"] for row in own
+            if row["table"] == "sample"
+        )
+        assert 0 < polls * 5e6 <= away_ns
+
+
 ONE_RANK = """\
 commprof-kit 1
 sha256 00
@@ -232,21 +272,21 @@ type 0 MPI_DOUBLE 8 8 1
 """
 OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
 BY_ITSELF = ONE_RANK + """\
-call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - - - - -
-call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - - - - -
-call 2 MPI_Startall - - - - - - - - - - - - - - - -
-call 3 MPI_Waitany - - - - - - - - - - - - - - - -
-call 4 MPI_Start - - - - - - - - - - - - - - - -
-call 5 MPI_Isend 0 0 5 - - 0 7 0 - - - - - - - -
-call 6 MPI_Iprobe 0 - - - - 0 7 0 - - - - - - - -
-call 7 MPI_Improbe 0 - - - - 0 7 0 - - - - - - - -
-call 8 MPI_Imrecv 0 0 5 - - 0 7 0 - - - - - - - -
-call 9 MPI_Testsome - - - - - - - - - - - - - - - -
-call 10 MPI_Request_free - - - - - - - - - - - - - - - -
-call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - - - - -
-call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - - - - -
-call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - - - - -
-call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - - - - -
+call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - - - - - -
+call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - - - - - -
+call 2 MPI_Startall - - - - - - - - - - - - - - - - -
+call 3 MPI_Waitany - - - - - - - - - - - - - - - - -
+call 4 MPI_Start - - - - - - - - - - - - - - - - -
+call 5 MPI_Isend 0 0 5 - - 0 7 0 - - - - - - - - -
+call 6 MPI_Iprobe 0 - - - - 0 7 0 - - - - - - - - -
+call 7 MPI_Improbe 0 - - - - 0 7 0 - - - - - - - - -
+call 8 MPI_Imrecv 0 0 5 - - 0 7 0 - - - - - - - - -
+call 9 MPI_Testsome - - - - - - - - - - - - - - - - -
+call 10 MPI_Request_free - - - - - - - - - - - - - - - - -
+call 11 MPI_Mprobe 0 - - - - 0 7 0 - - - - - - - - -
+call 12 MPI_Mrecv 0 0 5 - - 0 7 0 - - - - - - - - -
+call 13 MPI_Send_init 1 0 9 - - 0 7 0 - - - - - - - - -
+call 14 MPI_Recv_init 1 0 9 - - 0 7 0 - - - - - - - - -
 program 0 0 2
 0 0 0
 0 1 1
@@ -290,7 +330,7 @@ def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
 HOSTILE = ONE_RANK + """\
 type 1 vector 2147483647 2147483647 1
 vector 0 5
-call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - - - - -
+call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - - - - - -
 program 0 0 0
 0 0
 """
@@ -321,7 +361,7 @@ def test_counts_of_alltoallw_are_bytes_whatever_its_type_says(mpi, tmp_path):
     kit = tmp_path / "job.kit"
     lines = (
         "type 1 vector 0 0 1", "vector 0 9000000",
-        "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - -", "program 0 0 0", "0 0", "",
+        "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - - -", "program 0 0 0", "0 0", "",
     )
     kit.write_bytes(gzip.compress((ONE_RANK + "\n".join(lines)).encode()))
     outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})

@@ -511,10 +511,48 @@ window 1000
 comm 0 0 0 world 0,1
 comm 1 1 0 self -
 type 0 MPI_FLOAT 4 4 1
-call 0 MPI_Bcast 0 0 250 - 1 - - 0 - - - - - - - -
+call 0 MPI_Bcast 0 0 250 - 1 - - 0 - - - - - - - - -
 program 0 0 0
 5 0
 """
+
+
+def polled(tmp_path: Path, polls: int, sent_again_ms: int = 0) -> list[tuple]:
+    """For a rank that receives, and polls from 3 ms on, 1 ms in all, until 8 ms: each call with the
+    gap before it, in milliseconds, and the pause between its polls."""
+    sends = [message("MPI_Isend", sent_again_ms, 1, number=2)] if sent_again_ms else []
+    own = [
+        message("MPI_Irecv", 1, 1, completed_ns=9 * MS), *sends,
+        Sample("MPI_Test", 8 * MS, 9 * MS, bytes=0, polled=(3 * MS, MS)),
+    ]
+    others = [message("MPI_Send", 7, 0), *[message("MPI_Recv", 9, 0, number=2) for _ in sends]]
+    ranks = [
+        Rank(
+            rank, 2, communicators=[world(rank, 2)], samples=samples, signatures=SIGNATURES,
+            facts=ONE_CLOCK,
+            cells=[Cell("MPI_Test", 0, [MS // polls], measure="poll", times=polls)],
+        )
+        for rank, samples in enumerate((own, others))
+    ]
+    run = run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None)
+    made = kit_of(run)
+    calls = [(made.calls[one.call], one.gap_ns / MS) for one in made.programs[0, 0]]
+    return [(call.name, gap_ms, call.pause_ns) for call, gap_ms in calls]
+
+
+@pytest.mark.parametrize(
+    "polls, gap_ms, pause_ns", [(1000, 1.0, 4000), (100, 6.0, None)], ids=["waits", "computes"]
+)
+def test_a_loop_of_polls_begins_at_its_first_one(tmp_path, polls, gap_ms, pause_ns):
+    """And waits for the message, as long as that takes; who polls now and then has computed."""
+    *_, test = polled(tmp_path, polls)
+    assert test == ("MPI_Test", gap_ms, pause_ns)
+
+
+def test_a_loop_of_polls_goes_on_after_a_call_of_its_own(tmp_path):
+    assert polled(tmp_path, 1000, sent_again_ms=5) == [
+        ("MPI_Irecv", 0.0, None), ("MPI_Isend", 3.0, None), ("MPI_Test", 0.004, 4000),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -525,7 +563,7 @@ program 0 0 0
         ("program 0", "program 9"), ("type 0", "tape 0"), ("comm 1 1", "comm 1 2"),
         ("0,1", "0"), ("0,1", "1,0"), ("0,1", "0,1,1"), ("self -", "self 0"),
         ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"),
-        ("5 0", "~~5 0"),
+        ("5 0", "~~5 0"), ("0 - - - - - - - - -", "0 - - - - - - - - -1"),
     ],
 )
 def test_a_kit_with_a_wrong_number_is_refused_in_one_line(report, tmp_path, old, new):
@@ -570,11 +608,11 @@ comm 4 2 4 dup 0,2
 type 0 MPI_FLOAT 4 4 1
 type 1 vector 8 -16 2
 vector 0 10 20 30 40
-call 0 MPI_Allreduce 4 0 250 MPI_SUM - - - 0 - - - - - - - -
-call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - -
-call 2 MPI_Wait - - - - - - - - - - - - - - - -
-call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - -
-call 4 MPI_Sendrecv 3 0 10 - - 0 5 0 - 1 3 1 6 - - -
+call 0 MPI_Allreduce 4 0 250 MPI_SUM - - - 0 - - - - - - - - -
+call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - - -
+call 2 MPI_Testall - - - - - - - - - - - - - - - - 2400
+call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - - -
+call 4 MPI_Sendrecv 3 0 10 - - 0 5 0 - 1 3 1 6 - - - -
 program 0 0 0
 0 0
 ~12 1 0

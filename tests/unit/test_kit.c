@@ -38,15 +38,15 @@ static const char KIT[] = "commprof-kit 1\n"
                           "type 0 MPI_FLOAT 4 4 1\n"
                           "type 1 vector 8 -16 2\n"
                           "vector 0 10 20 30 40\n"
-                          "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - - - - -\n"
-                          "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - -\n"
-                          "call 2 MPI_Wait - - - - - - - - - - - - - - - -\n"
-                          "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - -\n"
-                          "call 4 MPI_Send_init 0 0 10 - - 1 5 0 - - - - - - - -\n"
-                          "call 5 MPI_Startall - - - - - - - - - - - - - - - -\n"
-                          "call 6 MPI_Request_free - - - - - - - - - - - - - - - -\n"
-                          "call 7 MPI_Mprobe 0 - - - - 1 3 0 - - - - - - - -\n"
-                          "call 8 MPI_Imrecv 0 0 10 - - 1 3 0 - - - - - - - -\n"
+                          "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - - - - - -\n"
+                          "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - - -\n"
+                          "call 2 MPI_Wait - - - - - - - - - - - - - - - - -\n"
+                          "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - - -\n"
+                          "call 4 MPI_Send_init 0 0 10 - - 1 5 0 - - - - - - - - -\n"
+                          "call 5 MPI_Startall - - - - - - - - - - - - - - - - -\n"
+                          "call 6 MPI_Request_free - - - - - - - - - - - - - - - - -\n"
+                          "call 7 MPI_Mprobe 0 - - - - 1 3 0 - - - - - - - - -\n"
+                          "call 8 MPI_Imrecv 0 0 10 - - 1 3 0 - - - - - - - - -\n"
                           "program 0 0 1\n"
                           "0 4 1\n"
                           "0 0\n"
@@ -180,7 +180,7 @@ TEST(calls_that_do_not_fit_their_requests_are_refused)
     CHECK(!plays_with("7 3\n", "7 3 3\n", why));
     CHECK(!plays_with("type 1 vector 8 -16 2\n",
                       "type 1 vector 8 -2147483647 2\n"
-                      "call 0 MPI_Bcast 0 1 2147483647 - 0 - - - - - - - - - - -\n",
+                      "call 0 MPI_Bcast 0 1 2147483647 - 0 - - - - - - - - - - - -\n",
                       why));
     CHECK_TEXT(why, "no memory has room for a message of MPI_Bcast");
 }

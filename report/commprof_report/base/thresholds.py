@@ -363,6 +363,9 @@ TABLE = (
     Threshold("exporters.earliest", 10**18, "ns from 1970 to a trace's first event",
               "times before 2001 do not count from 1970", "refused", "placed"),
     # replay: whether it stands for the job
+    Threshold("replay.polls", 20_000, "ns between polls",
+              "loops do a little between polls; who computes between polls for longer",
+              "waits", "computes"),
     Threshold("replay.within", 0.1, "ratio of a replay's mean to the job's, less 1",
               "two MPI libraries differ by more", "near", "longer"),
     # compare: whether sides differ, and whether that may be asked

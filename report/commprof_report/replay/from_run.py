@@ -27,6 +27,7 @@ from .kit import (
 )
 from .memory import NO_BUFFERS, Memory, spans
 from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
+from .polls import Polls
 from .run_calls import (
     RECEIVES, Row, received_by, received_of, rows_of, sent_by, with_senders,
 )
@@ -157,7 +158,8 @@ class _Maker:
     ) -> None:
         self.kit, self.signatures, self.started = kit, signatures, started
         self.counts, self.buffers = counts_of(connection), buffers_of(connection)
-        self.received, self.sleep = received_of(connection), Sleep(connection)
+        self.received = received_of(connection)
+        self.sleep, self.polls = Sleep(connection), Polls(connection)
         self.operations: dict[tuple[int, int, int], Operation] = {}  # by rank, thread and begin
         self.threaded: set[int] = set()  # ranks with several threads
         self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
@@ -408,8 +410,11 @@ class _Maker:
         self, rows: list[Row], vectors: dict[Hashable, Vectors], late_ns: int
     ) -> list[Made]:
         """late_ns: by how much the thread's first call comes after the first of all."""
+        pauses = self.polls.pauses(rows)
         wanted = [
-            Call(row.call) if KINDS[row.call] in ON_NONE else self._call(row, vectors)
+            (Call(row.call) if KINDS[row.call] in ON_NONE else self._call(row, vectors))._replace(
+                pause_ns=pauses.get(row.call)
+            )
             for row in rows
         ]
         memory = self._memory(rows, wanted)
@@ -419,7 +424,7 @@ class _Maker:
             )
         )
         made: list[tuple[Call | Persistent, tuple[int, ...]]] = []
-        starts_ns: list[int] = []
+        own: list[Row] = []
         ends_ns = [rows[0].start_ns - late_ns]  # of the call before each
         for row, without in zip(rows, wanted):
             kind, call = KINDS[row.call], memory.placed(without, self._buffers(row))
@@ -428,28 +433,30 @@ class _Maker:
                 if not operation and call.peer is None:
                     # not MPI_PROC_NULL: MPICH 4.0.2 hangs in a persistent Bcast after such a one
                     call = call._replace(peer=self.places[call.comm or 0].get(row.rank, 0))
-                own = thread.slots.set_up(call, operation)
-                made.append((own, (own.request,)))
+                persistent = thread.slots.set_up(call, operation)
+                made.append((persistent, (persistent.request,)))
             else:
                 requests = thread.requests_of(row, kind, self._started(row), received_by(row))
                 if not requests and kind in NOTHING_LEFT:
                     self._leave_out(row, NOTHING_LEFT[kind])
                     continue
                 made.append((call, requests))
-            starts_ns.append(row.start_ns)
+            own.append(row)
             ends_ns.append(row.end_ns)
         for name in thread.late.values():
             self.kit.late[name] += 1
         if thread.slots.before:
             self.kit.before[rows[0].rank, rows[0].thread] = [
-                Made(0, self._number(own.as_made), (own.request,))
-                for own in thread.slots.set_up_before()
+                Made(0, self._number(before.as_made), (before.request,))
+                for before in thread.slots.set_up_before()
             ]
         calls = [self._number(call) for call, _ in made]
-        asleep = self.sleep.calls_of((rows[0].rank, rows[0].thread), ends_ns, starts_ns, calls)
+        asleep = self.sleep.calls_of(
+            (rows[0].rank, rows[0].thread), ends_ns, [row.start_ns for row in own], calls
+        )
         return [
-            Made(max(0, start_ns - end_ns), call, requests, call in asleep)
-            for start_ns, end_ns, call, (_, requests) in zip(starts_ns, ends_ns, calls, made)
+            Made(self.polls.gap_ns(row, end_ns), call, requests, call in asleep)
+            for row, end_ns, call, (_, requests) in zip(own, ends_ns, calls, made)
         ]
 
     def _number(self, call: Call | Persistent) -> int:

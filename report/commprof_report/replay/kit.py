@@ -16,10 +16,11 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each
                                                    rank; of MPI_Alltoallw in bytes
     call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG VECTOR
-         AT AT                                     after the first VECTOR: what MPI_Sendrecv and
+         AT AT PAUSE                               after the first VECTOR: what MPI_Sendrecv and
                                                    MPI_Alltoallv receive. AT: bytes in the thread's
                                                    memory at which what is sent, or the only buffer,
-                                                   begins, and what is received
+                                                   begins, and what is received. PAUSE:
+                                                   nanoseconds between polls that find nothing
     program RANK THREAD BEFORE                     its first BEFORE calls set up persistent requests
                                                    and are not counted
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
@@ -115,6 +116,7 @@ class Call(NamedTuple):
     received_vector: int | None = None
     buffer_at: int | None = None
     received_at: int | None = None
+    pause_ns: int | None = None
 
 
 class Made(NamedTuple):
@@ -342,7 +344,7 @@ class _Parser:
                 (call.elements, MOST_COUNT), (call.received_count, MOST_COUNT), (call.in_place, 2),
                 (call.tag, MOST_COUNT), (call.received_tag, MOST_COUNT),
                 (call.received_vector, len(kit.vectors)), (call.buffer_at, MOST_MEMORY),
-                (call.received_at, MOST_MEMORY),
+                (call.received_at, MOST_MEMORY), (call.pause_ns, MOST_COUNT),
             )
             is_inside = all(value is None or 0 <= value < most for value, most in within)
             if call.name not in KINDS or not is_inside or any(

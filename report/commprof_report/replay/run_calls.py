@@ -34,6 +34,8 @@ class Row(NamedTuple):
     tag: int | None
     number: int | None
     signature: int | None
+    polled_since_ns: int | None = None  # begin of the first poll before it that found nothing
+    polled_ns: int | None = None  # inside all of them
 
 
 class Message(NamedTuple):
@@ -71,11 +73,11 @@ def rows_of(
         calls.communicator.tolist(), column(calls.sequence), calls.start_ns.tolist(),
         calls.end_ns.tolist(), column(calls.completed_ns), column(calls.bytes), column(calls.peer),
         column(calls.root), column(calls.tag), column(calls.number), column(calls.signature),
+        column(calls.polled_since_ns), column(calls.polled_ns),
     ):
-        peer, root, tag, number, signature = others
         yield Row(
             rank, thread, texts.text(call) or "", numbers.get((rank, comm)), sequence, begin, end,
-            completed, size or 0, peer, root, tag, number, signature,
+            completed, size or 0, *others,
         )
 
 

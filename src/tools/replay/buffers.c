@@ -58,3 +58,9 @@ void buffers_settle(enum buffers how, const char *bytes, int64_t count)
             evict_line(bytes + at);
     __sync_synchronize();
 }
+
+void buffers_work(struct work *work)
+{
+    ++*(volatile char *)(work->bytes + work->at);
+    work->at = (work->at + LINE_BYTES) % WORK_BYTES;
+}

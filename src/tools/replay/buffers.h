@@ -8,7 +8,13 @@
 
 enum buffers { BUFFERS_RECORDED, BUFFERS_HOT, BUFFERS_COLD };
 
-enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
+enum { LINE_BYTES = 64, PAGE_BYTES = 4096, WORK_BYTES = 1 << 20 };
+
+/* What a thread computes with, in place of the job's data. */
+struct work {
+    char *bytes; /* WORK_BYTES */
+    size_t at;
+};
 
 /* With values that neither trap nor compress, touched by the calling thread. */
 char *buffers_filled(int64_t bytes, size_t alignment);
@@ -16,6 +22,9 @@ char *buffers_filled(int64_t bytes, size_t alignment);
 /* Hot: reads the bytes, so that they are in this core's caches as far as these have room. Cold:
  * takes them out of all caches. */
 void buffers_settle(enum buffers how, const char *bytes, int64_t count);
+
+/* Writes to the next line: computing takes the messages out of a core's own caches. */
+void buffers_work(struct work *work);
 
 /* Whether a program can do so on this processor. */
 bool buffers_can_be_cold(void);

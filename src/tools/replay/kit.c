@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIT_BYTES_MOST = 1 << 30, RANKS_MOST = 1 << 24, WORDS_MOST = 19 };
+enum { KIT_BYTES_MOST = 1 << 30, RANKS_MOST = 1 << 24, WORDS_MOST = 20 };
 #define MEMORY_MOST ((int64_t)1 << 40) /* bytes of a thread */
 
 /* A kit that is being read: its lines, and what is wrong with it. */
@@ -222,6 +222,7 @@ static void take_call(struct reader *reader, char *words[WORDS_MOST])
     call->received_vector = vector_of(reader, words[16], ranks);
     call->buffer_at = maybe_far(reader, words[17], MEMORY_MOST);
     call->received_at = maybe_far(reader, words[18], MEMORY_MOST);
+    call->pause_ns = maybe(reader, words[19], INT32_MAX);
 }
 
 static void take_program(struct reader *reader, char *words[WORDS_MOST])
@@ -275,7 +276,7 @@ static void take_line(struct reader *reader, char *line)
         void (*take)(struct reader *reader, char *words[WORDS_MOST]);
     } KINDS[] = {{"comm", 6, take_comm},
                  {"type", 6, take_type},
-                 {"call", 19, take_call},
+                 {"call", 20, take_call},
                  {"program", 4, take_program}};
     char *words[WORDS_MOST];
     if (isdigit((unsigned char)*line) || *line == '~')

@@ -36,6 +36,7 @@ struct kit_call {
     int received_type, received_peer, received_tag, received_vector;
     int64_t received_count;
     int64_t buffer_at, received_at; /* in the thread's memory */
+    int64_t pause_ns;               /* between polls that find nothing */
 };
 
 /* A call of a program; its requests are kit->requests[first_request...]. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #define ROOM_MOST ((int64_t)1 << 40) /* bytes of a buffer */
@@ -242,6 +243,7 @@ struct player {
         char *sent, *received;
     } * buffers;
     char *memory;       /* buffers that the job used again and again; begins a page */
+    struct work work;   /* of its computing */
     uint64_t *together; /* requests as an array in the library's layout */
     int *indices;       /* of requests */
     int *set_up;        /* the call that set a persistent request up */
@@ -287,6 +289,7 @@ static void prepare(struct player *player)
         memory = end > memory ? end : memory;
     }
     player->memory = memory ? buffers_filled(memory, PAGE_BYTES) : NULL;
+    player->work.bytes = buffers_filled(WORK_BYTES, PAGE_BYTES);
     for (int i = 0; i < most; i++) {
         mpi_handle_store(&player->requests[i], mpi_abi.request_null);
         player->buffers[i] =
@@ -307,6 +310,7 @@ static void release(struct player *player)
     free(player->set_up);
     free(player->buffers);
     free(player->memory);
+    free(player->work.bytes);
 }
 
 /* Calls a function, with a request behind its arguments if it returns one; and before that an info
@@ -417,8 +421,31 @@ static int move(struct player *player, const struct function *function, const st
     }
 }
 
+/* A thread that sleeps wakes up late, mostly by less than WAKING_NS, which it spends on its core. */
+static void pass_time(struct player *player, int64_t until_ns, bool is_asleep)
+{
+    enum { WAKING_NS = 100000, NS = 1000000000 };
+    int64_t wake_ns = until_ns - WAKING_NS;
+    struct timespec wake = {.tv_sec = wake_ns / NS, .tv_nsec = wake_ns % NS};
+    if (is_asleep && wake_ns > arrival_now_ns()) {
+        prctl(PR_SET_TIMERSLACK, 1); /* ns; by default the kernel wakes it up to 50 us later */
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
+        prctl(PR_SET_TIMERSLACK, 0); /* the default again, for the library's own sleep */
+    }
+    while (arrival_now_ns() < until_ns)
+        if (!is_asleep)
+            buffers_work(&player->work);
+}
+
+/* Between polls that find nothing, as long as the job did something else. */
+static void pause_after(struct player *player, const struct kit_call *call, bool is_found)
+{
+    if (!is_found && player->settings->has_gaps && call->pause_ns != KIT_NONE)
+        pass_time(player, arrival_now_ns() + call->pause_ns, false);
+}
+
 /* Probes for a message that is there, or comes. */
-static void look(const struct player *player, const struct function *function,
+static void look(struct player *player, const struct function *function,
                  const struct kit_call *call, void *message)
 {
     typedef mpi_handle H;
@@ -430,10 +457,10 @@ static void look(const struct player *player, const struct function *function,
     else if (function->shape == MPROBE)
         ((int (*)(int, int, H, void *, void *))address)(peer, tag, comm, message, ignore);
     else if (function->shape == IPROBE)
-        while (!flag)
+        for (; !flag; pause_after(player, call, flag))
             ((int (*)(int, int, H, int *, void *))address)(peer, tag, comm, &flag, ignore);
     else
-        while (!flag)
+        for (; !flag; pause_after(player, call, flag))
             ((int (*)(int, int, H, int *, void *, void *))address)(peer, tag, comm, &flag, message,
                                                                    ignore);
 }
@@ -453,40 +480,46 @@ static void scatter(struct player *player, const int *which, int count)
 }
 
 /* Polls as often as it takes, and makes those that complete one or some until all are. */
-static void complete(struct player *player, const struct function *function, int count)
+static void complete(struct player *player, const struct kit_made *made)
 {
-    void *call = function->address, *ignore = mpi_abi.status_ignore, *requests = player->together;
-    int flag = 0, done = 0;
-    for (int left = count; left > 0;)
+    const struct kit_call *call = &player->kit->call[made->call];
+    const struct function *function = &functions[made->call];
+    void *address = function->address, *ignore = mpi_abi.status_ignore,
+         *requests = player->together;
+    int count = made->requests, flag = 0, done = 0;
+    for (int left = count; left > 0;) {
+        int before = left;
         switch (function->shape) {
         case WAIT:
-            ((int (*)(void *, void *))call)(requests, ignore);
+            ((int (*)(void *, void *))address)(requests, ignore);
             return;
         case WAITALL:
-            ((int (*)(int, void *, void *))call)(count, requests, ignore);
+            ((int (*)(int, void *, void *))address)(count, requests, ignore);
             return;
         case WAITANY:
-            ((int (*)(int, void *, int *, void *))call)(count, requests, &done, ignore);
+            ((int (*)(int, void *, int *, void *))address)(count, requests, &done, ignore);
             left = done == MPI_UNDEFINED ? 0 : left - 1;
             break;
         case TEST:
-            ((int (*)(void *, int *, void *))call)(requests, &flag, ignore);
+            ((int (*)(void *, int *, void *))address)(requests, &flag, ignore);
             left = !flag;
             break;
         case TESTALL:
-            ((int (*)(int, void *, int *, void *))call)(count, requests, &flag, ignore);
+            ((int (*)(int, void *, int *, void *))address)(count, requests, &flag, ignore);
             left = !flag;
             break;
         case TESTANY:
-            ((int (*)(int, void *, int *, int *, void *))call)(count, requests, &done, &flag,
-                                                               ignore);
+            ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done, &flag,
+                                                                  ignore);
             left = !flag ? left : done == MPI_UNDEFINED ? 0 : left - 1;
             break;
         default: /* WAITSOME, TESTSOME */
-            ((int (*)(int, void *, int *, int *, void *))call)(count, requests, &done,
-                                                               player->indices, ignore);
+            ((int (*)(int, void *, int *, int *, void *))address)(count, requests, &done,
+                                                                  player->indices, ignore);
             left = done == MPI_UNDEFINED ? 0 : left - done;
         }
+        pause_after(player, call, left < before);
+    }
 }
 
 /* A call that starts, frees or completes requests. */
@@ -500,20 +533,8 @@ static void handle(struct player *player, const struct function *function,
     else if (function->shape < WAIT)
         ((int (*)(void *))function->address)(player->together);
     else
-        complete(player, function, made->requests);
+        complete(player, made);
     scatter(player, which, made->requests);
-}
-
-/* Waking takes a while, which is spent on the core. */
-static void pass_time(int64_t until_ns, bool is_asleep)
-{
-    enum { WAKING_NS = 60000, NS = 1000000000 };
-    int64_t wake_ns = until_ns - WAKING_NS;
-    struct timespec wake = {.tv_sec = wake_ns / NS, .tv_nsec = wake_ns % NS};
-    if (is_asleep && wake_ns > arrival_now_ns())
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
-    while (arrival_now_ns() < until_ns)
-        continue;
 }
 
 /* A call with one buffer has it at `buffer_at`, whether it sends it or not. */
@@ -581,7 +602,7 @@ static void play(struct player *player)
         if (player->settings->buffers)
             settle(player, made);
         if (player->settings->has_gaps)
-            pass_time(before_ns + made->gap_ns, made->is_asleep);
+            pass_time(player, before_ns + made->gap_ns, made->is_asleep);
         make(player, made);
         before_ns = arrival_now_ns();
     }

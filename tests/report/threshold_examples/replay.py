@@ -1,8 +1,12 @@
-"""Whether a replay stands for the job."""
+"""Whether a replay stands for the job, and what a job does between polls."""
 
 from __future__ import annotations
 
+import sqlite3
+
 from commprof_report.replay.check import check
+from commprof_report.replay.polls import Polls
+from commprof_report.replay.run_calls import Row
 
 from .compare import key, row, run
 
@@ -17,4 +21,17 @@ def verdict(difference: float) -> str:
     return found.verdict
 
 
-EXAMPLES = {"replay.within": verdict}
+def between_polls(pause_ns: float) -> str:
+    """One poll found nothing, the next one something."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE cell (world_rank, thread, call, measure, total_ns, count)")
+    connection.execute("INSERT INTO cell VALUES (0, 0, 'MPI_Test', 'poll', 500, 1)")
+    begin_ns = 500 + int(pause_ns)
+    test = Row(
+        0, 0, "MPI_Test", None, None, begin_ns, begin_ns + 1, None, 0, None, None, None, None,
+        None, 0, 500,
+    )
+    return "waits" if Polls(connection).waits(test) else "computes"
+
+
+EXAMPLES = {"replay.within": verdict, "replay.polls": between_polls}
