@@ -256,6 +256,14 @@ struct players {
     int64_t begin_ns;
 };
 
+/* All its buffers are in the thread's memory. */
+static bool is_placed(const struct kit_call *call, enum shape shape)
+{
+    bool has_one =
+        shape == BCAST || shape == SEND || shape == RECV || shape == MRECV || shape == IMRECV;
+    return call->buffer_at != KIT_NONE && (has_one || call->received_at != KIT_NONE);
+}
+
 /* Bytes of the thread's memory up to the end of the call's buffers. */
 static int64_t end_of_memory(const struct kit_call *call, int64_t room)
 {
@@ -283,8 +291,9 @@ static void prepare(struct player *player)
         const struct kit_made *made = &kit->made[program->first + i];
         const struct function *function = &functions[made->call];
         int at = function->starts ? kit->requests[made->first_request] : blocking;
-        int64_t end = end_of_memory(&kit->call[made->call], function->room);
-        if (function->room > room[at])
+        const struct kit_call *call = &kit->call[made->call];
+        int64_t end = end_of_memory(call, function->room);
+        if (function->room > room[at] && !is_placed(call, function->shape))
             room[at] = function->room;
         memory = end > memory ? end : memory;
     }
@@ -541,15 +550,12 @@ static void handle(struct player *player, const struct function *function,
 static struct pair buffers_of(const struct player *player, int number, int own)
 {
     const struct kit_call *call = &player->kit->call[number];
-    enum shape shape = functions[number].shape;
-    bool has_one =
-        shape == BCAST || shape == SEND || shape == RECV || shape == MRECV || shape == IMRECV;
     struct pair pair = player->buffers[own];
     if (call->buffer_at != KIT_NONE)
         pair.sent = player->memory + call->buffer_at;
     if (call->received_at != KIT_NONE)
         pair.received = player->memory + call->received_at;
-    else if (has_one && call->buffer_at != KIT_NONE)
+    else if (is_placed(call, functions[number].shape))
         pair.received = pair.sent;
     return pair;
 }
