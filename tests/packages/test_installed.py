@@ -37,7 +37,8 @@ def bash_offers(prefix: Path, *words: str) -> list[str]:
 
 
 def test_bash_completes_commands_options_and_choices(prefix):
-    assert set(bash_offers(prefix, "hvprof-report", "s")) == {"summary", "steps", "sizes", "stuck"}
+    offered = bash_offers(prefix, "hvprof-report", "s")
+    assert set(offered) == {"summary", "seen", "steps", "sizes", "stuck"}
     assert bash_offers(prefix, "hvprof-report", "sizes", "--per") == ["--per-rank"]
     assert bash_offers(prefix, "hvprof-report", "late", "--by", "") == [
         "rank", "host", "call", "state", "size", "run",
