@@ -10,7 +10,7 @@ enum buffers { BUFFERS_RECORDED, BUFFERS_HOT, BUFFERS_COLD };
 
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, WORK_BYTES = 1 << 20 };
 
-/* What a thread computes with, in place of the job's data. */
+/* A thread computes with it, in place of the job's data. */
 struct work {
     char *bytes; /* WORK_BYTES */
     size_t at;

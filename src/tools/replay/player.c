@@ -430,7 +430,7 @@ static int move(struct player *player, const struct function *function, const st
     }
 }
 
-/* A thread that sleeps wakes up late, mostly by less than WAKING_NS, which it spends on its core. */
+/* A thread wakes up late, mostly by less than WAKING_NS, which it spends on its core. */
 static void pass_time(struct player *player, int64_t until_ns, bool is_asleep)
 {
     enum { WAKING_NS = 100000, NS = 1000000000 };
