@@ -354,7 +354,8 @@ def test_a_kit_for_which_buffers_would_be_too_small_is_refused(mpi, tmp_path, ol
     kit.write_bytes(gzip.compress((head + new + tail).encode()))
     outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
     # on full cores MPICH's mpirun exits with 1 after MPI_Abort(2), one time in 50
-    assert outcome.exit_status and why in outcome.stderr, outcome
+    statuses = (1, 2) if mpi.name == "mpich" else (2,)
+    assert outcome.exit_status in statuses and why in outcome.stderr, outcome
 
 
 def test_counts_of_alltoallw_are_bytes_whatever_its_type_says(mpi, tmp_path):
