@@ -11,13 +11,13 @@ import planted
 import pytest
 from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
 from planted_job import HostClock, Job, Program
-from sampled_bursts import STEPS, Call, bursts, operations
+from sampled_bursts import Call, bursts
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
-    "small_messages", "tiny_messages", "padding", "jumps", "imbalance", "waiting", "slowest_rank",
+    "small_messages", "tiny_messages", "imbalance", "waiting", "slowest_rank",
     "polling", "overlap", "cycle", "shared_core", "reduce_and_bcast", "waiting_messages",
     "barriers", "gaps", "progress", "slow_link",
 }
@@ -187,180 +187,10 @@ def test_tiny_allreduces_are_not_told_to_be_fused(advise):
     ]["found"]
 
 
-SLOW, FAST = Call(65 * KIB, 900_000), Call(128 * KIB, 100_000)
-
-
-def test_a_size_slower_than_a_larger_one_could_be_padded(advise):
-    row = advise(bursts([Call(8, 2_000), SLOW, FAST]))["padding"]
-    assert (row["bytes"], row["call"]) == (65 * KIB, "MPI_Allreduce")
-    assert "pad MPI_Allreduce of 65 KiB to 128 KiB" in row["title"]
-    padded = bursts([Call(8, 2_000), FAST, FAST])
-    saved_ns = RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns)
-    assert row["saving_ns"] == pytest.approx(saved_ns, rel=0.02) and not found(advise(padded))
-
-
-@pytest.mark.parametrize(
-    ("slow", "fast", "steps"),
-    [
-        (SLOW, FAST._replace(bytes=131 * KIB), STEPS),
-        (SLOW, FAST, 19),
-        (SLOW._replace(transfer_ns=99_000), FAST, STEPS),
-        (SLOW._replace(transfer_ns=100_000, late_ns=800_000), FAST, STEPS),
-    ],
-    ids=["more than doubled", "too few to be sure", "as it should be", "waiting"],
-)
-def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast, steps):
-    assert not advise(bursts([Call(8, 2_000), slow, fast], times=steps))["padding"]["found"]
-
-
-def test_durations_that_overlap_are_not_padded(advise):
-    """The median of 65 KiB is longer, but a quarter of its calls are faster than a quarter of those
-    of 128 KiB."""
-    slow = [Call(65 * KIB, ns) for ns in (800_000, 1_200_000, 1_300_000)]
-    fast = Call(128 * KIB, 1_000_000)
-    assert not advise(bursts([Call(8, 2_000), *slow, fast, fast]))["padding"]["found"]
-
-
-SHORT, LONG = Call(64 * KIB, 10_000), Call(65 * KIB, 200_000)
-
-
-def test_a_jump_between_neighbouring_sizes_is_named(advise):
-    row = advise(bursts([Call(8, 2_000), LONG, SHORT]))["jumps"]
-    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64), rel=0.02)
-    assert (
-        "MPI_Allreduce jumps between 64 KiB and 65 KiB" in row["title"]
-        and "eager_limit" in row["suggestion"]
-    )
-    assert row["certainty"] == "likely" and not found(
-        advise(bursts([Call(8, 2_000), SHORT, SHORT]))
-    )
-
-
-def test_sizes_of_different_ranks_are_not_compared(report, tmp_path):
-    """Each pair of ranks has a size of its own; in the twin both use both."""
-
-    def jumps(*sizes: tuple[int, int]) -> int:
-        program = Program(4)
-        pairs = [program.job.group((rank, rank + 1), f"pair {rank}") for rank in (0, 2)]
-        for step in range(200):
-            for pair, of_pair in zip(pairs, sizes):
-                size = of_pair[step % 2]
-                transfer_ns = 20_000 if size == 1_680 else 400_000
-                program.collective("MPI_Allreduce", pair, transfer_ns, message_bytes=size)
-        rows = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
-        return sum(row["found"] for row in rows if row["rule"] == "jumps")
-
-    assert not jumps((1_680, 1_680), (1_848, 1_848))
-    assert jumps((1_680, 1_848), (1_680, 1_848))
-
-
-def test_a_jump_is_found_after_pauses_too(advise):
-    assert (
-        advise(bursts([LONG, SHORT._replace(pause_ns=10_000_000)]))["jumps"]["certainty"]
-        == "likely"
-    )
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_size_that_is_slow_because_ranks_wait_is_no_jump(advise, place):
-    calls = [SHORT, SHORT]
-    calls.insert(place, LONG._replace(transfer_ns=10_000, late_ns=190_000))
-    assert not advise(bursts(calls))["jumps"]["found"]
-
-
-def test_the_first_bucket_of_a_step_is_no_jump(report, advise, tmp_path):
-    """It follows a pause and takes twice as long as the others, which are one KiB smaller. In
-    second place it is as fast as they are."""
-    usual = Call(64 * KIB, 1_000_000)
-    first = advise(bursts([LONG._replace(transfer_ns=2_000_000), usual, usual]))["jumps"]
-    why = (
-        "MPI_Allreduce of 64 KiB is only seen in bursts, and of 65 KiB after pauses: which of "
-        "both makes the difference is not known"
-    )
-    assert (first["found"], first["evidence"]) == (0, why)
-    assert f"neighbouring sizes ({why})" in " ".join(report("advise", tmp_path / "run").out.split())
-    second = advise(bursts([usual, LONG._replace(transfer_ns=1_100_000), usual]))["jumps"]
-    assert (second["found"], second["evidence"]) == (0, "")
-
-
-def test_a_jump_in_the_place_of_the_first_bucket_is_found(advise):
-    """All its calls take 20 times as long; a pause has not been seen to do that."""
-    row = advise(bursts([LONG, SHORT, SHORT]))["jumps"]
-    assert (row["found"], row["certainty"], row["bytes"]) == (1, "possible", 65 * KIB)
-    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64), rel=0.02)
-    assert "all follow pauses" in row["evidence"]
-
-
-def test_a_small_size_that_follows_pauses_is_neither_padded_nor_fused(report, advise, tmp_path):
-    """A message takes its place after the pause, and then as long."""
-    rows = advise(bursts([SLOW, FAST, Call(MIB, 800_000)]))
-    assert found(rows) == set()
-    assert rows["padding"]["evidence"].startswith(
-        "MPI_Allreduce of 65 KiB is only seen after pauses, and of 128 KiB in bursts"
-    )
-    assert "small_messages" in found(advise(bursts([FAST, SLOW, Call(MIB, 800_000)])))
-
-
-@pytest.mark.parametrize("rule", ["padding", "jumps"])
-def test_sizes_on_a_thread_beside_the_main_one_are_not_compared(advise, rule):
-    """How long its calls take depends on what is computed meanwhile, and that on their place in the
-    step."""
-    calls = [Call(8, 2_000), *{"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]]
-    row = advise(bursts(calls, thread=1))[rule]
-    assert not row["found"] and row["evidence"].startswith(
-        "a background thread calls MPI_Allreduce"
-    )
-    assert advise(bursts(calls))[rule]["found"]
-
-
-@pytest.mark.parametrize("rule", ["padding", "jumps"])
-def test_sizes_of_which_waiting_is_not_known_are_not_compared(advise, rule):
-    sizes = {"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]
-    row = advise(
-        run_of(*(Cell("MPI_Allreduce", call.bytes, [call.transfer_ns] * 1_000) for call in sizes))
-    )[rule]
-    assert (
-        not row["found"] and row["evidence"]
-        == "how much of MPI_Allreduce on MPI_COMM_WORLD is waiting for other ranks is not known"
-    )
-
-
-@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
-def test_operations_that_block_are_compared_from_start_to_completion(advise, call):
-    """In the twin all sizes are as fast as they should be."""
-    padded = advise(operations(call, [Call(8, 2_000), SLOW, FAST]))["padding"]
-    assert padded["title"] == f"pad {call} of 65 KiB to 128 KiB on MPI_COMM_WORLD"
-    assert "in bursts, from start to completion and without waiting" in padded["evidence"]
-    saved_ns = RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns)
-    assert padded["saving_ns"] == pytest.approx(saved_ns, rel=0.02)
-    jump = advise(operations(call, [Call(8, 2_000), LONG, SHORT]))["jumps"]
-    assert jump["title"].startswith(f"{call} jumps between 64 KiB and 65 KiB")
-    saved_ns = RANKS * STEPS * (200_000 - 10_000 * 65 / 64)
-    assert jump["saving_ns"] == pytest.approx(saved_ns, rel=0.02)
-    for fast in (FAST, SHORT):
-        twin = advise(operations(call, [Call(8, 2_000), fast, fast]))
-        assert not found(twin) & {"padding", "jumps"}
-
-
-@pytest.mark.parametrize("how", [{"at_once": 3}, {"blocked": 0.8}], ids=["together", "overlapped"])
-def test_operations_that_share_their_time_are_not_compared(advise, how):
-    """With others in flight, or with what the program computes meanwhile."""
-    for calls in ([SLOW, FAST], [LONG, SHORT]):
-        rows = advise(operations("MPI_Iallreduce", [Call(8, 2_000), *calls], **how))
-        assert not found(rows) & {"padding", "jumps"}
-
-
-def test_twice_the_time_for_twice_the_bytes_is_no_jump(advise):
-    assert not advise(bursts([Call(8, 2_000), Call(64 * KIB, 100_000), Call(128 * KIB, 280_000)]))[
-        "jumps"
-    ]["found"]
-
-
-def test_what_receives_last_makes_no_jump(advise):
-    cells = [
-        Cell("MPI_Recv", 64 * KIB, [10_000] * 100), Cell("MPI_Recv", 65 * KIB, [200_000] * 1_000),
-    ]
-    assert not advise(run_of(*cells))["jumps"]["found"]
+def test_one_small_message_a_step_is_not_fused(advise):
+    small, large = Call(65 * KIB, 900_000), Call(MIB, 800_000)
+    assert "small_messages" not in found(advise(bursts([small, large])))
+    assert "small_messages" in found(advise(bursts([small, small, large])))
 
 
 @pytest.fixture
@@ -904,15 +734,8 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     )
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
-    why = (
-        "needs two sizes up to a factor of 2 apart, with 20 sampled calls each that block, "
-        "both in "
-        "bursts or both after pauses, on the main"
-    )
-    why += " thread; the run has 160 calls of MPI_Recv"
-    assert f"jumps of the time between neighbouring sizes ({why})" in " ".join(out.split())
     absent = absent_of(out)
-    assert "wait for" not in absent and "jumps" not in absent and "dropped calls" in absent
+    assert "wait for" not in absent and "dropped calls" in absent
 
 
 def stepping_ranks() -> list[Rank]:
@@ -957,8 +780,6 @@ UNSEEN = [
     (completed("MPI_Iallreduce", 4_000), "small_messages", "8,000 calls of MPI_Iallreduce"),
     (completed("MPI_Iallreduce", 4_000), "tiny_messages", "8,000 calls of MPI_Iallreduce"),
     (completed("MPI_Allreduce_init", 4_000), "small_messages", "8,000 calls of MPI_Allreduce_init"),
-    (completed("MPI_Iallreduce", 4_000), "padding", "8,000 calls of MPI_Iallreduce"),
-    (completed("MPI_Isend", 4_000), "jumps", "8,000 calls of MPI_Isend"),
     ([Cell("ncclAllReduce", KIB, [2_000] * 40)], "small_messages", "80 calls of ncclAllReduce"),
     ([Cell("MPI_Ibcast", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ibcast"),
     ([Cell("MPI_Ireduce", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ireduce"),

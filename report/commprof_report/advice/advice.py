@@ -26,9 +26,7 @@ from . import (
     cycle,
     gaps,
     imbalance,
-    jumps,
     overlap,
-    padding,
     polling,
     progress,
     reduce_and_bcast,
@@ -41,7 +39,7 @@ from . import (
     waiting,
     waiting_messages,
 )
-from .basis import PADDED, Basis
+from .basis import Basis
 from .curves import Curve, Knee
 from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
 from .inputs import Inputs, inputs_of
@@ -80,10 +78,6 @@ class Rule(NamedTuple):
 
 
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
-NEIGHBOURS = (
-    f"two sizes up to a factor of {PADDED:g} apart, with {curves.FEWEST} sampled calls each that "
-    "block, both in bursts or both after pauses, on the main thread"
-)
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
 BLOCKING = "blocking calls of MPI"
@@ -95,10 +89,6 @@ RULES = (
          ALLREDUCES, basis.of_knees, small_messages.find, True),
     Rule("tiny_messages", "many Allreduces of a few bytes",
          ALLREDUCES, basis.of_allreduces, tiny_messages.find, True),
-    Rule("padding", "sizes slower than a larger one",
-         NEIGHBOURS, basis.of_neighbours, padding.find, True),
-    Rule("jumps", "jumps of the time between neighbouring sizes",
-         NEIGHBOURS, basis.of_neighbours, jumps.find, True),
     Rule("imbalance", "a rank that the others wait for",
          SAMPLED, basis.of_late, imbalance.find),
     Rule("waiting", "much waiting for ranks that are not named",

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from typing import Callable, NamedTuple
 
 from ..base import units
-from ..base.thresholds import threshold
 from ..calls.by_call import operation, poll_rows
 from ..calls.by_size import SizeRow
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
 from ..run.crowding import core_uses, cores_of
 from .allreduces import TINY_BYTES
-from .curves import AFTER_PAUSES, Curve, Point
+from .curves import Curve, Point
 from .inputs import Inputs
 from .operations import blocked_point
 
-PADDED = threshold("advice.padded")
 MOST_NAMES = 60  # characters, of calls that no rule can judge
 
 
@@ -42,13 +40,6 @@ def of_knees(inputs: Inputs) -> Basis:
 
 def of_allreduces(inputs: Inputs) -> Basis:
     return _of_calls(inputs, _does("allreduce"), _points(allreduces(inputs)))
-
-
-def of_neighbours(inputs: Inputs) -> Basis:
-    near = {
-        point for curve in comparable(inputs) for pair in curve.neighbours(PADDED) for point in pair
-    }
-    return _of_calls(inputs, lambda row: row.bandwidth not in ("silent", "unrated"), near)
 
 
 def of_operations(*calls: str) -> Callable[[Inputs], Basis]:
@@ -117,12 +108,11 @@ def allreduces(inputs: Inputs) -> list[Curve]:
 
 
 def fusible(inputs: Inputs) -> list[Curve]:
-    """Without calls after pauses on a thread beside the main one: these compete with the
-    computation, whatever their size. Where a framework negotiates, it is known which of them were
-    ready together."""
+    """Without calls on a thread beside the main one: these compete with the computation, whatever
+    their size. Where a framework negotiates, it is known which of them were ready together."""
     return [
-        curve for curve in allreduces(inputs) if curve.place != AFTER_PAUSES or inputs.negotiation
-        or not inputs.is_beside_main(curve.call, curve.identities)
+        curve for curve in allreduces(inputs)
+        if inputs.negotiation or not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
 
@@ -137,20 +127,11 @@ def blocked_allreduces(inputs: Inputs) -> list[Curve]:
             alike.setdefault(key, {}).setdefault(size, []).append(row)
     return [
         Curve(
-            call, "", "", True,
+            call, "",
             tuple(sorted({row.identity for rows in sizes.values() for row in rows})), memory_kind,
             inputs.ranks, [blocked_point(rows, inputs.ranks) for _, rows in sorted(sizes.items())],
         )
         for (call, _, memory_kind), sizes in alike.items()
-    ]
-
-
-def comparable(inputs: Inputs) -> list[Curve]:
-    """Curves whose sizes can be held against each other: the waiting is known, and nothing is
-    computed beside the calls."""
-    return [
-        curve for curve in (*inputs.curves, *inputs.operations)
-        if curve.is_split and not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
 

@@ -2,8 +2,7 @@
 size, and how well that is known.
 
 The root of a rooted collective and the other ranks have separate curves. If single calls are split
-into waiting and transfer, a curve is fitted to the transfer, and calls that follow a pause have
-another curve than those in a burst: two sizes are compared only at like places.
+into waiting and transfer, a curve is fitted to the transfer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ FEWEST = whole("advice.observations")
 # the duration of such a call depends on when the other side made its own
 WITHOUT_CURVE = ("sender", "peer")
 ROOTED = ("root-first", "root-last")
-IN_BURSTS, AFTER_PAUSES = PLACES = ("in bursts", "after pauses")  # by follows_pause
 
 
 class CurveBucketRow(NamedTuple):
@@ -56,8 +54,7 @@ class SideRow(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One size. At one place of a split curve, counts and times are those of all calls, divided as
-    in the samples."""
+    """One size."""
 
     bytes: int
     moved_bytes: float  # S, from which bandwidths are computed
@@ -67,21 +64,6 @@ class Point(NamedTuple):
     p50_ns: float  # without waiting, if that is known
     least_total_ns: float  # of a rank
     wait: CurveWaitRow | None  # None: no call is split
-
-    @property
-    def is_judged(self) -> bool:
-        return self.observations >= FEWEST
-
-    def is_of_ranks_of(self, other: Point) -> bool:
-        """Most ranks that use one of these sizes use the other, too; on a split curve."""
-        ranks, others = self.split.ranks, other.split.ranks
-        return 2 * len(ranks & others) >= max(len(ranks), len(others))
-
-    @property
-    def split(self) -> CurveWaitRow:
-        """On a split curve."""
-        assert self.wait is not None
-        return self.wait
 
 
 class Bin(NamedTuple):
@@ -108,28 +90,15 @@ class Knee(NamedTuple):
 class Curve(NamedTuple):
     call: str
     side: str  # of a rooted collective
-    place: str  # of PLACES; empty: no call is split
-    is_only: bool  # no other curve has sizes of the same calls that are judged
     identities: tuple[str, ...]
     memory_kind: str
     ranks: int
     points: list[Point]  # by size
-    is_completion: bool = False  # of operations, from their start to their completion
 
     @property
     def is_split(self) -> bool:
-        return bool(self.place)
-
-    @property
-    def timed(self) -> str:
-        """How the calls of a split curve are timed."""
-        between = ", from start to completion" * self.is_completion
-        return f"{self.place}{between} and without waiting"
-
-    @property
-    def key(self) -> tuple:
-        """Fields that are the same on the curves of one call at two places."""
-        return (self.call, self.side, self.identities, self.memory_kind)
+        """Waiting is known, and no part of the times."""
+        return all(point.wait is not None for point in self.points)
 
     @property
     def knee(self) -> Knee | None:
@@ -154,21 +123,6 @@ class Curve(NamedTuple):
             judged[0].points[0].bytes, judged[-1].points[-1].bytes,
             any(point.p50_ns < best * point.moved_bytes for point in few),
         )
-
-    @property
-    def judged(self) -> dict[int, Point]:
-        """Sizes with observations enough."""
-        return {point.bytes: point for point in self.points if point.is_judged}
-
-    def neighbours(self, most: float) -> list[tuple[Point, Point]]:
-        """Pairs of sizes with observations enough, the second one the next, at most `most` times as
-        large, of the same ranks."""
-        known = list(self.judged.values())
-        return [
-            (below, above) for below, above in zip(known, known[1:])
-            if above.bytes <= most * below.bytes
-            and not (self.is_split and not below.is_of_ranks_of(above))
-        ]
 
     def _bins(self) -> list[Bin]:
         by_bin: dict[int, list[Point]] = {}
@@ -209,9 +163,8 @@ def curves(connection: Connection, late: Late, families: Mapping[str, int]) -> l
             bucket.call, families[bucket.identity], bucket.side, bucket.memory_kind, bucket.bytes
         )
         buckets.setdefault(key, Counter())[bucket.low_ns, bucket.high_ns] += bucket.count
-    waits: dict[tuple, list[CurveWaitRow]] = {}
-    for wait in curve_waits(late.stages.sums.chosen, late.stages.sums.texts, families, sides):
-        waits.setdefault(wait[:4], []).append(wait)
+    split = curve_waits(late.stages.sums.chosen, late.stages.sums.texts, families, sides)
+    waits = {wait[:4]: wait for wait in split}
     by_size: dict[Key, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")
@@ -223,11 +176,10 @@ def curves(connection: Connection, late: Late, families: Mapping[str, int]) -> l
     for key in sorted(by_size.keys() & buckets.keys()):
         by_curve.setdefault(key[:4], []).append(key)
     return [
-        curve
-        for keys in by_curve.values()
-        for curve in _curves(
-            [(key, by_size[key], buckets[key], waits.get((*key[:3], key[4]), [])) for key in keys]
+        _curve(
+            [(key, by_size[key], buckets[key], waits.get((*key[:3], key[4]))) for key in keys]
         )
+        for keys in by_curve.values()
     ]
 
 
@@ -249,57 +201,31 @@ def has_curve(row: SizeRow, side: str) -> bool:
     return is_one_size and row.bandwidth_bytes is not None and not depends
 
 
-Size = tuple[Key, Sequence[SizeRow], Buckets, Sequence[CurveWaitRow]]
+Size = tuple[Key, Sequence[SizeRow], Buckets, "CurveWaitRow | None"]
 
 
-def _curves(sizes: Sequence[Size]) -> list[Curve]:
-    """One for each place, without the sizes of which no call is split; or one of all calls, if none
-    is."""
+def _curve(sizes: Sequence[Size]) -> Curve:
+    """Without the sizes of which no call is split, if some are."""
     (call, _, side, memory_kind, _), *_ = sizes[0]
     all_rows = [row for _, rows, _, _ in sizes for row in rows]
     identities = tuple(sorted({row.identity for row in all_rows}))
     ranks = len({(row.identity, row.rank) for row in all_rows})
-    points = [(_point(key[4], rows, buckets), waits) for key, rows, buckets, waits in sizes]
-    all_calls = [point for point, _ in points]
-    return curves_by_place(
-        Curve(call, side, "", True, identities, memory_kind, ranks, all_calls), points
-    )
+    points = [_point(key[4], *own) for key, *own in sizes]
+    split = [point for point in points if point.wait is not None]
+    return Curve(call, side, identities, memory_kind, ranks, split or points)
 
 
-def curves_by_place(
-    curve: Curve, sizes: Sequence[tuple[Point, Sequence[CurveWaitRow]]]
-) -> list[Curve]:
-    """curve: of all calls; it is the only one if none is split."""
-    points: dict[str, list[Point]] = {}
-    for point, waits in sizes:
-        for wait in waits:
-            points.setdefault(PLACES[wait.follows_pause], []).append(_at_place(point, wait, waits))
-    is_only = sum(any(point.is_judged for point in at_place) for at_place in points.values()) <= 1
-    at_places = [
-        curve._replace(place=place, is_only=is_only, points=points[place])
-        for place in sorted(points)
-    ]
-    return at_places or ([curve] if curve.points else [])
-
-
-def _point(size: int, rows: Sequence[SizeRow], buckets: Buckets) -> Point:
+def _point(
+    size: int, rows: Sequence[SizeRow], buckets: Buckets, wait: CurveWaitRow | None
+) -> Point:
     count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
     observations = _collectives(rows) if rows[0].family == "collective" else count
     least_ns, most_ns = min(row.min_ns for row in rows), max(row.max_ns for row in rows)
     low_ns, high_ns = median(buckets)
+    p50_ns = min(max((low_ns + (high_ns or most_ns)) / 2, least_ns), most_ns)
     return Point(
-        size, rows[0].bandwidth_bytes or 0.0, count, observations, total_ns,
-        min(max((low_ns + (high_ns or most_ns)) / 2, least_ns), most_ns),
-        min(row.total_ns for row in rows), None,
-    )
-
-
-def _at_place(point: Point, wait: CurveWaitRow, waits: Sequence[CurveWaitRow]) -> Point:
-    of_time = wait.ns / (sum(each.ns for each in waits) or 1)
-    return point._replace(
-        count=round(point.count * wait.calls / sum(each.calls for each in waits)),
-        observations=wait.collectives, total_ns=point.total_ns * of_time,
-        p50_ns=wait.transfer_p50_ns, least_total_ns=point.least_total_ns * of_time, wait=wait,
+        size, rows[0].bandwidth_bytes or 0.0, count, wait.collectives if wait else observations,
+        total_ns, wait.transfer_p50_ns if wait else p50_ns, min(row.total_ns for row in rows), wait,
     )
 
 

@@ -51,8 +51,7 @@ def ran_once(calls: float, inputs: Inputs) -> bool:
 
 
 def on(inputs: Inputs, curve: Curve) -> str:
-    parts = (inputs.where(curve.identities), curve.side, "" if curve.is_only else curve.place)
-    return ", ".join(filter(None, parts))
+    return ", ".join(filter(None, (inputs.where(curve.identities), curve.side)))
 
 
 def size_range(low_bytes: int, high_bytes: int) -> str:

@@ -21,7 +21,6 @@ from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve
-from .operations import operation_curves
 
 SQL = query.beside(__file__)
 
@@ -38,7 +37,6 @@ class Inputs(NamedTuple):
     late: Late
     steps: StepsRow
     curves: list[Curve]
-    operations: list[Curve]  # nonblocking and persistent ones
     sizes: list[SizeRow]
     completed: list[SizeRow]  # nonblocking operations
     labels: dict[str, str]
@@ -156,7 +154,6 @@ def inputs_of(
         _without_control(
             curves.curves(run.connection, late, families), negotiates, run.connection
         ),
-        operation_curves(late, completed, families),
         sizes,
         completed,
         {row.identity: row.communicator for row in sizes},

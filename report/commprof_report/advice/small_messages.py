@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..base import units
 from . import basis, changes, curves
 from .allreduces import calls_text, certainty, is_tiny
-from .curves import AFTER_PAUSES, Curve, Knee, Point
+from .curves import Curve, Knee, Point
 from .findings import MANY, POSSIBLE, Finding, Unknown, is_notable, is_notable_time, waiting_text
 from .inputs import HOROVOD, PYTORCH, Inputs
 
@@ -38,21 +38,23 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    for alike in _by_key(basis.fusible(inputs)):
-        curve = alike[0]
-        known = [(each, knee) for each in alike if (knee := each.knee)]
-        if not known:
+    for curve in basis.fusible(inputs):
+        knee = curve.knee
+        if not knee:
             yield Unknown(
                 f"{curve.call} on {inputs.where(curve.identities)} has no two sizes to compare: a "
                 f"factor of two apart, with {curves.FEWEST} calls each"
-                f"{', both in bursts or both after pauses' * curve.is_split}"
             )
             continue
-        parts = [part for each, knee in known if (part := _part(each, knee, inputs)).small]
-        calls = sum(point.count for part in parts for point in part.small)
-        per_step = inputs.per_step(calls / curve.ranks)
-        if calls >= MANY * curve.ranks and (per_step is None or per_step >= 1):
-            yield _by_setting(_fusing(parts, alike, inputs), parts, inputs)
+        part = _part(curve, knee, inputs)
+        if is_many(sum(point.count for point in part.small) / curve.ranks, inputs):
+            yield _by_setting(_fusing(part, inputs), part, inputs)
+
+
+def is_many(calls: float, inputs: Inputs) -> bool:
+    """Calls of a rank that could be sent together: at least two a step, if steps are known."""
+    per_step = inputs.per_step(calls)
+    return calls >= MANY and (per_step is None or per_step >= 2)
 
 
 def _small_operations(inputs: Inputs) -> Iterator[Finding]:
@@ -64,9 +66,7 @@ def _small_operations(inputs: Inputs) -> Iterator[Finding]:
         waiting = inputs.waiting(
             [curve.call], round(sum(point.total_ns for point in curve.points)), curve.identities
         )
-        calls = sum(point.count for point in small) / curve.ranks
-        per_step = inputs.per_step(calls)
-        if knee and calls >= MANY and (per_step is None or per_step >= 1):
+        if knee and is_many(sum(point.count for point in small) / curve.ranks, inputs):
             yield _fusing_operations(Part(curve, knee, small), waiting, inputs)
 
 
@@ -89,13 +89,6 @@ def _fusing_operations(part: Part, waiting: float | None, inputs: Inputs) -> Fin
     )
 
 
-def _by_key(some: Sequence[Curve]) -> list[list[Curve]]:
-    by_key: dict[tuple, list[Curve]] = {}
-    for curve in some:
-        by_key.setdefault(curve.key, []).append(curve)
-    return list(by_key.values())
-
-
 def _part(curve: Curve, knee: Knee, inputs: Inputs) -> Part:
     share = _fusible_share(curve, inputs)
     small = [
@@ -109,14 +102,12 @@ def _part(curve: Curve, knee: Knee, inputs: Inputs) -> Part:
 
 
 def _fusible_share(curve: Curve, inputs: Inputs) -> float:
-    """Each round that sends has a first message, which follows a pause; the others could have been
-    sent with it."""
-    is_beside_main = inputs.is_beside_main(curve.call, curve.identities)
-    if curve.place != AFTER_PAUSES or not is_beside_main or not inputs.negotiation:
+    """Each round that sends has a first message; the others could have been sent with it."""
+    sampled = sum(point.wait.calls for point in curve.points if point.wait) / curve.ranks
+    if not inputs.negotiation or not sampled:
         return 1.0
     sending = inputs.negotiation.rounds * (1 - inputs.negotiation.idle_share)
-    calls = sum(point.split.calls for point in curve.points) / curve.ranks
-    return max(0.0, 1 - sending / calls)
+    return max(0.0, 1 - sending / sampled)
 
 
 def _small(curve: Curve, knee_bytes: int, inputs: Inputs) -> list[Point]:
@@ -129,58 +120,51 @@ def _small(curve: Curve, knee_bytes: int, inputs: Inputs) -> list[Point]:
 
 def _fusion_off(inputs: Inputs) -> Iterator[Finding]:
     """Many Allreduces without fusion, of which nothing is known that fusion would save."""
-    for alike in _by_key(basis.allreduces(inputs)):
-        points = _together([point for curve in alike for point in curve.points])
-        total_ns = sum(point.total_ns for curve in alike for point in curve.points)
-        is_many = sum(point.count for point in points) >= MANY * alike[0].ranks
-        if is_many and is_notable_time(total_ns, inputs):
+    for curve in basis.allreduces(inputs):
+        total_ns = sum(point.total_ns for point in curve.points)
+        calls = sum(point.count for point in curve.points) / curve.ranks
+        if calls >= MANY and is_notable_time(total_ns, inputs):
             yield Finding(
                 FUSION_OFF,
-                f"{calls_text(points, alike[0].ranks, inputs)} take {inputs.per_rank(total_ns)}",
+                f"{calls_text(curve.points, curve.ranks, inputs)} take {inputs.per_rank(total_ns)}",
                 "leave HOROVOD_FUSION_THRESHOLD out, and compare the step times",
-                POSSIBLE, None, alike[0].call, alike[0].identities,
+                POSSIBLE, None, curve.call, curve.identities,
             )
 
 
-def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Finding:
+def _fusing(part: Part, inputs: Inputs) -> Finding:
     """All small calls are described, and those judged that could be sent with others."""
-    curve, small = parts[0].curve, [point for part in parts for point in part.small]
-    knee_bytes = max(part.knee.bytes for part in parts)
-    everywhere = _together([point for each in alike for point in _small(each, knee_bytes, inputs)])
+    curve, small, knee = part.curve, part.small, part.knee
+    everywhere = _small(curve, knee.bytes, inputs)
     calls, judged = (sum(point.count for point in points) for points in (everywhere, small))
     total_ns, waiting = sum(point.total_ns for point in small), curves.waiting(small)
-    fused_ns = sum(part.fused_ns for part in parts)
     they = (
         "They" if judged == calls
         else f"The {units.share(judged / calls)} of them that could be sent with others"
-    )
-    rate = (
-        f"rate that {units.size(knee_bytes)} reaches" if len(parts) == 1
-        else "rates of larger messages"
     )
     return Finding(
         FUSION_OFF if _is_fusion_off(inputs)
         else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
         f"{calls_text(everywhere, curve.ranks, inputs)} carry "
         f"{units.volume(_bytes(everywhere) / curve.ranks)}. {they} take "
-        f"{inputs.per_rank(total_ns)}{waiting_text(waiting)}. At the {rate} their bytes take "
-        f"{inputs.per_rank(fused_ns)}",
-        _how_to_fuse(curve, knee_bytes, inputs),
-        certainty(curve.ranks, small, total_ns), total_ns * (1 - (waiting or 0)) - fused_ns,
+        f"{inputs.per_rank(total_ns)}{waiting_text(waiting)}. At the rate that "
+        f"{units.size(knee.bytes)} reaches their bytes take {inputs.per_rank(part.fused_ns)}",
+        _how_to_fuse(curve, knee.bytes, inputs),
+        certainty(curve.ranks, small, total_ns), total_ns * (1 - (waiting or 0)) - part.fused_ns,
         curve.call, curve.identities, max(small, key=lambda point: point.total_ns).bytes,
         changes.no_longer(
             inputs,
             changes.chosen(
                 inputs, [curve.call], curve.identities, [point.bytes for point in small]
             ),
-            max(part.knee.ns_per_byte for part in parts),
+            knee.ns_per_byte,
         ),
     )
 
 
-def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding | Unknown:
+def _by_setting(found: Finding, part: Part, inputs: Inputs) -> Finding | Unknown:
     """Horovod has fused what was ready together, as far as the threshold lets it."""
-    is_below = _is_threshold_below(max(part.knee.bytes for part in parts), inputs)
+    is_below = _is_threshold_below(part.knee.bytes, inputs)
     if not inputs.negotiation or is_below or not is_notable(found, inputs):
         return found
     return Unknown(
@@ -200,15 +184,6 @@ def _is_threshold_below(knee_bytes: int, inputs: Inputs) -> bool:
 
 def _bytes(points: Sequence[Point]) -> float:
     return sum(point.count * point.bytes for point in points)
-
-
-def _together(points: Sequence[Point]) -> list[Point]:
-    """One for each size."""
-    counts: dict[int, float] = {}
-    for point in points:
-        counts[point.bytes] = counts.get(point.bytes, 0) + point.count
-    by_size = {point.bytes: point for point in points}
-    return [by_size[size]._replace(count=count) for size, count in sorted(counts.items())]
 
 
 def _how_to_fuse(curve: Curve, knee_bytes: int, inputs: Inputs) -> str:

@@ -10,9 +10,7 @@ from commprof_report.advice.curves import Curve, Point
 from commprof_report.advice.cycle import is_long
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
-from commprof_report.advice.jumps import is_clear, is_jump
 from commprof_report.advice.operations import is_blocked
-from commprof_report.advice.padding import is_faster
 from commprof_report.advice.reduce_and_bcast import are_pairs
 from commprof_report.advice.staging import is_staged
 from commprof_report.advice.waiting import is_much_waiting
@@ -24,13 +22,13 @@ def point(size: int, ns: float = 1_000.0, observations: int = 100) -> Point:
     """All calls of a size take this long."""
     each_ns, calls = round(ns), 100
     wait = CurveWaitRow(
-        "MPI_Allreduce", 0, "", size, 0, calls, observations, *[each_ns] * 4, 0.0, calls * ns
+        "MPI_Allreduce", 0, "", size, calls, observations, each_ns, 0.0, calls * ns
     )
     return Point(size, size, calls, observations, calls * ns, ns, calls * ns, wait)
 
 
 def curve(*points: Point) -> Curve:
-    return Curve("MPI_Allreduce", "", "in bursts", True, ("world",), "host", 4, list(points))
+    return Curve("MPI_Allreduce", "", ("world",), "host", 4, list(points))
 
 
 def least_large_enough(ratio: float) -> str:
@@ -38,11 +36,6 @@ def least_large_enough(ratio: float) -> str:
     small, large = point(KIB, ratio * KIB), point(4 * KIB, 4 * KIB)
     knee = curve(small, large).knee
     return "large enough" if knee and knee.bytes == KIB else "too small"
-
-
-def longer_than_its_size(ratio: float) -> tuple[Point, Point]:
-    """Times as long as a size of 2/3 would let expect."""
-    return point(2 * KIB, 100_000), point(3 * KIB, 100_000 * 1.5 * ratio)
 
 
 def either(yes: str, no: str, is_so: bool) -> str:
@@ -56,21 +49,13 @@ EXAMPLES = {
     "advice.many": lambda calls: either("a finding", "nothing", are_pairs(calls, calls)),
     "advice.background": lambda share: either("possible", "sure", is_mostly_beside_main([share])),
     "advice.observations": lambda number: either(
-        "judged", "not judged", point(KIB, observations=number).is_judged
+        "judged", "not judged",
+        bool(curve(point(KIB, observations=number), point(4 * KIB, observations=number)).knee),
     ),
     "advice.knee": least_large_enough,
     "advice.tiny": lambda size: either("a value", "a tensor", is_tiny(point(size))),
     "advice.likely": lambda share: certainty(
         1, [point(KIB)._replace(least_total_ns=share * WHOLE, p50_ns=WHOLE)], WHOLE
-    ),
-    "advice.padded": lambda times: either(
-        "pad", "nothing", is_faster(point(round(times * KIB), 900), point(KIB))
-    ),
-    "advice.jump": lambda ratio: either(
-        "a jump", "nothing", is_jump(*longer_than_its_size(ratio))
-    ),
-    "advice.clear-jump": lambda ratio: either(
-        "a jump", "nothing", is_clear(*longer_than_its_size(ratio))
     ),
     "advice.waiting": lambda share: either(
         "much waiting", "little waiting", is_much_waiting(round(share * WHOLE), WHOLE)
