@@ -61,8 +61,8 @@ SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so -Wl,-z,nodelete $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so
 
-PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
-	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
+PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c src/tools/preload.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
+	src/base/filesystems.c src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 PLAYER_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/mpi/datatypes.c src/base/host.c
 REPLAY_SOURCES := $(PLAYER_SOURCES) src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 # What the reporter reads (base/library_files.py): the last line for `replay source`.

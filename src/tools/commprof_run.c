@@ -7,6 +7,7 @@
 #include "tools/canary.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/program.h"
+#include "tools/preload.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -197,9 +198,9 @@ static int read_options(int count, char **arguments)
     return at;
 }
 
-/* A library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the
+/* The library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the
  * build tree and when installed. */
-static void find_library(const char *name, char *path, size_t bytes)
+static void find_library(char *path, size_t bytes)
 {
     char own[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -209,17 +210,15 @@ static void find_library(const char *name, char *path, size_t bytes)
     }
     own[length] = '\0';
     char *folder = dirname(dirname(own));
-    if (snprintf(path, bytes, "%s/lib/%s", folder, name) >= (int)bytes || access(path, R_OK) != 0) {
+    if (snprintf(path, bytes, "%s/lib/libcommprof.so", folder) >= (int)bytes || access(path, R_OK) != 0) {
         fprintf(stderr, "commprof-run: %s: %s\n", path, strerror(errno));
         exit(EXIT_CANNOT_RUN);
     }
 }
 
 /* First in LD_PRELOAD, so that the traffic of other PMPI tools is not taken for the job's. */
-static void preload(const char *name)
+static void preload(const char *path)
 {
-    char path[PATH_MAX];
-    find_library(name, path, sizeof path);
     char *list = preload_first(getenv("LD_PRELOAD"), path);
     if (!list) {
         perror("commprof-run");
@@ -227,18 +226,15 @@ static void preload(const char *name)
     }
     setenv("LD_PRELOAD", list, 1);
     free(list);
+    preload_before_asan();
 }
 
 /* NVTX in the program opens the library that this variable names. If another tool has set it, it is
  * left unchanged. */
-static void attach_to_nvtx(void)
+static void attach_to_nvtx(const char *path)
 {
-    char path[PATH_MAX];
-    settings_read(NULL);
-    if (!settings.nvtx)
-        return;
-    find_library("libcommprof.so", path, sizeof path);
-    setenv("NVTX_INJECTION64_PATH", path, 0);
+    if (settings.nvtx)
+        setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
 /* Makes NCCL look for its profiler plugin in the process. NCCL uses only one: if the variable is
@@ -275,9 +271,16 @@ static void refuse_launchers(const char *program)
 
 static void attach(void)
 {
-    preload("libcommprof.so");
-    attach_to_nvtx();
+    char library[PATH_MAX], path[PATH_MAX];
+    find_library(library, sizeof library);
+    const char *why = preload_path(library, path, sizeof path);
+    if (why) {
+        fprintf(stderr, "commprof-run: %s %s\n", library, why);
+        exit(EXIT_CANNOT_RUN);
+    }
+    preload(path);
     settings_read(NULL);
+    attach_to_nvtx(path);
     ask_for_the_full_profile();
     if (wanted.nccl_plugin || settings.nccl_times)
         attach_to_nccl();
@@ -300,7 +303,7 @@ int main(int count, char **arguments)
     }
     if (wanted.doctor) {
         char library[PATH_MAX];
-        find_library("libcommprof.so", library, sizeof library);
+        find_library(library, sizeof library);
         return doctor_examine(arguments + program, library) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     refuse_launchers(arguments[program]);

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .harness import COMMPROF_RUN, LIBRARY, Outcome, compile_program, unprofiled_environment
+from .test_places import NO_PLACE
 from .libraries import SYSTEM_PYTHON as PYTHON
 
 pytestmark = pytest.mark.slow
@@ -25,12 +26,13 @@ CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 
 
 
 def doctor(
-    program: object, run: Path = COMMPROF_RUN, *arguments: object, **environment: str
+    program: object, run: Path = COMMPROF_RUN, *arguments: object, around: tuple[str, ...] = (),
+    **environment: str,
 ) -> Outcome:
     run_in = unprofiled_environment() | environment
     finished = subprocess.run(
-        [run, "--doctor", program, *arguments], capture_output=True, text=True, timeout=600,
-        env=run_in,
+        [*around, run, "--doctor", program, *arguments], capture_output=True, text=True,
+        timeout=600, env=run_in,
     )
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
@@ -142,12 +144,6 @@ def test_an_unknown_abi_is_no_problem_but_noted(tmp_path):
     assert any(line.startswith("ABI: none of the known ones") for line in findings(outcome, "note"))
 
 
-def test_mpi_linked_statically_is_a_problem(tmp_path):
-    assert "linked into it statically" in only_problem(
-        doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI))
-    )
-
-
 def test_mpich_s_own_static_library_is_recognised(tmp_path):
     archive = Path("/usr/lib/x86_64-linux-gnu/libmpich.a")
     if not archive.exists():
@@ -159,17 +155,19 @@ def test_mpich_s_own_static_library_is_recognised(tmp_path):
     )
 
 
-def test_a_statically_linked_program_is_a_problem(tmp_path):
-    assert "linked statically, its MPI too" in only_problem(
-        doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI, "-static"))
-    )
+NAMES_MPI_INIT = 'const char *volatile name = "MPI_Init";'
 
 
-def test_a_stripped_program_with_mpi_inside_is_a_problem(tmp_path):
-    source = FAKE_MPI + 'const char *volatile name = "MPI_Init";' + CALLS_MPI
-    assert "seems to be linked into it statically" in only_problem(
-        doctor(compiled(tmp_path, "program", source, "-s"))
-    )
+@pytest.mark.parametrize(
+    "source, flag, problem",
+    [
+        (FAKE_MPI + CALLS_MPI, "-g", "linked into it statically"),
+        (FAKE_MPI + CALLS_MPI, "-static", "linked statically, its MPI too"),
+        (NAMES_MPI_INIT + FAKE_MPI + CALLS_MPI, "-s", "seems to be linked into it statically"),
+    ],
+)
+def test_mpi_linked_statically_is_a_problem(tmp_path, source, flag, problem):
+    assert problem in only_problem(doctor(compiled(tmp_path, "program", source, flag)))
 
 
 def test_a_program_without_mpi_is_a_problem():
@@ -278,6 +276,56 @@ def test_a_c_library_that_is_too_old_is_a_problem(mpi, tmp_path):
     run = shutil.copy(COMMPROF_RUN, tmp_path / "bin/commprof-run")
     problem = only_problem(doctor(compile_program(mpi, "pcontrol"), run))
     assert problem.startswith("C library: too old for the profiler: ") and "GLIBC_2.99" in problem
+
+
+def test_a_path_that_the_loader_splits_is_no_problem_with_a_link_alone(mpi, tmp_path):
+    shutil.copytree(COMMPROF_RUN.parents[1] / "lib", tmp_path / "a b" / "lib")
+    (tmp_path / "a b/bin").mkdir()
+    run, program = tmp_path / "a b/bin/commprof-run", compile_program(mpi, "pcontrol")
+    shutil.copy(COMMPROF_RUN, run)
+    outcome = doctor(program, run, TMPDIR=str(tmp_path))
+    assert can_be_profiled(outcome), outcome
+    assert f"preload: through the link {tmp_path}/" in outcome.stdout
+    if os.getuid() != 0:
+        pytest.skip("only root can have other folders")
+    around = ("unshare", "--mount", "sh", "-c", NO_PLACE, "sh")
+    without = {"around": around, "TMPDIR": str(tmp_path / "a b")}
+    cannot = f"{tmp_path}/a b/lib/libcommprof.so cannot be preloaded: the loader splits paths at "
+    assert only_problem(doctor(program, run, **without)).startswith(f"preload: {cannot}")
+    refused = subprocess.run(
+        [*around, run, "/bin/true"], capture_output=True, text=True,
+        env=unprofiled_environment() | {"TMPDIR": str(tmp_path / "a b")},
+    )
+    assert (refused.returncode, refused.stderr.count("\n")) == (126, 1)
+    assert f"commprof-run: {cannot}" in refused.stderr
+
+
+SANITIZERS = {
+    "address": "-fsanitize=address", "static": "-fsanitize=address -static-libasan",
+    "thread": "-fsanitize=thread", "undefined": "-fsanitize=undefined",
+}
+
+
+@pytest.mark.parametrize("kind", SANITIZERS)
+def test_a_program_with_a_sanitizer_is_profiled_like_others(mpi, profile, plain, kind):
+    flags = SANITIZERS[kind].split()
+    program = str(compile_program(mpi, "pcontrol", *flags, suffix=f"-{kind}"))
+    asan = {"ASAN_OPTIONS": "detect_leaks=0"}  # MPI libraries leak
+    if plain(program, 2, env=asan).exit_status != 0:
+        pytest.skip(f"{mpi.name} does not run with {flags[0]}, without the profiler either")
+    assert can_be_profiled(doctor(program))
+    assert profile(program, 2, env=asan).counts("MPI_Allreduce") == [8, 8]
+
+
+def test_a_runtime_that_must_be_first_is_a_problem_until_it_is(tmp_path):
+    """As the runtimes of old compilers."""
+    old = 'const char *const said = "ASan runtime does not come first in initial library list";'
+    compiled(tmp_path, "libasan.so.1", old, "-shared", "-fPIC", "-Wl,-soname,libasan.so.1")
+    linked = ["-Wl,--no-as-needed", *fake_mpi(tmp_path).split(), f"{tmp_path}/libasan.so.1"]
+    program = compiled(tmp_path, "program", CALLS_MPI, *linked)
+    needed = f"start commprof-run with LD_PRELOAD={tmp_path}/libasan.so.1"
+    assert needed in only_problem(doctor(program))
+    assert can_be_profiled(doctor(program, LD_PRELOAD=f"{tmp_path}/libasan.so.1"))
 
 
 def test_a_library_that_is_missing_is_a_problem(tmp_path):

@@ -64,6 +64,21 @@ a_library_that_is_preloaded_behind_another_tool_comes_first() {
         is "$library:libc.so.6" "$(LD_PRELOAD=/no/such/libcommprof.so:libc.so.6 "$run" printenv LD_PRELOAD 2>/dev/null)"
 }
 
+a_path_that_the_loader_would_split_is_preloaded_through_a_link() {
+    local name
+    for name in 'a blank' a:colon 'a$ORIGIN'; do
+        mkdir "$name" && cp -r bin lib "$name" &&
+            is "$(printf '%s\n' "$folder/$name/lib/libcommprof.so" 0)" \
+                "$(TMPDIR=$folder "$name/bin/commprof-run" bash -c 'realpath "$LD_PRELOAD"; grep -c "cannot be" <(ls 2>&1)')" || return
+    done
+    is 3 "$(find "commprof-$UID" -name 'lib-*' | wc -l)"
+}
+
+asan_lets_the_library_come_before_it() {
+    is "verify_asan_link_order=0" "$(ASAN_OPTIONS='' shows ASAN_OPTIONS)" &&
+        is "detect_leaks=0:verify_asan_link_order=0" "$(ASAN_OPTIONS=detect_leaks=0 shows ASAN_OPTIONS "$run")"
+}
+
 an_empty_preload_is_no_entry() {
     is "$library" "$(LD_PRELOAD='' "$run" printenv LD_PRELOAD)"
 }

@@ -1,7 +1,7 @@
 #include "ask.h"
 
 #include "mpi/mpi_abi.h"
-#include "program.h"
+#include "tools/preload.h"
 
 #include <dlfcn.h>
 #include <errno.h>

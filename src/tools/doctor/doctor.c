@@ -9,6 +9,7 @@
 #include "elf_file.h"
 #include "mpi/launcher.h"
 #include "program.h"
+#include "tools/preload.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -353,7 +354,19 @@ static void ask_the_loader(void)
                 patient.path);
 }
 
-/* Other preloaded libraries */
+/* Preloaded libraries */
+
+static bool find_path_to_preload(const char *library)
+{
+    static char path[PATH_MAX];
+    const char *why = preload_path(library, path, sizeof path);
+    patient.library = path;
+    if (why)
+        PROBLEM("preload: %s %s", library, why);
+    else if (strcmp(path, library) != 0)
+        fine("preload: through the link %s, since the loader would split the path of the library", path);
+    return !why;
+}
 
 static void look_for_mpi(const char *symbol, bool is_defined, void *found)
 {
@@ -371,10 +384,10 @@ static bool defines_mpi_functions(const struct elf_file *file)
 static void examine_one_preload(const char *path, const char *from)
 {
     struct elf_file file = {NULL, 0};
-    if (is_ours(path))
-        note("preload: %s is already in %s, and is not preloaded twice", path, from);
-    else if (strchr(path, '/') && !elf_open(&file, path))
+    if (strchr(path, '/') && !elf_open(&file, path))
         note("preload: %s in %s: %s", path, from, strerror(errno));
+    else if (is_ours(path))
+        note("preload: %s is already in %s, and is not preloaded twice", path, from);
     else if (defines_mpi_functions(&file))
         note("preload: %s in %s intercepts MPI as well; both see the calls", path, from);
     else
@@ -404,6 +417,25 @@ static void examine_preloads(void)
     }
     examine_preloads_of(of_user ? of_user : "", "LD_PRELOAD");
     examine_preloads_of(system_wide, "/etc/ld.so.preload");
+}
+
+/* An AddressSanitizer of before that option must be preloaded by the user. */
+static void examine_sanitizers(void)
+{
+    const char *preloads = getenv("LD_PRELOAD");
+    bool is_first = preloads && preload_is_sanitizer(preloads);
+    for (unsigned i = 0; i < patient.loaded_count; i++) {
+        const struct loaded *loaded = &patient.loaded[i];
+        bool is_strict = preload_is_sanitizer(loaded->name) &&
+                         elf_mentions(&loaded->file, "does not come first");
+        if (is_strict && elf_mentions(&loaded->file, PRELOAD_ASAN_OPTION))
+            fine("sanitizer: %s may come after the profiler (ASAN_OPTIONS=" PRELOAD_ASAN_OPTION
+                 "=0, which commprof-run sets)",
+                 loaded->path);
+        else if (is_strict && !is_first)
+            PROBLEM("sanitizer: %s must come first: start commprof-run with LD_PRELOAD=%s",
+                    loaded->path, loaded->path);
+    }
 }
 
 /* The MPI library */
@@ -727,14 +759,15 @@ static bool give_verdict(const char *typed)
 bool doctor_examine(char *const command[], const char *library)
 {
     const char *program = command[0];
-    patient.library = library;
+    bool is_found = find_path_to_preload(library);
     examine_settings();
     examine_skipped_programs(command);
-    if (find_program(program) && finds_script(command) && open_program() &&
+    if (is_found && find_program(program) && finds_script(command) && open_program() &&
         runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
         ask_the_loader();
+        examine_sanitizers();
         examine_mpi();
         examine_backends(command);
         examine_look_ups(command);

@@ -137,39 +137,3 @@ bool program_interpreter(const char *script, char *interpreter, size_t bytes)
     snprintf(interpreter, bytes, "%s", word ? word : "");
     return word;
 }
-
-static bool is_sanitizer(const char *entry)
-{
-    static const char *const NAMES[] = {"libasan",  "libhwasan", "libtsan",     "liblsan",
-                                        "libubsan", "libmsan",   "libclang_rt."};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strncmp(program_name(entry), NAMES[i], strlen(NAMES[i])) == 0)
-            return true;
-    return false;
-}
-
-static void append(char *list, const char *entry)
-{
-    sprintf(list + strlen(list), "%s%s", *list ? ":" : "", entry);
-}
-
-char *preload_first(const char *before, const char *library)
-{
-    char *others = strdup(before ? before : ""),
-         *list = calloc(1, strlen(library) + (before ? strlen(before) : 0) + 2);
-    bool is_in = false;
-    char *rest = NULL;
-    for (char *entry = others && list ? strtok_r(others, ": ", &rest) : NULL; entry;
-         entry = strtok_r(NULL, ": ", &rest)) {
-        if (!is_in && !is_sanitizer(entry)) {
-            append(list, library);
-            is_in = true;
-        }
-        if (strcmp(program_name(entry), program_name(library)) != 0)
-            append(list, entry);
-    }
-    if (list && others && !is_in)
-        append(list, library);
-    free(others);
-    return list;
-}

@@ -1,5 +1,4 @@
-/* Finds the file that the kernel runs for the command that a user typed, and what is preloaded into
- * it. */
+/* Finds the file that the kernel runs for the command that a user typed. */
 #ifndef COMMPROF_PROGRAM_H
 #define COMMPROF_PROGRAM_H
 
@@ -29,10 +28,5 @@ enum program_kind program_kind(const char *path);
 const char *program_python_script(char *const arguments[]);
 
 const char *program_name(const char *path); /* its last component */
-
-/* LD_PRELOAD with `library` before all others, but after the runtimes of sanitizers, which refuse
- * to run if they are not the first. Other entries of the library's name are dropped. `before` may
- * be NULL. The caller frees it; NULL: no memory. */
-char *preload_first(const char *before, const char *library);
 
 #endif
