@@ -746,7 +746,7 @@ class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
     FIXED = Elements(
-        page.TEMPLATE.read_text() + page.timeline({}) + page.steps({}) + page.histograms({})
+        page.TEMPLATE.read_text() + page.timeline({}) + page.steps({})
     ).found
     OURS = set(
         "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "
@@ -760,7 +760,6 @@ class Page(html.parser.HTMLParser):
     ALTS |= {
         "waiting and transfer by rank", "what the GPUs did", "kernels by time",
         "times by rank and step", "calls and time by size class",
-        "durations by message size",
     }
     POLICY = re.compile(
         r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "

@@ -1145,35 +1145,6 @@ def test_a_picture_of_refused_runs_says_so(slower):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("span", [2, 5, 25, 160, 900, 100_000])
-def test_times_below_the_durations_do_not_run_into_each_other(span):
-    """Beside long names, which leave the durations a third of the picture."""
-    pytest.importorskip("matplotlib")
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    durations = [
-        plot.Durations("a", [((400_000, 440_000), 1), ((400_000 * span, 440_000 * span), 1)])
-    ]
-    interval = plot.Interval(
-        "b", "MPI_Neighbor_alltoallw 64 KiB on MPI_COMM_WORLD, 3.94 ms", 1.1, 1.0, 1.2, True
-    )
-    drawn = plot.Picture("a", 0.95, 0.02, [interval], "MPI_Allreduce", durations, "")
-    with rc_context(pictures.STYLE):
-        figure = Figure(figsize=plot.figure_size(drawn), layout="constrained")
-        canvas = FigureCanvasAgg(figure)
-        plot.draw(figure.add_subplot(), drawn)
-        canvas.draw()
-    labels = [label for label in figure.axes[1].get_xticklabels() if label.get_text()]
-    low, high = figure.axes[1].get_window_extent().intervalx
-    boxes = [label.get_window_extent() for label in labels]
-    shown = [box for box in boxes if low <= (box.x0 + box.x1) / 2 <= high]
-    assert len(shown) > 1
-    assert all(left.x1 < right.x0 for left, right in zip(shown, shown[1:]))
-
-
-@pytest.mark.slow
 def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
     row = report("compare", folder, "--by", "verdict", "--json").rows[0]

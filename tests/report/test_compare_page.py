@@ -281,53 +281,6 @@ def test_notes_are_said_at_the_end_and_counted_at_the_top(page_of, said, slower)
 
 @pytest.mark.slow
 @needs_browser
-def test_histograms_have_the_calls_of_both_sides(page_of, browser, said, slower):
-    page_of(words(slower))
-    assert said("#histograms-legend") == f"a: {24 * BLOCKS} callsb: {24 * BLOCKS} calls"
-    browser.ask("document.getElementById('histograms-picture').focus()")
-    calls, shares = {"a": 0, "b": 0}, {"a": 0.0, "b": 0.0}
-    heard = set()
-    browser.press("Home")
-    while said("#histograms-said") not in heard:
-        heard.add(said("#histograms-said"))
-        for side, count, share in re.findall(
-            r"(\w) ([\d,]+) calls?, ([\d.]+) % up to here", said("#histograms-said")
-        ):
-            calls[side] += int(count)
-            assert float(share) == pytest.approx(100 * calls[side] / (24 * BLOCKS), abs=0.051)
-            shares[side] = float(share)
-        browser.press("ArrowRight")
-    assert calls == {"a": 24 * BLOCKS, "b": 24 * BLOCKS} and shares == {"a": 100.0, "b": 100.0}
-    x, y = browser.centre("#histograms-picture")
-    browser.mouse("mouseMoved", x, y)
-    assert re.match(r"[\d.]+ ms to [\d.]+ ms: a \d+ calls?, ", said("#histograms-said"))
-
-
-@pytest.mark.slow
-@needs_browser
-def test_the_histograms_of_another_row_are_chosen(page_of, browser, said, slower):
-    page_of(words(slower))
-    titles = browser.ask(
-        "[...document.querySelector('#histograms-choices select').options].map((one) => one.text)"
-    )
-    assert (
-        titles[:2]
-        == ["MPI_Allreduce 4 MiB on MPI_COMM_WORLD", "MPI_Allreduce 64 KiB on MPI_COMM_WORLD"]
-        and len(titles) == 3
-    )
-    large = browser.ask("document.getElementById('histograms-picture').innerHTML")
-    browser.ask(
-        "(list => { list.selectedIndex = 1; list.dispatchEvent(new Event('change')); "
-        "})(document.querySelector('select'))"
-    )
-    assert browser.ask("document.getElementById('histograms-picture').innerHTML") != large
-    browser.ask("document.getElementById('histograms-picture').focus()")
-    browser.press("End")
-    assert " µs to " in said("#histograms-said")
-
-
-@pytest.mark.slow
-@needs_browser
 def test_changes_sort_by_their_value(page_of, browser, tables, tmp_path, slower):
     page_of(words(slower))
     browser.click("#measures th:nth-child(4) button")
@@ -395,7 +348,6 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     assert browser.ask("document.querySelector('img')") is None
     assert said("h1").startswith(f"Verdict: {name} takes more transfer")
     assert "</script><img src=x>" in said("#what-differs-and-notes")
-    assert f"{name}: " in said("#histograms-legend")
     assert name in said("#measures svg")
 
 

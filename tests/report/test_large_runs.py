@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import re
@@ -15,7 +14,6 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base import query
-from commprof_report.calls.by_size import rank_durations, size_rows
 from commprof_report.commands import compare as command
 from commprof_report.commands import summary
 from commprof_report.compare import figures
@@ -28,7 +26,6 @@ from commprof_report.run import run as run_module
 from commprof_report.run.database import database_create
 from commprof_report.run.holes import holes
 from commprof_report.run.run import run_open
-from commprof_report.run.selection import select
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
@@ -199,14 +196,3 @@ def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(
     (counted,) = printed
     assert "MPI_Allreduce" in counted and "Waiting" not in counted
     assert closing.startswith("Waiting ")
-
-
-def test_ranks_beyond_the_first_share_the_durations_of_their_row(many):
-    connection = select(run_open(many), argparse.Namespace(**NO_FILTERS)).connection
-    row = next(row for row in size_rows(connection) if row.call == "MPI_Bcast")  # made by all ranks
-    apart, few = rank_durations(connection, row, RANKS), rank_durations(connection, row, 2)
-    assert list(apart.buckets) == list(range(RANKS)) and list(few.buckets) == [-1, 0, 1]
-    assert [few.buckets[rank] for rank in (0, 1)] == [apart.buckets[rank] for rank in (0, 1)]
-    assert sum(bucket.count for bucket in few.buckets[-1]) == row.count - sum(
-        bucket.count for rank in (0, 1) for bucket in few.buckets[rank]
-    )

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from importlib import import_module
-from math import isnan, log2
+from math import log2
 
 import planted
 import pytest
@@ -15,9 +15,9 @@ from commprof_report.calls.bulk_and_control import traffic_rows
 from commprof_report.calls.by_call import call_rows
 from commprof_report.calls.by_pair import PeerRow, peer_rows
 from commprof_report.calls.by_rank import RankTimeRow, rank_time_rows
-from commprof_report.calls.by_size import best_timed, size_rows
+from commprof_report.calls.by_size import size_rows
 from commprof_report.calls.by_size_class import hvprof_rows
-from commprof_report.calls.histogram import LatencyRow, latency_rows, size_durations
+from commprof_report.calls.histogram import LatencyRow, latency_rows
 from commprof_report.calls.odd_sizes import odd_sizes
 from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
@@ -25,7 +25,6 @@ from commprof_report.plots import row_bars
 from commprof_report.plots.duration_histogram import Picture
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
 from commprof_report.plots.size_classes import Side
-from commprof_report.plots.size_density import ends_of, panels_of
 from commprof_report.roles.communicator_rows import communicator_rows
 from commprof_report.roles.roles import families
 from commprof_report.roles.world import world_of
@@ -305,71 +304,6 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
     places = dict(zip(curve.get_xdata(), curve.get_ydata()))
     assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
     assert places[rows[0].low_ns] == 0
-
-
-def map_of(connection):
-    names = families(world_of(connection))
-    rows = best_timed(size_rows(connection, families=names))
-    return panels_of(rows, size_durations(connection, names))
-
-
-def test_a_map_of_durations_holds_every_call_of_each_size(connection):
-    panels = map_of(connection)
-    assert panels[0].title == "MPI_Allreduce, MPI_COMM_WORLD"
-    for panel in panels:
-        counted = {row.bytes: row.count for row in panel.sizes}
-        assert counted == {
-            size: sum(bucket.count for bucket in panel.buckets if bucket.bytes == size)
-            for size in counted
-        }
-
-
-def test_a_map_has_nonblocking_operations_by_their_completion(connection):
-    (panel,) = [panel for panel in map_of(connection) if "MPI_Iallreduce" in panel.title]
-    assert {bucket.measure for bucket in panel.buckets} == {"completion"}
-    assert all(bucket.low_ns <= 400_000 < bucket.high_ns for bucket in panel.buckets)
-
-
-def test_fields_of_a_map_have_the_shade_of_their_density_and_lines_the_percentiles(
-    axes, connection
-):
-    panel = map_of(connection)[0]
-    drawn, _ = draw("size_density", axes, [panel])
-    (fields,) = drawn.collections
-    octaves = [
-        log2(path.vertices[:, 1].max() / path.vertices[:, 1].min()) for path in fields.get_paths()
-    ]
-    calls = sum(shade * width for shade, width in zip(fields.get_array(), octaves))
-    assert calls == pytest.approx(sum(row.count for row in panel.sizes))
-    medians, *_ = points(drawn)
-    assert medians == [(row.bytes, row.p50_ns) for row in panel.sizes]
-
-
-def test_lines_of_a_map_are_broken_at_sizes_of_few_calls(axes, connection):
-    panel = map_of(connection)[0]
-    sizes = [
-        row._replace(p95_ns=None if place == 1 else 5e6) for place, row in enumerate(panel.sizes)
-    ]
-    drawn, _ = draw("size_density", axes, [panel._replace(sizes=sizes)])
-    assert [isnan(ns) for _, ns in points(drawn)[1]] == [row.p95_ns is None for row in sizes]
-
-
-def test_fields_of_neighbouring_sizes_meet_but_are_an_octave_wide_at_most():
-    ends = ends_of([8, 10, 1_024])
-    assert ends[8][1] == ends[10][0] == pytest.approx(80**0.5)
-    assert ends[10][1] == pytest.approx(14.1)
-    assert ends[1_024] == pytest.approx((726.2, 1_443.8), 1e-3)
-
-
-def test_latency_of_several_sizes_draws_the_map(report, run_folder, tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        pictures, "save",
-        lambda path, plot, rows, *rest: drawn.append(plot.__name__.rpartition(".")[2]),
-    )
-    for words in (("--bytes", ":"), ("--bytes", "4M"), ()):
-        report("latency", run_folder, *words, "--plot", tmp_path / "x.png")
-    assert drawn == ["size_density", "duration_histogram", "duration_histogram"]
 
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
@@ -661,7 +595,7 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 8
+    assert page.count("data:image/svg+xml;base64,") == 7
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     # a sentence for each figure
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6
@@ -674,7 +608,7 @@ def test_the_page_without_matplotlib_has_tables_and_says_so(
     assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
     assert (
-        "<img" not in page and "this page has no pictures but the steps, the timeline" in page
+        "<img" not in page and "this page has no pictures but the steps and the timeline" in page
         and "MPI_Allreduce" in page
     )
 

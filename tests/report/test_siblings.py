@@ -3,7 +3,6 @@ healthy family none."""
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -59,28 +58,6 @@ def test_the_slow_sibling_is_named_in_text_and_pictures(report, tmp_path, monkey
         (band,) = [each for name, each in found.items() if name == "8 communicators named data"]
         assert len(band.siblings) == 8 and band.low_ns <= band.median_ns <= band.high_ns
         assert (band.outside.name if band.outside else "") == ("data {3-11:8}" if is_slow else "")
-
-
-@pytest.mark.slow
-def test_a_family_has_one_histogram_with_the_calls_of_all_siblings(report, tmp_path):
-    folder = run(tmp_path / "run", is_slow=True)
-    assert report("html", folder).status == 0
-    data = json.loads(
-        re.search(
-            'id="histograms-data">(.*?)</script>', (folder / "report.html").read_text(), re.S
-        )[1]
-    )
-    curves = {curve["name"]: sum(curve["buckets"][2::3]) for curve in data["curves"]}
-    of_data = {
-        name: calls for name, calls in curves.items() if name.startswith("MPI_Allreduce 16 MiB")
-    }
-    name = "MPI_Allreduce 16 MiB, 8 communicators named data"
-    rows = [
-        row
-        for row in report("sizes", folder, "--call", "Allreduce", "--bytes", "16M", "--json").rows
-    ]
-    assert of_data.pop(name) == sum(row["count"] for row in rows) and len(rows) == 8
-    assert set(of_data) == {f"{name}, rank {rank}" for rank in range(RANKS)}
 
 
 @pytest.mark.slow

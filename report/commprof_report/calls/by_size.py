@@ -53,30 +53,6 @@ class ReduceBcastRow(NamedTuple):
     pairs: int
 
 
-class DurationRow(NamedTuple):
-    """A bucket of the durations of a row on one rank, or on several."""
-
-    rank: int  # -1: those without rows of their own
-    low_ns: int
-    high_ns: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
-class PercentilesRow(NamedTuple):
-    rank: int
-    p50_ns: float
-    p95_ns: float | None  # null: too few calls
-    p99_ns: float | None
-
-
-class RankDurations(NamedTuple):
-    """The durations of a row by rank, and their percentiles; rank -1: those without rows of their
-    own."""
-
-    buckets: dict[int, list[DurationRow]]
-    percentiles: dict[int, PercentilesRow]
-
-
 def size_rows(
     connection: Connection, per_rank: bool = False, families: Mapping[str, str] | None = None
 ) -> list[SizeRow]:
@@ -98,27 +74,6 @@ def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
         return (row.call, row.identity, row.bytes_low) in timed
 
     return [row for row in rows if row.measure != "call" or not is_known(row)]
-
-
-def rank_durations(
-    connection: Connection, row: SizeRow, most_ranks: int, family: Sequence[str] = ()
-) -> RankDurations:
-    """most_ranks: that are told apart, the first ones. family: the identities of the communicators
-    that share the row."""
-    key = {
-        name: getattr(row, name)
-        for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")
-    }
-    buckets: dict[int, list[DurationRow]] = {}
-    for bucket in SQL.ask(
-        connection, "durations", DurationRow, **key, family=json.dumps(family),
-        most_ranks=most_ranks,
-    ):
-        buckets.setdefault(bucket.rank, []).append(bucket)
-    return RankDurations(
-        buckets,
-        {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)},
-    )
 
 
 def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from math import log2
 from sqlite3 import Connection
@@ -31,19 +30,6 @@ class LatencyRow(NamedTuple):
     cumulative_share: float
     measure: str
     density: float
-
-
-class SizeDurationRow(NamedTuple):
-    """A bucket of the durations of a call at one size."""
-
-    call: str
-    measure: str
-    memory_kind: str
-    communicator: str
-    bytes: int
-    low_ns: int
-    high_ns: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class DominatingRow(NamedTuple):
@@ -93,14 +79,7 @@ def _merged(rows: Sequence[LatencyRow], size: int) -> LatencyRow:
     return row._replace(density=count / octaves(row))
 
 
-def size_durations(
-    connection: Connection, families: Mapping[str, str]
-) -> list[SizeDurationRow]:
-    """families: names of communicators, by identity; those of one name share rows."""
-    return SQL.ask(connection, "size_durations", SizeDurationRow, families=json.dumps(families))
-
-
-def octaves(row: LatencyRow | SizeDurationRow) -> float:
+def octaves(row: LatencyRow) -> float:
     """Width of a bucket. The last one ends at the longest duration, which may be
     its lower bound."""
     low_ns = max(row.low_ns, LEAST_NS)

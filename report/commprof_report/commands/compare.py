@@ -324,17 +324,11 @@ def picture(answers: Comparison) -> plot.Picture | None:
     intervals = intervals_of(rows, bool(verdict.refused))
     if not intervals:
         return None
-    largest, sides = answers.histograms[0] if answers.histograms else ("", {})
     return plot.Picture(
         reference=verdict.reference,
         level=verdict.level,
         min_effect=verdict.min_effect,
         intervals=intervals,
-        row=units.visible(units.shortened(largest, 40)),
-        durations=[
-            plot.Durations(side, list(buckets.items())) for side, buckets in sides.items()
-            if buckets
-        ],
         refused=verdict.refused,
     )
 

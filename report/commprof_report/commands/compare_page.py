@@ -13,7 +13,7 @@ from ..compare.results import ComparedRow, Comparison, FigureRow, Pair, RunRow
 from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
-from ..plots import changes, histograms
+from ..plots import changes
 from . import replay
 from .compare_tables import figure_columns, known_figures, row_columns, run_columns
 
@@ -45,7 +45,6 @@ def parts(answers: Comparison) -> Iterator[str]:
     yield opening(answers)
     yield measures_section(answers)
     yield rows_section(answers)
-    yield durations_section(answers)
     yield replay.split_section([run for side in answers.sides for run in side.runs])
     yield differences_section(answers)
     yield runs_section(answers)
@@ -213,36 +212,6 @@ def rows_section(answers: Comparison) -> str:
         "Calls and sizes", sentence,
         *tables(answers, change_columns, lambda pair: by_change(pair.rows)), drawn,
     )
-
-
-def durations_section(answers: Comparison) -> str:
-    if not answers.histograms:
-        return ""
-    sentence = (
-        "How long single calls took in all runs of a side, waiting for other ranks included. "
-        "Shares of the calls are drawn, so that sides with"
-        " more calls than others are comparable. The mouse or the arrow keys read off how many "
-        "calls took how long. That calls are many makes"
-        " no difference surer: those of one run resemble each other."
-    )
-    options = [
-        (
-            row.name,
-            [
-                histograms.Curve(side, calls(buckets), list(buckets.items()))
-                for side, buckets in row.sides.items()
-            ],
-        )
-        for row in answers.histograms
-    ]
-    return page.section(
-        "Durations of calls", sentence,
-        page.histograms(histograms.data([histograms.Choice("Show", options)])),
-    )
-
-
-def calls(buckets: dict[tuple[int, int], int]) -> str:
-    return units.counted(sum(buckets.values()), "call")
 
 
 def hosts(side: Side) -> set[str]:

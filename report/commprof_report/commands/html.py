@@ -67,7 +67,6 @@ from . import (
     gpu,
     hvprof,
     late,
-    latency,
     pipeline,
     ranks,
     regions,
@@ -96,7 +95,7 @@ FACT_COLUMNS = (
 )
 NO_PICTURES = (
     "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
-    "steps, the timeline and the histograms"
+    "steps and the timeline"
 )
 
 
@@ -434,8 +433,7 @@ def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
 
 
 def sizes_sections(run: Run, world: World) -> Iterator[str]:
-    names = roles.families(world)
-    in_families = size_rows(run.connection, families=names)
+    in_families = size_rows(run.connection, families=roles.families(world))
     timed = best_timed(in_families)
     rows = [row for row in timed if sizes.carries_messages(row)]
     if not rows:
@@ -458,7 +456,6 @@ def sizes_sections(run: Run, world: World) -> Iterator[str]:
     if marked := sizes.marks_note(largest):
         note += f" Marks of sizes: {marked}."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
-    yield latency.latency_section(run, in_families, names)
 
 
 def peers_section(run: Run, answers: RunSummary) -> str:

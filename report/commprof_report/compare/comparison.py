@@ -78,7 +78,6 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         sizes=table.sizes(judge, are_judged=not refused),
         runs=_runs(compared),
         costs=[_cost(alone, side) for side in compared if side.bare_ns],
-        histograms=table.histograms(),
     )
 
 

@@ -177,16 +177,7 @@ class Pair(NamedTuple):
         return next(figure for figure in self.figures if figure.is_primary)
 
 
-class Histogram(NamedTuple):
-    """The durations of the calls of a row: calls by their bounds, of all runs of each side."""
-
-    name: str
-    sides: dict[str, dict[tuple[int, int], int]]
-
-
 class Comparison(NamedTuple):
-    """histograms: of the largest rows."""
-
     sides: list[Side]
     rules: Rules
     metric: str
@@ -199,7 +190,6 @@ class Comparison(NamedTuple):
     sizes: list[SizeRow]
     runs: list[RunRow]
     costs: list[FigureRow]
-    histograms: list[Histogram]
 
     @property
     def is_experiment(self) -> bool:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
-from ..base import units
 from ..base.thresholds import threshold
-from .figures import PERCENTILES, Figures, Key, row_name
+from .figures import PERCENTILES, Figures, Key
 from .groups import Group
 from .judge import DIFFERENT, Judge, known, median_known
 from .rank_tests import benjamini_hochberg, fewest_pairs
-from .results import MIXED, OTHER, ComparedRow, Histogram, SizeRow
+from .results import MIXED, OTHER, ComparedRow, SizeRow
 from .sides import Side
-
-MOST_HISTOGRAMS = 12  # rows
 
 
 def keys_of(sides: Sequence[Side]) -> list[Key]:
@@ -161,20 +157,6 @@ class RowTable:
 
     def _change_ns(self, keys: Sequence[Key], side: Side) -> float:
         return median(self.sums(keys, side)) - median(self.sums(keys, self.sides[0]))
-
-    def histograms(self) -> list[Histogram]:
-        found = [self._histogram(key) for key in self.keys[:MOST_HISTOGRAMS]]
-        return [each for each in found if any(each.sides.values())]
-
-    def _histogram(self, key: Key) -> Histogram:
-        sides = {}
-        for side in self.sides:
-            buckets: Counter[tuple[int, int]] = Counter()
-            for run in side.runs:
-                buckets.update(run.rows[key].buckets)
-            sides[side.name] = dict(sorted(buckets.items()))
-        name = units.call_name(key.call, key.memory_kind, key.measure)
-        return Histogram(row_name(name, key.bytes, self.labels.get(key.group, "")), sides)
 
     def sizes(self, judge: Judge, are_judged: bool) -> list[SizeRow]:
         """Without controls, unless there is nothing else."""

@@ -43,16 +43,8 @@ aria-label="time of the steps, mean over ranks"></svg>
 <ul class="legend" id="steps-legend"></ul>
 <noscript><p>The picture of the steps needs JavaScript.</p></noscript>
 """
-HISTOGRAMS = """
-<p id="histograms-choices"></p>
-<p class="said" id="histograms-said" aria-live="polite"></p>
-<svg id="histograms-picture" class="histograms" tabindex="0" role="img" \
-aria-label="durations of calls: histograms and cumulative shares"></svg>
-<ul class="legend" id="histograms-legend"></ul>
-<noscript><p>The histograms need JavaScript.</p></noscript>
-"""
 # drawn by a script of this name from data of this name
-DRAWINGS = ("timeline", "steps", "histograms")
+DRAWINGS = ("timeline", "steps")
 
 
 def text(value: object) -> str:
@@ -168,11 +160,6 @@ def timeline(data: dict[str, object]) -> str:
 def steps(data: dict[str, object]) -> str:
     """plots/step_bars.py has its format; steps.js draws it."""
     return STEPS + _packed("steps", data)
-
-
-def histograms(data: dict[str, object]) -> str:
-    """plots/histograms.py has its format; histograms.js draws it."""
-    return HISTOGRAMS + _packed("histograms", data)
 
 
 def _packed(name: str, data: dict[str, object]) -> str:

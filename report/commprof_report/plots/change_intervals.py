@@ -1,19 +1,13 @@
-"""Comparison: for each figure and row the interval of its change, and the durations of the calls of
-the largest row on each side."""
+"""Comparison: for each figure and row the interval of its change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import log
 from typing import NamedTuple
 
-from ..base import units
 from ..display.colours import SIDES
-from .axis import time_axis
-from .duration_histogram import label_few_decades
 
-FEWEST_NS = 1
 TICKS = (1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 5, 10, 100, 1000)  # and their inverses
 MOST_TICKS = 8
 
@@ -30,13 +24,6 @@ class Interval(NamedTuple):
     is_found: bool
 
 
-class Durations(NamedTuple):
-    """Calls of a side by the bounds of their durations, in order."""
-
-    side: str
-    buckets: Sequence[tuple[tuple[int, int], int]]
-
-
 class Picture(NamedTuple):
     """refused: why there is no verdict; empty: there is one."""
 
@@ -44,27 +31,15 @@ class Picture(NamedTuple):
     level: float
     min_effect: float
     intervals: Sequence[Interval]
-    row: str
-    durations: Sequence[Durations]
     refused: str
 
 
 def figure_size(picture: Picture) -> tuple[float, float]:
     rows = len({row.name for row in picture.intervals})
-    return (11 if picture.durations else 7), 1.8 + 0.28 * rows + 0.05 * len(picture.intervals)
+    return 7, 1.8 + 0.28 * rows + 0.05 * len(picture.intervals)
 
 
 def draw(axes, picture: Picture) -> None:
-    """On the axes, or on two in their place."""
-    if picture.durations:
-        figure = axes.figure
-        axes.remove()
-        axes, beside = figure.subplots(1, 2, gridspec_kw={"width_ratios": (3, 2)})
-        draw_durations(beside, picture)
-    draw_intervals(axes, picture)
-
-
-def draw_intervals(axes, picture: Picture) -> None:
     names = list(dict.fromkeys(row.name for row in picture.intervals))
     sides = list(dict.fromkeys(row.side for row in picture.intervals))
     axes.axvspan(
@@ -120,28 +95,3 @@ def ratio_text(ratio: float) -> str:
         "same" if ratio == 1 else f"{100 * (ratio - 1):+.2g} %" if 0.5 <= ratio < 2
         else f"x{ratio:g}"
     )
-
-
-def draw_durations(axes, picture: Picture) -> None:
-    """Cumulative, exact at the bounds of buckets."""
-    for colour, row in zip(SIDES, picture.durations):
-        whole = sum(count for _, count in row.buckets)
-        ends = [max(high_ns, FEWEST_NS) for (_, high_ns), _ in row.buckets]
-        shares = [count / whole for count in accumulate(count for _, count in row.buckets)]
-        begin_ns = max(row.buckets[0][0][0], FEWEST_NS)
-        axes.plot(
-            [begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6,
-            label=f"{row.side}: {units.counted(whole, 'call')}",
-        )
-    axes.set_xscale("log")
-    time_axis(axes.xaxis, is_log=True)
-    low_ns, high_ns = axes.get_xlim()
-    # there is half the room that a picture of its own has
-    label_few_decades(axes.xaxis, (high_ns / low_ns) ** 2)
-    axes.xaxis.get_major_locator().set_params(numticks=4)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
-    axes.set_xlabel("duration of a call, waiting included")
-    axes.set_ylabel("share of calls up to here, all runs")
-    axes.set_title(picture.row.replace(" on ", "\non "))
-    axes.legend(loc="lower right")
