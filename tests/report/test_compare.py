@@ -1109,7 +1109,7 @@ def answers_about(runs: list[Path]):
     )
 
 
-def test_the_picture_has_the_intervals_and_the_durations(slower):
+def test_the_picture_has_the_intervals(slower):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     answers = answers_about(slower)
     drawn = command.picture(answers)
@@ -1123,17 +1123,10 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
         row for name, row in found.items()
         if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")
     ).is_found
-    assert drawn.row == "MPI_Allreduce 4 MiB on MPI_COMM_WORLD"
-    calls = {row.side: dict(row.buckets) for row in drawn.durations}
-    assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {
-        "a": 24 * BLOCKS, "b": 24 * BLOCKS,
-    }
     plot.draw(figure.add_subplot(), drawn)
-    intervals, durations = figure.axes
+    (intervals,) = figure.axes
     assert [label.get_text() for label in intervals.get_yticklabels()] == list(found)
     assert "same" in [label.get_text() for label in intervals.get_xticklabels()]
-    (below, above) = [max(line.get_xdata()[line.get_ydata() < 0.5]) for line in durations.lines]
-    assert 1.2 < above / below < 1.5, "the large Allreduces, waiting included"
     assert "no verdict" not in intervals.get_title(loc="left") + intervals.get_title()
 
 
