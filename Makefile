@@ -144,13 +144,15 @@ demo: ## profile a real training run on 4 ranks and print its report
 	$(MAKE) all
 	examples/run-demo.sh
 
-.PHONY: check check-all check-rest check-unit check-report check-mpi fuzz check-aarch64
+.PHONY: check check-all check-rest nightly check-unit check-report check-mpi fuzz check-aarch64
 check: LAYER = first
 check: check-layer ## install what the tests need, build, run the tests: five minutes on two idle cores
 check-all: LAYER = all
-check-all: check-layer ## every test, with the sanitizers, plants and simulations
+check-all: check-layer ## every test that any machine can run, with the sanitizers and simulations
 check-rest: LAYER = rest
 check-rest: check-layer ## what check-all has beside check
+nightly: LAYER = nightly
+nightly: check-layer ## what needs a quiet machine: planted faults, steps and advice of real jobs, costs; figures go to build/nightly.md
 .PHONY: check-layer
 check-layer:
 	setup/packages.sh check

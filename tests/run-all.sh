@@ -1,11 +1,13 @@
 #!/bin/bash
 # Runs the tests, after the build:
 #
-#     tests/run-all.sh [first|rest|all]
+#     tests/run-all.sh [first|rest|all|nightly]
 #
 # `first` is `make check`: all but what is marked slow (pytest.mark.slow, SLOW in C, the sanitizers). `rest` is
-# what `first` leaves, `all` is both. The last line is `N passed, N failed, N skipped`, over all sections, and
-# above it are the names of those that failed. A section that fails does not keep the others from running.
+# what `first` leaves, `all` is both; none of them judges by the clock. `nightly` is the rest: what needs a quiet
+# machine (pytest.mark.nightly, the plants of tests/truth, TIMES times each, and bench/run.py), with its figures in
+# build/nightly.md. The last line is `N passed, N failed, N skipped`, over all sections, and above it are the names
+# of those that failed. A section that fails does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -16,11 +18,12 @@ passed=0 failed=0 skipped=0
 names=()
 layer=${1:-all}
 case $layer in
-    first) unit=(first) chosen=(-m 'not slow') ;;
-    rest) unit=(rest) chosen=(-m slow) ;;
-    all) unit=() chosen=() ;;
+    first) unit=(first) chosen=(-m 'not slow and not nightly') ;;
+    rest) unit=(rest) chosen=(-m 'slow and not nightly') ;;
+    all) unit=() chosen=(-m 'not nightly') ;;
+    nightly) chosen=(-m nightly -rA) ;;
     *)
-        echo "usage: tests/run-all.sh [first|rest|all]" >&2
+        echo "usage: tests/run-all.sh [first|rest|all|nightly]" >&2
         exit 2
         ;;
 esac
@@ -79,20 +82,39 @@ check_manual_pages() {
     [ "$wrong" -eq 0 ]
 }
 
-section "unit tests" tests/unit/run.sh "${unit[@]}"
-section "layers of the source" pytest tests/layers
-section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
-section "reports" pytest tests/report "${on_all_cores[@]}"
-section "instructions of a call" pytest tests/cost
-section "real ranks" pytest tests/mpi "${several_jobs[@]}"
-if [ "$layer" = rest ]; then
-    : # the pages have been checked
-elif command -v mandoc >/dev/null; then
-    section "manual pages" check_manual_pages
-else
-    printf '\n== manual pages\nSKIPPED: no mandoc here\n'
-    ((skipped += 1))
-fi
+in_tests() { # in_tests MODULE [OPTION...]
+    (cd tests && "$python" -B -m "$@")
+}
+
+# One job after the other.
+nightly() {
+    local figures=$PWD/build/nightly.md
+    section "planted faults and their twins" in_tests truth --times "${TIMES:-2}" --markdown "$figures"
+    section "real jobs against their own clocks" pytest tests/mpi
+    grep -E '^(PASSED|FAILED|ERROR|SKIPPED) ' "$output" | sed '1s/^/\n/; s/^/- /' >>"$figures"
+    section "costs" "$python" bench/run.py
+    printf '\n```\n%s\n```\n' "$(<"$output")" >>"$figures"
+    echo "The figures are in $figures."
+}
+
+every_machine() {
+    section "unit tests" tests/unit/run.sh "${unit[@]}"
+    section "layers of the source" pytest tests/layers
+    section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
+    section "reports" pytest tests/report "${on_all_cores[@]}"
+    section "instructions of a call" pytest tests/cost
+    section "real ranks" pytest tests/mpi "${several_jobs[@]}"
+    if [ "$layer" = rest ]; then
+        : # the pages have been checked
+    elif command -v mandoc >/dev/null; then
+        section "manual pages" check_manual_pages
+    else
+        printf '\n== manual pages\nSKIPPED: no mandoc here\n'
+        ((skipped += 1))
+    fi
+}
+
+case $layer in nightly) nightly ;; *) every_machine ;; esac
 
 if [ ${#names[@]} -gt 0 ]; then
     printf '\n== failed\n'

@@ -23,7 +23,6 @@ LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
 REPORT = REPOSITORY / "build/bin/hvprof-report"
 TIMEOUT_S = 600  # for a job; no machine is that slow
-TRIES = 3  # of a job whose times other work on the machine may hide or spoil
 CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off: measured across MPI_Init
 STRAGGLERS_S, LOOK_S = 5, 0.01
 

@@ -59,9 +59,12 @@ def rows_of_ended(command: str, folder: Path, *options: str) -> list[dict]:
 def another_run(folder: Path) -> Iterator[Path]:
     """A copy under another job id: a run is not compared with itself."""
     with TemporaryDirectory() as aside:
-        copy = Path(aside) / "run"
-        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*"))
-        for path in copy.glob("*.db"):
+        copy = Path(aside) / "run.db"
+        if folder.is_file():
+            shutil.copy(folder, copy)
+        else:
+            shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*"))
+        for path in copy.glob("*.db") if copy.is_dir() else [copy]:
             with closing(sqlite3.connect(path)) as database, database:
                 database.execute("UPDATE rank SET run_id = run_id || '-2'")
         yield copy

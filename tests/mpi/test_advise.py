@@ -53,6 +53,7 @@ def found(run: Run) -> dict[str, dict]:
     return {row["rule"]: row for row in reversed(advice(run)) if row["found"]}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "better", "rule", "size"),
     [
@@ -75,6 +76,7 @@ def test_what_is_promised_is_what_the_twin_saves(profile, mode, better, rule, si
     assert rule not in found(twin)
 
 
+@pytest.mark.nightly
 def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     run = profile("message_shapes", RANKS, "late", STEPS)
     row = found(run)["imbalance"]
@@ -85,6 +87,7 @@ def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     )
 
 
+@pytest.mark.nightly
 def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
     run, twin = (
         profile("message_shapes", RANKS, "receive_early", STEPS),
@@ -99,25 +102,13 @@ def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
     assert "waiting_messages" not in found(twin)
 
 
-def test_waiting_for_a_late_rank_is_no_lack_of_overlap(profile):
-    """Rank 1 computes before it starts three Iallreduces: rank 0 waits in Waitall, and more overlap
-    would save it nothing."""
-    busy_ms, rounds = 10, 40
-    run = profile("late_nonblocking", RANKS, "1", str(busy_ms), str(rounds))
-    spent_ns = sum(
-        cell.total_ns for rank in range(RANKS) for call in ("MPI_Iallreduce", "MPI_Waitall")
-        for cell in run.cells(rank, call)
-    )
-    row = found(run).get("overlap")
-    assert row is None or row["saving_ns"] <= spent_ns - rounds * busy_ms * 1_000_000 / 2
-
-
 def test_reduces_and_bcasts_that_belong_together_could_be_allreduces(profile):
     row = found(profile("message_shapes", RANKS, "reduce_bcast", STEPS))["reduce_and_bcast"]
     assert (row["bytes"], row["certainty"], row["saving_ns"]) == (4 << 18, "sure", None)
     assert "reduce_and_bcast" not in found(profile("message_shapes", RANKS, "allreduce", STEPS))
 
 
+@pytest.mark.nightly
 def test_large_messages_alone_are_not_to_be_fused(profile):
     rules = found(profile("message_shapes", RANKS, "large", STEPS))
     assert not {

@@ -12,8 +12,6 @@ import pytest
 from . import reporter
 from .harness import REPOSITORY
 
-pytestmark = pytest.mark.slow
-
 RANKS, STEPS, LATE, DELAY_MS = 2, 30, 1, 80
 WAIT = "wait for gradients"
 SOURCE = REPOSITORY / "examples/background_thread/train.c"
@@ -89,6 +87,7 @@ def texts_of(run) -> list[str]:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
 def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
     run = trained(late, "none")
@@ -102,6 +101,7 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
     assert "commprof_step(3)" in reporter.text("late", run.folder)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
 def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
     run = trained(late, "none")
@@ -117,6 +117,7 @@ def step_bytes() -> int:
     )
 
 
+@pytest.mark.nightly
 def test_the_negotiation_is_recognised_and_described(trained):
     run = trained(True, "steps")
     row = summary_of(run)
@@ -132,6 +133,7 @@ def test_the_negotiation_is_recognised_and_described(trained):
     assert row["background_bulk_bytes"] == pytest.approx(sum(bulk.values()), rel=0.01)
 
 
+@pytest.mark.nightly
 def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
     run = trained(True, "steps")
     row = summary_of(run)
@@ -144,6 +146,7 @@ def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
         assert named in " ".join(text.split())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "region, point, which",
     [("forward", "end", "forward_ns"), ("wait for gradients", "begin", "handed_ns")],
@@ -155,6 +158,7 @@ def test_a_region_names_the_late_rank_and_its_delay(trained, region, point, whic
     assert is_as_logged(run, row, which, "--region", region)
 
 
+@pytest.mark.nightly
 def test_the_region_around_the_wait_is_the_verdict_and_the_exposed_communication(trained):
     run = trained(True, "regions")
     (late,) = reporter.rows("late", run.folder, "--by", "run")
@@ -173,6 +177,17 @@ def test_the_region_around_the_wait_is_the_verdict_and_the_exposed_communication
         assert f"outside region '{WAIT}' + " in " ".join(reporter.text("steps", run.folder).split())
 
 
+@pytest.mark.slow
+def test_its_marks_and_its_bytes_are_counted(trained):
+    run = trained(False, "steps")
+    row = summary_of(run)
+    assert (row["delimited_by"], row["steps"]) == ("marks", STEPS)
+    sizes, *_ = run.sizes("MPI_Allreduce")
+    bulk = sum(volume for size, (_, volume) in sizes.items() if size > 16)
+    assert bulk == STEPS * step_bytes()
+
+
+@pytest.mark.nightly
 def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(trained):
     """On a machine that other work shares, one rank may be late by itself."""
     run = trained(False, "steps")

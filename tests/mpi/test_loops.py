@@ -6,7 +6,7 @@ import pytest
 
 from . import reporter
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 STEPS = {
     "solver": 60, "dynamics": 100, "experts": 24, "checkpoints": 200, "evaluation": 100,

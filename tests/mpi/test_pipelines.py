@@ -31,6 +31,7 @@ def test_two_replicas_are_found_stage_by_stage(profile, stages, slow, how):
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("stages", "slow", "how"), SHAPES)
 def test_the_others_wait_for_the_slow_stage(profile, stages, slow, how):
     found = rows("pipeline", profile("pipelines", 2 * stages, str(stages), "2", str(slow), how))

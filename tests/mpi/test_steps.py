@@ -8,7 +8,7 @@ import pytest
 from . import reporter
 from .harness import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 STEPS = 60
 PERIODS = {

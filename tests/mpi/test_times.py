@@ -39,14 +39,17 @@ def sampled(run, call):
 def test_the_time_of_a_call_is_what_the_program_measures_around_it(run, call):
     taken, recorded = taken_by_the_program(run, call), sampled(run, call)
     assert len(taken) == len(recorded) == 10
-    # The program's clock is read outside ours. A busy machine may stop the rank between the two
-    # readings, but not in half of the calls.
+    # The program's clock is read outside ours.
     assert all(ours <= theirs * (1 + CLOCK_ERROR) for ours, theirs in zip(recorded, taken)), (
         recorded, taken,
     )
-    assert median(theirs - ours for ours, theirs in zip(recorded, taken)) < 0.01 * DELAY_NS, (
-        recorded, taken,
-    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("call", CALLS)
+def test_half_of_the_calls_last_as_long_as_the_program_measures(run, call):
+    taken, recorded = taken_by_the_program(run, call), sampled(run, call)
+    assert median(theirs - ours for ours, theirs in zip(recorded, taken)) < 0.01 * DELAY_NS
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -116,3 +116,14 @@ def test_calls_of_an_epoch_have_its_number_and_partner(profile):
         for row in run.query(rank, "SELECT communicator, object FROM sample_epoch")
     }
     assert window[1] > 0
+
+
+@pytest.mark.slow
+def test_each_window_has_a_count_of_its_own(profile):
+    rounds = 16
+    run = profile("late_objects", 2, "MPI_Win_fence", "0", "0", str(rounds))
+    found = "SELECT object, object_sequence FROM sample WHERE call = :call ORDER BY start_ns"
+    first, second = 1, 3  # each was created before a file, on one communicator
+    expected = [(window, turn + 1) for turn in range(rounds // 2) for window in (first, second)]
+    for rank in range(run.ranks):
+        assert run.query(rank, found, call="MPI_Win_fence") == expected

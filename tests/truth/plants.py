@@ -127,3 +127,8 @@ PLANTS = [
     Plant("slow rank of Horovod, regions", "horovod_regions", 2, (1,), "marks", **NAMED),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]
+SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
+TWINS = [
+    plant for plant in PLANTS
+    if plant.program not in SAME_TWINS and plant.where not in ("network", "link")
+]

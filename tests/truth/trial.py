@@ -87,7 +87,6 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_QUIET": "on"}
     if plant.samples:
         environment["COMMPROF_SAMPLES"] = plant.samples
-    ahead_ns = [0] * plant.ranks
     first = plant.ranks
     if on_network:
         layer = compile_program(
@@ -104,9 +103,6 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
             }
     if plant.where == "hosts":
         mpi = on_hosts(mpi, plant.ranks // len(HOSTS))
-        ahead_ns = [
-            HOSTS[rank * len(HOSTS) // plant.ranks].ahead_s * 10**9 for rank in range(plant.ranks)
-        ]
     if plant.where == "cores":
         first, cores = 1, sorted(os.sched_getaffinity(0))
         command = [
@@ -117,8 +113,16 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     assert outcome.exit_status == 0, outcome
     return Trial(
         plant, is_twin, Run(plant.ranks, folder / "run", outcome),
-        logs.truth_of(folder, ahead_ns, plant.late),
+        logs.truth_of(folder, ahead_ns(plant), plant.late),
     )
+
+
+def ahead_ns(plant: Plant) -> list[int]:
+    """By rank: how far its clock is ahead."""
+    hosts = HOSTS if plant.where == "hosts" else HOSTS[:1]
+    return [
+        hosts[rank * len(hosts) // plant.ranks].ahead_s * 10**9 for rank in range(plant.ranks)
+    ]
 
 
 def told(run: Run) -> Told:
@@ -197,10 +201,18 @@ def holds(trial: Trial) -> bool:
 
 def tolerance_ns(trial: Trial) -> int:
     """Between the readings of the logs and the profiler's own, over all calls."""
-    taken_ns = sum(trial.truth.taken_ns.values())
-    return taken_ns - sum(
-        cell.total_ns for rank in range(trial.run.ranks) for measure in ("call", "poll")
-        for cell in trial.run.cells(rank, measure=measure) if cell.call in MEASURED
+    return sum(trial.truth.taken_ns.values()) - sum(
+        row["total_ns"] for row in rows_of_ended("sizes", trial.run.folder)
+        if row["measure"] in ("call", "poll") and row["call"] in MEASURED
+    )
+
+
+def waits_as_logged(trial: Trial) -> bool:
+    told_ns, truth = told(trial.run).wait_ns, trial.truth
+    return all(
+        abs(told_ns.get(rank, 0) - truth.wait_ns[rank])
+        <= max(CLOSE * truth.wait_ns[rank], tolerance_ns(trial) + truth.unsure_ns[rank])
+        for rank in range(trial.plant.ranks)
     )
 
 

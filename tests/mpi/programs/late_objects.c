@@ -1,7 +1,7 @@
 /* late_objects CALL RANK BUSY_MS ROUNDS: this rank computes before each call in which others wait
- * for it, on a window or a file, as its neighbors on a line, or where they poll. The calls and
- * their times are printed as by late.c. Two windows (files) are in use by turns, so that each has
- * a count of its own. */
+ * for it, on a window or a file, as its neighbors on a line, or where they poll. Each rank prints
+ * "reading CALL ROUND RANK BEFORE_NS AFTER_NS". Two windows (files) are in use by turns, so that
+ * each has a count of its own. */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,0 +1,97 @@
+"""Recorded runs of plants and of their twins, with the ranks' own logs, in tests/data:
+tests/report/test_plants.py reads them. `python3 -m truth.recordings [PLANT...]` records plants
+again (all), after a change of the schema or of a plant, on a machine with little other work: it
+keeps of some runs the one whose logs show best the plant, or that nobody is late, whatever the
+reports say of it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from mpi import reporter
+from mpi.harness import Outcome, Run
+from mpi.libraries import libraries
+
+from . import logs
+from .plants import PLANTS, TWINS, Plant
+from .trial import Trial, ahead_ns, holds, play, why_not
+
+ARCHIVE = Path(__file__).resolve().parents[1] / "data/plants.tar.xz"
+RUNS = 5
+LARGE = ("1f1b", "horovod_marks")  # others like them are recorded
+ACCUSING = ("serve", "ring")  # docs/TRUTH.md: twins in which single ranks are slower, too
+RECORDED = [plant for plant in PLANTS if plant.program not in LARGE and not plant.samples]
+RECORDED_TWINS = [plant for plant in TWINS if plant in RECORDED and plant.program not in ACCUSING]
+
+
+def unpack(folder: Path) -> None:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder)
+
+
+def name_of(plant: Plant, is_twin: bool) -> str:
+    return plant.name.replace(" ", "-").replace(",", "") + ("-twin" if is_twin else "")
+
+
+def recorded(folder: Path, plant: Plant, is_twin: bool = False) -> Trial:
+    """From a folder into which all were unpacked."""
+    own = folder / name_of(plant, is_twin)
+    run = Run(plant.ranks, own / "run.db", Outcome(0, "", ""))
+    return Trial(plant, is_twin, run, logs.truth_of(own, ahead_ns(plant), plant.late))
+
+
+def shows(trial: Trial) -> float:
+    """How clearly the logs alone show the plant, or that nobody is late: up to 1."""
+    plant, truth = trial.plant, trial.truth
+    if trial.is_twin:
+        return 1 - max(truth.is_for([rank]) for rank in range(plant.ranks))
+    return holds(trial) * (truth.is_for(plant.named) if plant.named else 1)
+
+
+def record(plant: Plant, is_twin: bool, folder: Path) -> None:
+    """Under the first library that can play it."""
+    mpi = next(mpi for mpi in libraries() if not why_not(mpi, plant))
+    own = folder / name_of(plant, is_twin)
+    best = -1.0
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as aside:
+            trial = play(mpi, plant, is_twin, Path(aside))
+            if (clear := shows(trial)) <= best:
+                continue
+            best = clear
+            shutil.rmtree(own, ignore_errors=True)
+            own.mkdir()
+            reporter.text("merge", "--anonymous", trial.run.folder, own / "run.db")
+            for log in Path(aside).glob("log-*"):
+                shutil.copy(log, own)
+    print(f"{own.name}: {best:.2f}", flush=True)
+
+
+def without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def main(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if names:
+            unpack(folder)
+        for plant in RECORDED:
+            if plant.name in names or not names:
+                record(plant, False, folder)
+                if plant in RECORDED_TWINS:
+                    record(plant, True, folder)
+        with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
+            # databases one after the other repeat much of each other
+            for path in sorted(folder.glob("*/*"), key=lambda path: (path.suffix, path)):
+                archive.add(path, path.relative_to(folder), filter=without_owner)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
