@@ -332,8 +332,20 @@ def nccl_names() -> set[str]:
     }
 
 
+def fortran_names() -> set[str]:
+    """Functions that Open MPI's Fortran binding may answer itself, under compilers' names."""
+    source = (REPOSITORY / "src/wrappers/fortran.c").read_text()
+    names = [name.lower() for name in re.findall(r"^EVERY_NAME\((\w+),", source, re.M)]
+    return {f"ompi_{name}_f" for name in names} | {
+        prefix + spelled for name in names for prefix, spelled in (
+            *(("mpi_", name + end) for end in ("", "_", "__")), ("MPI_", name.upper()),
+            *(("pmpi_", name + end) for end in ("", "_", "__")), ("PMPI_", name.upper()),
+        )
+    }
+
+
 def test_the_library_exports_the_table_under_both_names_and_nothing_else() -> None:
-    assert exported() == expected_names() | nccl_names() | OTHER_NAMES
+    assert exported() == expected_names() | fortran_names() | nccl_names() | OTHER_NAMES
 
 
 def test_the_library_is_not_taken_for_an_mpi() -> None:

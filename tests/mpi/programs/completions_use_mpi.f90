@@ -1,0 +1,6 @@
+program completions_use_mpi
+  use mpi
+  implicit none
+  integer :: requests(2), statuses(MPI_STATUS_SIZE, 2), status(MPI_STATUS_SIZE)
+  include 'completions.h'
+end program completions_use_mpi
