@@ -16,7 +16,7 @@ from commprof_report.base import units
 from commprof_report.commands import compare as command
 from commprof_report.compare import sentences
 from commprof_report.compare.comparison import compare
-from commprof_report.compare.figures import Figures, figures, percentile, row_name
+from commprof_report.compare.figures import Figures, figures, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.results import ComparedRow, Rules
 from commprof_report.compare.sides import Side, sides_named
@@ -134,13 +134,16 @@ def test_messages_have_transfer_whichever_call_does_the_work(tmp_path):
         assert of_call["MPI_Isend"] == 100 + starts_ns
 
 
-def test_percentiles_are_interpolated_inside_buckets():
-    assert percentile({(1024, 1152): 100}, 0.5) == pytest.approx(math.sqrt(1024 * 1152))
-    assert percentile({(1024, 1152): 50, (2048, 2304): 50}, 0.75) == pytest.approx(
-        math.sqrt(2048 * 2304)
-    )
-    assert percentile({(0, 16): 10}, 0.5) == 8
-    assert 2048 < percentile({(1024, 1152): 98, (2048, 2304): 2}, 0.99) < 2304
+def test_percentiles_are_those_of_sizes(slower, report):
+    run = figures(slower[0])[0]
+    sizes = {
+        (row["call"], row["bytes"]): row for row in report("sizes", slower[0], "--json").rows
+        if row["measure"] == "call"
+    }
+    for key, row in run.rows.items():
+        for name in ("p50", "p99"):
+            known = sizes[key.call, key.bytes][f"{name}_ns"]
+            assert known is None or row.value(name) == pytest.approx(known)
 
 
 def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):

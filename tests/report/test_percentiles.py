@@ -1,5 +1,5 @@
-"""Percentiles from the histogram are within 1/16 of those of the sorted samples, whatever the
-samples."""
+"""Percentiles from the histogram are in the same bucket as those of the sorted samples, so within
+1/8, whatever the samples; of smooth ones much nearer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 
 import planted
 import pytest
+from commprof_report.base.percentiles import of_buckets
 from planted import Cell, Rank
 
 SAMPLES = {
@@ -24,7 +25,7 @@ def nearest_rank(samples: list[int], percent: int) -> int:
 
 @pytest.mark.parametrize("count", (1, 2, 20, 100, 999))
 @pytest.mark.parametrize("shape", SAMPLES)
-def test_percentiles_are_within_a_sixteenth_of_sorted_samples(report, tmp_path, shape, count):
+def test_percentiles_are_within_an_eighth_of_sorted_samples(report, tmp_path, shape, count):
     chance = random.Random(f"{shape}{count}")
     parts = [[SAMPLES[shape](chance) for _ in range(count)] for _ in range(2)]
     for rank, samples in enumerate(parts):
@@ -37,12 +38,20 @@ def test_percentiles_are_within_a_sixteenth_of_sorted_samples(report, tmp_path, 
         percent for percent, fewest in ((50, 1), (95, 20), (99, 100)) if len(samples) >= fewest
     ]
     for percent in supported:
-        assert row[f"p{percent}_ns"] == pytest.approx(nearest_rank(samples, percent), rel=1 / 16)
+        assert row[f"p{percent}_ns"] == pytest.approx(nearest_rank(samples, percent), rel=1 / 8)
     shown = [row[f"p{percent}_ns"] for percent in (50, 95, 99)]
     assert shown[len(supported) :] == [None] * (3 - len(supported))
     assert [min(samples), *shown[: len(supported)], max(samples)] == sorted(
         [min(samples), *shown[: len(supported)], max(samples)]
     )
+
+
+@pytest.mark.parametrize(
+    ("percent", "expected"), [(25, 1_088), (50, 1_152), (75, 2_150), (100, 2_252)]
+)
+def test_calls_are_spread_evenly_in_their_bucket(percent, expected):
+    buckets = [(2_048, 2_304, 50), (1_024, 1_152, 50)]
+    assert of_buckets(buckets, percent, 1_024, 2_252) == pytest.approx(expected)
 
 
 def test_equal_durations_have_exact_percentiles(report, tmp_path):
@@ -59,7 +68,7 @@ def test_durations_below_and_above_the_histogram_stay_between_minimum_and_maximu
     )
     (row,) = report("calls", tmp_path, "--json").rows
     assert 3 <= row["p50_ns"] <= 16
-    assert row["p99_ns"] == 1 << 41
+    assert 1 << 40 < row["p99_ns"] <= 1 << 41
 
 
 @pytest.mark.parametrize(

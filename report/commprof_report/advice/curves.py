@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.bins import pow2
+from ..base.percentiles import of_buckets
 from ..base.thresholds import threshold, whole
 from ..calls.by_size import SizeRow, size_rows
 from ..late.late_ranks import Late
@@ -221,8 +222,8 @@ def _point(
     count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
     observations = _collectives(rows) if rows[0].family == "collective" else count
     least_ns, most_ns = min(row.min_ns for row in rows), max(row.max_ns for row in rows)
-    low_ns, high_ns = median(buckets)
-    p50_ns = min(max((low_ns + (high_ns or most_ns)) / 2, least_ns), most_ns)
+    own = ((low_ns, high_ns or most_ns, calls) for (low_ns, high_ns), calls in buckets.items())
+    p50_ns = of_buckets(own, 50, least_ns, most_ns)
     return Point(
         size, rows[0].bandwidth_bytes or 0.0, count, wait.collectives if wait else observations,
         total_ns, wait.transfer_p50_ns if wait else p50_ns, min(row.total_ns for row in rows), wait,
@@ -235,14 +236,3 @@ def _collectives(rows: Sequence[SizeRow]) -> int:
     for row in rows:
         most[row.identity] = max(most.get(row.identity, 0), row.count)
     return sum(most.values())
-
-
-def median(buckets: Buckets) -> tuple[int, int | None]:
-    """The bounds of the first bucket at which half of all calls is reached."""
-    wanted = sum(buckets.values()) / 2
-    upto = 0
-    for bounds in sorted(buckets, key=lambda bounds: bounds[0]):
-        upto += buckets[bounds]
-        if upto >= wanted:
-            break
-    return bounds

@@ -2,7 +2,7 @@
 
 Without --call it shows the call with the most time; without --bytes, the size of that call with the
 most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
-doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per octave: the
+doubles, has eight equal buckets, so a duration is known to 1/8. Bars show calls per octave: the
 count alone would drop by half wherever buckets become twice as wide. The text merges neighbouring
 buckets where there are more than 24; --json and --csv have all. NCCL's operations are shown by
 their time on the device, nonblocking operations by that from start to completion; where these are

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..base.percentiles import of_buckets
 from ..base.thresholds import threshold
 from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
@@ -40,7 +41,7 @@ from .set_up import BARRIER, Times, times_of
 SQL = query.beside(__file__)
 
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
-PERCENTILES = {"p50": 0.5, "p99": 0.99}
+PERCENTILES = {"p50": 50, "p99": 99}
 KNOWN = ("marked", "sure", "likely")  # steps
 # Settings that launchers and libraries make by themselves, as key=value: they differ between any
 # two runs, or follow from a binding or placement, which is compared itself.
@@ -180,7 +181,8 @@ class Row:
         if not self.count:
             return None
         if metric in PERCENTILES:
-            return min(max(percentile(self.buckets, PERCENTILES[metric]), self.min_ns), self.max_ns)
+            buckets = ((*bounds, count) for bounds, count in self.buckets.items())
+            return of_buckets(buckets, PERCENTILES[metric], self.min_ns, self.max_ns)
         return (
             self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns
         ) / self.values
@@ -468,15 +470,3 @@ def _key(row: CallRow | BucketRow, groups: dict[str, Group]) -> Key:
     return Key(
         row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure
     )
-
-
-def percentile(buckets: dict[tuple[int, int], int], share: float) -> float:
-    """Interpolated inside the bucket on a logarithmic scale, as if the calls in it were spread
-    evenly there; below 16 ns linearly."""
-    whole, below = sum(buckets.values()), 0
-    for (low_ns, high_ns), count in sorted(buckets.items()):
-        if below + count >= share * whole:
-            part = (share * whole - below) / count
-            return low_ns * (high_ns / low_ns) ** part if low_ns else high_ns * part
-        below += count
-    return 0.0

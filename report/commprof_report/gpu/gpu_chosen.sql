@@ -26,16 +26,17 @@ spread AS (
     GROUP BY row
 ),
 running AS (
-    SELECT row, min(max(coalesce(middle_ns, max_ns), min_ns), max_ns) AS typical_ns,
+    SELECT row, max(low_ns, min_ns) AS low_ns, min(coalesce(high_ns, max_ns), max_ns) AS high_ns,
            100 * total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
            100 * count AS own,
            total(count) OVER (PARTITION BY row) AS whole
     FROM summed
     JOIN spread USING (row)
-    LEFT JOIN bucket_middle USING (bucket)
+    JOIN bucket_bound USING (bucket)
 )
 SELECT row,
-       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) AS p50_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100 THEN typical_ns END) AS p99_ns
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN low_ns + (high_ns - low_ns) * (50 * whole - upto + own) / own END) AS p50_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100
+                THEN low_ns + (high_ns - low_ns) * (99 * whole - upto + own) / own END) AS p99_ns
 FROM running
 GROUP BY row;

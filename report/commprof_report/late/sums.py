@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
+from ..base.percentiles import of_values
 from .known import CallInfo, CommunicatorRow
 from .own_time import Compared
 from .progress import NO_PROGRESS
@@ -350,11 +351,11 @@ def size_rows(
     rows = []
     for first, count in zip(sizes.first.tolist(), sizes.counts.tolist()):
         own = slice(first, first + count)
-        skews, lasts = np.sort(skew_ns[own]), np.sort(last_ns[own])
+        skews, lasts = np.sort(skew_ns[own]).tolist(), np.sort(last_ns[own]).tolist()
         key = tuple(int(getattr(of_size, name)[first]) for name in ("identity", "call", "bytes"))
         communicator, info = communicators[texts.texts[key[0]]], infos[texts.texts[key[1]]]
         message_bytes = None if key[2] == NONE else key[2]
-        p50_ns = _percentile(lasts, 50)
+        p50_ns = of_values(lasts, 50)
         rows.append(
             LateSizeRow(
                 info.call,
@@ -362,11 +363,11 @@ def size_rows(
                 communicator.identity,
                 message_bytes,
                 count,
-                _percentile(skews, 50),
-                _percentile(skews, 95),
+                of_values(skews, 50),
+                of_values(skews, 95),
                 p50_ns,
-                _percentile(lasts, 95),
-                _percentile(lasts, 99),
+                of_values(lasts, 95),
+                of_values(lasts, 99),
                 shares.get(key),
                 communicator.size,
                 info.bandwidth,
@@ -376,11 +377,6 @@ def size_rows(
     return sorted(
         rows, key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes)
     )
-
-
-def _percentile(ordered: Ints, percent: int) -> int:
-    """The least value that so many percent of the values do not exceed."""
-    return int(ordered[-(-percent * len(ordered) // 100) - 1])
 
 
 def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: int) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.percentiles import of_buckets
 from ..base.siblings import Family
 from ..calls.histogram import LEAST_NS, LatencyRow
 from ..display.colours import INK, of_call
@@ -14,8 +15,8 @@ from .axis import time_axis, time_text
 from .families import beneath, height
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
-# share, name, fewest calls, style of line
-MARKS = ((0.50, "median", 1, "-"), (0.95, "95 %", 20, "--"), (0.99, "99 %", 100, ":"))
+# percent, name, fewest calls, style of line
+MARKS = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
 
 
 class Picture(NamedTuple):
@@ -67,15 +68,12 @@ def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
     """Percentiles that there are calls enough for, as lines, named below the title so that they
     cannot run into each other."""
     count = sum(row.count for row in rows)
-    for share, name, _, style in (mark for mark in MARKS if count >= mark[2]):
-        row = next((row for row in rows if row.cumulative_share >= share - 1e-12), rows[-1])
-        middle_ns = (row.low_ns + row.high_ns) / 2
+    buckets = [(row.low_ns, row.high_ns, row.count) for row in rows]
+    for percent, name, _, style in (mark for mark in MARKS if count >= mark[2]):
+        at_ns = of_buckets(buckets, percent, rows[0].low_ns, rows[-1].high_ns)
         axes.axvline(
-            middle_ns,
-            color="#333333",
-            linestyle=style,
-            linewidth=1.2,
-            label=f"{name}: {time_text(middle_ns)}",
+            at_ns, color="#333333", linestyle=style, linewidth=1.2,
+            label=f"{name}: {time_text(at_ns)}",
         )
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
 

@@ -35,8 +35,9 @@ FROM (
 )
 WHERE place_of_thread = 1;
 
--- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself: the middle of the first bucket at which
--- the share is reached, between the least and the most duration. Null if fewer calls: p95 needs 20, p99 needs 100.
+-- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself: within the first bucket at which
+-- the share is reached, as if its calls were spread evenly in it, between the least and the most duration (base/percentiles.py has the same for
+-- Python). Null if fewer calls: p95 needs 20, p99 needs 100.
 CREATE TEMP TABLE grouped_cell (row INTEGER NOT NULL, cell INTEGER NOT NULL);
 CREATE TEMP VIEW percentile AS
 WITH summed AS (
@@ -52,17 +53,19 @@ spread AS (
     GROUP BY row
 ),
 running AS (
-    SELECT row, min(max(coalesce(middle_ns, max_ns), min_ns), max_ns) AS typical_ns,
+    SELECT row, max(low_ns, min_ns) AS low_ns, min(coalesce(high_ns, max_ns), max_ns) AS high_ns,
            100 * total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
            100 * count AS own,
            total(count) OVER (PARTITION BY row) AS whole
     FROM summed
     JOIN spread USING (row)
-    LEFT JOIN bucket_middle USING (bucket)
+    JOIN bucket_bound USING (bucket)
 )
 SELECT row,
-       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) AS p50_ns,
-       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100 THEN typical_ns END) AS p95_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100 THEN typical_ns END) AS p99_ns
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN low_ns + (high_ns - low_ns) * (50 * whole - upto + own) / own END) AS p50_ns,
+       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100
+                THEN low_ns + (high_ns - low_ns) * (95 * whole - upto + own) / own END) AS p95_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100
+                THEN low_ns + (high_ns - low_ns) * (99 * whole - upto + own) / own END) AS p99_ns
 FROM running
 GROUP BY row;

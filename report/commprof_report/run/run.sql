@@ -157,9 +157,6 @@ SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE by
                 bytes AS bytes_high
 FROM cell;
 
--- The value that represents a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
-CREATE TEMP VIEW bucket_middle AS SELECT bucket, (low_ns + high_ns) / 2.0 AS middle_ns FROM bucket_bound;
-
 -- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
 -- Ranks of one kernel share its cores, whatever their hosts' names.
 CREATE TEMP VIEW rank_use AS

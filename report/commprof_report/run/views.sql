@@ -59,15 +59,17 @@ running AS (
            upto AS (PARTITION BY call, identity, measure, memory_kind, bytes, is_folded ORDER BY bucket)
 ),
 typical AS (
-    SELECT sizes.*, own, upto, whole, min(max(coalesce((low_ns + high_ns) / 2.0, max_ns), min_ns), max_ns) AS typical_ns
+    SELECT sizes.*, own, upto, whole, max(low_ns, min_ns) AS low_ns, min(coalesce(high_ns, max_ns), max_ns) AS high_ns
     FROM sizes
     JOIN running USING (call, identity, measure, memory_kind, bytes, is_folded)
     JOIN bucket_bound USING (bucket)
 )
 SELECT call, communicator, identity, measure, memory_kind, bytes, is_folded, typical.count,
-       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) * 1.0 AS p50_ns,
-       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100 THEN typical_ns END) * 1.0 AS p95_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100 THEN typical_ns END) * 1.0 AS p99_ns
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN low_ns + (high_ns - low_ns) * (50 * whole - upto + own) / own END) * 1.0 AS p50_ns,
+       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100
+                THEN low_ns + (high_ns - low_ns) * (95 * whole - upto + own) / own END) * 1.0 AS p95_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100
+                THEN low_ns + (high_ns - low_ns) * (99 * whole - upto + own) / own END) * 1.0 AS p99_ns
 FROM typical
 GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
 

@@ -13,6 +13,7 @@ from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE, by_rank
 from ..base.members import Members
+from ..base.percentiles import of_values
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
@@ -259,17 +260,12 @@ def _times(steady: Sequence[StepRow]) -> dict:
     times = sorted(row.step_ns for row in steady)
     return {
         **{
-            f"p{percent}_ns": percentile(times, percent) if times else None
+            f"p{percent}_ns": of_values(times, percent) if times else None
             for percent in (5, 50, 95)
         },
         "outliers": sum(row.is_outlier for row in steady),
         "outlier_limit_ns": outlier_limit(times) if times else None,
     }
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value with at least `percent` % of the values at or below it."""
-    return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
 
 def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
