@@ -47,7 +47,7 @@ check_one() { # check_one NAME
         [ "$asked" = all ] || failed=1
         return
     fi
-    TEST_MPIS=$name "$python" -m pytest -q -rs -p no:cacheprovider tests/mpi tests/abi >"$log" 2>&1
+    TEST_MPIS=$name "$python" -m pytest -q -rs -m "not nightly" tests/mpi tests/abi >"$log" 2>&1
     status=$?
     [ $status -eq 0 ] || failed=1
     echo "$name: $(tail -n 1 "$log")"

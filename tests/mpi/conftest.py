@@ -22,12 +22,14 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test marked `one_mpi` is slow under all libraries but the first that is here."""
+    """A test marked `one_mpi` is slow under all libraries but the first that is here; `make
+    nightly` alone runs it there if it is slow anyway."""
     first = next((mpi for mpi in libraries() if not mpi.missing), None)
     for item in items:
         library = item.callspec.params.get("mpi") if hasattr(item, "callspec") else None
         if item.get_closest_marker("one_mpi") and library not in (None, first):
-            item.add_marker(pytest.mark.slow)
+            is_slow = item.get_closest_marker("slow")
+            item.add_marker(pytest.mark.nightly if is_slow else pytest.mark.slow)
 
 
 def skip_if_faulty(mpi: Mpi, program: str, arguments: tuple[str, ...]) -> None:

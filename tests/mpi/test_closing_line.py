@@ -14,7 +14,7 @@ from .disks import fill
 from .harness import COMMPROF_RUN, Run, calls_in_ledger, command_for, launch
 from .reporter import answer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 NOBODY = "65534"
 # whether a copy is made before the end is a matter of time

@@ -14,7 +14,7 @@ import pytest
 from . import libraries, reporter
 from .harness import REPOSITORY, unprofiled_environment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 EXAMPLES = REPOSITORY / "examples"
 RANKS = 4

@@ -6,7 +6,7 @@ import pytest
 from .harness import COMMPROF_RUN, Run, command_for, launch
 from .libraries import SYSTEM_PYTHON
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 # Before the program, in the same process: Python ignores what a write may raise, a job does not.
 PROLOGUE = """

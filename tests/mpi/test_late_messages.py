@@ -106,6 +106,7 @@ def between_ns(run: Run, how: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.one_mpi
 def test_all_messages_are_matched(play, how):
     run = play(SENDER, 0)
     for row in reporter.rows("late", run.folder, "--by", "rank", "--call", ",".join(CALLS[how])):

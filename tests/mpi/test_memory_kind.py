@@ -11,7 +11,7 @@ from .doubles import SETTINGS, program
 from .harness import Run
 from .libraries import Mpi
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 Profile = Callable[..., Run]
 

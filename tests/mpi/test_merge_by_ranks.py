@@ -19,7 +19,7 @@ sys.path.insert(0, str(REPOSITORY / "bench"))
 import large_run
 import planted
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 RANKS, STEPS = 7, 5
 Merge = Callable[[Path], Outcome]

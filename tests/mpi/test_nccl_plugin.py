@@ -14,7 +14,7 @@ from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprof
 from .libraries import Mpi
 from .nccl import PLUGIN, PLUGIN_SOURCES, compiled, with_nccl_inside
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 RANKS = 4
 BYTES = 400

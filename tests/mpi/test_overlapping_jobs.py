@@ -20,7 +20,7 @@ from .harness import (
 )
 from .libraries import MPICH, OPEN_MPI, Mpi
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 TIMES = int(os.environ.get("TIMES", "1"))
 COMMON: dict[str, str] = {}  # settings of all jobs

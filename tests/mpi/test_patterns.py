@@ -7,7 +7,7 @@ import pytest
 
 from . import reporter
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 GROUPS = ("replica group", "tensor-parallel group")
 SERVED = "world, master or server with workers"

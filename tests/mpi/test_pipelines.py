@@ -8,7 +8,7 @@ import pytest
 from . import reporter
 from .harness import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 8, 3
 # stages, the slow one, how

@@ -17,7 +17,7 @@ from .harness import (
     ended_in_ledger, launch,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 PRIVATE = f"commprof-{os.geteuid()}"
 

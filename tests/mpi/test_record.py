@@ -15,7 +15,7 @@ from .libraries import libraries
 from .reporter import answer, text
 from .test_replay import PASSES, counted, numbers, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 RANKS, REDUCED, FEWEST = 2, 200, 4
 PHASE = re.compile(r"phase (\d+) (\d+) (\d+)")

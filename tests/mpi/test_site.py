@@ -12,7 +12,7 @@ import pytest
 from .harness import COMMPROF_RUN, LIBRARY, Run, compile_program, launch, unprofiled_environment
 from .libraries import Mpi
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
 
 PROGRAM = "pcontrol"
 
