@@ -1,49 +1,59 @@
-/* One pass reads a text as names, joints, quotes and brackets, whatever it is made of, with a stack
- * of the quotes and brackets that are open. A name that suggests a secret is followed by a joint
- * and a value:
+/* A text is searched for names that suggest a secret; where the secret begins is known then, and
+ * where it ends is not asked. How the text quotes, nests or escapes it makes no difference:
  *
- *     HF_TOKEN=x   "password": "x"   X-Api-Key: x   --password x   <password>x</password>
+ *     HF_TOKEN=x   "password": "x"   X-Api-Key: x   --password x   /password:x
  *
- * A value ends before what closes the text or bracket around it, or earlier; that is its extent:
+ * A name without a value behind it is the value of something, or is used in code. The secret may
+ * stand anywhere then, so the whole text is hidden:
  *
- *     TEXT       at the start of its text (an argument, a line, a quoted text): not earlier
- *     ITEM       in a list or a header: before the next item that has a name and the same joint
- *     WORD       of a shell: before a blank
- *     QUOTED     a quoted text or brackets in JSON, Python, ...: behind them
- *     PARAMETER  of a URL: before & or a blank
- *     ELEMENT    of XML: before </
+ *     {"value": "x", "name": "HF_TOKEN"}   setdefault('HF_TOKEN', 'x')   [secrets]   x | tee token
  *
- * Its own quotes and brackets belong to it. A quote inside n quotes has 2^n - 1 backslashes before
- * it in JSON and shells, not in all languages. Unless it is sure that a quote ends the value,
- * everything to the end of the text is masked. No part of a text is read again and again: its
- * length decides how long it takes. */
+ * In the rest of a text, words that look random are hidden, and user and query of a URL. Each word
+ * is read a fixed number of times, so the time is linear in the length of the text. */
 #include "secrets.h"
 
-#include "secret_names.h"
-
 #include <string.h>
-#include <strings.h>
 
-enum { STACK_ENTRIES = 32 };
-
-/* A quote or bracket that is open: what closes it. */
-struct closer {
-    char mark;
-    size_t escapes; /* backslashes before the quote */
-};
-
-struct scanner {
-    const char *begin, *at, *end;
-    const char *no_user_until; /* no user:password@ ends before it */
-    const char *start;         /* a name here has the rest of its text as its value */
-    bool has_lines;
-    enum secrecy awaited;   /* by an option at the end of an argument: the next argument */
-    enum secrecy announced; /* by a name without value: {"name": "HF_TOKEN", "value": "x"} */
-    struct closer open[STACK_ENTRIES];
-    int depth;
-    char *masked;
-    size_t bytes, used;
-};
+/* Patterns are in lower case. "_" is an optional separator; at the side of a pattern it stands for
+ * the boundary of a word instead (key in apiKey, API_KEY and key2, not in monkey). A blank is a
+ * blank or the end. */
+/* clang-format off */
+static const char *const NAMES[] = {
+    "token", "passw", "pass_phrase", "pass_code", "pass_key", "pass_", "passe_", "_passin_", "_pw_",
+    "pwd", "secret", "credential", "_cred_", "_creds_", "auth", "bearer", "jwt", "cookie", "key_",
+    "keys_", "signature", "_sig_", "_sas_", "_dsn_", "_otp_", "_totp_", "_pat_", "_psk_", "_mfa_",
+    "hmac", "session", "sess_id", "_sid_", "webhook", "hooks_slack", "_xox", "connection_string",
+    "conn_str", "mnemonic", "seed_phrase", "precondition_transports", "sensitive", "confidential",
+    "_tkn_", "--value_", "--body_", "login(", NULL};
+/* Programs that are given secrets by options without such a name: mysql -pSECRET. */
+static const char *const PROGRAMS[] = {
+    "login ", "curl ", "wget ", "mysql ", "mysqldump ", "mysqladmin ", "mariadb ", "psql ",
+    "mongo ", "mongosh ", "sqlplus ", "sqlcmd ", "isql ", "redis-cli ", "ldapsearch ",
+    "ldapmodify ", "smbclient ", "lftp ", "svn ", "kinit ", "openssl ", "7z ", "unzip ", "gpg ",
+    "ipmitool ", "snmpwalk ", "ssh-keygen ", "xfreerdp ", "vault ", "keyring ", "--user ",
+    "--proxy-user ", NULL};
+/* Words that contain such names and are harmless. */
+static const char *const HARMLESS[] = {
+    "_tokenize_", "_tokenized_", "_tokenizer_", "_tokenizers_", "_tokenization_", "_max_token_",
+    "_max_tokens_", "_min_tokens_", "_num_token_", "_num_tokens_", "_seq_tokens_", "_new_tokens_",
+    "_total_tokens_", "_train_tokens_", "_decay_tokens_", "_warmup_tokens_", "_batch_tokens_",
+    "_prompt_tokens_", "_input_tokens_", "_output_tokens_", "_target_tokens_", "_tokens_per_",
+    "_special_token_", "_special_tokens_", "_stop_token_", "_stop_tokens_", "_image_token_",
+    "_pad_token_", "_eos_token_", "_bos_token_", "_unk_token_", "_sep_token_", "_cls_token_",
+    "_mask_token_", "_tokens_to_generate_", "_token_dispatcher_", "_token_drop_", "_token_dropout_",
+    "_token_type_", "_token_level_", "_token_count_", "_token_budget_", "_token_limit_",
+    "_token_len_", "_token_length_", "_token_parallel_", "_token_shuffle_", "_token_embedding_",
+    "_token_classification_", "_num_key_", "_num_keys_", "_max_key_", "_total_keys_", "_key_value_",
+    "_key_size_", "_key_frame_", "_key_frames_", "_key_len_", "_key_length_", "_key_dim_",
+    "_key_padding_", "_key_states_", "_key_proj_", "_key_bits_", "_key_range_", "_key_space_",
+    "_key_heads_", "_key_mask_", "_key_cache_", "_public_key_", "_sort_key_", "_primary_key_",
+    "_group_key_", "_by_key_", "_prov_key_", "_pkey_", "_rkey_", "_lkey_", "_mkey_", "_monkey_",
+    "_hotkey_", "_donkey_", "_turkey_", "_author_", "_authors_", "_authored_", "_authority_",
+    "_bypass_", "_compass_", "_num_pass_", "_multi_pass_", "_single_pass_", "_one_pass_",
+    "_two_pass_", "_first_pass_", "_forward_pass_", "_backward_pass_", "_pass_environ_",
+    "_pass_libpath_", "_pass_through_", "_pass_rate_", "_pw.x_", "_mpi_session_", "_sessions_",
+    "_session_dir_", "_session_dirs_", "_session_attached_", "_case_sensitive_", NULL};
+/* clang-format on */
 
 static bool is_one_of(char c, const char *set)
 {
@@ -65,618 +75,366 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_letter(char c)
+{
+    return is_lower(c) || is_upper(c);
+}
+
+static char lower(char c)
+{
+    return is_upper(c) ? (char)(c | 0x20) : c;
+}
+
 static bool is_in_name(char c)
 {
-    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || is_one_of(c, "_-.");
+    return is_letter(c) || is_digit(c) || is_one_of(c, "_-.");
 }
 
-static void put(struct scanner *s, const char *text, size_t length)
-{
-    size_t room = s->bytes - 1 - s->used;
-    length = length < room ? length : room;
-    memcpy(s->masked + s->used, text, length);
-    s->used += length;
-}
+struct text {
+    const char *begin, *end;
+};
 
-static void pass(struct scanner *s, const char *to)
+/* The first character from `at` on that is not in the set. */
+static const char *skip(const struct text *text, const char *at, const char *set)
 {
-    put(s, s->at, (size_t)(to - s->at));
-    s->at = to;
-}
-
-static void mask(struct scanner *s, const char *to)
-{
-    put(s, SECRETS_MASK, strlen(SECRETS_MASK));
-    s->at = to;
-}
-
-static size_t length_of_name(const struct scanner *s, const char *at)
-{
-    const char *end = at;
-    while (end < s->end && is_in_name(*end))
-        end++;
-    return (size_t)(end - at);
-}
-
-static bool is_word(const char *text, size_t length, const char *const words[])
-{
-    for (; *words; words++)
-        if (strlen(*words) == length && strncasecmp(text, *words, length) == 0)
-            return true;
-    return false;
-}
-
-static const char *skip_blanks(const struct scanner *s, const char *at)
-{
-    bool is_within_line = s->has_lines && !s->depth;
-    while (at < s->end && is_blank(*at) && !(is_within_line && *at == '\n'))
+    while (at < text->end && is_one_of(*at, set))
         at++;
     return at;
 }
 
-/* Quotes and brackets */
-
-static size_t backslashes_at(const struct scanner *s, const char *at)
+static bool has_one_of(const struct text *text, const char *set)
 {
-    const char *end = at;
-    while (end < s->end && *end == '\\')
-        end++;
-    return (size_t)(end - at);
-}
-
-/* The quote behind the backslashes at `at`, or NULL. */
-static const char *quote_at(const struct scanner *s, const char *at)
-{
-    at += backslashes_at(s, at);
-    return at < s->end && is_quote(*at) ? at : NULL;
-}
-
-static bool closes(struct closer closer, char quote, size_t escapes)
-{
-    return closer.mark == quote && escapes % (2 * (closer.escapes + 1)) == closer.escapes;
-}
-
-/* The entry of the stack that is closed here, or -1. */
-static int closed_by(const struct scanner *s, char mark, size_t escapes)
-{
-    int entry = s->depth - 1;
-    while (entry >= 0 && !closes(s->open[entry], mark, escapes))
-        entry--;
-    return entry;
-}
-
-static void open_mark(struct scanner *s, char mark, size_t escapes)
-{
-    if (s->depth < STACK_ENTRIES)
-        s->open[s->depth++] = (struct closer){mark, escapes};
-}
-
-static char closing_bracket(char c)
-{
-    static const char OPENING[] = "{[(", CLOSING[] = "}])";
-    return is_one_of(c, OPENING) ? CLOSING[strchr(OPENING, c) - OPENING] : '\0';
-}
-
-/* An apostrophe within a word opens nothing. */
-static void scan_quote(struct scanner *s, const char *quote)
-{
-    size_t escapes = (size_t)(quote - s->at);
-    int closed = closed_by(s, *quote, escapes);
-    bool is_within_word = s->at > s->begin && is_in_name(s->at[-1]);
-    pass(s, quote + 1);
-    if (closed >= 0)
-        s->depth = closed;
-    else if (!is_within_word) {
-        open_mark(s, *quote, escapes);
-        s->start = s->at;
-    }
-}
-
-static void scan_bracket(struct scanner *s)
-{
-    char closing = closing_bracket(*s->at);
-    int closed = closing ? -1 : closed_by(s, *s->at, 0);
-    if (closing)
-        open_mark(s, closing, 0);
-    else if (closed >= 0)
-        s->depth = closed;
-    pass(s, s->at + 1);
-}
-
-/* Behind the quoted text that begins with this quote. NULL: it does not end before the text around
- * it, or shells and languages differ in where it does. */
-static const char *behind_quoted(const struct scanner *s, const char *quote, size_t escapes)
-{
-    const struct closer own = {*quote, escapes};
-    size_t backslashes = 0;
-    for (const char *at = quote + 1; at < s->end; at++) {
-        if (*at == '\\') {
-            backslashes++;
-            continue;
-        }
-        if (closes(own, *at, backslashes))
-            return backslashes == escapes ? at + 1 : NULL;
-        if (*at == '\'' && own.mark == '\'')
-            return NULL;
-        if (is_quote(*at) && closed_by(s, *at, backslashes) >= 0)
-            return NULL;
-        backslashes = 0;
-    }
-    return NULL;
-}
-
-/* Values */
-
-enum extent { WORD, QUOTED, PARAMETER, ITEM, TEXT, ELEMENT };
-
-struct value {
-    const char *at;
-    char before, joint; /* before its name, and behind it */
-    bool is_at_start;   /* its name */
-    enum extent extent;
-};
-
-/* Whether a name with this joint follows: the next item of a list. */
-static bool begins_item(const struct scanner *s, const char *at, char joint)
-{
-    at = skip_blanks(s, at);
-    const char *quote = at < s->end ? quote_at(s, at) : NULL;
-    at = quote ? quote + 1 : at;
-    size_t length = length_of_name(s, at);
-    at += length;
-    quote = quote_at(s, at);
-    at = skip_blanks(s, quote ? quote + 1 : at);
-    return length && at < s->end && *at == joint;
-}
-
-static bool ends_here(const struct scanner *s, const char *at, const struct value *value)
-{
-    switch (value->extent) {
-    case WORD:
-        return is_blank(*at);
-    case QUOTED:
-        return at > value->at && (is_blank(*at) || is_one_of(*at, ",;&<"));
-    case PARAMETER:
-        return is_blank(*at) || *at == '&';
-    case ELEMENT:
-        return at + 1 < s->end && at[0] == '<' && at[1] == '/';
-    case ITEM:
-        if (*at == ',' || (*at == ';' && value->joint == '='))
-            return begins_item(s, at + 1, value->joint);
-        break;
-    case TEXT:
-        break;
-    }
-    return s->has_lines && *at == '\n';
-}
-
-/* Whether this is what closes the innermost quote. */
-static bool is_closing(const struct scanner *s, const char *at, const char *quote)
-{
-    const struct closer *entry = s->open + s->depth;
-    while (entry > s->open && !is_quote(entry[-1].mark))
-        entry--;
-    return entry > s->open && entry[-1].mark == *quote && entry[-1].escapes == (size_t)(quote - at);
-}
-
-/* Whether a word goes on behind a quote. 'it'"'"'s' is a quote within quotes in a shell. */
-static bool joins(const struct scanner *s, const char *quote)
-{
-    const char *behind = quote + 1, *next = behind < s->end ? quote_at(s, behind) : NULL;
-    const char *third = next && next + 1 < s->end ? quote_at(s, next + 1) : NULL;
-    if (next)
-        return !is_closing(s, behind, next) || (third && *third == *quote && *next != *quote);
-    return behind < s->end && (is_in_name(*behind) || *behind == '$');
-}
-
-/* Whether a quote surely ends a value. One directly before the value does not if more follows. */
-static bool ends_value(const struct scanner *s, const char *at, const char *quote, bool is_empty)
-{
-    const char *behind = quote + 1;
-    bool is_last = behind == s->end || is_blank(*behind) || is_one_of(*behind, ",;}])");
-    return is_closing(s, at, quote) && (is_last || !is_empty) && !joins(s, quote);
-}
-
-static const char *find_end(const struct scanner *s, const struct value *value)
-{
-    int brackets = 0;
-    for (const char *at = value->at; at < s->end; at++) {
-        const char *quote = quote_at(s, at);
-        if (quote) {
-            size_t escapes = (size_t)(quote - at);
-            if (closed_by(s, *quote, escapes) >= 0)
-                return !brackets && ends_value(s, at, quote, at == value->at) ? at : s->end;
-            at = behind_quoted(s, quote, escapes);
-            if (!at || joins(s, at - 1))
-                return s->end;
-            at--;
-        } else if (*at == '\\')
-            at += backslashes_at(s, at); /* what they escape belongs to the value */
-        else if (closing_bracket(*at))
-            brackets++;
-        else if (brackets)
-            brackets -= is_one_of(*at, "}])");
-        else if (ends_here(s, at, value) || (is_one_of(*at, "}])") && closed_by(s, *at, 0) >= 0))
-            return at;
-    }
-    return s->end;
-}
-
-static size_t indentation(const struct scanner *s, const char *line)
-{
-    const char *at = line;
-    while (at < s->end && is_one_of(*at, " \t"))
+    const char *at = text->begin;
+    while (at < text->end && !is_one_of(*at, set))
         at++;
-    return (size_t)(at - line);
-}
-
-/* YAML: the lines below that are indented more. */
-static const char *find_end_of_block(const struct scanner *s, const char *newline)
-{
-    const char *line = s->at;
-    while (line > s->begin && line[-1] != '\n')
-        line--;
-    size_t indented = indentation(s, line);
-    for (const char *next; newline && newline + 1 < s->end; newline = next) {
-        const char *below = newline + 1;
-        next = memchr(below, '\n', (size_t)(s->end - below));
-        if (indentation(s, below) <= indented && *below != '\n')
-            return newline;
-    }
-    return s->end;
-}
-
-static bool begins_with_number(const char *at, const char *end)
-{
-    if (at < end && is_quote(*at))
-        at++;
-    if (at == end || !is_digit(*at))
-        return false;
-    while (at < end && (is_digit(*at) || is_one_of(*at, "._+-eEkKmMgG")))
-        at++;
-    return at == end || is_blank(*at) || is_quote(*at) || is_one_of(*at, ",;&}])");
-}
-
-/* Another option, after one that has no value: --use-token --lr 1. A secret may begin with dashes,
- * too, but has other characters than small letters. */
-static bool is_option(const char *at, const char *end)
-{
-    const char *letter = at + 2;
-    if (end - at < 3 || at[0] != '-' || at[1] != '-')
-        return false;
-    while (letter < end && ((*letter >= 'a' && *letter <= 'z') || is_one_of(*letter, "-_.")))
-        letter++;
-    return letter > at + 2 && (letter == end || *letter == '=');
-}
-
-static bool takes_argument(const char *name, size_t length)
-{
-    static const char *const BEARER[] = {"bearer", NULL};
-    return *name == '-' || is_word(name, length, BEARER);
-}
-
-static bool begins_with(const struct scanner *s, const char *at, const char *what)
-{
-    size_t length = strlen(what);
-    return (size_t)(s->end - at) >= length && strncasecmp(at, what, length) == 0;
-}
-
-/* The joint behind a name, and what is behind the joint; false: there is none. A quote and a
- * bracket may close the name: environ["name"] = x. */
-static bool find_joint(const struct scanner *s, const char *name, struct value *value)
-{
-    size_t length = length_of_name(s, name);
-    const char *at = name + length;
-    while (at < s->end && is_one_of(*at, "\\\"'`]"))
-        at++;
-    bool is_closed = at > name + length;
-    const char *behind = skip_blanks(s, at);
-    char next = behind < s->end ? *behind : '\0';
-    bool is_encoded = begins_with(s, behind, "%3D") || begins_with(s, behind, "%3A");
-    bool is_colon = next == ':' && !begins_with(s, behind, "::") && !begins_with(s, behind, "://");
-    bool is_in_path = value->before == '/' && behind + 1 < s->end && !is_blank(behind[1]);
-    value->joint = next;
-    value->at = behind + 1;
-    if (is_encoded) {
-        value->joint = '=';
-        value->at = behind + 3;
-    } else if (next == '=' || (is_colon && !is_in_path))
-        while (value->at < s->end && is_one_of(*value->at, "=>"))
-            value->at++;
-    else if (takes_argument(name, length) && behind > at && next) {
-        value->joint = ' ';
-        value->at = behind;
-    } else
-        return (next == '>' && value->before == '<') || (next == ',' && *name == '-' && is_closed);
-    return true;
-}
-
-static enum extent extent_of(const struct scanner *s, const struct value *value)
-{
-    char joint = value->joint, last = value->at[-1];
-    bool is_header = joint == ':' && is_blank(last);
-    bool is_in_list = is_one_of(value->before, ",;([{|");
-    bool is_of_shell = joint == ' ' || (joint == '=' && last == '=' && !is_in_list);
-    if (joint == '>')
-        return ELEMENT;
-    if (quote_at(s, value->at) || (value->at < s->end && closing_bracket(*value->at)))
-        return is_of_shell ? WORD : QUOTED;
-    if (joint == ' ' || joint == ',')
-        return WORD;
-    if (value->is_at_start)
-        return TEXT;
-    if (is_one_of(value->before, "?&#"))
-        return PARAMETER;
-    return is_header || is_in_list ? ITEM : WORD;
-}
-
-/* The end of a value; with the next word if that may be the secret, in "Basic x" and "-token x". */
-static const char *find_end_of_words(const struct scanner *s, struct value value)
-{
-    static const char *const SCHEMES[] = {"bearer", "basic", "token", "digest", "negotiate", NULL};
-    const char *begin = value.at, *end = find_end(s, &value);
-    size_t length = (size_t)(end - begin);
-    bool may_continue = is_word(begin, length, SCHEMES);
-    if (length && *begin == '-' && !is_option(begin, end))
-        may_continue = secret_names_judge(begin, length);
-    value.at = may_continue ? skip_blanks(s, end) : end;
-    return value.at > end ? find_end(s, &value) : end;
-}
-
-static void mask_value(struct scanner *s, const char *end)
-{
-    const char *quote = quote_at(s, s->at);
-    size_t around = quote ? (size_t)(quote + 1 - s->at) : 0;
-    const char *behind = quote ? behind_quoted(s, quote, around - 1) : NULL;
-    if (!behind || behind != end) {
-        mask(s, end);
-        return;
-    }
-    pass(s, s->at + around);
-    mask(s, end - around);
-    pass(s, end);
-}
-
-/* YAML: no value on this line, or "|" or ">" with modifiers. */
-static bool begins_block(const struct scanner *s, const char *at)
-{
-    if (!s->has_lines || s->depth)
-        return false;
-    if (at < s->end && is_one_of(*at, "|>"))
-        while (at < s->end && is_one_of(*at, "|>+-123456789 "))
-            at++;
-    if (at < s->end && *at == '\r')
-        at++;
-    return at < s->end && *at == '\n';
-}
-
-static void scan_value(struct scanner *s, struct value *value, enum secrecy secrecy)
-{
-    const char *end;
-    if (value->joint != ' ' && begins_block(s, value->at)) {
-        const char *newline = memchr(value->at, '\n', (size_t)(s->end - value->at));
-        end = find_end_of_block(s, newline);
-        if (end == newline)
-            return; /* no value */
-    } else
-        end = find_end_of_words(s, *value);
-    if (secrecy == SECRET_UNLESS_NUMBER && begins_with_number(value->at, end))
-        return;
-    if (is_one_of(value->joint, " ,") && is_option(value->at, end))
-        return;
-    pass(s, value->at);
-    mask_value(s, end);
+    return at < text->end;
 }
 
 /* Names */
 
-/* A token of a well-known service in a name, or behind it. */
-static bool scan_shape(struct scanner *s, size_t length)
+/* A capital begins a word after a small letter (apiKey), and before one (APIKey). So does what is
+ * behind a line break that is written "\\n". */
+static bool is_boundary(const struct text *text, const char *at)
 {
-    for (const char *at = s->at, *behind = at + length; at < behind; at++) {
-        bool is_inside = at > s->at && is_in_name(at[-1]) && !is_one_of(at[-1], "_-.");
-        size_t token = is_inside ? 0 : secret_names_shape(at, (size_t)(s->end - at));
-        if (!token)
-            continue;
-        pass(s, at);
-        mask(s, at + token);
+    if (at == text->begin || at == text->end || !is_letter(at[-1]) || !is_letter(*at))
         return true;
+    bool is_before_small = at + 1 < text->end && is_lower(at[1]);
+    return (is_upper(*at) && (is_lower(at[-1]) || is_before_small)) ||
+           (at - text->begin > 1 && at[-2] == '\\');
+}
+
+/* Behind what matches the pattern at `at`, or NULL. */
+static const char *match(const struct text *text, const char *at, const char *pattern)
+{
+    if (lower(*at) != pattern[*pattern == '_'])
+        return NULL;
+    for (const char *p = pattern; *p; p++)
+        if (*p == '_' && (p == pattern || !p[1])) {
+            if (!is_boundary(text, at))
+                return NULL;
+        } else if (*p == '_')
+            at = skip(text, at, "_-. ");
+        else if (*p == ' ')
+            return at == text->end || is_blank(*at) ? at : NULL;
+        else if (at == text->end || lower(*at++) != *p)
+            return NULL;
+    return at;
+}
+
+static const char *match_one(const struct text *text, const char *at, const char *const patterns[])
+{
+    const char *behind = NULL;
+    while (*patterns && !behind)
+        behind = match(text, at, *patterns++);
+    return behind;
+}
+
+struct finding {
+    const char *cut;      /* all from here on is hidden */
+    bool is_found;        /* a name is, whatever it hides */
+    bool is_whole;        /* the secret may be before the name, too */
+    bool awaits_argument; /* the value is not in this text */
+};
+
+static void hide_from(struct finding *finding, const char *cut)
+{
+    finding->cut = cut < finding->cut ? cut : finding->cut;
+}
+
+/* The last character before a word that is no blank and no quote, or zero. */
+static char before(const struct text *text, const char *word)
+{
+    while (word > text->begin && (is_blank(word[-1]) || is_one_of(word[-1], "\"'`\\")))
+        word--;
+    return word > text->begin ? word[-1] : '\0';
+}
+
+/* Decides what the name hides that is a part of `word` and ends before `behind`. Returns where the
+ * word ends. */
+static const char *judge(const struct text *text, const char *word, const char *behind,
+                         bool is_program, struct finding *finding)
+{
+    const char *shown = behind, *end;
+    while (shown < text->end && (is_letter(*shown) || is_one_of(*shown, "_-.")))
+        shown++;
+    for (end = shown; end < text->end && is_in_name(*end);)
+        end++;
+    const char *closed = skip(text, end, "\"'`\\]"), *value = skip(text, closed, " \t\r\n");
+    char joint = value < text->end ? *value : '\0';
+    bool is_value = is_one_of(before(text, word), "=:,([{");
+    bool is_file = !is_program && ((word > text->begin + 1 && word[-1] == '/') ||
+                                   memchr(behind, '.', (size_t)(end - behind)));
+    finding->is_found = true;
+    if (is_one_of(joint, "=:") || (joint == '/' && value == end)) {
+        value = skip(text, value, "=:/>\"'`\\ \t");
+        hide_from(finding, value);
+        finding->awaits_argument |= value == text->end;
+    } else if (closed == end && joint && value > end && (!is_value || word >= finding->cut))
+        hide_from(finding, shown < end ? shown : value);
+    else if (joint || is_value) {
+        finding->is_whole = true;
+        finding->awaits_argument |= !joint;
+    } else if (!is_file) {
+        finding->is_whole |= word > text->begin && word < finding->cut;
+        finding->awaits_argument = true;
+        hide_from(finding, shown);
     }
-    return false;
+    return end;
 }
 
-/* user:password@host, without a scheme before it. */
-static bool scan_user(struct scanner *s, size_t length)
+/* Whether a secret may be in another place than behind its name: in a pipe, a variable, a call. */
+static bool is_code(const struct text *text)
 {
-    const char *at = s->at + length, *host = NULL;
-    if (at < s->no_user_until || at + 1 >= s->end || at[0] != ':' || is_one_of(at[1], ":/@"))
-        return false;
-    if (*s->at == '-' || (s->at > s->begin && s->at[-1] == '/'))
-        return false;
-    for (; at + 1 < s->end && !is_blank(*at) && !is_quote(*at) && !is_one_of(*at, ",;"); at++)
-        if (*at == '@' && (is_in_name(at[1]) || at[1] == '['))
-            host = at;
-    if (host)
-        mask(s, host);
-    else
-        s->no_user_until = at;
-    return host;
+    return has_one_of(text, "([|<>`$\n") || (has_one_of(text, ";&") && has_one_of(text, " \t\"'"));
 }
 
-static void scan_joint(struct scanner *s, const char *to)
+/* Whether a word named "value" is behind `at` and has a value: {"value": "x", "secret": true}. */
+static bool gives_value(const struct text *text, const char *at)
 {
-    while (s->at < to) {
-        const char *quote = quote_at(s, s->at);
-        if (quote && quote < to)
-            scan_quote(s, quote);
-        else if (*s->at == ']')
-            scan_bracket(s);
+    const char *behind = match(text, at, "_value_");
+    behind = behind ? skip(text, behind, "\"'`\\ \t") : text->end;
+    return behind < text->end && is_one_of(*behind, "=:");
+}
+
+static struct finding search(const struct text *text)
+{
+    struct finding finding = {.cut = text->end};
+    bool has_value = false;
+    for (const char *at = text->begin, *word = at, *behind; at < text->end;) {
+        if (!is_in_name(*at))
+            word = ++at;
+        else if ((behind = match_one(text, at, HARMLESS)))
+            at = behind;
+        else if (at == word && (behind = match_one(text, at, PROGRAMS)))
+            at = judge(text, word, behind, true, &finding);
+        else if ((behind = match_one(text, at, NAMES)))
+            at = judge(text, word, behind, false, &finding);
         else
-            pass(s, s->at + 1);
+            has_value |= gives_value(text, at++);
     }
+    if (finding.is_found && (has_value || is_code(text)))
+        finding.is_whole = true;
+    if (finding.is_whole)
+        finding.cut = text->begin;
+    return finding;
 }
 
-static bool ends_argument(const struct scanner *s)
+/* Output */
+
+struct output {
+    char *to;
+    size_t bytes, used;
+};
+
+static void put(struct output *output, const char *from, const char *end)
 {
-    const char *at = s->at;
-    while (at < s->end && (is_blank(*at) || is_quote(*at)))
-        at++;
-    return at == s->end;
+    size_t room = output->bytes - 1 - output->used, length = (size_t)(end - from);
+    length = length < room ? length : room;
+    memcpy(output->to + output->used, from, length);
+    output->used += length;
+    output->to[output->used] = '\0';
 }
 
-static void scan_name(struct scanner *s)
+static void put_mask(struct output *output)
 {
-    static const char *const VALUE[] = {"value", NULL};
-    const char *name = s->at;
-    size_t length = length_of_name(s, name);
-    struct value value = {.before = '\0', .is_at_start = name == s->start};
-    if (name > s->begin)
-        value.before = name[-1];
-    enum secrecy secrecy = secret_names_judge(name, length);
-    if (!secrecy && value.before == '\\') /* "\npassword": a line break */
-        secrecy = secret_names_judge(name + 1, length - 1);
-    if (scan_shape(s, length) || (!secrecy && scan_user(s, length)))
-        return;
-    if (!secrecy && s->announced && is_word(name, length, VALUE))
-        secrecy = s->announced;
-    bool has_value = secrecy && find_joint(s, name, &value);
-    if (secrecy)
-        s->announced = has_value ? NOT_SECRET : secrecy;
-    pass(s, name + length);
-    if (has_value) {
-        scan_joint(s, value.at);
-        value.at = skip_blanks(s, value.at);
-        value.extent = extent_of(s, &value);
-        scan_value(s, &value, secrecy);
-    } else if (value.is_at_start && s->at < s->end && *s->at == '=')
-        s->start = s->at + 1;
-    else if (secrecy && takes_argument(name, length) && ends_argument(s))
-        s->awaited = secrecy;
+    static const char MASK[] = SECRETS_MASK;
+    put(output, MASK, MASK + sizeof MASK - 1);
+}
+
+/* Words that look random */
+
+/* Keys and tokens have long runs of letters and digits, or many turns: a letter behind a digit, a
+ * capital behind a small letter. Local paths and hexadecimal masks of cores are shown. */
+static bool is_random(const char *at, const char *end)
+{
+    size_t same = 0, digits = 0, run = 0, length = 0, turns = 0, small = 0, capitals = 0;
+    bool is_path = *at == '/' ? end - at > 1 && at[1] != '/' : is_one_of(*at, ".~");
+    if (is_path || (end - at > 1 && *at == '0' && at[1] == 'x'))
+        return false;
+    for (char last = '\0'; at < end; last = *at++) {
+        if (!is_letter(*at) && !is_digit(*at)) {
+            same = digits = run = 0;
+            continue;
+        }
+        bool is_turn = is_lower(last) ? is_upper(*at) : is_digit(last) && is_letter(*at);
+        bool is_same = (is_lower(*at) && is_lower(last)) || (is_upper(*at) && is_upper(last));
+        same = is_same ? same + 1 : is_letter(*at);
+        digits += is_digit(*at);
+        small += is_lower(*at);
+        capitals += is_turn && is_upper(*at);
+        turns += is_turn;
+        length++;
+        if (same >= 24 || (++run >= 20 && digits && digits < run))
+            return true;
+    }
+    return small && capitals && length >= 16 && turns >= 5 && 6 * turns >= length;
+}
+
+static void put_random(struct output *output, const char *at, const char *end)
+{
+    for (const char *word = at; at < end; word = at) {
+        while (at < end && (is_letter(*at) || is_digit(*at) || is_one_of(*at, "+/_.~-")))
+            at++;
+        if (at > word && is_random(word, at))
+            put_mask(output);
+        else
+            put(output, word, at == word ? ++at : at);
+    }
 }
 
 /* URLs */
 
-static bool ends_url(const struct scanner *s, const char *at)
+/* A word of a text, without blanks and quotes. A password is behind a colon, or in a URL. */
+static void put_word(struct output *output, const char *at, const char *end)
 {
-    return is_blank(*at) || (is_quote(*at) && closed_by(s, *at, 0) >= 0);
-}
-
-/* Whether the part before the path has a colon and no port after it: it is a user, and the first
- * part of a password that has a slash. */
-static bool has_password(const char *at, const char *path)
-{
-    const char *colon = *at == '[' ? NULL : memchr(at, ':', (size_t)(path - at));
-    if (!colon || path[-1] == ':') /* of the next URL */
-        return false;
-    for (at = colon + 1; at < path && *at >= '0' && *at <= '9';)
-        at++;
-    return at < path || path - colon > 6;
-}
-
-/* Behind "://": user and password, which may have any characters. */
-static void scan_url(struct scanner *s)
-{
-    pass(s, s->at + 3);
-    const char *path = s->at;
-    while (path < s->end && !ends_url(s, path) && !is_one_of(*path, "/?#"))
-        path++;
-    const char *host = memrchr(s->at, '@', (size_t)(path - s->at));
-    if (!host && path > s->at && has_password(s->at, path))
-        for (; path < s->end && !ends_url(s, path) && !begins_with(s, path, "://"); path++)
-            host = *path == '@' ? path : host;
-    if (host)
-        mask(s, host);
-}
-
-/* Texts */
-
-static bool is_encoded(const struct scanner *s)
-{
-    static const char HEX[] = "0123456789abcdefABCDEF";
-    const char *at = s->at;
-    return *at == '%' && s->end - at >= 3 && is_one_of(at[1], HEX) && is_one_of(at[2], HEX);
-}
-
-static void scan_text(struct scanner *s, const char *text, size_t length)
-{
-    s->begin = s->at = s->start = s->no_user_until = text;
-    s->end = text + length;
-    s->depth = 0;
-    while (s->at < s->end && s->used + 1 < s->bytes) {
-        const char *quote = quote_at(s, s->at);
-        if (is_in_name(*s->at))
-            scan_name(s);
-        else if (quote)
-            scan_quote(s, quote);
-        else if (is_one_of(*s->at, "{}[]()"))
-            scan_bracket(s);
-        else if (begins_with(s, s->at, "://"))
-            scan_url(s);
-        else if (is_encoded(s))
-            pass(s, s->at + 3);
-        else if (*s->at == '\\')
-            pass(s, s->at + backslashes_at(s, s->at));
-        else {
-            bool begins_line = s->has_lines && *s->at == '\n';
-            bool is_at_start = begins_line || (is_blank(*s->at) && s->at == s->start);
-            pass(s, s->at + 1);
-            if (is_at_start)
-                s->start = s->at;
-        }
+    const char *scheme = memmem(at, (size_t)(end - at), "://", 3);
+    const char *first = memchr(at, '@', (size_t)(end - at));
+    bool is_url = first && scheme && scheme < first;
+    if (is_url || (first && memchr(at, ':', (size_t)(first - at)))) {
+        put_random(output, at, is_url ? scheme + 3 : at);
+        put_mask(output);
+        at = memrchr(at, '@', (size_t)(end - at));
     }
+    const char *query = scheme ? memchr(at, '?', (size_t)(end - at)) : NULL;
+    put_random(output, at, query ? query + 1 : end);
+    if (query)
+        put_mask(output);
 }
 
-static void finish(struct scanner *s)
+static void put_text(struct output *output, const struct text *text, const struct finding *finding)
 {
-    s->masked[s->used] = '\0';
+    for (const char *at = text->begin, *word = at; at < finding->cut; word = at) {
+        while (at < finding->cut && !is_blank(*at) && !is_quote(*at))
+            at++;
+        put_word(output, word, at);
+        for (word = at; at < finding->cut && (is_blank(*at) || is_quote(*at));)
+            at++;
+        put(output, word, at);
+    }
+    if (finding->cut < text->end)
+        put_mask(output);
 }
 
 bool secrets_named(const char *name, size_t length)
 {
-    return secret_names_judge(name, length) == SECRET;
-}
-
-/* Whether the value of a name is no secret. */
-static bool is_harmless(enum secrecy secrecy, const char *value, size_t length)
-{
-    const char *end = value + length;
-    return !secrecy || (secrecy == SECRET_UNLESS_NUMBER && begins_with_number(value, end));
-}
-
-void secrets_mask_arguments(const char *arguments, size_t length, char *to, size_t bytes)
-{
-    struct scanner s = {.masked = to, .bytes = bytes};
-    for (const char *at = arguments, *end = at + length, *next; at < end; at = next) {
-        enum secrecy secrecy = s.awaited;
-        size_t argument = strnlen(at, (size_t)(end - at));
-        next = at + argument + 1;
-        s.awaited = NOT_SECRET;
-        if (is_harmless(secrecy, at, argument) || is_option(at, at + argument))
-            scan_text(&s, at, argument);
-        else {
-            mask(&s, at + argument);
-            s.awaited = *at == '-' ? secret_names_judge(at, argument) : NOT_SECRET;
-        }
-        if (next <= end)
-            put(&s, " ", 1);
-    }
-    finish(&s);
+    return search(&(struct text){name, name + length}).is_found;
 }
 
 void secrets_mask_value(const char *name, size_t length, const char *value, char *to, size_t bytes)
 {
-    struct scanner s = {.masked = to, .bytes = bytes};
-    size_t value_length = strlen(value);
-    if (is_harmless(secret_names_judge(name, length), value, value_length))
-        scan_text(&s, value, value_length);
+    struct output output = {.to = to, .bytes = bytes};
+    struct text text = {value, value + strlen(value)};
+    struct finding finding = search(&text);
+    put(&output, value, value);
+    if (secrets_named(name, length))
+        put_mask(&output);
     else
-        mask(&s, value + value_length);
-    finish(&s);
+        put_text(&output, &text, &finding);
+}
+
+/* Arguments */
+
+/* Whether this is another option, not the value of the one before. */
+static bool is_option(const struct text *argument)
+{
+    const char *letters = skip(argument, argument->begin, "-"), *at = letters;
+    while (at < argument->end && (is_lower(*at) || is_one_of(*at, "-_.")))
+        at++;
+    return letters > argument->begin && at > letters && (at == argument->end || *at == '=');
+}
+
+void secrets_mask_arguments(const char *arguments, size_t length, char *to, size_t bytes)
+{
+    static const char BLANK[] = " ";
+    enum { NONE, TO_OPTION, ALL } hidden = NONE;
+    struct output output = {.to = to, .bytes = bytes};
+    bool is_behind_option = false;
+    put(&output, arguments, arguments);
+    for (const char *at = arguments, *end = at + length; at < end;) {
+        struct text text = {at, at + strnlen(at, (size_t)(end - at))};
+        struct finding finding = {.cut = at};
+        if (hidden == NONE || (hidden == TO_OPTION && is_option(&text))) {
+            finding = search(&text);
+            bool is_of_option = *at == '-' || is_behind_option;
+            hidden = !finding.awaits_argument ? NONE : is_of_option ? TO_OPTION : ALL;
+        }
+        put_text(&output, &text, &finding);
+        is_behind_option = *at == '-';
+        at = text.end + 1;
+        if (at <= end)
+            put(&output, BLANK, BLANK + 1);
+    }
+}
+
+/* Files */
+
+/* Whether a line does not belong to the one before: it begins with a name and a value, or with a
+ * number and more. */
+static bool is_item(const struct text *line)
+{
+    const char *behind = skip(line, line->begin, "0123456789"), *at = skip(line, behind, "\"'");
+    if (behind > line->begin && behind < line->end && is_blank(*behind))
+        return true;
+    while (at < line->end && is_in_name(*at))
+        at++;
+    const char *joint = skip(line, at, " \t\"'");
+    return at > line->begin && joint < line->end &&
+           (*joint == ':' || (*joint == '=' && joint + 1 < line->end && joint[1] != '='));
 }
 
 void secrets_mask_lines(const char *text, size_t length, char *to, size_t bytes)
 {
-    struct scanner s = {.masked = to, .bytes = bytes, .has_lines = true};
-    scan_text(&s, text, length);
-    finish(&s);
+    struct output output = {.to = to, .bytes = bytes};
+    bool is_hiding = false, is_masked = false, is_closed = false;
+    put(&output, text, text);
+    for (const char *at = text, *end = text + length; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        struct text line = {at, newline ? newline : end};
+        struct finding finding = {.cut = at};
+        at = newline ? newline + 1 : end;
+        if (!is_hiding || (is_closed && is_item(&line))) {
+            finding = search(&line);
+            if (finding.is_whole && *line.begin != '#' && *line.begin != ';') {
+                output.used = 0;
+                put_mask(&output);
+                return;
+            }
+            is_hiding = finding.awaits_argument || finding.cut < line.end;
+            is_closed = !has_one_of(&line, "\"'{\\");
+        } else if (is_masked)
+            continue;
+        is_masked = finding.cut < line.end;
+        put_text(&output, &line, &finding);
+        put(&output, line.end, at);
+    }
 }

@@ -1,8 +1,6 @@
-/* Masks likely secrets in what is recorded about a job, by the structure of the text: a name that
- * suggests a secret, joined to a value, in any list, JSON, header, query string, quoted command or
- * option (HF_TOKEN=x, "password": "x", X-Api-Key: x, --password x); user and password of a URL;
- * keys and tokens of well-known services. SECRETS_MASK replaces them. Where a text leaves open
- * where a secret ends, too much is masked rather than too little.
+/* Masks likely secrets in what is recorded about a job: all that follows a name that suggests one,
+ * to the end of its argument, line or value; words that look random; user and query of a URL.
+ * SECRETS_MASK replaces them. Too much is masked rather than too little.
  *
  * All functions write at most `bytes` bytes, with the final zero. */
 #ifndef COMMPROF_SECRETS_H
@@ -22,7 +20,7 @@ void secrets_mask_arguments(const char *arguments, size_t length, char *to, size
 /* The value of a variable or of another setting with a name. */
 void secrets_mask_value(const char *name, size_t length, const char *value, char *to, size_t bytes);
 
-/* The text of a file of settings, where a value without quotes ends with its line at the latest. */
+/* The text of a file of settings. A line that begins with another name is shown again. */
 void secrets_mask_lines(const char *text, size_t length, char *to, size_t bytes);
 
 #endif

@@ -63,14 +63,14 @@ def test_what_looks_like_a_secret_is_masked(run):
 
 
 SECRET_ARGUMENTS = (
-    "plain", "--wandb-api-key=s3cret", "--password", "s3cret", "postgres://user:s3cret@host",
+    "plain", "--wandb-api-key=s3cret", "postgres://user:s3cret@host", "--password", "s3cret",
 )
 
 
 def test_secrets_among_the_arguments_are_in_no_file(profile):
     run = profile("lifetime", 2, *SECRET_ARGUMENTS)
     assert run.facts(0)["command_line"].endswith(
-        "lifetime plain --wandb-api-key=*** --password *** postgres://***@host"
+        "lifetime plain --wandb-api-key=*** postgres://***@host --password ***"
     )
     assert b"s3cret" not in run.database(0).read_bytes()
 
