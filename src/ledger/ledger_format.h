@@ -70,7 +70,7 @@ enum {
 enum ledger_ended {
     LEDGER_RUNNING = 0, /* still running, or killed */
     LEDGER_FINALIZED = 1,
-    LEDGER_EXITED = 2,  /* exit() without MPI_Finalize */
+    LEDGER_EXITED = 2,  /* exit, _exit or exec without MPI_Finalize */
     LEDGER_ABORTED = 3, /* MPI_Abort */
 };
 

@@ -370,16 +370,21 @@ void runtime_end_begin(uint64_t (*cost_per_call_ps)(void))
     the_ledger.header->cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
 }
 
-static void record_end(enum ledger_ended ended)
+static void stamp_end(enum ledger_ended ended)
 {
     struct ledger_header *header = the_ledger.header;
-    unseen_record_at_end();
-    usage_read(&header->usage_last, header->start_ns);
     header->clock_error_ppb = clock_error_ppb();
     header->clock_scale = clock_scale_so_far();
     header->end_ns = clock_monotonic_ns();
     header->end_unix_ns = header->end_ns + clock_unix_shift_ns();
     __atomic_store_n(&header->ended, ended, __ATOMIC_RELEASE);
+}
+
+static void record_end(enum ledger_ended ended)
+{
+    unseen_record_at_end();
+    usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
+    stamp_end(ended);
 }
 
 /* Each process is rank 0 of its own job; only the launcher's rank 0 prints the message. */
@@ -548,6 +553,19 @@ void runtime_aborted(int error_code)
     record_end(LEDGER_ABORTED);
     ledger_copier_end(true);
     claims_give_back(&folder.claim);
+}
+
+bool runtime_leaves(void)
+{
+    if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
+        return false;
+    stamp_end(LEDGER_EXITED);
+    return true;
+}
+
+void runtime_stays(void)
+{
+    __atomic_store_n(&the_ledger.header->ended, LEDGER_RUNNING, __ATOMIC_RELEASE);
 }
 
 /* a forked child has the libraries of its parent, and inherits what they are in */

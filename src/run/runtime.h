@@ -39,4 +39,9 @@ void runtime_snapshot(void);
 /* Call before MPI_Abort: note it in the ledger, which is retained. */
 void runtime_aborted(int error_code);
 
+/* Call before the program leaves without exit handlers, also in a signal handler: note an exit in
+ * the ledger. Returns whether it did; then call the other if the program stays after all. */
+bool runtime_leaves(void);
+void runtime_stays(void);
+
 #endif

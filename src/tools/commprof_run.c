@@ -210,7 +210,8 @@ static void find_library(char *path, size_t bytes)
     }
     own[length] = '\0';
     char *folder = dirname(dirname(own));
-    if (snprintf(path, bytes, "%s/lib/libcommprof.so", folder) >= (int)bytes || access(path, R_OK) != 0) {
+    if (snprintf(path, bytes, "%s/lib/libcommprof.so", folder) >= (int)bytes ||
+        access(path, R_OK) != 0) {
         fprintf(stderr, "commprof-run: %s: %s\n", path, strerror(errno));
         exit(EXIT_CANNOT_RUN);
     }

@@ -54,8 +54,8 @@ const char *preload_path(const char *library, char *path, size_t bytes)
         int error = link_in(place, library, path, bytes);
         if (!error)
             return NULL;
-        reason = error == FILESYSTEMS_SQUATTED ? filesystems_in_the_way()
-                                               : filesystems_reason(error);
+        reason =
+            error == FILESYSTEMS_SQUATTED ? filesystems_in_the_way() : filesystems_reason(error);
     }
     snprintf(why, sizeof why,
              "cannot be preloaded: the loader splits paths at blanks and colons and expands dollar "

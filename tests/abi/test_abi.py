@@ -22,6 +22,8 @@ LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c", "pcontrol.c"]
 OTHER_NAMES = {
     "dlsym",  # answers look-ups of MPI's functions with the wrappers
+    *("_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve"),  # noted as the end
+    *("execl", "execlp", "execle"),
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
     *(

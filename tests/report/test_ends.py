@@ -38,13 +38,13 @@ def mark(path, state: str) -> None:
 
 def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
     out = report("summary", states_folder(tmp_path)).out
-    ends = out[out.index("Alive or killed") :].splitlines()
+    ends = out[out.index("Alive or ended ") :].splitlines()
     moments = [line.partition(" at ")[2] or line.partition("of life ")[2] for line in ends[::2]]
     assert [moment.partition("(")[2] for moment in moments] == [
         f"{s}.0 s after the start)" for s in (13, 10, 10)
     ]
     assert [line.partition(", ")[0] for line in ends[::2]] == [
-        "Alive or killed ranks 2-3",
+        "Alive or ended  ranks 2-3",
         "Exited          rank 1 without MPI_Finalize",
         "Aborted         rank 0 by MPI_Abort(7)",
     ]
@@ -84,7 +84,7 @@ def test_the_keys_for_scripts_name_them_too(report, tmp_path):
             "Running         ranks 2-3: in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split "
             "{2-3}, for 3.00 s to 4.00 s\n", 2,
         ),
-        ("killed", "Killed          ranks 2-3, last sign of life", 4),
+        ("killed", "Killed or left  ranks 2-3, last sign of life", 4),
     ],
 )
 def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(

@@ -97,7 +97,7 @@ def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
     assert (answer.rows[0]["wall_ns"], answer.rows[0]["wall_is_estimate"]) == (
         7 * planted.SECOND, 1,
     )
-    assert "still running or was killed" in answer.err
+    assert "still running, or ended without MPI_Finalize: killed, or left by" in answer.err
     assert "7.00 s (an estimate)" in report("summary", path).out
 
 

@@ -303,7 +303,8 @@ def test_ranks_that_ended_or_left_no_file_are_what_is_waited_for(stuck):
     assert verdict(answer) == [
         "Rank 0 waits for rank 1, which has reached MPI_Finalize.",
         "Rank 0 waits for rank 2, which has called MPI_Abort(5).",
-        "Rank 0 waits for rank 3, which was killed, no call of MPI seen yet.",
+        "Rank 0 waits for rank 3, which was killed or left by _exit or exec, no "
+        "call of MPI seen yet.",
         "Rank 0 waits for rank 4, which left no file.",
     ]
     assert "rank 4 of 5 is missing" in answer.err
@@ -327,11 +328,17 @@ def step_of_four(since_s: float = 10) -> list[Rank]:
     )
 
 
+ALL_3, ALL_4 = (
+    f"All {count} ranks ended without MPI_Finalize: killed, or left by _exit or exec."
+    for count in (3, 4)
+)
+
+
 def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
     answer = stuck(killed(step_of_four()))
     assert verdict(answer) == [
-        "All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls "
-        "began or ended within 2.00 ms.",
+        f"{ALL_4} Nothing shows that one ended first or hung: their last calls began or ended "
+        "within 2.00 ms.",
         "If the job hung before that: ranks 0-1,3 wait, directly or not, for rank 2, which was "
         "outside MPI after MPI_Allreduce.",
     ]
@@ -351,14 +358,14 @@ def test_a_rank_that_was_quiet_long_before_all_were_killed_is_named(stuck):
         "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce, "
         "and began or ended its last call 20.0 s"
         " before the last one of the job.",
-        "All 4 ranks were killed.",
+        ALL_4,
     ]
     assert verdict(stuck(killed(step_of_four(30)), "--after", "25"))[0].startswith(
-        "All 4 ranks were killed. Nothing shows that"
+        f"{ALL_4} Nothing shows that"
     )
     quiet = messages(outside("MPI_Send", 10), outside("MPI_Send", 12), outside("MPI_Send", 30))
     said = "Ranks 0-1 went quiet 18.0 s or more before the others: ended first, or hung."
-    assert verdict(stuck(killed(quiet))) == [f"All 3 ranks were killed. {said}"]
+    assert verdict(stuck(killed(quiet))) == [f"{ALL_3} {said}"]
 
 
 def test_a_wait_that_lasted_while_others_went_on_is_sure_after_all_were_killed(stuck):
@@ -368,7 +375,7 @@ def test_a_wait_that_lasted_while_others_went_on_is_sure_after_all_were_killed(s
     )
     assert verdict(stuck(killed(ranks))) == [
         "Rank 0 waits for ranks 1-2, each of which was outside MPI after MPI_Send.",
-        "All 3 ranks were killed.",
+        ALL_3,
     ]
 
 
@@ -379,7 +386,7 @@ def test_messages_on_their_way_when_all_were_killed_are_no_circle_for_sure(stuck
     ]
     longer = killed(messages(recv(1, 10), recv(0, 10), outside("MPI_Send", 30)))
     assert verdict(stuck(longer)) == [
-        "A circle: 0 waits for 1, 1 waits for 0.", "All 3 ranks were killed.",
+        "A circle: 0 waits for 1, 1 waits for 0.", ALL_3,
     ]
 
 
@@ -399,7 +406,7 @@ def test_the_time_of_change_of_a_ledger_is_no_sign_of_life(report, tmp_path):
     for own, ledger in enumerate(sorted(folder.iterdir())):
         os.utime(ledger, (START_UNIX_NS // SECOND + 100 * own,) * 2)
     assert verdict(report("stuck", folder))[0].startswith(
-        "All 4 ranks were killed. Nothing shows that"
+        f"{ALL_4} Nothing shows that"
     )
 
 
@@ -408,7 +415,7 @@ def test_ranks_that_may_have_been_killed_are_treated_likewise(stuck):
     for rank in ranks:
         rank.facts = {}
     assert verdict(stuck(ranks[:3])) == [
-        "None of the 3 ranks that left a file came to an end; whether they were killed cannot be "
+        "None of the 3 ranks that left a file came to an end; whether they still run cannot be "
         "seen from here."
         " Nothing shows that one ended first or hung: their last calls began or ended within "
         "2.00 ms.",
@@ -424,8 +431,8 @@ def test_one_killed_rank_is_named_while_the_others_wait(stuck):
     killed(ranks[2:3])
     (text,) = verdict(stuck(ranks))
     assert text.startswith(
-        "Ranks 0-1,3 wait, directly or not, for rank 2, which was killed, outside MPI after "
-        "MPI_Allreduce, for"
+        "Ranks 0-1,3 wait, directly or not, for rank 2, which was killed or left by "
+        "_exit or exec, outside MPI after MPI_Allreduce, for"
     )
 
 

@@ -192,7 +192,8 @@ def test_it_ends_with_the_run_and_says_so(report, job):
     answer = report("top", job.folder)
     assert answer.status == 0
     assert answer.out.endswith(
-        "\nThe run has ended: rank 0 reached MPI_Finalize; rank 1 was killed.\n"
+        "\nThe run has ended: rank 0 reached MPI_Finalize; rank 1 ended "
+        "without MPI_Finalize: killed, or left by _exit or exec.\n"
     )
 
 
@@ -201,7 +202,7 @@ def test_several_killed_ranks_are_named_together(report, job):
     for rank in killed:
         rank.facts["process_start"] = "1"
     job.write(killed)
-    assert report("top", job.folder).out.endswith("The run has ended: ranks 0-1 were killed.\n")
+    assert report("top", job.folder).out.endswith("ranks 0-1 ended without MPI_Finalize: killed, or left by _exit or exec.\n")
 
 
 def test_a_run_that_is_over_is_one_screen(report, run_folder):

@@ -123,9 +123,10 @@ def thread_of(row: RankRow) -> str:
 
 def how_ended(row: RankRow) -> str:
     """And where, unless it came to its end."""
-    state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(
-        row.state, row.state
-    )
+    state = {
+        "exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})",
+        "killed": "killed or left", "running or killed": "alive or ended",
+    }.get(row.state, row.state)
     return (
         state if row.state in ("finalize", "end")
         else f"{state}, {units.shortened(doing.place_text(row), 64)}"

@@ -28,6 +28,7 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..base.thresholds import threshold
 from ..display import tables
+from ..run import process
 from ..stuck import doing, wait_graph
 from ..stuck.wait_graph import Killed, Position, Stuck, Wait
 from . import common
@@ -124,14 +125,14 @@ def verdicts(found: Stuck, unread: int) -> list[Verdict]:
 
 
 def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
-    """All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began
-    or ended within 1.24 ms."""
+    """All 4 ranks ended without MPI_Finalize: killed, or left by _exit or exec. Nothing shows that
+    one ended first or hung: their last calls began or ended within 1.24 ms."""
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
     unknown = (
-        f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+        f"None of the {ranks} came to an end; whether they still run cannot be seen from here."
     )
-    what = f"All {ranks} were killed." if is_known else unknown
+    what = f"All {ranks} {process.CUT_OFF}." if is_known else unknown
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
         names = units.rank_names(early)

@@ -6,10 +6,11 @@ point-to-point volume; what the profiler cost; whether it has seen all calls, an
 what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the
 device; whether MPI was given GPU memory, or GPUs copied through the host. Ranks without
 MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since
-when, and in which call. Ranks that waited for a core for 5 % of the time or more are named; where
+when, and in which call. (One that was killed may also have left by _exit or exec, if the library
+did not notice.) Ranks that waited for a core for 5 % of the time or more are named; where
 that was not counted (COMMPROF_CPU_TIME), those that share cores by their affinity masks or a
 cgroup's quota. Only the rank's own node knows whether it still runs; on another node it is "alive
-or killed".
+or ended".
 
 The time inside MPI of a rank is that of its thread with the most, without MPI_Init and
 MPI_Finalize; shares are of that rank's wall time. NCCL's calls are no part of it: they put
@@ -65,7 +66,7 @@ HEAD_WIDTH = 16
 WIDTH = 80
 MOST_GROUPS = 12
 HEADS = {
-    "killed": "Killed", "running or killed": "Alive or killed", "exit": "Exited",
+    "killed": "Killed or left", "running or killed": "Alive or ended", "exit": "Exited",
     "abort": "Aborted", "running": "Running",
 }
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"

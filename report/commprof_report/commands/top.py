@@ -35,7 +35,7 @@ from ..base import units
 from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column
-from ..run import selection
+from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
 from ..stuck.live import LiveRow, live_rows
@@ -59,7 +59,7 @@ LOOPBACK = "127.0.0.1"
 NOTABLE = threshold("commands.top")
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
-    "finalize": "reached MPI_Finalize", "end": "ended", "killed": "was killed",
+    "finalize": "reached MPI_Finalize", "end": "ended", "killed": process.CUT_OFF,
     "exit": "left without MPI_Finalize", "abort": "called MPI_Abort", "snapshot": "left a snapshot",
 }
 
@@ -231,10 +231,7 @@ def end_text(rows: Sequence[LiveRow]) -> str:
     for state, end in ENDS.items():
         ranks = [row.rank for row in rows if row.state == state]
         if ranks:
-            said.append(
-                f"{units.rank_names(ranks)} "
-                f"{end if len(ranks) == 1 else end.replace('was', 'were')}"
-            )
+            said.append(f"{units.rank_names(ranks)} {end}")
     return f"The run has ended: {'; '.join(said)}."
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 RUNNING, KILLED, UNKNOWN = "running", "killed", "unknown"
+# the library notes _exit and exec, but not all ways to them
+CUT_OFF = "ended without MPI_Finalize: killed, or left by _exit or exec"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PID_NAMESPACE = Path("/proc/self/ns/pid")
 STATE_FIELD, START_FIELD = 3, 22  # of /proc/<pid>/stat, counted from 1

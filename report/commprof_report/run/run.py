@@ -18,6 +18,7 @@ from ..base.forked import forked
 from ..base.members import Gathered, members_shown
 from ..base.progress import Progress
 from ..base.regular import common_folder, distinct
+from . import process
 from .archive import ARCHIVE, database_of, file_of
 from .cache import Cache, facts_forget
 from .database import database_copy, database_count, database_create, database_join, database_write
@@ -455,8 +456,9 @@ def _copies_note(run: Run) -> None:
 
 EARLY = {
     "running": "{0} still running; shown up to now",
-    "killed": "{1} killed; shown up to the last finished call",
-    "running or killed": "{0} still running or {1} killed; shown up to the last finished call",
+    "killed": f"{process.CUT_OFF}; shown up to the last finished call",
+    "running or killed": f"{{0}} still running, or {process.CUT_OFF}; shown up to the last "
+    "finished call",
 }
 
 

@@ -513,7 +513,7 @@ def why_text(board: Board, rank: int) -> str:
     ended = {
         "finalize": "has reached MPI_Finalize",
         "end": "has ended",
-        "exit": "has exited without MPI_Finalize",
+        "exit": "has left without MPI_Finalize",
         "abort": f"has called MPI_Abort({row.abort_code})",
     }
     if row.state in ended:
@@ -523,7 +523,7 @@ def why_text(board: Board, rank: int) -> str:
         place += ", which may come from anywhere"
     if board.killed:
         return f"was {place}{early_text(board.killed, rank)}"
-    was = {"killed": "was killed, ", "running": "is "}.get(row.state, "is or was ")
+    was = {"killed": "was killed or left by _exit or exec, ", "running": "is "}.get(row.state, "is or was ")
     return was + place + doing.span_text([row])
 
 

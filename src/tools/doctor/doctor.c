@@ -364,7 +364,8 @@ static bool find_path_to_preload(const char *library)
     if (why)
         PROBLEM("preload: %s %s", library, why);
     else if (strcmp(path, library) != 0)
-        fine("preload: through the link %s, since the loader would split the path of the library", path);
+        fine("preload: through the link %s, since the loader would split the path of the library",
+             path);
     return !why;
 }
 

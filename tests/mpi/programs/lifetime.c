@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <mpi.h>
@@ -47,6 +48,36 @@ static void wait_for_a_copy(void)
         sched_yield();
 }
 
+/* What children do is not the end of this process. */
+static void let_children_leave(void)
+{
+    if (fork() == 0)
+        _exit(0);
+    if (vfork() == 0) {
+        execlp("true", "true", (char *)NULL);
+        _exit(1);
+    }
+    while (wait(NULL) > 0)
+        continue;
+}
+
+/* Or stay, where there is no such program. */
+static void leave(const char *how)
+{
+    if (strcmp(how, "_exit") == 0)
+        _exit(7);
+    else if (strcmp(how, "_Exit") == 0)
+        _Exit(7);
+    else if (strcmp(how, "quick_exit") == 0)
+        quick_exit(7);
+    else if (strcmp(how, "execl") == 0)
+        execl("/bin/sh", "sh", "-c", "exit $0", "7", (char *)NULL);
+    else if (strcmp(how, "execvp") == 0)
+        execvp("true", (char *const[]){"true", NULL});
+    else if (strcmp(how, "execle") == 0)
+        execle("/no/such/program", "program", (char *)NULL, (char *const[]){NULL});
+}
+
 static void finalize(void)
 {
     MPI_Finalize();
@@ -85,14 +116,16 @@ int main(int argc, char **argv)
         exit(0);
     } else if (strcmp(how, "abort") == 0 && rank == 1)
         MPI_Abort(MPI_COMM_WORLD, 5);
-    else if (strcmp(how, "kill") == 0 && rank == 1)
+    else if (strcmp(how, "kill") == 0 && rank == 1) {
+        let_children_leave();
         raise(SIGKILL);
-    else if (strcmp(how, "kill_once_copied") == 0 && rank == 1) {
+    } else if (strcmp(how, "kill_once_copied") == 0 && rank == 1) {
         wait_for_a_copy();
         raise(SIGKILL);
-    } else if (strcmp(how, "quick_exit") == 0 && rank == 1)
-        _exit(7);
-    else
+    } else {
+        if (rank == 1)
+            leave(how);
         MPI_Finalize();
+    }
     return strcmp(how, "return_7") == 0 ? 7 : 0;
 }
