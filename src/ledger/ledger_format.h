@@ -208,6 +208,9 @@ enum ledger_kind {
     LEDGER_SIGNATURES = 15, /* struct ledger_signature */
     LEDGER_READINGS = 16,   /* struct ledger_reading */
     LEDGER_CPU_TIMES = 17,  /* struct ledger_cpu_time */
+    LEDGER_NEGOTIATIONS = 18,     /* struct ledger_negotiation */
+    LEDGER_PLACES = 19,           /* struct ledger_places */
+    LEDGER_NEGOTIATED_STEPS = 20, /* struct ledger_negotiated_step */
 };
 
 struct ledger_chunk {
@@ -423,6 +426,71 @@ struct ledger_cpu_time {
     uint16_t live;
 };
 
+/* Negotiation: Horovod's ranks agree each cycle on the tensors that all of them can sum, by an
+ * Allreduce with MPI_BAND over words of 64 bits (a round). Its first places (bits) are status bits.
+ * Each of the others is a tensor: given by a rank that can sum it, left by the operation if all
+ * can. A rank's time is cut by the returns of its rounds:
+ *
+ *     ahead     it gave more than came back: until the next round it waits for others
+ *     idle      it gave none
+ *     else      all that it gave was agreed on
+ *
+ * Counters of one thread on one communicator. They count if `epoch` equals the header's; `rounds`
+ * is stored last. */
+enum {
+    LEDGER_STATUS_PLACES = 3, /* shut down; some go by name; some are no longer valid: inverted */
+    LEDGER_NAMED_PLACE = 1,
+    LEDGER_WORDS_MOST = 1024, /* of a round */
+    LEDGER_WORD_PLACES = 64,
+};
+struct ledger_negotiation {
+    uint64_t rounds;
+    uint64_t rounds_ahead, rounds_idle;
+    uint64_t rounds_by_name; /* after which some rank had tensors that go by name */
+    uint64_t disbelieved;    /* calls in which more came back than was given: no rounds */
+    uint64_t ahead_ns, idle_ns;
+    uint64_t ahead_moving_ns; /* of ahead_ns after rounds that agreed on some tensors, too */
+    uint64_t agreed;          /* tensors in all rounds */
+    /* steps that have ended, and sums over them (struct ledger_negotiated_step): from `handed` to
+     * `agreed`, from `handed` to `done`, from `handed_after` to `handed` */
+    uint64_t steps;
+    uint64_t others_ns, exposed_ns, uncertain_ns;
+    uint64_t first_ticks, last_ticks; /* begin of the first round, end of the last */
+    uint64_t ahead_since_ticks;       /* end of the first round of those ahead in a row; 0: it does
+                                         not wait for others */
+    uint32_t last_offered, last_agreed; /* tensors of the last round */
+    uint32_t offered_most, words_most;
+    uint32_t thread, communicator; /* slot */
+    uint32_t epoch;
+    uint32_t reserved[9];
+};
+
+/* How often each place of a word was agreed on. */
+struct ledger_places {
+    uint32_t thread, communicator;
+    uint32_t word; /* from 0 */
+    uint32_t epoch;
+    uint64_t agreed[LEDGER_WORD_PLACES];
+};
+
+/* A step in the log of a negotiation (thinned.h): it ends when all that was agreed on in the step
+ * before has been agreed on, or a place is agreed on again; so it is the same on all ranks. It
+ * counts unless it began before reset_ticks of the header. */
+struct ledger_negotiated_step {
+    uint64_t after_ticks;        /* `done` of the step before */
+    uint64_t begin_ticks;        /* begin of the first round that offered one of its tensors */
+    uint64_t handed_after_ticks; /* the program handed over its last tensor after this round began,
+                                  */
+    uint64_t handed_ticks;       /* and before this one did */
+    uint64_t agreed_ticks;       /* end of the round that agreed on its last tensor */
+    uint64_t done_ticks;         /* end of the thread's last call before the next round */
+    uint32_t tensors;
+    uint16_t thread, communicator;
+    uint32_t step; /* from 1; as `tick` in struct ledger_thinned */
+    uint16_t reserved;
+    uint16_t live;
+};
+
 /* Samples: single calls. All ranks sample the same stretches of time without communicating: a call
  * belongs to the window in which it returns (nanoseconds since 1970, measured from start_unix_ns
  * with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2), because ranks that wait for each
@@ -460,6 +528,8 @@ enum ledger_sample_flags {
                                    post, start, complete and wait that a call with a sample of its
                                    own opens or closes; `partners` and `epoch` are valid, and
                                    `sequence` is the window: as the object of LEDGER_ON_OBJECT */
+    LEDGER_SAMPLE_ROUND = LEDGER_SAMPLE_RECEIVED, /* no message: a round of a negotiation;
+                                                     `offered` and `agreed` are valid */
     LEDGER_SAMPLE_POLLED = 8, /* a call that completes requests, finds a message or ends an
                                  exposure, before which the thread has polled for it in vain:
                                  `completed_ticks` is the begin of the first such poll, and
@@ -498,6 +568,9 @@ struct ledger_sample {
         struct {
             uint16_t request_call;
             uint16_t reserved;
+        };
+        struct {
+            uint16_t offered, agreed; /* tensors of a round, at most so many */
         };
         int32_t tag;    /* or LEDGER_NO_TAG */
         int32_t starts; /* of a persistent collective: how often its request has been started, with
@@ -756,6 +829,9 @@ _Static_assert(sizeof(struct ledger_device) == 320, "device");
 _Static_assert(sizeof(struct ledger_reading) == 64, "reading");
 _Static_assert(sizeof(struct ledger_thinned) == 64, "thinned");
 _Static_assert(sizeof(struct ledger_cpu_time) == 64, "CPU time");
+_Static_assert(sizeof(struct ledger_negotiation) == 192, "negotiation: whole cache lines");
+_Static_assert(sizeof(struct ledger_places) == 528, "places");
+_Static_assert(sizeof(struct ledger_negotiated_step) == 64, "step of a negotiation");
 _Static_assert(sizeof(struct ledger_tracing) == 64, "tracing");
 _Static_assert(sizeof(struct ledger_page) == 3648, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");

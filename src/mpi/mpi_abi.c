@@ -216,6 +216,7 @@ static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_offset",
     "ompi_mpi_count",
     "ompi_mpi_integer",
+    "ompi_mpi_integer8",
     "ompi_mpi_real",
     "ompi_mpi_dblprec",
     "ompi_mpi_real4",

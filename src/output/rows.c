@@ -67,12 +67,12 @@ struct value rows_name(const char *const *names, size_t count, unsigned number)
 /* After some rows of a table, one statement inserts sixteen, and a value stays bound from the last
  * sixteen if it is the same: half the time for 50,000 samples. SQLite before 3.32 binds at most 999
  * values. */
-enum { GROUP_ROWS = 16, GROUP_COLUMNS = 24, GROUP_AFTER = 256 };
+enum { GROUP_ROWS = 16, GROUP_AFTER = 256 };
 
 struct group {
     sqlite3_stmt *statement;
     size_t columns, rows; /* those that wait to be inserted */
-    struct value bound[GROUP_ROWS][GROUP_COLUMNS];
+    struct value bound[GROUP_ROWS][ROWS_COLUMNS_MOST];
 };
 
 /* "INSERT INTO peer ON CONFLICT ..." with a row's columns: "INSERT INTO peer (call, count) VALUES

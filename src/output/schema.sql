@@ -209,6 +209,8 @@ CREATE TABLE sample (
     object_sequence INTEGER CHECK (object_sequence >= 1),
     polled_since_ns INTEGER CHECK (polled_since_ns <= start_ns),
     polled_ns       INTEGER CHECK (polled_ns BETWEEN 0 AND start_ns - polled_since_ns),
+    offered         INTEGER CHECK (offered BETWEEN 0 AND 65535),
+    agreed          INTEGER CHECK (agreed BETWEEN 0 AND offered),
     CHECK ((device_start_ns IS NULL) + (device_end_ns IS NULL) + (is_shared IS NULL) IN (0, 3))
 );
 
@@ -292,6 +294,57 @@ CREATE TABLE sample_epoch (
     start_ns     INTEGER NOT NULL,
     end_ns       INTEGER NOT NULL CHECK (end_ns >= start_ns)
 );
+
+CREATE TABLE negotiation (
+    world_rank      INTEGER NOT NULL,
+    thread          INTEGER NOT NULL,
+    communicator    INTEGER NOT NULL,
+    words           INTEGER NOT NULL CHECK (words <= 1024),
+    rounds          INTEGER NOT NULL,
+    rounds_ahead    INTEGER NOT NULL,
+    rounds_idle     INTEGER NOT NULL,
+    rounds_by_name  INTEGER NOT NULL,
+    disbelieved     INTEGER NOT NULL,
+    ahead_ns        INTEGER NOT NULL,
+    ahead_moving_ns INTEGER NOT NULL,
+    idle_ns         INTEGER NOT NULL,
+    offered_most    INTEGER NOT NULL,
+    agreed          INTEGER NOT NULL,
+    steps           INTEGER NOT NULL,
+    others_ns       INTEGER NOT NULL,
+    exposed_ns      INTEGER NOT NULL,
+    uncertain_ns    INTEGER NOT NULL,
+    first_ns        INTEGER NOT NULL,
+    last_ns         INTEGER NOT NULL,
+    last_offered    INTEGER NOT NULL,
+    last_agreed     INTEGER NOT NULL,
+    ahead_since_ns  INTEGER,
+    PRIMARY KEY (world_rank, thread, communicator)
+) WITHOUT ROWID;
+
+CREATE TABLE negotiated_place (
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    communicator INTEGER NOT NULL,
+    place        INTEGER NOT NULL CHECK (place BETWEEN 3 AND 65535),
+    agreed       INTEGER NOT NULL CHECK (agreed >= 1),
+    PRIMARY KEY (world_rank, thread, communicator, place)
+) WITHOUT ROWID;
+
+CREATE TABLE negotiated_step (
+    world_rank      INTEGER NOT NULL,
+    thread          INTEGER NOT NULL,
+    communicator    INTEGER NOT NULL,
+    step            INTEGER NOT NULL CHECK (step >= 1),
+    tensors         INTEGER NOT NULL CHECK (tensors >= 1),
+    after_ns        INTEGER NOT NULL,
+    begin_ns        INTEGER NOT NULL,
+    handed_after_ns INTEGER NOT NULL,
+    handed_ns       INTEGER NOT NULL CHECK (handed_ns >= handed_after_ns),
+    agreed_ns       INTEGER NOT NULL CHECK (agreed_ns >= handed_ns),
+    done_ns         INTEGER NOT NULL CHECK (done_ns >= agreed_ns),
+    PRIMARY KEY (world_rank, thread, communicator, step)
+) WITHOUT ROWID;
 
 CREATE TABLE sample_window (
     world_rank INTEGER NOT NULL,

@@ -260,6 +260,54 @@ static void store_cpu_times(struct store *store)
     }
 }
 
+/* What was before the last reset does not count. */
+static void store_negotiations(struct store *store)
+{
+    const struct ledger_negotiation *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_NEGOTIATIONS) {
+        struct value ahead_since_ns = entry->ahead_since_ticks
+                                          ? rows_ticks(store, entry->ahead_since_ticks)
+                                          : rows_null();
+        const struct column row[] = {
+#define ROWS_OF_NEGOTIATION
+#include "rows.def"
+        };
+        if (entry->epoch == store->ledger->epoch && entry->rounds + entry->disbelieved)
+            ROWS_INSERT(store, "INSERT OR IGNORE INTO negotiation", row);
+    }
+}
+
+static void store_places(struct store *store, const struct ledger_places *entry)
+{
+    for (uint32_t i = 0; i < LEDGER_WORD_PLACES; i++) {
+        struct value place = rows_number(store, (int64_t)entry->word * LEDGER_WORD_PLACES + i);
+        struct value agreed = rows_number(store, (int64_t)entry->agreed[i]);
+        const struct column row[] = {
+#define ROWS_OF_NEGOTIATED_PLACE
+#include "rows.def"
+        };
+        if (entry->agreed[i])
+            ROWS_INSERT_MANY(store, "INSERT OR IGNORE INTO negotiated_place", row);
+    }
+}
+
+static void store_agreements(struct store *store)
+{
+    const struct ledger_places *places;
+    FOR_EACH_ENTRY(places, store, LEDGER_PLACES)
+        if (places->epoch == store->ledger->epoch)
+            store_places(store, places);
+    const struct ledger_negotiated_step *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_NEGOTIATED_STEPS) {
+        const struct column row[] = {
+#define ROWS_OF_NEGOTIATED_STEP
+#include "rows.def"
+        };
+        if (entry->live == 1 && entry->begin_ticks >= store->ledger->reset_ticks)
+            ROWS_INSERT_MANY(store, "INSERT OR IGNORE INTO negotiated_step", row);
+    }
+}
+
 static void store_recent(struct store *store, const struct ledger_communicator *of)
 {
     uint64_t begun = of->collectives;
@@ -410,6 +458,8 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_facts(store);
     store_threads(store);
     store_cpu_times(store);
+    store_negotiations(store);
+    store_agreements(store);
     store_communicators(store);
     store_peers(store);
     store_cells(store);
@@ -429,7 +479,7 @@ static const char *reason(const struct store *store)
                              : "out of memory";
 }
 
-/* Each of the 30 tables and indexes takes at least a page, and most are empty. Many small pages
+/* Each of the 33 tables and indexes takes at least a page, and most are empty. Many small pages
  * take longer to write. */
 static const char *page_size(const struct ledger_header *ledger)
 {

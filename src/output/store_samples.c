@@ -159,7 +159,8 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     struct value thread = message.thread, tag = message.tag, number = message.number;
     bool is_nccl = rows_call_is_nccl(store, entry->call),
          is_on_device = device_span(store, entry, &device);
-    bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
+    bool is_round = entry->flags == LEDGER_SAMPLE_ROUND;
+    bool has_request = !is_nccl && !is_round && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
     bool has_polled =
         entry->flags & LEDGER_SAMPLE_POLLED && entry->completed_ticks <= entry->start_ticks;
     uint64_t numbers = has_polled ? 0 : entry->sequence;
@@ -179,6 +180,8 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
+    struct value offered = is_round ? rows_number(store, entry->offered) : rows_null();
+    struct value agreed = is_round ? rows_number(store, entry->agreed) : rows_null();
     struct value is_shared =
         is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED)
                      : rows_null();

@@ -17,6 +17,7 @@
 #include "output/store.h"
 #include "provenance.h"
 #include "record/account.h"
+#include "record/negotiation.h"
 #include "record/recording.h"
 #include "record/regions.h"
 #include "record/signatures.h"
@@ -299,6 +300,7 @@ static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initia
     communicators_begin(world_group, initialized);
     mpi_abi_learn_types();
     signatures_begin(the_ledger.limit_bytes, settings.record.length_ns != 0);
+    negotiation_begin();
 }
 
 static void begin_recording(int64_t began_ns)

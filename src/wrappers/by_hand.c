@@ -1,9 +1,11 @@
 /* The wrappers that do not follow a pattern: receives and probes (only the status says what
- * arrived), completion, and the freeing of communicators and requests. */
+ * arrived), completion, the freeing of communicators and requests, and Allreduce, by which ranks
+ * negotiate. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
 #include "record/epochs.h"
+#include "record/negotiation.h"
 #include "record/signatures.h"
 #include "statuses.h"
 
@@ -11,6 +13,25 @@
 HOT mpi_handle handle_at(const void *request)
 {
     return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
+}
+
+BODY(Allreduce, BY_HAND, ALLREDUCE)
+{
+    struct call call UNTIL_RETURN;
+    call_enter(&call, CALL_Allreduce, site);
+    if (__builtin_expect(!call.thread, 0))
+        return real(ARGUMENTS_ALLREDUCE);
+    ANNOUNCE_ALLREDUCE;
+    struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count, op);
+    call_start(&call);
+    int error = real(ARGUMENTS_ALLREDUCE);
+    call_end(&call, error);
+    struct traffic traffic = TRAFFIC_ALLREDUCE;
+    struct ledger_sample *sample = account_call(&call, traffic);
+    STORE_SIGNATURE(ALLREDUCE);
+    if (__builtin_expect(negotiation != NULL, 0))
+        negotiation_agree_after(negotiation, &call, recvbuf, sample);
+    return error;
 }
 
 /* Receives */

@@ -185,6 +185,8 @@ class Sample:
     on_object: tuple[int, int] | None = None
     # unsuccessful polls before it: begin of the first, and how long all lasted
     polled: tuple[int, int] | None = None
+    # of a round of a negotiation: tensors offered and agreed on
+    agreement: tuple[int, int] | None = None
 
     @property
     def completed(self) -> int | None:
@@ -304,6 +306,61 @@ class CpuTime:
     waiting_ns: int | None = None
     seen: tuple[int, int, int, int, int, int] = (0,) * 6
     thread: int = 0
+
+
+@dataclass
+class Negotiation:
+    """A row of table negotiation, of a thread that is not the main one. All times are even."""
+
+    rounds: int
+    ahead: tuple[int, int] = (0, 0)  # how many of the rounds, ns
+    ahead_moving_ns: int = 0
+    idle: tuple[int, int] = (0, 0)
+    rounds_by_name: int = 0
+    disbelieved: int = 0
+    agreed: int = 0
+    steps: int = 0
+    others_ns: int = 0
+    exposed_ns: int = 0
+    uncertain_ns: int = 0
+    first_ns: int = 2
+    last_ns: int = 4
+    ahead_since_ns: int | None = None
+    last: tuple[int, int] = (0, 0)  # offered and agreed in the last round
+    offered_most: int = 0
+    words: int = 1
+    thread: int = 1
+    communicator: int = WORLD
+    epoch: int = 0
+
+    @property
+    def sums(self) -> tuple[int, ...]:
+        return (
+            self.agreed, self.steps, self.others_ns, self.exposed_ns, self.uncertain_ns,
+        )
+
+
+@dataclass
+class Place:
+    """How often a place of the words of a negotiation was agreed on."""
+
+    place: int
+    agreed: int
+    thread: int = 1
+    communicator: int = WORLD
+    epoch: int = 0
+
+
+@dataclass
+class NegotiatedStep:
+    """`times_ns`: of the end of the step before; of the first offer; after and before the last hand-over; of the agreement on the
+    last tensor; when all sums were there."""
+
+    step: int
+    times_ns: tuple[int, int, int, int, int, int]
+    tensors: int = 28
+    thread: int = 1
+    communicator: int = WORLD
 
 
 @dataclass
@@ -454,6 +511,9 @@ class Rank:
     regions: dict[int, str] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     cpu_times: list[CpuTime] = field(default_factory=list)
+    negotiations: list[Negotiation] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    negotiated_steps: list[NegotiatedStep] = field(default_factory=list)
     gpu_state: str = "none"
     gpu_epoch: int = 0  # of activities and what devices did; they count if it is `epoch`
     # by column of table rank without gpu_; else 0
@@ -716,6 +776,14 @@ def gpu_rank(world_rank: int) -> Rank:
         Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)
     ]
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
+    rank.negotiations = [
+        Negotiation(
+            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28,
+        ),
+        Negotiation(0, disbelieved=3, thread=0, communicator=0),
+    ]
+    rank.places = [Place(3, 9), Place(64, 8), Place(65_535, 1, 0)]
+    rank.negotiated_steps = [NegotiatedStep(2, (6, 10, 20, 30, 40, 50))]
     rank.readings = [
         Reading(
             second * SECOND, 1, 1_980, 61 << 30,
@@ -842,6 +910,7 @@ ROWS = {
         "signatures", "signature datatype type_bytes extent blocks count op is_commutative "
         "is_in_place counts_hash memory_kind buffer_at received_at",
     ),
+    "negotiated_place": ("places", "thread communicator place agreed"),
     "sample_window": ("windows", "thread begin_ns end_ns"),
     "step": ("steps", "step thread begin_ns end_ns"),
     "region_span": ("spans", "thread region begin_ns end_ns"),
@@ -889,6 +958,11 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "cpu_time": [
             (own, one.thread, one.at_ns, one.core_ns, one.waiting_ns, *one.seen)
             for one in rank.cpu_times
+        ],
+        "negotiation": [negotiation_row(own, one) for one in rank.negotiations],
+        "negotiated_step": [
+            (own, one.thread, one.communicator, one.step, one.tensors, *one.times_ns)
+            for one in rank.negotiated_steps
         ],
         **{
             table: [(own, *attrgetter(*names.split())(one)) for one in getattr(rank, objects)]
@@ -972,10 +1046,19 @@ def sample_row(own: int, sample: Sample) -> tuple:
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
     on_object = sample.on_object or (None, None)
     last = (*on_device, sample.tag, sample.number, sample.signature, *on_object)
-    last += sample.polled or (None, None)
+    last += (sample.polled or (None, None)) + (sample.agreement or (None, None))
     return (
         own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
         sample.region, *last,
+    )
+
+
+def negotiation_row(own: int, one: Negotiation) -> tuple:
+    rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
+    times = (one.ahead[1], one.ahead_moving_ns, one.idle[1])
+    return (
+        own, one.thread, one.communicator, one.words, *rounds, *times, one.offered_most, *one.sums,
+        one.first_ns, one.last_ns, *one.last, one.ahead_since_ns,
     )
 
 
@@ -1276,6 +1359,9 @@ def ledger_sample(sample: Sample) -> bytes:
         span_ns // 16 << 1 | sample.is_shared if span_ns
         else CALL_NUMBERS.get(sample.request_call, 0)
     )
+    if sample.agreement:
+        numbers = (call_and_flags | 2 << 12, *numbers[1:])
+        last = sample.agreement[0] | sample.agreement[1] << 16
     return struct.pack(
         "<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers,
         last, sequence,
@@ -1350,6 +1436,9 @@ def ledger_gpu(rank: Rank) -> list[bytes]:
         (14, ALGORITHM_BYTES, (ledger_algorithm(rank, one) for one in rank.algorithms)),
         (16, READING_BYTES, (ledger_reading(rank, one) for one in rank.readings)),
         (17, CPU_TIME_BYTES, (ledger_cpu_time(rank, one) for one in rank.cpu_times)),
+        (18, 192, map(ledger_negotiation, rank.negotiations)),
+        (19, 528, map(ledger_place, rank.places)),
+        (20, 64, map(ledger_negotiated_step, rank.negotiated_steps)),
     ):
         chunks += ledger_chunks(kind, entry_bytes, list(entries))
     return chunks
@@ -1360,6 +1449,30 @@ def ledger_cpu_time(rank: Rank, one: CpuTime) -> bytes:
     at_ns = rank.start_monotonic_ns + one.at_ns
     return struct.pack(
         "<q2Q6IQI2H", at_ns, one.core_ns, waiting_ns, *one.seen, 0, 0, one.thread, 1
+    )
+
+
+def ledger_negotiation(one: Negotiation) -> bytes:
+    rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
+    since = 0 if one.ahead_since_ns is None else ticks_at(one.ahead_since_ns)
+    return struct.pack(
+        "<16Q7I36x", *rounds, one.ahead[1], one.idle[1], one.ahead_moving_ns, *one.sums,
+        ticks_at(one.first_ns), ticks_at(one.last_ns), since, *one.last, one.offered_most,
+        one.words, one.thread, one.communicator, one.epoch,
+    )
+
+
+def ledger_place(one: Place) -> bytes:
+    """A word of its own."""
+    word, index = divmod(one.place, 64)
+    counts = [one.agreed if place == index else 0 for place in range(64)]
+    return struct.pack("<4I64Q", one.thread, one.communicator, word, one.epoch, *counts)
+
+
+def ledger_negotiated_step(one: NegotiatedStep) -> bytes:
+    return struct.pack(
+        "<6QI2HI2H", *map(ticks_at, one.times_ns), one.tensors, one.thread, one.communicator,
+        one.step, 0, 1,
     )
 
 

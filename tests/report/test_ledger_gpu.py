@@ -11,8 +11,8 @@ from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
 from planted import (
-    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream,
-    Tracing,
+    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, NegotiatedStep, Negotiation,
+    Place, Rank, Reading, Sample, Stream, Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written
 
@@ -24,7 +24,8 @@ TABLES += (
     "gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity",
     "gpu_bucket", "gpu_tracing", "gpu_sample",
 )
-TABLES += ("gpu_sample_window", "nccl_algorithm", "cpu_time")
+TABLES += ("gpu_sample_window", "nccl_algorithm", "cpu_time", "negotiation", "negotiated_place")
+TABLES += ("negotiated_step",)
 
 
 def content(folder: Path, **options: object) -> dict[str, list[tuple]]:
@@ -264,6 +265,15 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         (ledger.CPU_TIMES, "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
         (ledger.CPU_TIMES, "core_ns", 1 << 62, "cpu_time", "1 of its readings of CPU times are"),
         (ledger.CPU_TIMES, "waiting_ns", 1 << 63, "cpu_time", "1 of its readings of CPU times are"),
+        (
+            ledger.NEGOTIATIONS, "ahead_ns", 1 << 63, "negotiation", "1 of its negotiations are",
+        ),
+        (ledger.NEGOTIATIONS, "words_most", 1025, "negotiation", "1 of its negotiations are"),
+        (ledger.PLACES, "word", 1024, "negotiated_place", "1 of its words of negotiations are"),
+        (
+            ledger.NEGOTIATED_STEPS, "agreed_ticks", 0, "negotiated_step",
+            "1 of its steps of negotiations are",
+        ),
         (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
@@ -274,6 +284,9 @@ def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table
         "tracings": [Tracing(4_000, 5_000)],
         "readings": [Reading(4_000)],
         "cpu_times": [CpuTime(4_000, 70)],
+        "negotiations": [Negotiation(7)],
+        "places": [Place(3, 5)],
+        "negotiated_steps": [NegotiatedStep(1, (6, 10, 20, 30, 40, 50))],
     }
     one = written(devices=[Device()], algorithms=algorithms, **known)
     assert len(one.ask(f"SELECT * FROM {table}")) == 1

@@ -20,7 +20,7 @@ TABLES += (
     "step", "region",
     "region_span", "gpu_device", "gpu_busy",
 )
-TABLES += ("cpu_time", "gpu_reading")
+TABLES += ("cpu_time", "gpu_reading", "negotiation", "negotiated_place", "negotiated_step")
 TABLES += (
     "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample",
     "gpu_sample_window", "nccl_algorithm",

@@ -104,8 +104,8 @@ MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
     "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
     "bucket_bound", "peer", "sample", "signature", "sample_message", "sample_start",
-    "sample_epoch", "sample_window", "step", "region", "region_span", "cpu_time", "gpu_device",
-    "gpu_reading", "gpu_busy",
+    "sample_epoch", "sample_window", "step", "region", "region_span", "cpu_time", "negotiation",
+    "negotiated_place", "negotiated_step", "gpu_device", "gpu_reading", "gpu_busy",
     "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "nccl_algorithm",
     "gpu_sample", "gpu_sample_window",
 )

@@ -79,6 +79,9 @@ STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (
     layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature")
 )
 READING, CPU_TIME = layout("reading"), layout("cpu_time")
+NEGOTIATION, PLACES_OF_WORD, NEGOTIATED_STEP = (
+    layout("negotiation"), layout("places"), layout("negotiated_step"),
+)
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
@@ -97,6 +100,9 @@ STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
     number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
 )
 READINGS, CPU_TIMES = number("READINGS"), number("CPU_TIMES")
+NEGOTIATIONS, PLACES, NEGOTIATED_STEPS = (
+    number("NEGOTIATIONS"), number("PLACES"), number("NEGOTIATED_STEPS"),
+)
 ENTRIES = {
     CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD,
     SAMPLES: PAGE, REGIONS: REGION,
@@ -107,7 +113,12 @@ ENTRIES.update(
         ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE,
     }
 )
-ENTRIES.update({READINGS: READING, CPU_TIMES: CPU_TIME})
+ENTRIES.update(
+    {
+        READINGS: READING, CPU_TIMES: CPU_TIME, NEGOTIATIONS: NEGOTIATION, PLACES: PLACES_OF_WORD,
+        NEGOTIATED_STEPS: NEGOTIATED_STEP,
+    }
+)
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
@@ -190,6 +201,10 @@ class Ledger:
         self.tracings: list[Any] = []
         self.readings: list[Any] = []
         self.cpu_times: list[Any] = []
+        # of negotiations: counters, how often places were agreed on, steps
+        self.negotiations: list[Any] = []
+        self.places: list[Any] = []
+        self.negotiated_steps: list[Any] = []
         self.algorithms: list = []
         self.signatures: dict[int, Any] = {}
         self.damage: list[str] = []
@@ -471,6 +486,12 @@ def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
         ledger.readings.extend(READING.unpack_all(data))
     elif chunk.kind == CPU_TIMES:
         ledger.cpu_times.extend(CPU_TIME.unpack_all(data))
+    elif chunk.kind == NEGOTIATIONS:
+        ledger.negotiations.extend(NEGOTIATION.unpack_all(data))
+    elif chunk.kind == PLACES:
+        ledger.places.extend(PLACES_OF_WORD.unpack_all(data))
+    elif chunk.kind == NEGOTIATED_STEPS:
+        ledger.negotiated_steps.extend(NEGOTIATED_STEP.unpack_all(data))
     elif chunk.kind == ALGORITHMS:
         ledger.algorithms.extend(ALGORITHM.unpack_all(data))
     elif chunk.kind == SIGNATURES:

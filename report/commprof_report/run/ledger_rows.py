@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +11,20 @@ from ..base import units
 from . import process
 from .ledger import (
     COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
-    LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE,
+    LIBRARIES, NEGOTIATION, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE,
     WINDOW_NS_LOG2, Ledger, cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
+from .ledger_format import number
 from .ledger_gpu import damage_note, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
 from .rows import BYTES_UNKNOWN, MOST, Rows, believed, known_bytes, known_rank
 
 MOST_SIGNATURES = (1 << 16) - 1
+STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
+    number(name) for name in ("STATUS_PLACES", "WORDS_MOST", "WORD_PLACES")
+)
+COUNTS = struct.Struct(f"<{WORD_PLACES}Q")
+NEGOTIATION_NUMBERS = list(NEGOTIATION.offsets).index("thread")
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
@@ -42,6 +49,9 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         "fact": [(rank, key, value) for key, value in facts.items()],
         "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
         "cpu_time": _cpu_time_rows(ledger, rows, clock),
+        "negotiation": _negotiation_rows(ledger, rows, clock),
+        "negotiated_place": _place_rows(ledger, rows),
+        "negotiated_step": _negotiated_step_rows(ledger, rows),
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
         "recent_collective": [
@@ -79,6 +89,54 @@ def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
         rows.row("cpu_time", entry) for (_, at_ns), entry in sorted(sound.items())
         if at_ns - ledger.header.start_ns >= reset_ns
     ]
+
+
+def _negotiation_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
+    counted = [
+        entry for entry in ledger.negotiations
+        if entry.epoch == ledger.header.epoch and entry.rounds + entry.disbelieved
+    ]
+    sound = {
+        (entry.thread, entry.communicator): entry for entry in counted
+        if max(entry[:NEGOTIATION_NUMBERS]) < MOST and entry.words_most <= WORDS_MOST
+    }
+    damage_note(ledger, len(counted) - len(sound), "negotiations")
+    return [
+        rows.row(
+            "negotiation", entry,
+            ahead_since_ns=clock.since_start_ns(entry.ahead_since_ticks)
+            if entry.ahead_since_ticks else None,
+        )
+        for entry in sound.values()
+    ]
+
+
+def _place_rows(ledger: Ledger, rows: Rows) -> list[Any]:
+    counted = [entry for entry in ledger.places if entry.epoch == ledger.header.epoch]
+    sound = {
+        (entry.thread, entry.communicator, entry.word): (entry, COUNTS.unpack(entry.agreed))
+        for entry in counted if entry.word < WORDS_MOST
+    }
+    damage_note(ledger, len(counted) - len(sound), "words of negotiations")
+    return [
+        rows.row("negotiated_place", entry, place=entry.word * WORD_PLACES + index, agreed=agreed)
+        for entry, counts in sound.values() for index, agreed in enumerate(counts)
+        if 0 < agreed < MOST and entry.word * WORD_PLACES + index >= STATUS_PLACES
+    ]
+
+
+def _negotiated_step_rows(ledger: Ledger, rows: Rows) -> list[Any]:
+    counted = [
+        entry for entry in ledger.negotiated_steps
+        if entry.live == 1 and entry.begin_ticks >= ledger.header.reset_ticks
+    ]
+    sound = {
+        (entry.thread, entry.communicator, entry.step): entry for entry in counted
+        if entry.step and entry.tensors and entry.handed_after_ticks <= entry.handed_ticks
+        <= entry.agreed_ticks <= entry.done_ticks < MOST
+    }
+    damage_note(ledger, len(counted) - len(sound), "steps of negotiations")
+    return [rows.row("negotiated_step", entry) for entry in sound.values()]
 
 
 def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:

@@ -27,6 +27,7 @@ SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
 SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER, SAMPLE_POLLED = (
     number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER", "POLLED")
 )
+SAMPLE_ROUND = SAMPLE_RECEIVED
 SAMPLE_EPOCH = SAMPLE_FURTHER | SAMPLE_RECEIVED
 KNOWN_FLAGS = set(range(2 * SAMPLE_FURTHER)) - {SAMPLE_RECEIVED}
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
@@ -209,6 +210,10 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
 
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     call, flags = _call(sample), _flags(sample)
+    if flags == SAMPLE_ROUND:
+        offered, agreed = _round(sample)
+        is_round = call > 0 and agreed <= offered and 0 < sample.sequence < ON_OBJECT
+        return is_round and _sample_is_sound(ledger, _without_round(sample), kind, number)
     is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
     if flags & SAMPLE_POLLED:
         is_polled = 0 < sample.completed_ticks <= sample.start_ticks and sample.sequence > 0
@@ -248,6 +253,16 @@ def _without_polls(sample):
         call_and_flags=sample.call_and_flags & ~(SAMPLE_POLLED << SAMPLE_CALL_BITS),
         completed_ticks=0, sequence=0,
     )
+
+
+def _round(sample) -> tuple[int, int]:
+    """Tensors offered and agreed on. They are in the field `device_span` of other samples (a union
+    in C)."""
+    return sample.device_span & CALL_MASK, sample.device_span >> 16
+
+
+def _without_round(sample):
+    return sample._replace(call_and_flags=_call(sample), device_span=0)
 
 
 def _polled(clock: Clock, sample) -> tuple[int | None, int | None]:
@@ -328,6 +343,9 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) ->
     polled_since_ns, polled_ns = _polled(clock, sample)
     if polled_ns is not None:
         sample = _without_polls(sample)
+    offered, agreed = _round(sample) if _flags(sample) == SAMPLE_ROUND else (None, None)
+    if offered is not None:
+        sample = _without_round(sample)
     call = _call(sample)
     peer_or_root = known_rank(sample.peer)
     tag, number = _message(sample)
@@ -356,6 +374,8 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) ->
         object_sequence=object_sequence or None,
         polled_since_ns=polled_since_ns,
         polled_ns=polled_ns,
+        offered=offered,
+        agreed=agreed,
     )
 
 

@@ -26,12 +26,15 @@ ADDED: dict[int, dict[str, dict[str, str] | None]] = {
         },
         "sample": {
             "object": "NULL", "object_sequence": "NULL", "polled_since_ns": "NULL",
-            "polled_ns": "NULL",
+            "polled_ns": "NULL", "offered": "NULL", "agreed": "NULL",
         },
         "signature": {"buffer_at": "NULL", "received_at": "NULL"},
         "sample_epoch": None,
         "gpu_reading": None,
         "cpu_time": None,
+        "negotiation": None,
+        "negotiated_place": None,
+        "negotiated_step": None,
     },
 }
 NEWEST, OLDEST = max(ADDED), min(ADDED) - 1
