@@ -176,7 +176,7 @@ def _of_loop(
     choice: Choice, some: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, is_main: bool
 ) -> Found:
     mine = np.isin(token, [*choice.loops.alphabet(choice.loop)])
-    counted, is_bulk = _counted(some, mine)
+    counted, is_bulk = _counted(some, mine, token)
     is_small = not is_bulk and not (some.kind[mine] == Kind.MESSAGE).any()
     is_control = not is_bulk and bool((some.kind[counted] != Kind.MESSAGE).any())
     is_reducing = bool(about.is_reduction[some.call[counted]].any())
@@ -221,13 +221,19 @@ def _of_loop(
     )
 
 
-def _counted(some: OwnCalls, mine: Flags) -> tuple[Flags, bool]:
+def _counted(some: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
     """The calls that count in steps of these calls: bulk collectives of their functions, else their
-    collectives, else all of them. And whether they are bulk."""
-    bulk = some.is_bulk & mine
-    if bulk.any():
-        return some.is_bulk & np.isin(some.function, np.unique(some.function[bulk])), True
-    small = mine & (some.sequence != NONE)
+    collectives, else all of them. And whether they are bulk. A token counts as most of its calls
+    do, so each iteration has a call that counts: MPI_Alltoallv has one token, whatever it sends."""
+    number = np.bincount(token)
+
+    def mostly(which: Flags) -> Flags:
+        return (2 * np.bincount(token, which) > number)[token]
+
+    is_bulk = mostly(some.is_bulk)
+    if (is_bulk & mine).any():
+        return is_bulk & np.isin(some.function, some.function[is_bulk & mine]), True
+    small = mine & mostly(some.sequence != NONE)
     return (small if small.any() else mine), False
 
 
