@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Callable
 
+from .base.attempt import take_note
 from .base.errors import ReportError
 from .base.present import present
-from .commands import COMMANDS, common
+from .commands import COMMANDS
 from .main import PROGRAM, Parser
 
 NOT_OPTIONS = ("help", "json", "csv", "run")
@@ -66,11 +67,11 @@ def _ask(
     arguments.take_rows = lambda rows, fields: answers.append(
         Rows(rows, fields, f"{name.capitalize()}Row")
     )
-    token = common.take_note.set(lambda note: warnings.warn(note, stacklevel=2))
+    token = take_note.set(lambda note: warnings.warn(note, stacklevel=2))
     try:
         command.run(arguments)
     finally:
-        common.take_note.reset(token)
+        take_note.reset(token)
     return answers[0]
 
 

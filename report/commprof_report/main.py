@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from . import __version__
 from .base import units
+from .base.attempt import FAULTS, attempt
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.present import present
 from .commands import COMMANDS, compare
@@ -21,7 +22,7 @@ PROGRAM = "hvprof-report"
 # objects; an analysis makes millions that are needed to its end, and each collection visits many of
 # them
 COLLECT_AT = 100_000
-EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
+EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE, EXIT_FAULT = 0, 1, 2, 3
 RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several
 folders are read as one run, where --output of commprof-run(1) gave each host or rank a folder of
 its own (%h, %r); folders of two runs are refused. Without RUN the newest run in the working
@@ -35,7 +36,8 @@ be read is read. Of several runs in a folder the newest is shown."""
 EXIT_STATUS = {
     EXIT_READ: "What could be read was read; what is missing or damaged is named on standard "
     "error.", EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
-    EXIT_USAGE: "Wrong options.",
+    EXIT_USAGE: "Wrong options.", EXIT_FAULT: "An analysis failed by a fault of hvprof-report, which "
+    "standard error names; the rest was printed.",
 }
 EPILOG = (
     RUN + "\n\nExit status: "
@@ -81,7 +83,9 @@ def parser_build() -> Parser:
             allow_abbrev=False,
         )
         command.add_arguments(subparser)
-        subparser.set_defaults(run_command=command.run, command_parser=subparser)
+        subparser.set_defaults(
+            run_command=command.run, command_name=name, command_parser=subparser
+        )
     return parser
 
 
@@ -130,9 +134,10 @@ def main(words: list[str] | None = None) -> int:
         )
         if unknown:
             arguments.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        arguments.run_command(arguments)
+        FAULTS.clear()
+        attempt(arguments.command_name, arguments.run_command, arguments)
         sys.stdout.flush()
-        return EXIT_READ
+        return EXIT_FAULT if FAULTS else EXIT_READ
     except UsageError as error:
         complain(error)
         return EXIT_USAGE

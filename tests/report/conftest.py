@@ -22,7 +22,7 @@ import compared_runs  # noqa: E402
 import planted  # noqa: E402
 from browser import Browser  # noqa: E402
 from commprof_report.display import page, tables  # noqa: E402
-from commprof_report.main import main  # noqa: E402
+from commprof_report.main import EXIT_FAULT, main  # noqa: E402
 from planted_job import Job  # noqa: E402
 
 # Deque's axe-core 4.12.1, as the Python package registry has it; it is not a part of this project.
@@ -68,8 +68,9 @@ def report(capsys):
 
     def run(*words: object) -> Answer:
         capsys.readouterr()
-        status = main([str(word) for word in words])
-        return Answer(status, *capsys.readouterr())
+        answer = Answer(main([str(word) for word in words]), *capsys.readouterr())
+        assert answer.status != EXIT_FAULT, answer.err
+        return answer
 
     return run
 

@@ -88,6 +88,8 @@ CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e
 COMMANDS = (
     ("summary",),
     ("summary", "--json"),
+    ("seen",),
+    ("seen", "--json"),
     ("calls",),
     ("sizes",),
     ("sizes", "--bins", "hvprof", "--per-rank", "--csv"),

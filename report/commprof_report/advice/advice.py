@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.attempt import attempt
 from ..late.late_ranks import Late
 from ..roles.world import World
 from ..run.crowding import scheduling_text
@@ -131,7 +132,10 @@ def advice(
     inputs = inputs_of(run, answers, late, steps, world)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
     said: list[Finding] = []
-    rows = [row for rule in rules for row in judge(rule, inputs, said)]
+    rows = [
+        row for rule in rules
+        for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
+    ]
     rows += _together(said, inputs)
     rows += [_knee(curve, knee, inputs) for curve, knee in knees(inputs)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))

@@ -105,12 +105,14 @@ class Curve(NamedTuple):
     def knee(self) -> Knee | None:
         """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
         one power of two (a framework's fused messages have many) are taken together; null: no two
-        bins have observations enough."""
+        bins have observations enough, or the clock does not resolve them."""
         bins = self._bins()
         judged = [each for each in bins if each.observations >= FEWEST]
         if len(judged) < 2:
             return None
         best = min(each.ns_per_byte for each in judged)
+        if not best:
+            return None
         at = next(
             place for place, each in enumerate(bins)
             if each in judged and each.ns_per_byte <= KNEE * best

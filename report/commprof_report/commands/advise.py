@@ -49,7 +49,7 @@ from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
-from ..steps.steps_summary import steps_summary
+from ..steps.steps_summary import steps_or_none
 from ..summary.run_summary import run_summary
 from . import common
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = align(run.connection)
     split = late(run, alignment)
-    in_steps = steps_summary(run, alignment, late=split).summary
+    in_steps = steps_or_none(run, alignment, split).summary
     world = world_of(run.connection)
     rows = advice.advice(run, run_summary(run, split), split, in_steps, world)
     if tables.is_for_scripts(arguments):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
-from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
-from typing import Callable
 
 from ..base import units
+from ..base.attempt import take_note
 from ..display import page, pictures, tables
 from ..run import cache, selection
 from ..run.run import Run, run_open
@@ -89,14 +87,6 @@ def open_noted(
     )
     print_notes(run.remarks + run.notes)
     return run
-
-
-def print_note(note: str) -> None:
-    print(f"hvprof-report: {note}", file=sys.stderr)
-
-
-# whoever asks in Python gets warnings (api.py)
-take_note: ContextVar[Callable[[str], None]] = ContextVar("take_note", default=print_note)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -54,7 +54,7 @@ from ..run.unseen import SeenRow, reason_text, seen_rows
 from ..steps.gpu_steps import (
     FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
 )
-from ..steps.steps_summary import StepsSummary, steps_summary
+from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import common
 
 EXAMPLES = (
@@ -303,7 +303,7 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
     if not found.is_seen:
         return Answers(found, [], [], tracing_cost([], None), seen)
-    in_steps = in_steps or steps_summary(run, align(run.connection))
+    in_steps = in_steps or steps_or_none(run, align(run.connection))
     cost = tracing_cost(found.windows, in_steps.steps)
     return Answers(found, sensors(run.connection), in_steps.gpu, cost, seen)
 

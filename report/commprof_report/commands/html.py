@@ -21,12 +21,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import nlargest
 from pathlib import Path
 
 from ..advice import advice
 from ..advice.advice import Advice
 from ..base import units
+from ..base.attempt import FAULTS, attempt
 from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.present import present
@@ -54,7 +56,7 @@ from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
 from ..steps.run_view import LONGEST, View, is_whole, run_view
-from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
+from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
 from . import (
     advise,
@@ -160,43 +162,48 @@ def default_output(path: Path) -> Path:
 
 
 def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
-    alignment = align(run.connection)
-    split = late_answers(run, alignment)
+    known = len(FAULTS)
+    alignment = attempt("Clocks", align, run.connection)
+    split = attempt("Waiting", late_answers, run, alignment)
     answers = run_summary(run, split)
-    in_steps = steps_summary(run, alignment, late=split)
-    whole = split if is_whole else None
-    world = world_of(run.connection)
+    in_steps = attempt("Steps", steps_summary, run, alignment, late=split)
+    world = attempt("Communicators", world_of, run.connection)
     communicates = communicating(answers.calls) or answers.summary.has_nccl
-    advised = advice.advice(run, answers, split, in_steps.summary, world) if communicates else []
-    yield opening(run, answers, in_steps.summary, split, is_whole, advised)
-    yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    yield gpu.gpu_section(run, in_steps)
-    if not communicates:
-        yield conditions_section(answers)
-        return
-    yield steps.steps_section(run, in_steps, whole)
-    yield timeline_section(run, in_steps, alignment, split, wanted)
-    if in_steps.costs.is_driven:
-        yield rank_steps_section(in_steps, alignment, split)
-    yield late_section(run, split)
-    yield advise.advise_section(run, advised)
-    yield calls_section(answers)
-    yield ranks_section(run, answers)
-    if regions.has_regions(run):
-        yield regions_section(run, alignment, split)
-    yield traffic.traffic_section(run)
-    yield from sizes_sections(run, world)
-    yield hvprof.hvprof_section(run, in_steps.steps)
-    if answers.peers:
-        yield peers_section(run, answers)
-        yield pipeline.pipeline_section(run, world, split)
-    yield communicators_section(run, world)
+    row = in_steps.summary if in_steps else None
+    advised = (
+        attempt("Advice", advice.advice, run, answers, split, row, world) if communicates else None
+    )
+    whole = split if is_whole else None
+    made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
+    if communicates:
+        made += [
+            ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
+            ("Timeline", partial(timeline_section, wanted=wanted), run, in_steps, alignment, split),
+            ("Rank by step", rank_steps_section, in_steps, alignment, split),
+            ("Waiting", late_section, run, split),
+            ("Advice", advise.advise_section, run, advised),
+            ("Calls", calls_section, answers),
+            ("Ranks", ranks_section, run, answers),
+            ("Regions", regions_section, run, alignment, split),
+            ("Traffic", traffic.traffic_section, run),
+            ("Sizes", sizes_section, run, world),
+            ("hvprof", hvprof.hvprof_section, run, in_steps.steps if in_steps else None),
+            ("Peers", peers_section, run, answers),
+            ("Pipelines", pipeline.pipeline_section, run, world, split),
+            ("Communicators", communicators_section, run, world),
+        ]
+    sections = [attempt(*each) or "" for each in made]
+    yield opening(run, answers, row, split, is_whole, advised or [])
+    yield page.warnings(
+        run.notes + FAULTS[known:] + ([] if pictures.is_possible() else [NO_PICTURES])
+    )
+    yield from sections
     yield conditions_section(answers)
 
 
 def opening(
-    run: Selection, answers: RunSummary, in_steps: StepsRow, waits: Late, is_whole: bool,
-    advised: Sequence[Advice],
+    run: Selection, answers: RunSummary, in_steps: StepsRow | None, waits: Late | None,
+    is_whole: bool, advised: Sequence[Advice],
 ) -> str:
     row = answers.summary
     name = f"run {row.run_id or 'without a name'}"
@@ -204,7 +211,7 @@ def opening(
     shares = "; ".join(summary.share_texts(answers))
     facts = [("In MPI", shares)] if summary.has_mpi(row) else []
     facts += [*fusion_facts(answers, in_steps), *summary.nccl_facts(answers)]
-    step = headline(in_steps, waits.run if is_whole else None)
+    step = summary.in_a_step(in_steps, waits if is_whole else None)
     facts += summary.closing_facts(run, answers, step)
     questions = [fact for fact in facts if fact[0] in FIRST]
     timed = communicating(answers.calls) or calls.drawn(answers.calls)
@@ -219,13 +226,14 @@ def opening(
     title = row.command_line or row.program or "unknown program"
     others = [fact for fact in facts if fact[0] not in FIRST]
     return page.header(
-        title, lines, front_page.cards(answers, in_steps, waits), others, questions
+        title, lines, attempt("Figures", front_page.cards, answers, in_steps, waits) or [],
+        others, questions
     )
 
 
-def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str, str]]:
+def fusion_facts(answers: RunSummary, in_steps: StepsRow | None) -> Iterator[tuple[str, str]]:
     """Facts on fusion from one run, where a thread negotiates."""
-    if not in_steps.negotiation or not in_steps.messages:
+    if not in_steps or not in_steps.negotiation or not in_steps.messages:
         return
     set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
     size = units.size(present(in_steps.message_bytes) / in_steps.messages)
@@ -363,7 +371,7 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
 
 def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
     found = rank_steps(in_steps.steps, in_steps.costs.steps, alignment, waits)
-    if not found or not pictures.is_possible():
+    if not found or not in_steps.costs.is_driven or not pictures.is_possible():
         return ""
     sentence = (
         "One row a rank, one column a step; darker is longer (main thread). Where there are "
@@ -420,6 +428,8 @@ def late_section(run: Run, answers: Late) -> str:
 
 
 def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
+    if not regions.has_regions(run):
+        return ""
     rows = region_rows(run.connection, alignment, lambda: waits.working)
     sentence = (
         f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each "
@@ -432,12 +442,12 @@ def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
     )
 
 
-def sizes_sections(run: Run, world: World) -> Iterator[str]:
+def sizes_section(run: Run, world: World) -> str:
     in_families = size_rows(run.connection, families=roles.families(world))
     timed = best_timed(in_families)
     rows = [row for row in timed if sizes.carries_messages(row)]
     if not rows:
-        return
+        return ""
     sentence = (
         "Each point is one message size: the line is the median duration, the bands reach to the "
         "95th and 99th"
@@ -455,7 +465,7 @@ def sizes_sections(run: Run, world: World) -> Iterator[str]:
     )
     if marked := sizes.marks_note(largest):
         note += f" Marks of sizes: {marked}."
-    yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
+    return page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
 
 
 def peers_section(run: Run, answers: RunSummary) -> str:
@@ -465,6 +475,8 @@ def peers_section(run: Run, answers: RunSummary) -> str:
         " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and "
         "column."
     )
+    if not answers.peers:
+        return ""
     picture = common.picture(
         peers_plot, peers_plot.matrix_of(answers.peers, run.world_size, "bytes"),
         "bytes from rank to rank",

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
+from ..base.attempt import attempt
 from ..base.thresholds import threshold
 from ..calls.by_size import SizeRow, size_rows
 from ..calls.by_size import best_timed as sizes_best_timed
@@ -187,7 +188,9 @@ def picture(sides: Sequence[Side]) -> list[plot.Side]:
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
     run = common.open_selected(arguments, with_samples=True)
-    return side(run, fusion, steps_find(run, align(run.connection)), arguments.per_rank)
+    alignment = align(run.connection)
+    steps = attempt("Steps", steps_find, run, alignment) or steps_find(run, alignment, "none")
+    return side(run, fusion, steps, arguments.per_rank)
 
 
 def side(run: Run, fusion: str, steps: Steps, per_rank: bool = False) -> Side:

@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from ..base import units
+from ..base.attempt import print_note
 from ..base.errors import ReportError
 from ..display import page, svg
 from ..display.tables import Column
@@ -105,7 +106,7 @@ class Server(ThreadingHTTPServer):
         """Clients break connections at any time; other errors are ours."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
-            common.print_note(f"the page could not be shown: {type(error).__name__} {error}")
+            print_note(f"the page could not be shown: {type(error).__name__} {error}")
 
     def _drop(self, requests: Sequence[socket.socket]) -> None:
         """Their threads read the end of the connection, and end."""

@@ -38,6 +38,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
+from ..base.attempt import attempt
 from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
@@ -172,7 +173,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
-    waits = late(run, alignment)
+    waits = attempt("Waiting", late, run, alignment)
     answers = steps_summary(run, alignment, arguments.by, arguments.region, waits)
     if arguments.plot:
         steps = answers.costs.steps
@@ -203,16 +204,15 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
     return [answers.summary], StepsRow._fields
 
 
-def print_text(run: Selection, answers: StepsSummary, waits: Late) -> None:
+def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
     for head, text in (
-        *crowded_facts(crowding(run.connection)),
+        *crowded_facts(attempt("Crowded", crowding, run.connection) or []),
         *facts(answers, waits),
         *unsampled_facts(run),
         *common.part_facts(run),
     ):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    calls = family_rows(run, answers)
-    if calls:
+    if calls := attempt("Calls", family_rows, run, answers):
         print()
         print_calls(calls[:MOST_CALLS])
         if len(calls) > MOST_CALLS:
@@ -254,7 +254,7 @@ def step_columns(rows: Sequence[StepRow]) -> list[Column]:
     ]
 
 
-def print_steps(run: Selection, answers: StepsSummary, waits: Late) -> None:
+def print_steps(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
     rows = answers.costs.steps
     if not rows:
         print_text(run, answers, waits)
@@ -400,8 +400,8 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
     if summary.poll_share > NOTABLE_POLLS:
         yield (
             "",
-            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
-            "not in it",
+            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are in "
+            "it only before a sampled call that found something",
         )
     if not summary.complete_steps:
         yield (

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
+from ..base.attempt import attempt
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.by_call import CallRow
@@ -40,7 +41,7 @@ from ..run.run import Run
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
 from ..run.unseen import merged, reason_text
-from ..steps.steps_summary import headline, steps_summary
+from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
     RunSummary, SummaryRow, communicating, negotiation_shares, of_nccl, run_summary,
@@ -78,23 +79,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    counted, alignment = run_summary(run), align(run.connection)
+    counted = run_summary(run)
+    if not tables.is_for_scripts(arguments):
+        for line in counted_lines(run, counted):
+            print(line)
+        sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
+    alignment = attempt("Clocks", align, run.connection)
+    waits = attempt("Waiting", late, run, alignment)
+    answers = counted.with_waiting(waits) if waits else counted
     if tables.is_for_scripts(arguments):
-        tables.write_rows(
-            arguments, [counted.with_waiting(late(run, alignment)).summary], SummaryRow._fields
-        )
+        tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
         return
-    for line in counted_lines(run, counted):
+    whole = alignment if common.is_whole(arguments) else None
+    steps = attempt("Steps", steps_summary, run, whole, late=waits)
+    for line in closing_lines(run, answers, in_a_step(steps.summary if steps else None, waits)):
         print(line)
-    sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
-    waits = late(run, alignment)
-    answers = counted.with_waiting(waits)
-    step = (
-        headline(steps_summary(run, alignment, late=waits).summary, waits.run)
-        if common.is_whole(arguments) else ""
-    )
-    for line in closing_lines(run, answers, step):
-        print(line)
+
+
+def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
+    """The headline of hvprof-report steps, if its analysis has not failed."""
+    return headline(steps, waits.run if waits else None) if steps else ""
 
 
 def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
@@ -353,16 +357,18 @@ def dominating_size(call) -> str:
 
 def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line."""
-    summary, waits = answers.summary, present(answers.late)
+    summary, waits = answers.summary, answers.late
     if summary.launcher:
         yield "Wrong launcher", launcher_text(summary)
     if summary.crowding:
         yield "Crowded", summary.crowding
-    yield "Waiting", waiting_text(waits)
+    if waits:
+        yield "Waiting", waiting_text(waits)
     if efficiency := efficiency_text(summary):
         share = units.share(summary.efficiency_share)
         yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
-    yield from final_facts(waits)
+    if waits:
+        yield from final_facts(waits)
     if step:
         yield "In a step", step
     if summary.completions:
@@ -378,8 +384,8 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
     if has_mpi(summary):
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-    gpus = gpu_activity.gpu(run.connection)
-    yield from gpu_facts(gpus)
+    if gpus := attempt("GPU", gpu_activity.gpu, run.connection):
+        yield from gpu_facts(gpus)
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Seen", summary.seen
     yield from unsampled_facts(run)

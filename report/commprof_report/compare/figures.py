@@ -32,7 +32,7 @@ from ..run.cpu_time import cpu_times, use_of
 from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.step_costs import StepRow
-from ..steps.steps_summary import StepsSummary, mean, steps_summary
+from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 from ..steps.trend import Trend, trend
 from . import algorithms
 from .groups import NO_GROUP, Group, groups_of
@@ -315,7 +315,7 @@ def _figures(
     alignment = align(connection)
     split = stages.split(run, alignment)
     times = times_of(split)
-    found = steps_summary(run, alignment)
+    found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
     efficiency, _ = efficiency_of(working_of(connection, alignment, split))

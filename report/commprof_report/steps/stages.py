@@ -49,10 +49,11 @@ def steps_find(
     sampled: SampledCalls | None = None,
 ) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are
-    any; otherwise steps are detected. `sampled`: where the caller has it."""
+    any; otherwise steps are detected; by "none" there are none. `sampled`: where the caller has
+    it."""
     connection = run.connection
-    rows = marked_rows(connection) if region is None and by != "calls" else []
-    if why := no_log_text(connection):
+    rows = marked_rows(connection) if region is None and by in (None, "marks") else []
+    if why := no_log_text(connection) or ("they were not analysed" if by == "none" else ""):
         detection, times = none(why)
     elif region is not None:
         detection, times = by_region(connection, alignment, region)

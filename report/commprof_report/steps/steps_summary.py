@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
+from ..base.attempt import attempt
 from ..base.arrays import np
-from ..base.columns import NONE, by_rank
+from ..base.columns import NONE, by_rank, grouped
 from ..base.members import Members
 from ..base.percentiles import of_values
 from ..base.present import present
@@ -168,6 +169,12 @@ def steps_summary(
     return StepsSummary(**vars(found), summary=StepsRow(**fields))
 
 
+def steps_or_none(run: Selection, alignment: Alignment, late: Late | None = None) -> StepsSummary:
+    """Where the analysis of steps fails, there are none."""
+    found = attempt("Steps", steps_summary, run, alignment, late=late)
+    return found or steps_summary(run, alignment, "none", late=late)
+
+
 def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dict:
     communicator = sampled.known.communicators.get(detection.identity)
     by_calls = detection.by == "calls"
@@ -304,14 +311,19 @@ def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[St
         }
     visits = {rank: Intervals(of_rank) for rank, of_rank in region.visits.items()}
     times = zip(own.world_rank.tolist(), own.begin_ns.tolist(), own.end_ns.tolist())
-    inside_ns = fmean(
+    of_rows_ns = np.array([
         visits[rank].between(begin_ns, end_ns) if rank in visits else 0
         for rank, begin_ns, end_ns in times
+    ])
+    order, groups = grouped(own.step)
+    inside_ns, step_ns = (
+        float((groups.sum(values[order]) / groups.counts).mean())
+        for values in (of_rows_ns, own.step_ns)
     )
     return {
         "wait_region": region.name,
         "wait_region_ns": inside_ns,
-        "wait_region_share": inside_ns / float(own.step_ns.mean()),
+        "wait_region_share": inside_ns / (step_ns or 1.0),
         "wait_region_overlap": region.communicating_ns / region.time_ns,
     }
 
@@ -437,22 +449,21 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
             (steps.wait_ns, f"waiting{mostly}"),
             (steps.unsplit_ns, "in MPI, not split"),
         ]
-    terms = [
-        f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts
+    shown = [
+        (ns, what) for ns, what in parts
         if ns is not None and (ns >= SHOWN * steps.step_ns or what == outside)
     ]
-    return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
+    return units.sum_text(shown)
 
 
 def _exposed_text(steps: StepsRow) -> str:
     """104 ms = 69.0 outside region 'wait' + 35.6 in it, exposed communication (34.1 %)"""
-    whole_ns, inside_ns = steps.step_ns or 0.0, steps.wait_region_ns or 0.0
-    outside, inside = (units.in_unit_of(ns, whole_ns) for ns in (whole_ns - inside_ns, inside_ns))
-    terms = f"{outside} outside {mark_text(steps.wait_region)} + {inside} in it"
-    return (
-        f"{units.duration(whole_ns)} = {terms}, exposed communication "
-        f"({units.share(steps.wait_region_share)})"
+    inside_ns = steps.wait_region_ns or 0.0
+    terms = (
+        ((steps.step_ns or 0.0) - inside_ns, f"outside {mark_text(steps.wait_region)}"),
+        (inside_ns, "in it, exposed communication"),
     )
+    return f"{units.sum_text(terms)} ({units.share(steps.wait_region_share)})"
 
 
 def outside_text(steps: StepsRow) -> str:
