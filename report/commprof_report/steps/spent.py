@@ -98,6 +98,7 @@ def in_steps(
     every = parts_of(np.arange(len(calls)), calls.world_rank, calls.start_ns, calls.end_ns, rows)
     every = every.take(~is_setup[every.call])
     queued, blocking = every.take(is_nccl[every.call]), every.take(~is_nccl[every.call])
+    polls = _polls(calls, rows)
     is_untimed = (calls.device_start_ns == NONE) & which(
         lambda one: one.family in ("collective", "point-to-point")
     )
@@ -105,6 +106,7 @@ def in_steps(
     operations, kernels = _on_device(calls, rows)
     threads = np.array([driving.get(rank, NONE) for rank in rows.world_rank.tolist()], np.int64)
     is_driving = calls.thread[blocking.call] == threads[blocking.row]
+    is_polling = calls.thread[polls.call] == threads[polls.row]
     in_file = is_driving & which(lambda one: one.family == "io")[blocking.call]
     is_data = sampled.is_large & which(lambda one: one.family in ("collective", "neighborhood"))
     call_bytes = np.maximum(_bytes(sampled), 0)
@@ -112,7 +114,8 @@ def in_steps(
     messages = messages.take(messages.is_counted & is_data[messages.call])
     beside = _beside(calls, blocking.take(~is_driving))
     spent = Spent(
-        total(blocking, blocking.spent_ns * (is_driving & ~in_file)),
+        total(blocking, blocking.spent_ns * (is_driving & ~in_file))
+        + total(polls, polls.spent_ns * is_polling),
         total(blocking, blocking.spent_ns * in_file),
         _most(beside, len(rows)),
         np.where(total(queued) > 0, total(queued, queued.spent_ns), NONE),
@@ -147,6 +150,14 @@ def parts_of(
         call[own], row, np.maximum(begin_ns[own], steps.begin_ns[row]),
         np.minimum(end_ns[own], steps.end_ns[row]), steps.begin_ns[row] <= begin_ns[own],
     )
+
+
+def _polls(calls: Calls, steps: Boundaries) -> Parts:
+    """The unsuccessful polls before calls, as if they followed one another."""
+    has = np.flatnonzero(calls.polled_ns > 0)
+    own = calls.take(has)
+    begin_ns = own.polled_since_ns
+    return parts_of(has, own.world_rank, begin_ns, begin_ns + own.polled_ns, steps)
 
 
 def _on_device(calls: Calls, steps: Boundaries) -> tuple[Parts, Parts]:

@@ -74,14 +74,41 @@ def step_costs(
     ranks = [own for _, own in by_rank(rows.world_rank)]
     is_driven = 2 * sum(bool(spent.driving_ns[own].any()) for own in ranks) >= len(ranks)
     by_call = _time_by_call(sampled, found.calls, is_driven)
-    inside_ns = spent.driving_ns + spent.file_ns if is_driven else spent.background_ns
-    why = explained(rows, rows.step_ns - inside_ns, by_call, is_driven, sampled.texts)
     split_ns = _split(rows, alignment, late) if late and is_driven else None
+    parts = _parts(rows.step_ns, spent, split_ns)
+    outside_ns = parts.outside_ns if is_driven else rows.step_ns - spent.background_ns
+    why = explained(rows, outside_ns, by_call, is_driven, sampled.texts)
     thread, is_main = _busiest(sampled, rows, found, driving, is_driven)
     polls = SQL.run(connection, "step_polls").fetchone()
     return Costs(
-        _step_rows(rows, alignment, spent, split_ns, why, is_driven),
+        _step_rows(rows, alignment, spent, parts, split_ns is not None, why, is_driven),
         call_sums(connection, sampled, rows, found.calls), is_driven, thread, is_main, *polls,
+    )
+
+
+class Parts(NamedTuple):
+    """The time of each rank's steps: files, communication and the rest add up to it, and the last
+    three to the communication."""
+
+    file_ns: Ints
+    communication_ns: Ints
+    outside_ns: Ints
+    wait_ns: Ints
+    transfer_ns: Ints
+    unsplit_ns: Ints
+
+
+def _parts(step_ns: Ints, spent: Spent, split_ns: tuple[Ints, Ints] | None) -> Parts:
+    """Each takes at most what those before it leave. Unsuccessful polls count as if they followed
+    one another, and may then reach beyond a step."""
+    file_ns = np.minimum(spent.file_ns, step_ns)
+    communication_ns = np.minimum(spent.driving_ns, step_ns - file_ns)
+    wait_ns, transfer_ns = split_ns or (spent.data_ns, spent.data_ns)
+    wait_ns = np.minimum(wait_ns, communication_ns)
+    transfer_ns = np.minimum(transfer_ns, communication_ns - wait_ns)
+    return Parts(
+        file_ns, communication_ns, step_ns - file_ns - communication_ns, wait_ns, transfer_ns,
+        communication_ns - wait_ns - transfer_ns,
     )
 
 
@@ -127,7 +154,7 @@ def _busiest(
 
 
 def _step_rows(
-    rows: Boundaries, alignment: Alignment, spent: Spent, split_ns: tuple[Ints, Ints] | None,
+    rows: Boundaries, alignment: Alignment, spent: Spent, parts: Parts, is_split: bool,
     why: dict[int, str], is_driven: bool,
 ) -> list[StepRow]:
     order, groups = grouped(rows.step)
@@ -141,26 +168,23 @@ def _step_rows(
         flags = np.broadcast_to(is_known, len(values)).tolist()
         return [value if flag else None for value, flag in zip(values.tolist(), flags)]
 
-    step_ns, communication_ns, file_ns = map(
-        mean, (rows.step_ns, spent.driving_ns, spent.file_ns)
-    )
     queued, on_device = spent.queued_ns != NONE, spent.device_ns != NONE
     has_nccl = groups.max((queued | (spent.device_ns > 0))[order])
     all_on_device = groups.min(on_device[order])
-    wait_ns, transfer_ns = map(mean, split_ns or (spent.data_ns, spent.data_ns))
-    unsplit_ns = np.maximum(0.0, communication_ns - wait_ns - transfer_ns)
+    file_ns, communication_ns, outside_ns, *split_ns = map(mean, parts)
     columns = (
         first.step.tolist(),
         groups.min(alignment.aligned(rows.world_rank, rows.begin_ns)[order]).tolist(),
-        step_ns.tolist(), known(communication_ns, is_driven), known(file_ns, is_driven),
-        known(step_ns - communication_ns - file_ns, is_driven), mean(spent.background_ns).tolist(),
+        mean(rows.step_ns).tolist(),
+        *(known(values, is_driven) for values in (communication_ns, file_ns, outside_ns)),
+        mean(spent.background_ns).tolist(),
         groups.counts.tolist(), [None] * len(groups), [None] * len(groups),
         groups.min(rows.is_complete[order]).astype(int).tolist(),
         first.is_warm_up.astype(int).tolist(), first.is_outlier.astype(int).tolist(),
         [why.get(step, "") for step in first.step.tolist()],
         known(mean(np.where(queued, spent.queued_ns, 0)), has_nccl),
         known(mean(np.where(on_device, spent.device_ns, 0)), has_nccl & all_on_device),
-        *(known(values, split_ns is not None) for values in (wait_ns, transfer_ns, unsplit_ns)),
+        *(known(values, is_split) for values in split_ns),
         *(mean(values).tolist() for values in (spent.messages, spent.message_bytes, spent.data_ns)),
     )
     return list(map(StepRow, *columns))
