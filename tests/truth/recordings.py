@@ -1,15 +1,17 @@
 """Recorded runs of plants and of their twins, with the ranks' own logs, in tests/data:
 tests/report/test_plants.py reads them. `python3 -m truth.recordings [PLANT...]` records plants
-again (all), after a change of the schema or of a plant, on a machine with little other work: it
+again (all), after a change of a plant, on a machine with little other work: it
 keeps of some runs the one whose logs show best the plant, or that nobody is late, whatever the
 reports say of it."""
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import sys
 import tarfile
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from mpi import reporter
@@ -31,6 +33,31 @@ RECORDED_TWINS = [plant for plant in TWINS if plant in RECORDED and plant.progra
 def unpack(folder: Path) -> None:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder)
+    for database in folder.glob("*/run.db"):
+        renew(database)
+
+
+def renew(path: Path) -> None:
+    """With the tables and columns that the schema has got since then, before its release; rows that
+    every database has are those of today."""
+    reporter.the_program()
+    from commprof_report.run.versions import ADDED, NEWEST, schema_of  # of the path set there
+
+    old = path.rename(path.with_suffix(".old"))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(schema_of(NEWEST))
+        database.execute("ATTACH ? AS old", (str(old),))
+        names = "SELECT name FROM pragma_table_info(?, ?)"
+        for (table,) in database.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'"):
+            was, now = (
+                [name for (name,) in database.execute(names, (table, schema))]
+                for schema in ("old", "main")
+            )
+            values = [name if name in was else ADDED[NEWEST][table][name] for name in now if was]
+            if was:
+                rows = f"SELECT {', '.join(values)} FROM old.{table}"
+                database.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(now)}) {rows}")
+    old.unlink()
 
 
 def name_of(plant: Plant, is_twin: bool) -> str:
