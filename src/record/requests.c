@@ -44,7 +44,7 @@
 #include <sys/mman.h>
 
 enum { REQUEST_BUSY = 1, BUCKETS = REQUESTS_BUCKETS, CHAINS = 64, SLOTS = 7, HANDLE_BITS = 48 };
-enum { POOL_CHUNKS = 4096, POOLS_MAX = 1024 };
+enum { POOL_CHUNKS = 4096 };
 
 struct chunk {
     struct request slots[SLOTS];
@@ -77,8 +77,8 @@ static bool is_concurrent;
 struct request *requests_firsts;
 unsigned requests_shift;
 
-static struct chunk *pools[POOLS_MAX];
-static uint32_t chunks_taken;
+static struct chunk *pools[REQUESTS_CHUNKS_MOST / POOL_CHUNKS];
+uint32_t requests_chunks;
 
 static void *fresh_memory(size_t bytes)
 {
@@ -158,9 +158,9 @@ static struct chunk *next_of(struct chunk *chunk)
 /* Take a chunk from the pools, which are mapped 4096 chunks at a time. */
 static struct chunk *take_chunk(void)
 {
-    uint32_t number = __atomic_fetch_add(&chunks_taken, 1, __ATOMIC_RELAXED);
-    if (number >= POOL_CHUNKS * POOLS_MAX) {
-        __atomic_fetch_sub(&chunks_taken, 1, __ATOMIC_RELAXED);
+    uint32_t number = __atomic_fetch_add(&requests_chunks, 1, __ATOMIC_RELAXED);
+    if (number >= REQUESTS_CHUNKS_MOST) {
+        __atomic_fetch_sub(&requests_chunks, 1, __ATOMIC_RELAXED);
         return NULL;
     }
     struct chunk **pool = &pools[number / POOL_CHUNKS];

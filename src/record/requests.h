@@ -68,6 +68,10 @@ bool requests_begin(bool concurrent);
 extern struct request *requests_firsts;
 enum { REQUEST_EMPTY = 0, REQUESTS_BUCKETS_LOG2 = 15, REQUESTS_BUCKETS = 1 << 15 };
 
+/* Chunks of seven requests that were taken, and at most: 2 GiB. */
+extern uint32_t requests_chunks;
+enum { REQUESTS_CHUNKS_MOST = 1 << 22 };
+
 /* The bucket of a handle. Handles that MPI gave out one after the other have buckets next to each
  * other: requests_shift is 0 for numbers, and for pointers as many bits as are alike in all. */
 extern unsigned requests_shift;

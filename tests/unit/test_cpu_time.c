@@ -134,6 +134,19 @@ TEST(sums_outlive_a_thread)
     CHECK(newest(1).core_ns >= core_ns);
 }
 
+/* The last one would else share the sums of the first. */
+TEST(so_many_threads_are_followed_and_no_more)
+{
+    begin("on");
+    for (uint32_t number = 1; number <= CPU_TIME_THREADS; number++)
+        add_thread(number, record->tid);
+    cpu_time_begin();
+    cpu_time_end();
+    while (!newest(CPU_TIME_THREADS - 1).at_ns) /* it has not waited for long */
+        sched_yield();
+    CHECK_EQUAL(newest(CPU_TIME_THREADS).at_ns, 0);
+}
+
 TEST(without_the_setting_there_is_no_thread)
 {
     begin("off");

@@ -138,6 +138,29 @@ TEST(one_handle_may_be_in_flight_many_times)
     CHECK(!complete(0x6c000001, UINT64_MAX, &done));
 }
 
+/* The first slot of a bucket and seven more need no chunk; behind them, one is the index of the
+ * bucket's chains, and the others have seven requests each. */
+TEST(the_last_chunk_is_used_and_none_beyond)
+{
+    static const struct {
+        unsigned left, requests;
+    } ROWS[] = {{0, 8}, {1, 8}, {2, 15}, {3, 22}};
+    for (unsigned row = 0; row < sizeof ROWS / sizeof *ROWS; row++) {
+        mpi_handle handle = 0x1000 * (row + 1);
+        unsigned tracked = 0;
+        struct request done;
+        begin(false);
+        requests_chunks = REQUESTS_CHUNKS_MOST - ROWS[row].left;
+        while (tracked < 100 && track(handle, 1, REQUEST_ACTIVE))
+            tracked++;
+        CHECK_EQUAL(tracked, ROWS[row].requests);
+        CHECK_EQUAL(requests_chunks, REQUESTS_CHUNKS_MOST);
+        while (complete(handle, UINT64_MAX, &done))
+            tracked--;
+        CHECK_EQUAL(tracked, 0);
+    }
+}
+
 TEST(the_upper_half_of_a_narrow_handle_does_not_matter)
 {
     fake_mpi_speak("mpich");

@@ -1360,6 +1360,7 @@ TEST(ranks_without_a_file_are_named)
     write_file("run/rank-2.ledger", "");
     write_file("run/rank-1.db.tmp", "");
     write_file("run/rank-1.dbx", "");
+    write_file("run/rank-1.ledger.new", "");
     write_file("run/rank-99.db", "");
     check_presence("run", 3, all_are_expected, PRESENCE_SOME,
                    "2 of 3 ranks (there is no file of rank 1)");

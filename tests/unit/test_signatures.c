@@ -425,6 +425,39 @@ TEST(a_job_to_be_recorded_has_vectors_of_counts_as_facts)
                 1);
 }
 
+/* The text of a vector has half of a chunk; each number may have 20 digits, and a blank before it
+ * and a zero behind. */
+TEST(vectors_of_counts_are_facts_up_to_half_of_a_chunk)
+{
+    enum { ROOM = LEDGER_CHUNK_BYTES / 2, LONGEST = 21 };
+    static const struct {
+        long long first, last; /* all others are 1 */
+        size_t bytes;          /* before the last */
+        unsigned facts;
+    } VECTORS[] = {{10, -1, ROOM - LONGEST - 1, 1},
+                   {1, 1, ROOM - LONGEST, 0},
+                   {10, -1, ROOM - LONGEST + 1, 0}};
+    static long long counts[ROOM];
+    begin_recorded(64 << 20);
+    for (unsigned i = 0; i < 3; i++) {
+        char key[32];
+        int length = 0;
+        counts[length++] = VECTORS[i].first;
+        size_t bytes = VECTORS[i].first == 10 ? 2 : 1;
+        for (; bytes < VECTORS[i].bytes; bytes += 2)
+            counts[length++] = 1;
+        CHECK_EQUAL(bytes, VECTORS[i].bytes);
+        counts[length++] = VECTORS[i].last;
+        CHECK_EQUAL(
+            number_of((struct signature_arguments){
+                .bytes = 4, .type = MPICH_FLOAT, .counts = {counts, true}, .length = length}),
+            i + 1);
+        snprintf(key, sizeof key, "counts.%u1", i + 1);
+        CHECK_EQUAL(facts_of(key), VECTORS[i].facts);
+    }
+    CHECK_EQUAL(facts_of(" 1 18446744073709551615"), 1);
+}
+
 TEST(buffers_tell_calls_in_the_record_apart)
 {
     begin_recorded(64 << 20);
