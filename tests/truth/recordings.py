@@ -1,8 +1,7 @@
 """Recorded runs of plants and of their twins, with the ranks' own logs, in tests/data:
 tests/report/test_plants.py reads them. `python3 -m truth.recordings [PLANT...]` records plants
-again (all), after a change of a plant, on a machine with little other work: it
-keeps of some runs the one whose logs show best the plant, or that nobody is late, whatever the
-reports say of it."""
+again (all), after a change of a plant, on a machine with little other work: it keeps of some runs
+the one whose logs show best the plant, or that nobody is late, whatever the reports say of it."""
 
 from __future__ import annotations
 
@@ -47,8 +46,9 @@ def renew(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(schema_of(NEWEST))
         database.execute("ATTACH ? AS old", (str(old),))
+        tables = "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
         names = "SELECT name FROM pragma_table_info(?, ?)"
-        for (table,) in database.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'"):
+        for (table,) in database.execute(tables).fetchall():
             was, now = (
                 [name for (name,) in database.execute(names, (table, schema))]
                 for schema in ("old", "main")
