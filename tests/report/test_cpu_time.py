@@ -4,6 +4,8 @@ for cores."""
 from __future__ import annotations
 
 import pytest
+from commprof_report.late.reasons import compared
+from commprof_report.run.cpu_time import Use
 from planted import SECOND, Cell, CpuTime, Rank, write_databases
 from planted_job import HostClock, Job
 from test_advise import KIB, LARGE, run_of
@@ -327,3 +329,12 @@ def test_and_where_masks_say_that_ranks_share_cores(report, tmp_path, cores):
     is_shared = cores == 1
     assert ("Ranks share cores: these times may be the scheduler's" in row["evidence"]) == is_shared
     assert row["certainty"] == ("possible" if is_shared else "likely")
+
+
+def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():
+    """2.42 s ready without one, the others 2.31 s: it may have slept, which was not read."""
+    own, others = (
+        Use(*(each * SECOND for each in seconds), 0, 0, 0)
+        for seconds in ((12, 7, 8.16, 3.84), (11, 8, 15.01, 3.99))
+    )
+    assert compared(own, others) is None

@@ -96,22 +96,32 @@ def call_reasons(
 
 
 def compared(own: Use, others: Use) -> Reason | None:
-    """The kind that most of the excess is, by the bounds that are known."""
+    """The kind that most of the excess is, by the bounds that are known and by the times that are
+    said."""
     longer_ns = own.outside_ns - others.outside_ns
     if longer_ns < NOTABLE * own.counted_ns:
         return None
-    least_ns = SHARE * longer_ns
-    if own.blocked_bounds_ns[0] - others.blocked_bounds_ns[1] >= least_ns:
-        kind = DISK if own.outside_disk > SHARE * own.outside_blocked else ASLEEP
-        return Reason(kind, own.blocked_ns, others.blocked_ns)
-    core, others_core = (use.ready_ns - use.outside_wait_ns for use in (own, others))
-    if _computing_ns(own, others) >= least_ns:
-        return Reason(COMPUTES, core, others_core)
-    if _lost_ns(own, others) >= least_ns:
-        return Reason(LOST_CORE, own.outside_wait_ns, others.outside_wait_ns)
-    if own.ready_bounds_ns[0] - others.ready_bounds_ns[1] >= least_ns:
-        return Reason(READY, own.ready_ns, others.ready_ns)
-    return None
+    core_ns, others_core_ns = (use.ready_ns - use.outside_wait_ns for use in (own, others))
+    idle = DISK if own.outside_disk > SHARE * own.outside_blocked else ASLEEP
+    by_bounds = (
+        (
+            own.blocked_bounds_ns[0] - others.blocked_bounds_ns[1],
+            Reason(idle, own.blocked_ns, others.blocked_ns),
+        ),
+        (_computing_ns(own, others), Reason(COMPUTES, core_ns, others_core_ns)),
+        (_lost_ns(own, others), Reason(LOST_CORE, own.outside_wait_ns, others.outside_wait_ns)),
+        (
+            own.ready_bounds_ns[0] - others.ready_bounds_ns[1],
+            Reason(READY, own.ready_ns, others.ready_ns),
+        ),
+    )
+    return next(
+        (
+            why for sure_ns, why in by_bounds
+            if min(sure_ns, why.own_ns - why.others_ns) >= SHARE * longer_ns
+        ),
+        None,
+    )
 
 
 def _computing_ns(own: Use, others: Use) -> float:
