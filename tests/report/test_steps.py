@@ -283,13 +283,15 @@ def test_an_outlier_names_the_rank_that_computed_longer(per_step):
     one = first.samples[30]
     first.samples[30] = Sample(**{**vars(one), "start_ns": one.start_ns - 80 * MS})
     row = per_step([first, second])[30]
-    assert row["is_outlier"] and "more outside MPI on rank 1" in row["why"] and "8" == row["why"][0]
+    assert row["is_outlier"] and row["why"][0] == "8" and row["why"].endswith(
+        " more outside MPI on 1 of 2 ranks; the others wait 80.0 ms because of rank 1"
+    )
     assert row["slowest_rank"] == 1 and row["lead_ns"] == pytest.approx(80 * MS, rel=0.01)
 
 
 def test_an_outlier_names_the_call_that_took_longer(per_step):
     row = per_step(pair(slow_job(30, True)))[30]
-    assert row["is_outlier"] and "more in MPI_Allreduce on all ranks" in row["why"]
+    assert row["is_outlier"] and "more in MPI_Allreduce" in row["why"]
 
 
 def test_an_outlier_is_not_explained_by_calls_of_other_threads(per_step):
@@ -302,7 +304,7 @@ def test_an_outlier_is_not_explained_by_calls_of_other_threads(per_step):
         )
         rank.windows.append(Window(0, rank.wall_ns, 1))
     row = per_step(ranks)[30]
-    assert "more in MPI_Allreduce on all ranks" in row["why"] and "MPI_Recv" not in row["why"]
+    assert "more in MPI_Allreduce" in row["why"] and "MPI_Recv" not in row["why"]
 
 
 def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(
@@ -315,7 +317,7 @@ def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_rank
     durations = [[sample.end_ns - sample.start_ns for sample in rank.samples] for rank in ranks]
     longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
     row = per_step(ranks)[30]
-    assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce on all ranks"
+    assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce"
 
 
 UNEXPLAINED = (
@@ -326,7 +328,7 @@ UNEXPLAINED = (
 @pytest.mark.parametrize(
     "call_ns, why",
     [
-        (11 * MS, "1.00 ms more in MPI_Allreduce on rank 0"),
+        (11 * MS, "1.00 ms more in MPI_Allreduce"),
         (10 * MS, UNEXPLAINED),
         (5 * MS, UNEXPLAINED),
     ],

@@ -1,5 +1,5 @@
 """Why a step is longer than usual: calls that others do not have, or more time outside MPI or in a
-call on some ranks."""
+call; and the rank that the others wait for."""
 
 from __future__ import annotations
 
@@ -93,16 +93,27 @@ def why_longer(
     excess_ns: float, foreign: list[str], more: dict[int, float],
     longer: Mapping[str, dict[int, float]], is_driven: bool,
 ) -> str:
-    """more: by rank, how much longer it was outside MPI; longer: by call and rank, in the call."""
+    """more: by rank, how much longer it was outside MPI; longer: by call and rank, in the call. No
+    rank is named: whom the others wait for, the test of late says (slowest.py)."""
     said = [f"{' and '.join(foreign)} in it"] if foreign else []
-    where = "outside MPI" if is_driven else "between its calls"
     least_ns = max(EXPLAINS * excess_ns, 1)
-    if max(more.values()) >= least_ns:
-        said.append(_on_ranks(f"more {where}", more, least_ns))
+    if is_driven and max(more.values()) >= least_ns:
+        said.append(_on_ranks("more outside MPI", more, least_ns))
     else:
         said += _longest_call(longer)
-    nothing = f"no rank spent half of the excess {where}, and no call took longer on average"
-    return "; ".join(said) or nothing
+    outside = (
+        "no rank spent half of the excess outside MPI" if is_driven
+        else "what the thread that drives the steps did is not known"
+    )
+    return "; ".join(said) or f"{outside}, and no call took longer on average"
+
+
+def with_blame(why: str, rank: int | None, lead_ns: float | None, excess_ns: float) -> str:
+    """rank: the slowest one of the step; it explains the step if the others wait for it for half of
+    the excess."""
+    if rank is None or lead_ns is None or lead_ns < EXPLAINS * excess_ns:
+        return why
+    return f"{why}; the others wait {units.duration(lead_ns)} because of rank {rank}"
 
 
 def _longest_call(longer: Mapping[str, dict[int, float]]) -> Iterator[str]:
@@ -113,7 +124,7 @@ def _longest_call(longer: Mapping[str, dict[int, float]]) -> Iterator[str]:
 
 
 def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
-    """12 ms more in MPI_Allreduce on ranks 1-3: a mean over these."""
-    ranks = [rank for rank, ns in more.items() if ns >= least_ns]
-    named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else units.rank_names(ranks)
-    return f"{units.duration(fmean(more[rank] for rank in ranks))} {what} on {named}"
+    """12 ms more in MPI_Allreduce on 3 of 4 ranks: a mean over these."""
+    some = [ns for ns in more.values() if ns >= least_ns]
+    where = "" if len(some) == len(more) else f" on {len(some):,} of {len(more):,} ranks"
+    return f"{units.duration(fmean(some))} {what}{where}"

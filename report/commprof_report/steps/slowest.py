@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
@@ -32,6 +32,7 @@ from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Caus
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
 from .last_at_points import Arrivals, arrivals, point_text
+from .outliers import with_blame
 from .step_costs import Costs, StepRow
 
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
@@ -58,6 +59,19 @@ def slowest(
 ) -> tuple[list[StepRow], Slowest]:
     """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if
     the caller has made it."""
+    rows, found = _slowest_ranks(steps, costs, alignment, late)
+    usual_ns = median([row.step_ns for row in rows if not (row.is_outlier or row.is_warm_up)] or [0])
+    return [
+        row._replace(
+            why=with_blame(row.why, row.slowest_rank, row.lead_ns, row.step_ns - usual_ns)
+        ) if row.is_outlier else row
+        for row in rows
+    ], found
+
+
+def _slowest_ranks(
+    steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
+) -> tuple[list[StepRow], Slowest]:
     if late is None:
         return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)

@@ -41,7 +41,7 @@ def foreign(share: float) -> str:
 
 def explains(share: float) -> str:
     said = why_longer(1_000, [], {0: share * 1_000}, {}, True)
-    return "explained" if said.endswith("more outside MPI on rank 0") else "unexplained"
+    return "explained" if said.endswith("more outside MPI") else "unexplained"
 
 
 def most_of_run(share: float) -> str:
