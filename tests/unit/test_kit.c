@@ -107,6 +107,45 @@ TEST(a_rank_may_have_no_program)
     CHECK_EQUAL(kit.programs, 0);
 }
 
+TEST(a_program_has_room_for_its_highest_request)
+{
+    static const struct {
+        const char *made;
+        int requests;
+    } ROWS[] = {{"0 4 1\n", 2}, {"0 4 0\n", 1}, {"0 4\n", 0}, {"0 4 2 0\n", 3}};
+    for (size_t row = 0; row < sizeof ROWS / sizeof *ROWS; row++) {
+        char text[sizeof KIT], why[256];
+        struct kit kit;
+        int head = (int)(strstr(KIT, "0 4 1\n") - KIT);
+        int bytes = snprintf(text, sizeof text, "%.*s%s", head, KIT, ROWS[row].made);
+        CHECK(read_text(&kit, text, (size_t)bytes, 0, why));
+        CHECK_EQUAL(kit.program[0].requests, ROWS[row].requests);
+    }
+}
+
+TEST(a_line_has_so_many_words_and_no_more)
+{
+    char *words[WORDS_MOST + 1] = {NULL}, line[4 * WORDS_MOST] = "";
+    for (int i = 0; i < WORDS_MOST; i++)
+        strcat(line, "w ");
+    CHECK_EQUAL(words_of(strdup(line), words), WORDS_MOST);
+    CHECK_EQUAL(words_of(strcat(line, "w"), words), -1);
+    CHECK(!words[WORDS_MOST]);
+}
+
+/* An extent may be smaller than what a value touches, and negative. */
+TEST(buffers_have_room_for_the_last_value)
+{
+    static struct kit_type TYPES[] = {{.bytes = 4, .extent = 4}, {.bytes = 8, .extent = -2}};
+    static const struct {
+        int type;
+        int64_t count, bytes;
+    } ROWS[] = {{0, 0, 4}, {0, 3, 16}, {1, 3, 14}, {KIT_NONE, 3, 4}, {1, KIT_NONE, 0}};
+    const struct kit kit = {.types = 2, .type = TYPES};
+    for (size_t row = 0; row < sizeof ROWS / sizeof *ROWS; row++)
+        CHECK_EQUAL(span_of(&kit, ROWS[row].type, ROWS[row].count), ROWS[row].bytes);
+}
+
 TEST(what_is_no_kit_is_refused)
 {
     struct kit kit;
@@ -175,6 +214,11 @@ TEST(calls_that_do_not_fit_their_requests_are_refused)
     CHECK(!plays_with("0 4 1\n", "0 0\n", why)); /* before the program only set-ups */
     CHECK(!plays_with("1 8 0\n", "7 3\n", why)); /* what is found is received */
     CHECK(!plays_with("1 6 1\n", "1 6 0\n", why));
+    CHECK(!plays_with("1 5 1\n", "1 5 1\n1 5 1\n", why)); /* it is active */
+    CHECK(!plays_with("1 5 1\n", "1 5 1 1\n", why));
+    CHECK(!plays_with("1 5 1\n", "1 5 1\n1 6 1\n", why));
+    CHECK(!plays_with("1 6 1\n", "1 2 1\n", why)); /* it is not */
+    CHECK(plays_with("1 6 1\n", "1 5 1\n1 2 1\n1 6 1\n", why));
     CHECK(!plays_with("12 1 0\n", "12 1\n", why));
     CHECK(!plays_with("12 1 0\n", "12 1 1\n", why));
     CHECK(!plays_with("7 3\n", "7 3 3\n", why));
