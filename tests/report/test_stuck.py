@@ -12,11 +12,13 @@ import time
 
 import planted
 import pytest
+from commprof_report.base import units
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.stuck import wait_graph as analysis
 from planted import (
-    ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts,
+    ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, CpuTime, Doing, Rank,
+    process_facts,
 )
 
 NOW_S = 60  # the moment of all reading, since the ranks' start
@@ -103,6 +105,8 @@ def test_the_rank_that_skips_a_barrier_is_behind(stuck):
         "  rank 3: behind, has begun 1, the last MPI_Allreduce (8 B); outside MPI after "
         "MPI_Allreduce, for 51.0 s\n"
         "  ranks 0-2: in MPI_Barrier, collective 2, for 50.0 s\n"
+        f"\nNothing has moved since {units.timestamp(START_UNIX_NS + 10 * SECOND)}: no rank began "
+        "or ended a call in the 50.0 s after that.\n"
     )
     rows = stuck(ranks, "--json")
     assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [
@@ -486,7 +490,7 @@ def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
     assert verdict(ring) == [
         "A circle: 600 ranks in a circle, 0, 1, 2, 3, 4, 5, 6, 7, ..., each for the next."
     ]
-    assert ring.out.count("\n") < 20
+    assert ring.out.count("\n") < 22
     half = job(
         [[BARRIER]] * 300 + [[]] * 300, [inside("MPI_Barrier")] * 300 + [outside("MPI_Send")] * 300
     )
@@ -642,3 +646,17 @@ def test_csv_has_the_same_objects_as_json(stuck):
             key: cell(value) for key, value in expected.items()
         }
     assert len(rows) == len(found)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_since_when_nothing_has_moved_is_said(stuck, is_killed):
+    """Of a killed job by the last readings of its CPU time, which also make a wait sure."""
+    ranks = step_of_four()
+    for rank in ranks:
+        rank.cpu_times = [CpuTime(136 * SECOND, SECOND)] if is_killed else []
+    answer = stuck(killed(ranks) if is_killed else ranks)
+    assert "Nothing has moved since " in answer.prose and "Nothing shows" not in answer.prose
+    assert verdict(answer)[0].startswith("Ranks 0-1,3 wait, directly or not, for rank 2, which ")
+    (still,) = of_kind(stuck(ranks, "--json"), "still")
+    assert still["since_unix_ns"] == START_UNIX_NS + 10 * SECOND
+    assert (still["lasted_ns"] == 126 * SECOND) == is_killed

@@ -9,7 +9,8 @@ calls that ranks are in.
 
 In a running job, calls count that have lasted for --after seconds. How long a killed rank's last
 call lasted is unknown, so it counts in any case. If all ranks were killed, one is named only if
-others began or ended calls --after seconds after it went quiet, or while it was waited for. It
+others began or ended calls --after seconds after it went quiet, or while it was waited for, or if
+the ranks' CPU time was still read so much later. The last line says since when nothing moved. It
 reads the ledgers and never asks the job. On another node than the job's it sees as much as the
 copies of the ledgers there.
 
@@ -30,7 +31,7 @@ from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
-from ..stuck.wait_graph import Killed, Position, Stuck, Wait
+from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
@@ -88,6 +89,7 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         "awaited": found.awaited,
         "wait": waits,
         "position": found.positions,
+        "still": [found.still] if found.still else [],
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
     records += [{"kind": "circle", **circle._asdict()} for circle in found.cycles]
@@ -111,6 +113,16 @@ def lines(found: Stuck, unread: int) -> Iterator[str]:
     yield from mismatch_lines(found)
     yield from communicator_lines(found)
     yield from message_lines(found)
+    if found.still:
+        yield ""
+        yield still_text(found.still)
+
+
+def still_text(still: Still) -> str:
+    return (
+        f"Nothing has moved since {units.timestamp(still.since_unix_ns)}: no rank began or ended a "
+        f"call in the {units.duration(still.lasted_ns)} after that."
+    )
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:
@@ -118,7 +130,7 @@ def verdicts(found: Stuck, unread: int) -> list[Verdict]:
     if found.killed:
         is_explained = any(verdict.is_sure for verdict in said)
         said = sorted(
-            [*said, _killed_verdict(found.killed, is_explained)],
+            [*said, _killed_verdict(found.killed, is_explained or found.still is not None)],
             key=lambda verdict: (-verdict.is_sure, verdict.what == "killed"),
         )
     return (said or list(_together_verdicts(found)) or [_nothing(found, unread)])[:MOST_LINES]

@@ -25,12 +25,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Callable, NamedTuple, Union
 
 from ..base import query, units
 from ..base.members import Members
+from ..base.present import present
 from ..calls.by_rank import RankRow, rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
@@ -115,16 +116,33 @@ class Circle(NamedTuple):
     is_sure: int
 
 
+class ActedRow(NamedTuple):
+    """last_acted.sql"""
+
+    rank: int
+    is_done: int  # it has reached MPI_Finalize
+    is_copy: int
+    acted_unix_ns: int
+    alive_unix_ns: int | None
+
+
+class Still(NamedTuple):
+    """No rank has begun or ended a call since then, for as long as one is known to have lived."""
+
+    since_unix_ns: int
+    lasted_ns: int
+
+
 class Killed(NamedTuple):
-    """No rank has an end, and none is seen to run. When they died is unknown; known is only when
-    each last began or ended a call. (The modification time of a ledger may be that of a copy that
-    somebody made.)"""
+    """No rank has an end, and none is seen to run. When they died is unknown; known is when each
+    last began or ended a call, and when its CPU time was last read. (The modification time of a
+    ledger may be that of a copy that somebody made.)"""
 
     ranks: list[RankRow]
     is_whole: bool  # no rank is missing
     # by rank: from its last begin or end of a call to the last one of the job
     quiet_ns: dict[int, int]
-    last_unix_ns: int  # when that was
+    last_unix_ns: int  # when that was, or until when nothing moved
     after_ns: int
 
     def has_lasted(self, since_unix_ns: int) -> bool:
@@ -147,6 +165,7 @@ class Stuck(NamedTuple):
     awaited: list[Awaited]
     longest: WaitingRow | None  # the call that any rank has been inside longest
     killed: Killed | None  # None: some rank has an end or runs
+    still: Still | None  # None: something has moved within --after seconds, or all ranks ended
 
 
 class Board:
@@ -262,7 +281,9 @@ class Board:
 def stuck(run: Run, after_ns: int) -> Stuck:
     board = Board(run)
     inside = waiting_rows(run.connection)
-    killed = board.killed = _killed_as_a_whole(board, after_ns)
+    acted = SQL.ask(run.connection, "last_acted", ActedRow)
+    still = _still(acted, after_ns)
+    killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
     lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
     collectives = {
@@ -279,19 +300,34 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         list(_awaited(board, graph, lasting)),
         max(inside, key=lambda row: row.doing_ns) if inside else None,
         killed,
+        still,
     )
 
 
-def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
+def _still(acted: Sequence[ActedRow], after_ns: int) -> Still | None:
+    """A ledger has all that its rank did, a copy what it did until then."""
+    alive = [row for row in acted if not row.is_done and row.alive_unix_ns is not None]
+    if not alive:
+        return None
+    since_unix_ns = max(row.acted_unix_ns for row in acted)
+    last_unix_ns = max(present(row.alive_unix_ns) for row in alive)
+    copied = [present(row.alive_unix_ns) for row in alive if row.is_copy]
+    lasted_ns = min([last_unix_ns, *copied]) - since_unix_ns
+    return Still(since_unix_ns, lasted_ns) if lasted_ns >= max(1, after_ns) else None
+
+
+def _killed_as_a_whole(
+    board: Board, acted: Sequence[ActedRow], still: Still | None, after_ns: int
+) -> Killed | None:
     """None if a rank ended or runs. A copy shows the time at which it was made, not the end."""
     ranks = list(board.ranks.values())
     if len(ranks) < 2 or any(
         rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks
     ):
         return None
-    acted = dict(SQL.run(board.run.connection, "last_acted").fetchall())
-    last_unix_ns = max(acted.values())
-    quiet_ns = {rank: last_unix_ns - acted_unix_ns for rank, acted_unix_ns in acted.items()}
+    last_unix_ns = max(row.acted_unix_ns for row in acted)
+    quiet_ns = {row.rank: last_unix_ns - row.acted_unix_ns for row in acted}
+    last_unix_ns += still.lasted_ns if still else 0
     return Killed(
         ranks, not board.run.missing and not board.run.profiled, quiet_ns, last_unix_ns, after_ns
     )
