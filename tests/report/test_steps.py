@@ -17,7 +17,7 @@ from commprof_report.base import kendall, units
 from commprof_report.base.columns import Texts, table
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
-from commprof_report.steps.outliers import TimeByCall, explained
+from commprof_report.steps.outliers import TimeByCall, explained, why_longer
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program, repeated
@@ -318,6 +318,13 @@ def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_rank
     longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
     row = per_step(ranks)[30]
     assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce"
+
+
+def test_time_between_the_calls_of_another_thread_explains_no_outlier():
+    """It says nothing of the thread that drives the steps: Horovod's joins each round in time."""
+    assert why_longer(1_000, [], {0: 0, 1: 900}, {}, False) == (
+        "what the thread that drives the steps did is not known, and no call took longer on average"
+    )
 
 
 UNEXPLAINED = (
