@@ -913,6 +913,31 @@ TEST(all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_cre
     CHECK_EQUAL(communicators_under(third)->object, 3);
 }
 
+/* The number beyond the last one is said of all others. */
+TEST(objects_have_numbers_up_to_the_last_that_a_sample_has_room_for)
+{
+    enum { MOST = COMMUNICATORS_OBJECTS_MAX };
+    begin("open_mpi", 4, 0);
+    for (unsigned i = 1; i < MOST; i++)
+        communicators_attach(0, mpi_abi.comm_world);
+    for (unsigned i = 0; i < 3; i++) {
+        mpi_handle key = communicators_key_of_window(0x700040 + 0x40 * i);
+        communicators_attach(key, mpi_abi.comm_world);
+        CHECK_EQUAL(communicators_under(key)->object, MOST + (i ? 1 : 0));
+    }
+}
+
+/* Kinds beyond the last place are not counted: each of theirs is the first. */
+TEST(communicators_of_65536_kinds_are_counted)
+{
+    enum { MOST = 1 << 16 };
+    for (uint64_t kind = 0; kind <= MOST; kind++)
+        CHECK_EQUAL(communicators_ordinal(NULL, kind << 32), 0);
+    CHECK_EQUAL(communicators_ordinal(NULL, 0), 1);
+    CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)(MOST - 1) << 32), 1);
+    CHECK_EQUAL(communicators_ordinal(NULL, (uint64_t)MOST << 32), 0);
+}
+
 TEST(an_object_s_collectives_have_no_numbers_once_one_was_not_recorded)
 {
     begin("open_mpi", 4, 0);

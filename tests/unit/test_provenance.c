@@ -312,16 +312,20 @@ TEST(a_small_file_of_settings_is_recorded_with_its_text)
 
 TEST(a_large_or_binary_file_of_settings_is_recorded_by_its_hash)
 {
-    static char large[5000];
-    memset(large, 'x', sizeof large);
+    static char large[4097];
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = i % 2 ? ' ' : 'x';
     write_file("large", large, sizeof large);
+    write_file("small", large, sizeof large - 1);
+    setenv("ROMIO_HINTS", "small", 1);
     write_file("a", "a\0b", 3);
     setenv("NCCL_TOPO_FILE", "large", 1);
     setenv("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "a", 1);
     record();
     CHECK_TEXT(recorded("file.MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"),
                "3 bytes, FNV-1a e5d29919042666b2");
-    CHECK(strncmp(recorded("file.NCCL_TOPO_FILE"), "5000 bytes, FNV-1a ", 19) == 0);
+    CHECK(strncmp(recorded("file.NCCL_TOPO_FILE"), "4097 bytes, FNV-1a ", 19) == 0);
+    CHECK(strncmp(recorded("file.ROMIO_HINTS"), "x x ", 4) == 0);
 }
 
 /* Not opened: files that a library writes, lists of hosts, secrets, missing files, and things that

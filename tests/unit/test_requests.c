@@ -1,5 +1,7 @@
 #include "record/requests.h"
 
+#include "record/persistent_collectives.h"
+
 #include "completed.h"
 #include "fake_mpi.h"
 #include "stepping.h"
@@ -159,6 +161,16 @@ TEST(the_last_chunk_is_used_and_none_beyond)
             tracked--;
         CHECK_EQUAL(tracked, 0);
     }
+}
+
+TEST(persistent_collectives_have_places_up_to_65535)
+{
+    CHECK_EQUAL(persistent_collectives_add(UINT16_MAX + 1, 0), 0);
+    for (unsigned place = 1; place <= UINT16_MAX; place++)
+        CHECK_EQUAL(persistent_collectives_add(UINT16_MAX, 3), place);
+    CHECK_EQUAL(persistent_collectives_at(UINT16_MAX)->root, 3);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(persistent_collectives_add(1, 0), 0);
 }
 
 TEST(the_upper_half_of_a_narrow_handle_does_not_matter)
