@@ -108,6 +108,14 @@ TEST(a_process_is_known_by_host_namespace_number_and_start)
     CHECK_EQUAL(alive_process("host boot", true), ALIVE_UNKNOWN);
 }
 
+TEST(a_stub_without_a_name_is_of_an_unknown_process)
+{
+    write_file(LEDGER_STUB);
+    CHECK_EQUAL(alive_ledger("file"), ALIVE_UNKNOWN);
+    write_file("commprof-ledger-at");
+    CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
+}
+
 TEST(the_last_copy_is_of_nobody)
 {
     write_copy_of_this_process();

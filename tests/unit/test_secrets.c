@@ -216,7 +216,7 @@ static const char *const READABLE[] = {
     "t\1./session_bench\0014", "t\1--data\1/data/tokens\1-n\0014",
     "t\1-u\1train.py\1--user-data\1x", "python3\1train_tokens.py\1data.bin\1--lr\0010.1"};
 
-/* What is shown beside a secret, in a value and as the only argument, or in a file. */
+/* Texts beside a secret are shown, in a value and as the only argument, or in a file. */
 static const char *const SHOWN[][2] = {
     {"FOO=1,HF_TOKEN=S,BAR=2", "FOO=1,HF_TOKEN=***"},
     {"https://h/x?a=1&b=2 y", "https://h/x?*** y"},
