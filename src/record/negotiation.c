@@ -175,9 +175,8 @@ static bool may_read(const void *buffer)
     return buffer && buffer != mpi_abi.in_place && is_on_host(buffer);
 }
 
-struct negotiation *
-negotiation_offer_words(const struct call *call, const void *sendbuf, const void *recvbuf,
-                        mpi_count words)
+struct negotiation *negotiation_offer(const struct call *call, const void *sendbuf,
+                                      const void *recvbuf, mpi_count words)
 {
     const void *given = sendbuf == mpi_abi.in_place ? recvbuf : sendbuf;
     bool is_round = call->sequence && !call->communicator->is_inter && call_is_counted(call->id) &&

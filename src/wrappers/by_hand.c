@@ -15,22 +15,44 @@ HOT mpi_handle handle_at(const void *request)
     return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
 }
 
-BODY(Allreduce, BY_HAND, ALLREDUCE)
+typedef int (*allreduce_function)(PARAMETERS_ALLREDUCE(mpi_count, , ));
+
+/* A function of its own, so that other calls have the registers to themselves. */
+static __attribute__((noinline)) int negotiate(call_site site, allreduce_function real,
+                                               PARAMETERS_ALLREDUCE(mpi_count, , ))
 {
     struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Allreduce, site);
     if (__builtin_expect(!call.thread, 0))
         return real(ARGUMENTS_ALLREDUCE);
     ANNOUNCE_ALLREDUCE;
-    struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count, op);
+    struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count);
     call_start(&call);
     int error = real(ARGUMENTS_ALLREDUCE);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_ALLREDUCE;
     struct ledger_sample *sample = account_call(&call, traffic);
     STORE_SIGNATURE(ALLREDUCE);
-    if (__builtin_expect(negotiation != NULL, 0))
-        negotiation_agree_after(negotiation, &call, recvbuf, sample);
+    if (negotiation)
+        negotiation_agree(negotiation, &call, recvbuf, sample);
+    return error;
+}
+
+BODY(Allreduce, BY_HAND, ALLREDUCE)
+{
+    if (__builtin_expect(mpi_handle_bits(op) == negotiation_op, 0))
+        return negotiate(site, real, ARGUMENTS_ALLREDUCE);
+    struct call call UNTIL_RETURN;
+    call_enter(&call, CALL_Allreduce, site);
+    if (__builtin_expect(!call.thread, 0))
+        return real(ARGUMENTS_ALLREDUCE);
+    ANNOUNCE_ALLREDUCE;
+    call_start(&call);
+    int error = real(ARGUMENTS_ALLREDUCE);
+    call_end(&call, error);
+    struct traffic traffic = TRAFFIC_ALLREDUCE;
+    struct ledger_sample *sample = account_call(&call, traffic);
+    STORE_SIGNATURE(ALLREDUCE);
     return error;
 }
 

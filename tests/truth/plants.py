@@ -30,6 +30,7 @@ class Plant(NamedTuple):
     # then
     samples: str = ""
     is_negotiated: bool = False
+    is_recorded: bool = True  # recordings.py has it; others are played in `make nightly` alone
     reason: str = "asleep"  # why the late ranks are late; most sleep in place of working
     says_why: bool = False  # it lasts long enough for the reports to know the reason
 
@@ -125,6 +126,20 @@ PLANTS = [
     Plant("slow rank of Horovod", "horovod", 2, (1,), "unknown", **NEGOTIATED),
     Plant("slow rank of Horovod, marks", "horovod_marks", 2, (1,), "marks", **NAMED),
     Plant("slow rank of Horovod, regions", "horovod_regions", 2, (1,), "marks", **NAMED),
+    *(
+        Plant(
+            f"slow rank of Horovod, {how}", f"horovod_{program}", ranks, (1,), "unknown",
+            is_recorded=False, **NEGOTIATED,
+        )
+        for how, program, ranks in (
+            ("that computes", "computing", 2),
+            ("in backward alone", "backward", 2),
+            ("in every other epoch", "some", 2),
+            ("evaluation between epochs", "evaluating", 2),
+            ("130 tensors, eight ranks", "wide", 8),
+            ("without the cache", "by_name", 2),
+        )
+    ),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"

@@ -644,41 +644,129 @@ static void ddp(int round)
     wait_for_gradients();
 }
 
-/* Horovod: in each cycle the ranks agree on which gradients all of them have, and sum these in one
- * message, so that the messages are cut differently in each round. */
+/* Horovod: in each cycle the ranks agree on which tensors all of them have, by words with a bit for
+ * each, behind three status bits; a tensor's first time, and without the cache always, by name at
+ * rank 0. What they agree on they sum in few messages, cut differently in each round. */
+enum horovod_options {
+    COMPUTING = 1,  /* the late rank computes longer, in place of sleeping */
+    BACKWARD = 2,   /* it is late in the second half of the backward pass */
+    SOME = 4,       /* it is late in every other epoch */
+    EVALUATING = 8, /* after each epoch the ranks agree on two metrics */
+    WIDE = 16,      /* 130 tensors */
+    BY_NAME = 32,   /* without the cache */
+    HANGING = 64,   /* it does not hand over its last gradient, and never returns */
+};
+enum { WORDS = 3, PLACES = 64, STATUS_BITS = 3, NAME_BYTES = 60, EPOCH = 8, RANKS_MOST = 8 };
+enum { MESSAGE_BYTES = (WORDS + PLACES * WORDS * NAME_BYTES / 8) * 8 };
+typedef unsigned long long words_of[WORDS];
+static int options, gradients_of_step = 31;
+static words_of offered; /* places of what the program has handed over; under training.mutex */
+
+static int ones(const words_of words)
+{
+    int sum = 0;
+    for (int i = 0; i < WORDS; i++)
+        sum += __builtin_popcountll(words[i]);
+    return sum;
+}
+
+/* Rank 0 counts on how many ranks each tensor is. `added`, and the answer: with a status bit in
+ * front, which ends all. */
+static void agree_by_name(MPI_Comm comm, const words_of added, words_of answer)
+{
+    static char message[MESSAGE_BYTES], all[RANKS_MOST * MESSAGE_BYTES];
+    static int counts[WORDS * PLACES];
+    int length = (int)sizeof(words_of) + NAME_BYTES * ones(added);
+    int lengths[RANKS_MOST], offsets[RANKS_MOST] = {0};
+    memcpy(message, added, sizeof(words_of));
+    MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
+    for (int other = 1; rank == 0 && other < size; other++)
+        offsets[other] = offsets[other - 1] + lengths[other - 1];
+    MPI_Gatherv(message, length, MPI_BYTE, all, lengths, offsets, MPI_BYTE, 0, comm);
+    memset(answer, 0, sizeof(words_of));
+    for (int place = 0; rank == 0 && place < WORDS * PLACES; place++) {
+        for (int other = 0; other < size; other++) {
+            words_of theirs;
+            memcpy(theirs, all + offsets[other], sizeof theirs);
+            counts[place] += theirs[place / PLACES] >> place % PLACES & 1;
+        }
+        if (counts[place] == size || (place == 0 && counts[0])) {
+            answer[place / PLACES] |= 1ULL << place % PLACES;
+            counts[place] = 0;
+        }
+    }
+    memcpy(message, answer, sizeof(words_of));
+    length = (int)sizeof(words_of) + NAME_BYTES * ones(answer);
+    MPI_Bcast(&length, 1, MPI_INT, 0, comm);
+    MPI_Bcast(message, length, MPI_BYTE, 0, comm);
+    memcpy(answer, message, sizeof(words_of));
+}
+
+static void sum_agreed(MPI_Comm comm, const words_of agreed)
+{
+    int floats = 0;
+    for (int place = STATUS_BITS; place < WORDS * PLACES; place++)
+        floats += agreed[place / PLACES] >> place % PLACES & 1 ? 32 << (place * 5 % 9) : 0;
+    for (int left = floats; left > 0; left -= FLOATS)
+        MPI_Allreduce(MPI_IN_PLACE, fused, left < FLOATS ? left : FLOATS, MPI_FLOAT, MPI_SUM, comm);
+    pthread_mutex_lock(&training.mutex);
+    for (int i = 0; i < WORDS; i++)
+        offered[i] &= ~agreed[i];
+    training.summed += ones(agreed);
+    pthread_cond_broadcast(&training.changed);
+    pthread_mutex_unlock(&training.mutex);
+}
+
+/* One cycle. False: all are over. */
+static int negotiate(MPI_Comm comm, words_of cached, words_of named)
+{
+    words_of given, added, answer = {0}, agreed;
+    pthread_mutex_lock(&training.mutex);
+    int is_over = training.is_over;
+    for (int i = 0; i < WORDS; i++) {
+        given[i] = offered[i] & cached[i];
+        added[i] = offered[i] & ~cached[i] & ~named[i];
+        named[i] |= added[i];
+    }
+    pthread_mutex_unlock(&training.mutex);
+    given[0] |= (is_over ? 0 : 1) | (ones(added) ? 0 : 2) | 4;
+    if (!(options & BY_NAME))
+        MPI_Allreduce(MPI_IN_PLACE, given, options & WIDE ? 3 : 1, MPI_LONG_LONG_INT, MPI_BAND,
+                      comm);
+    if (options & BY_NAME || (given[0] & 1 && !(given[0] & 2))) {
+        added[0] |= options & BY_NAME && is_over;
+        agree_by_name(comm, added, answer);
+    }
+    for (int i = 0; i < WORDS; i++) {
+        agreed[i] = given[i] & cached[i];
+        agreed[i] |= answer[i] & ~(i ? 0ULL : 7ULL);
+        named[i] &= ~answer[i];
+        cached[i] |= options & BY_NAME ? 0 : answer[i];
+    }
+    sum_agreed(comm, agreed);
+    return options & BY_NAME ? !(answer[0] & 1) : (int)(given[0] & 1);
+}
+
 static void *horovod_thread(void *unused)
 {
     MPI_Comm comm;
+    words_of cached = {0}, named = {0};
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    for (int tensor = 0; tensor < TENSORS; tensor++)
-        MPI_Bcast(fused, 32 << (tensor * 5 % 9), MPI_FLOAT, 0, comm);
-    for (int cycle = 0;; cycle++) {
-        pthread_mutex_lock(&training.mutex);
-        long long agreed[] = {training.is_over, (1LL << (training.handed - training.summed)) - 1};
-        pthread_mutex_unlock(&training.mutex);
-        MPI_Allreduce(MPI_IN_PLACE, agreed, 2, MPI_LONG_LONG_INT, MPI_BAND, comm);
-        if (agreed[0])
-            break;
-        if (cycle % 20 == 0) {
-            long long invalid[2] = {0};
-            int length = 25, lengths[64], offsets[64] = {0};
-            char names[25] = {0}, all_names[64 * 25];
-            for (int other = 1; other < size; other++)
-                offsets[other] = 25 * other;
-            MPI_Allreduce(MPI_IN_PLACE, invalid, 2, MPI_LONG_LONG_INT, MPI_BOR, comm);
-            MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
-            MPI_Gatherv(names, length, MPI_BYTE, all_names, lengths, offsets, MPI_BYTE, 0, comm);
-            MPI_Bcast(&length, 1, MPI_INT, 0, comm);
-            MPI_Bcast(names, length, MPI_BYTE, 0, comm);
-        }
-        int tensors = __builtin_popcountll((unsigned long long)agreed[1]);
-        if (tensors)
-            MPI_Allreduce(MPI_IN_PLACE, fused, floats_of_next(tensors), MPI_FLOAT, MPI_SUM, comm);
-        training_add(&training.summed, tensors);
+    for (int tensor = 0; tensor < gradients_of_step; tensor++)
+        MPI_Bcast(fused, 32 << ((tensor + STATUS_BITS) * 5 % 9), MPI_FLOAT, 0, comm);
+    while (negotiate(comm, cached, named))
         sleep_ns(CYCLE_NS);
-    }
     MPI_Comm_free(&comm);
     return unused;
+}
+
+static void hand_over(int tensor)
+{
+    int place = tensor + STATUS_BITS;
+    pthread_mutex_lock(&training.mutex);
+    offered[place / PLACES] |= 1ULL << place % PLACES;
+    training.handed++;
+    pthread_mutex_unlock(&training.mutex);
 }
 
 /* The main thread's wait is logged like a collective: it lasts until all ranks have begun
@@ -690,25 +778,51 @@ static void wait_and_log(void)
     event_end(event);
 }
 
+static void be_late(int64_t late_ns)
+{
+    if (options & COMPUTING)
+        compute(late_ns);
+    else
+        sleep_ns(late_ns);
+}
+
+static void train_step(int round)
+{
+    int is_late = is_late_rank && !(options & SOME && round / EPOCH % 2 == 0);
+    int half = gradients_of_step / 2;
+    int64_t late_ns = is_late ? delay_ns : 0;
+    be_late(options & BACKWARD ? 0 : late_ns);
+    for (int tensor = 0; tensor < gradients_of_step; tensor++) {
+        sleep_ns(base_ns / gradients_of_step);
+        be_late(options & BACKWARD && tensor >= half ? late_ns / (gradients_of_step - half) : 0);
+        int is_last = round == rounds - 1 && tensor == gradients_of_step - 1;
+        while (options & HANGING && is_late_rank && is_last)
+            pause();
+        hand_over(tensor);
+    }
+}
+
 static void horovod(int round)
 {
-    (void)round;
-    compute_gradients();
+    train_step(round);
     wait_and_log();
+    for (int metric = 0; metric < 2 && options & EVALUATING && round % EPOCH == EPOCH - 1;
+         metric++) {
+        hand_over(gradients_of_step + metric);
+        wait_for_gradients();
+    }
 }
 
 static void horovod_marks(int round)
 {
-    (void)round;
-    compute_gradients();
+    train_step(round);
     commprof_step();
     wait_and_log();
 }
 
 static void horovod_regions(int round)
 {
-    (void)round;
-    compute_gradients();
+    train_step(round);
     commprof_region_begin("wait for gradients");
     wait_and_log();
     commprof_region_end();
@@ -719,41 +833,49 @@ static const struct {
     void (*round)(int round);
     int stages;
     void *(*thread)(void *); /* that makes all MPI calls; NULL: the main thread does */
+    int options;             /* enum horovod_options */
 } plants[] = {
-    {"blocking", blocking, 0, NULL},
-    {"nonblocking", nonblocking, 0, NULL},
-    {"held_up", held_up, 0, NULL},
+    {"blocking", blocking, 0, NULL, 0},
+    {"nonblocking", nonblocking, 0, NULL, 0},
+    {"held_up", held_up, 0, NULL, 0},
 #if HAS_MPI_4
-    {"persistent", persistent, 0, NULL},
+    {"persistent", persistent, 0, NULL, 0},
 #endif
-    {"late_root", late_root, 0, NULL},
-    {"late_inner", late_inner, 0, NULL},
-    {"early_reduce", early_reduce, 0, NULL},
-    {"staircase", staircase, 0, NULL},
-    {"random", random_imbalance, 0, NULL},
-    {"rotation", rotation, 0, NULL},
-    {"by_call", by_call, 0, NULL},
-    {"drift", drift, 0, NULL},
-    {"computing", computing, 0, NULL},
-    {"noisy_neighbour", noisy_neighbour, 0, NULL},
-    {"pass_eager", pass_eager, 0, NULL},
-    {"fan_out", fan_out, 0, NULL},
-    {"serve", serve, 0, NULL},
-    {"collect", collect, 0, NULL},
-    {"ring", ring, 0, NULL},
-    {"exchange", exchange, 0, NULL},
-    {"pass_rendezvous", pass_rendezvous, 0, NULL},
-    {"pass_nonblocking", pass_nonblocking, 0, NULL},
-    {"pass_held_up", pass_held_up, 0, NULL},
-    {"pass_persistent", pass_persistent, 0, NULL},
-    {"pass_probed", pass_probed, 0, NULL},
-    {"put", put, 0, NULL},
-    {"gpipe", gpipe, 2, NULL},
-    {"1f1b", one_forward_one_backward, 4, NULL},
-    {"ddp", ddp, 0, ddp_thread},
-    {"horovod", horovod, 0, horovod_thread},
-    {"horovod_marks", horovod_marks, 0, horovod_thread},
-    {"horovod_regions", horovod_regions, 0, horovod_thread},
+    {"late_root", late_root, 0, NULL, 0},
+    {"late_inner", late_inner, 0, NULL, 0},
+    {"early_reduce", early_reduce, 0, NULL, 0},
+    {"staircase", staircase, 0, NULL, 0},
+    {"random", random_imbalance, 0, NULL, 0},
+    {"rotation", rotation, 0, NULL, 0},
+    {"by_call", by_call, 0, NULL, 0},
+    {"drift", drift, 0, NULL, 0},
+    {"computing", computing, 0, NULL, 0},
+    {"noisy_neighbour", noisy_neighbour, 0, NULL, 0},
+    {"pass_eager", pass_eager, 0, NULL, 0},
+    {"fan_out", fan_out, 0, NULL, 0},
+    {"serve", serve, 0, NULL, 0},
+    {"collect", collect, 0, NULL, 0},
+    {"ring", ring, 0, NULL, 0},
+    {"exchange", exchange, 0, NULL, 0},
+    {"pass_rendezvous", pass_rendezvous, 0, NULL, 0},
+    {"pass_nonblocking", pass_nonblocking, 0, NULL, 0},
+    {"pass_held_up", pass_held_up, 0, NULL, 0},
+    {"pass_persistent", pass_persistent, 0, NULL, 0},
+    {"pass_probed", pass_probed, 0, NULL, 0},
+    {"put", put, 0, NULL, 0},
+    {"gpipe", gpipe, 2, NULL, 0},
+    {"1f1b", one_forward_one_backward, 4, NULL, 0},
+    {"ddp", ddp, 0, ddp_thread, 0},
+    {"horovod", horovod, 0, horovod_thread, 0},
+    {"horovod_marks", horovod_marks, 0, horovod_thread, 0},
+    {"horovod_regions", horovod_regions, 0, horovod_thread, 0},
+    {"horovod_computing", horovod, 0, horovod_thread, COMPUTING},
+    {"horovod_backward", horovod, 0, horovod_thread, BACKWARD},
+    {"horovod_some", horovod, 0, horovod_thread, SOME},
+    {"horovod_evaluating", horovod, 0, horovod_thread, EVALUATING},
+    {"horovod_wide", horovod, 0, horovod_thread, WIDE | EVALUATING},
+    {"horovod_by_name", horovod, 0, horovod_thread, BY_NAME},
+    {"horovod_hanging", horovod, 0, horovod_thread, HANGING},
 };
 
 static int is_in(int number, const char *list)
@@ -815,6 +937,8 @@ int main(int argc, char **argv)
     is_late_rank = is_in(rank, argv[5]);
 
     pthread_t thread;
+    options = plants[plant].options;
+    gradients_of_step = options & WIDE ? 130 : gradients_of_step;
     if (plants[plant].stages)
         prepare_pipeline(plants[plant].stages);
     if (plants[plant].thread)

@@ -1,0 +1,82 @@
+"""Rounds in which ranks agree on what to sum: what is counted of them, exactly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+ROUNDS, GRADIENTS, WIDE = 24, 31, 130
+EPOCHS, METRICS = ROUNDS // 8, 2
+# each tensor's first time goes by name
+STEPS = ROUNDS - 1
+NEGOTIATION = """
+    SELECT words, rounds, rounds_by_name > 0, disbelieved, offered_most, agreed, steps,
+           last_offered, last_agreed, ahead_since_ns
+    FROM negotiation"""
+PLACES = "SELECT place, agreed FROM negotiated_place"
+TRAINED = {  # plant: ranks, words, gradients, how often metrics were agreed on
+    "horovod": (2, 1, GRADIENTS, 0),
+    "horovod_evaluating": (2, 1, GRADIENTS, EPOCHS - 1),
+    "horovod_wide": (3, 3, WIDE, EPOCHS - 1),
+}
+
+
+@pytest.mark.parametrize("plant", TRAINED)
+def test_places_are_agreed_on_once_a_step_and_steps_are_alike_on_all_ranks(profile, plant):
+    ranks, words, gradients, evaluations = TRAINED[plant]
+    run = profile("plants", ranks, plant, str(ROUNDS), "2000", "4000", "1")
+    agreed = gradients * STEPS + METRICS * evaluations
+    alike = set()
+    for rank in range(ranks):
+        ((*found, offered_most, said, steps, offered, last, since),) = run.query(rank, NEGOTIATION)
+        assert (found[0], *found[2:]) == (words, 1, 0)
+        assert (said, offered, last, since) == (agreed, 0, 0, None)
+        assert offered_most <= gradients
+        places = dict(run.query(rank, PLACES))
+        assert min(places) == 3 and len(places) == gradients + METRICS * bool(evaluations)
+        counts = {STEPS: gradients} | ({evaluations: METRICS} if evaluations else {})
+        assert Counter(places.values()) == counts
+        tensors = run.query(rank, "SELECT step, tensors FROM negotiated_step ORDER BY step")
+        # the last metrics are of a step that has not ended
+        of_steps = agreed - METRICS * bool(evaluations)
+        assert (len(tensors), sum(number for _, number in tensors)) == (steps, of_steps)
+        alike.add((found[1], tuple(tensors)))
+    assert len(alike) == 1
+
+
+def test_steps_follow_each_other_and_sums_are_those_of_the_steps(profile):
+    run = profile("plants", 2, "horovod", str(ROUNDS), "2000", "4000", "1")
+    for rank in range(2):
+        rows = run.query(
+            rank, "SELECT after_ns, begin_ns, handed_after_ns, handed_ns, agreed_ns, done_ns "
+            "FROM negotiated_step ORDER BY step",
+        )
+        for before, (after_ns, begin_ns, *handed_ns, agreed_ns, done_ns) in zip(
+            [None, *rows], rows
+        ):
+            assert begin_ns <= handed_ns[1] <= agreed_ns <= done_ns
+            assert handed_ns[0] <= handed_ns[1] and (not before or before[-1] == after_ns)
+        exposed_ns = sum(row[-1] - row[3] for row in rows)
+        assert run.query(rank, "SELECT exposed_ns FROM negotiation") == [
+            (pytest.approx(exposed_ns, rel=1e-3),)
+        ]
+
+
+def test_without_the_cache_there_are_no_rounds(profile):
+    run = profile("plants", 2, "horovod_by_name", str(ROUNDS), "2000", "4000", "1")
+    assert [run.query(rank, NEGOTIATION) for rank in range(2)] == [[], []]
+
+
+@pytest.mark.parametrize("program", ["rounds", "rounds_large"])
+def test_only_such_calls_are_rounds(profile, program):
+    run = profile(program, 2)
+    for rank, offered in enumerate((5, 2)):
+        rows = run.query(
+            rank, "SELECT words, rounds, rounds_ahead, agreed, offered_most FROM negotiation"
+        )
+        assert rows == [(1024, 4, 4 * (rank == 0), 8, offered)]
+        assert run.query(rank, PLACES) == [(3, 4), (4, 4)]
+        assert run.query(rank, "SELECT offered, agreed FROM sample WHERE offered IS NOT NULL") == [
+            (offered, 2)
+        ] * 4
