@@ -5,6 +5,7 @@
 #include "base/say.h"
 #include "mpi/launcher.h"
 #include "presence.h"
+#include "provenance.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -65,19 +66,50 @@ static void shell_word(char *word, size_t bytes, const char *text)
     word[used < bytes ? used : bytes - 1] = '\0';
 }
 
-/* The folders of all ranks as one pattern with ANY_RANK where they differ. */
-static void folders_of_all(const struct run_folder *folder, int world_size, char *folders,
-                           size_t bytes)
+/* The folders of all ranks as one pattern with ANY_RANK where they differ; those of all programs,
+ * if there are several. */
+static void folders_of_all(const struct run_folder *folder, int world_size, bool of_programs,
+                           char *folders, size_t bytes)
 {
     size_t used = 0;
+    bool is_one_host = launcher_is_on_one_host(world_size), is_split = false;
     folders[0] = '\0';
-    for (const char *at = world_size > 1 && *folder->of_all ? folder->of_all : folder->path;
-         *at && used + 1 < bytes; at++) {
-        char same[] = {*at == ANY_HOST ? ANY_RANK : *at, '\0'};
-        used += (size_t)snprintf(
-            folders + used, bytes - used, "%s",
-            *at == ANY_HOST && launcher_is_on_one_host(world_size) ? host_name() : same);
+    for (const char *at = folder->of_all; world_size > 1 && *at && used + 1 < bytes; at++) {
+        char same[] = {*at, '\0'};
+        const char *piece = *at == ANY_HOST && is_one_host       ? host_name()
+                            : *at == ANY_PROGRAM && !of_programs ? provenance_program()
+                                                                 : same;
+        if (piece == same && (*at == ANY_HOST || *at == ANY_PROGRAM))
+            same[0] = ANY_RANK;
+        is_split |= *piece == ANY_RANK;
+        used += (size_t)snprintf(folders + used, bytes - used, "%s", piece);
     }
+    if (!is_split)
+        snprintf(folders, bytes, "%s", folder->path);
+}
+
+/* If ranks are missing, they may be of another program, whose folder has another name. */
+static enum presence find_presence(const struct run_folder *folder, int world_size,
+                                   bool (*is_expected)(int rank), char *folders, size_t bytes,
+                                   char *text, size_t text_bytes, int *error)
+{
+    static char wider[PATH_MAX], more[512];
+    folders_of_all(folder, world_size, false, folders, bytes);
+    if (*error)
+        return PRESENCE_NONE;
+    enum presence presence =
+        presence_find(folders, world_size, is_expected, text, text_bytes, error);
+    folders_of_all(folder, world_size, true, wider, sizeof wider);
+    if (presence == PRESENCE_ALL || strcmp(wider, folders) == 0)
+        return presence;
+    enum presence of_programs =
+        presence_find(wider, world_size, is_expected, more, sizeof more, error);
+    if (of_programs != PRESENCE_NONE && strcmp(more, text) != 0) {
+        snprintf(folders, bytes, "%s", wider);
+        snprintf(text, text_bytes, "%s", more);
+        presence = of_programs;
+    }
+    return presence;
 }
 
 void closing_line_say(struct run_folder *folder, int world_size, const char *ranks,
@@ -86,13 +118,11 @@ void closing_line_say(struct run_folder *folder, int world_size, const char *ran
     static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX], present[512],
         remark[PATH_MAX + 64];
     int reason = run_folder_find(folder);
-    folders_of_all(folder, world_size, folders, sizeof folders);
+    enum presence presence = find_presence(folder, world_size, is_expected, folders, sizeof folders,
+                                           present, sizeof present, &reason);
     bool is_split = strchr(folders, ANY_RANK);
     shell_word(quoted, sizeof quoted, folders);
     shell_word(command, sizeof command, reporter());
-    enum presence presence =
-        reason ? PRESENCE_NONE
-               : presence_find(folders, world_size, is_expected, present, sizeof present, &reason);
     if (run_folder_is_hidden(folder, reason))
         snprintf(remark, sizeof remark, ", which this process can no longer see (%s)",
                  filesystems_reason(reason));

@@ -39,6 +39,10 @@ static bool expand(char *path, size_t bytes, const char *pattern, int world_rank
     snprintf(number, sizeof number, "%d", world_rank);
     const char *rank = world_rank == EVERY_RANK ? (char[]){ANY_RANK, '\0'} : number;
     const char *host = world_rank == EVERY_RANK ? (char[]){ANY_HOST, '\0'} : host_name();
+    /* without the job, other runs have such folders */
+    const char *program = world_rank == EVERY_RANK && strstr(pattern, "%j")
+                              ? (char[]){ANY_PROGRAM, '\0'}
+                              : provenance_program();
     path[0] = '\0';
     for (; *pattern; pattern++) {
         const char *piece = letter;
@@ -46,7 +50,7 @@ static bool expand(char *path, size_t bytes, const char *pattern, int world_rank
         if (pattern[0] == '%' && pattern[1] && strchr("hprjud%", pattern[1])) {
             pattern++;
             piece = *pattern == 'h'   ? host
-                    : *pattern == 'p' ? provenance_program()
+                    : *pattern == 'p' ? program
                     : *pattern == 'r' ? rank
                     : *pattern == 'j' ? provenance_job_id()
                     : *pattern == 'u' ? provenance_user()
@@ -396,8 +400,8 @@ static void name_of_all(struct run_folder *folder, const char *pattern, int worl
     folder->of_all[0] = '\0';
     if (!expand(own, sizeof own, pattern, world_rank) ||
         !expand(all, sizeof all, pattern, EVERY_RANK) ||
-        !all[strcspn(all, (char[]){ANY_RANK, ANY_HOST, '\0'})] || make_absolute(own) != 0 ||
-        strncmp(own, folder->path, strlen(own)) != 0 ||
+        !all[strcspn(all, (char[]){ANY_RANK, ANY_HOST, ANY_PROGRAM, '\0'})] ||
+        make_absolute(own) != 0 || strncmp(own, folder->path, strlen(own)) != 0 ||
         (*all != '/' && !getcwd(start, sizeof start)))
         return;
     const char *prefix = *all == '/' ? "" : start, *slash = *all == '/' ? "" : "/";

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ANY_RANK = '\1', ANY_HOST = '\2' };
+enum { ANY_RANK = '\1', ANY_HOST = '\2', ANY_PROGRAM = '\3' };
 
 struct run_folder_rank {
     int world_rank, world_size;
@@ -23,10 +23,10 @@ struct run_folder_rank {
 };
 
 struct run_folder {
-    char path[PATH_MAX];   /* absolute, like the other paths */
-    char of_all[PATH_MAX]; /* if %h or %r give each host or rank its own folder: the folders of all
-                            * ranks, with ANY_HOST and ANY_RANK for the parts that differ; "" if all
-                            * ranks have `path` */
+    char path[PATH_MAX];     /* absolute, like the other paths */
+    char of_all[PATH_MAX];   /* if %h, %r or %p may give each host, rank or program its own folder:
+                            * the folders of all ranks, with ANY_HOST, ANY_RANK and ANY_PROGRAM for
+                            * the parts that differ; "" if all ranks have `path` */
     char database[PATH_MAX]; /* rank-<n>.db */
     char ledger[PATH_MAX]; /* rank-<n>.ledger: the ledger, or its copy if the ledger is elsewhere */
     char ledger_file[PATH_MAX];

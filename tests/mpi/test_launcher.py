@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 
@@ -77,6 +78,18 @@ def closing_line(outcome):
     ]
     profile, _, command = line.removeprefix("commprof: profile of ").partition("; read it with: ")
     return profile, command
+
+
+@pytest.mark.parametrize("options", [[], ["--output", "run"]])
+def test_the_programs_of_a_job_are_read_as_one_and_named(mpi, tmp_path, options):
+    program = compile_program(mpi, "pcontrol")
+    other = shutil.copy(program, tmp_path / "other")
+    profiled = [str(COMMPROF_RUN), *options]
+    command = [*profiled, str(program), ":", "-n", "1", *profiled, str(other)]
+    profile, read = closing_line(launch(mpi, 1, command, tmp_path, {}))
+    assert profile.startswith("2 ranks in ")
+    said = subprocess.run(["bash", "-c", read], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("2 programs: pcontrol (rank 0), other (rank 1)\n")
 
 
 @pytest.mark.parametrize("pattern", ["split/%h-%r", "my run's/%r of %p"])

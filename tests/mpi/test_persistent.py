@@ -4,6 +4,7 @@ completed."""
 import pytest
 
 from .harness import Peer
+from .reporter import rows
 
 PROGRAMS = ["persistent", pytest.param("persistent_large", marks=pytest.mark.slow)]
 
@@ -49,6 +50,16 @@ def test_every_start_completes_once_with_what_it_moved(profile, program):
     assert profile(program, 2).table("completion") == COMPLETED
 
 
+def test_sums_over_calls_have_what_the_starts_moved(profile):
+    run = profile("persistent", 2)
+    volumes = {row["call"]: row["volume_bytes"] for row in rows("calls", run.folder)}
+    assert {call: volume for call, volume in volumes.items() if volume} == {
+        "MPI_Send_init": 120, "MPI_Ssend_init": 240, "MPI_Bsend_init": 360, "MPI_Rsend_init": 480,
+    }
+    of_ranks = rows("ranks", "--per-rank", run.folder)
+    assert [row["volume_bytes"] for row in of_ranks] == [1200, 0]
+
+
 def test_starts_belong_to_no_communicator_and_completions_to_the_requests(profile):
     run = profile("persistent", 2)
     assert {cell.communicator for cell in run.cells(0, "MPI_Start")} == {""}
@@ -83,3 +94,5 @@ def test_a_partitioned_message_counts_whole_when_it_completes(profile, mpi):
     assert run.sizes("MPI_Precv_init", "completion") == [{}, {80: (3, 0)}]
     assert run.peers(0) == {Peer("MPI_Psend_init", "sent", 1, 3, 240)}
     assert run.peers(1) == {Peer("MPI_Precv_init", "received", 0, 3, 240)}
+    sent = {row["call"]: row["volume_bytes"] for row in rows("calls", run.folder)}
+    assert sent["MPI_Psend_init"] == 240

@@ -433,7 +433,7 @@ def test_no_command_is_summary(report, run_folder):
     assert report(run_folder).out == report("summary", run_folder).out
 
 
-HALF = " (not seen: 50.0 % of the time not recorded; 1 rank not read)"
+HALF = " (not seen: 50.0 % of the time not recorded; 1 rank not read or not profiled)"
 REGIONS = (
     "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: "
     "see commprof_step(3)"

@@ -145,7 +145,7 @@ def test_a_damaged_chunk_is_left_out_and_named(report, tmp_path):
     assert (
         answer.out
         == "no sent point-to-point message was counted in this run (not seen: parts of a damaged "
-        "ledger; 3 ranks not read)\n"
+        "ledger; 3 ranks not read or not profiled)\n"
     )
     assert answer.err == f"hvprof-report: {path}: chunk 5 is damaged and left out\n"
 

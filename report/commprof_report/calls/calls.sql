@@ -16,7 +16,8 @@ made AS (
     GROUP BY row
 ),
 completed AS (
-    SELECT call, sum(count) AS completions, sum(total_ns) AS completion_ns, sum(blocked_ns) AS blocked_ns
+    SELECT call, sum(count) AS completions, sum(total_ns) AS completion_ns, sum(blocked_ns) AS blocked_ns,
+           sum(CASE form WHEN 'persistent' THEN volume_bytes ELSE 0 END) AS moved_bytes
     FROM chosen_cell
     WHERE is_completion
     GROUP BY call
@@ -33,7 +34,7 @@ SELECT made.call,
        count,
        polls,
        ranks,
-       volume_bytes,
+       volume_bytes + coalesce(moved_bytes, 0) AS volume_bytes,
        made.total_ns,
        made.total_ns * 1.0 / count AS mean_ns,
        min_ns,

@@ -1,8 +1,8 @@
 -- What did each rank do, and how long was it inside MPI?
 WITH made AS (
-    SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
+    SELECT world_rank, sum(CASE timed WHEN 'call' THEN count ELSE 0 END) AS count, sum(volume_bytes) AS volume_bytes
     FROM chosen_cell
-    WHERE timed = 'call' AND library = 'mpi'
+    WHERE library = 'mpi' AND (timed = 'call' OR (is_completion AND form = 'persistent'))
     GROUP BY world_rank
 ),
 with_nccl AS (

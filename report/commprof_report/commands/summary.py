@@ -37,7 +37,7 @@ from ..gpu import gpu_activity
 from ..late.late_ranks import Late, late
 from ..late.sentences import basis_text, efficiency_text, verdict
 from ..run.alignment import align
-from ..run.run import Run
+from ..run.run import Run, programs_text
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
 from ..run.unseen import merged, reason_text
@@ -134,7 +134,9 @@ def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[st
 
 def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
     command = summary.command_line or summary.program or "unknown program"
-    yield units.visible(f"{units.shortened(command, 76)}")
+    yield units.visible(
+        programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76)
+    )
     yield units.visible(f"  {where_and_when(summary)}")
     yield units.visible(f"  {library_name(summary)}; wall time {wall_time(summary)}")
 

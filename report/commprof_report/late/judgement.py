@@ -33,6 +33,7 @@ class VerdictRow(NamedTuple):
     verdict: str
     late_ranks: str | None = None
     late_hosts: str | None = None
+    late_programs: str | None = None
     late_share: float | None = None
     late_others_share: float | None = None
     late_direct_share: float | None = None

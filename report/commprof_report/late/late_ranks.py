@@ -164,6 +164,13 @@ class Late(NamedTuple):
         return self.run.clocks == 1 or self.run.error_ns > 0
 
 
+def programs_of(run: Selection, ranks: Sequence[int]) -> str | None:
+    """None: the job has one."""
+    return ", ".join(
+        name for name, own in run.programs.items() if any(rank in ranks for rank in own)
+    ) if len(run.programs) > 1 else None
+
+
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict
     considers all ranks."""
@@ -214,7 +221,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
     why = None
     if verdict.late_ranks:
         own = last.ranks if last and last.ranks else named
-        verdict = verdict._replace(late_region=late_region(connection, own))
+        verdict = verdict._replace(
+            late_region=late_region(connection, own), late_programs=programs_of(run, own)
+        )
         why = (
             reason_at_marks(connection, last) if last and last.ranks else reason(connection, named)
         )

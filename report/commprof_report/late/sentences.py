@@ -553,11 +553,12 @@ def rest_text(answers: Late) -> str:
 
 
 def late_text(row: LateRow) -> str:
-    """rank 3 on node01"""
+    """rank 3 (ocean) on node01"""
     if row.late_ranks is None:
         return ""
+    program = f" ({row.late_programs})" if row.late_programs else ""
     place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
-    return f"{units.of_ranks(row.late_ranks)}{place}"
+    return f"{units.of_ranks(row.late_ranks)}{program}{place}"
 
 
 def is_mostly(row: LateRow) -> bool:

@@ -56,6 +56,7 @@ class Run:
         self.run_id = ""
         self.world_size = 0
         self.missing: list[range] = []  # ranks without a file that should have one
+        self.programs: dict[str, list[int]] = {}  # the ranks of each
         self.profiled: Profiled | None = None  # None: all ranks were to be
         self.is_part = False  # one file of a run, given by name
         self.thinning: Thinning | None = None  # None: without samples
@@ -406,6 +407,7 @@ def _ranks_check(run: Run) -> None:
             f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} "
             "missing",
         )
+    _programs_find(run)
     _copies_note(run)
     # typeshed knows aggregates of one integer alone
     run.connection.create_aggregate("members_gathered", 3, Gathered)  # type: ignore[arg-type]
@@ -422,6 +424,23 @@ def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
     if spawned:
         rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
         run.connection.execute(f"INSERT OR REPLACE INTO fact {rank}", (str(spawned),))
+
+
+def _programs_find(run: Run) -> None:
+    """A job may have several programs (MPMD)."""
+    for program, rank in run.connection.execute(
+        "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
+    ):
+        run.programs.setdefault(program, []).append(rank)
+    if len(run.programs) > 1:
+        run.note(run.path, programs_text(run))
+
+
+def programs_text(run: Run) -> str:
+    """2 programs: ocean (rank 0), ice (ranks 1-2)"""
+    several = [f"{name} ({units.rank_names(ranks)})" for name, ranks in run.programs.items()]
+    more = f" and {len(several) - MOST_PLACES:,} more" if len(several) > MOST_PLACES else ""
+    return f"{len(several):,} programs: {', '.join(several[:MOST_PLACES])}{more}"
 
 
 def _profiled(run: Run, present: Sequence[int]) -> Profiled | None:

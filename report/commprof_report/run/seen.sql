@@ -5,7 +5,7 @@
 -- is the amount, if there is a unit, else the detail.
 WITH reason (reason, effect, unit, fact, what, way_out) AS (
     VALUES
-    ('unread', 'missing', 'rank', '', 'not read', 'name the folders or files that hold them, too'),
+    ('unread', 'missing', 'rank', '', 'not read or not profiled', 'name all folders that hold them; put commprof-run before each program of the job'),
     ('unprofiled', 'missing', 'rank', '', 'not profiled', 'run without COMMPROF_RANKS'),
     ('copied', 'missing', '', '', 'what followed the last copy of a ledger on another node', 'read it there'),
     ('damaged', 'missing', '', 'unseen.damaged', 'parts of a damaged ledger', ''),

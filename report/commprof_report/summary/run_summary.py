@@ -212,11 +212,12 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
         first.setdefault(fact.key, fact.value)
     hosts = sorted({rank.host for rank in ranks if rank.host})
     known = (
-        "program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher",
+        "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher",
         "launcher_size", "clock", "commprof_version",
     )
     return {
         **{key: first.get(key, "") for key in known},
+        "program": ", ".join(run.programs),
         "run_id": run.run_id,
         "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
         "hosts": ",".join(hosts),
