@@ -14,7 +14,7 @@
 /* State to restore. Parts may lie in each other. */
 struct quiet {
     sigset_t signals;
-    int cancellable;
+    int cancel_state, cancel_type;
 };
 
 struct quiet quiet_begin(void);

@@ -14,22 +14,23 @@
  * merges the rarest half of the sizes, so that its cost is amortized over as many new sizes. */
 #include "cells.h"
 
-#include <stdlib.h>
+#include "base/memory.h"
+#include "base/quiet.h"
 
 enum { FIRST_INDEX = 256, CELLS_MAX = (1 << 21) - 1 };
 
 bool cells_create(struct cells *cells, struct ledger_thread *record)
 {
     *cells = (struct cells){.index_mask = FIRST_INDEX - 1, .record = record};
-    cells->index = calloc(FIRST_INDEX, sizeof *cells->index);
+    cells->index = memory_take(FIRST_INDEX * sizeof *cells->index);
     return cells->index != NULL;
 }
 
 void cells_destroy(struct cells *cells)
 {
-    free(cells->index);
-    free(cells->all);
-    free(cells->spare);
+    memory_give(cells->index);
+    memory_give(cells->all);
+    memory_give(cells->spare);
     *cells = (struct cells){0};
 }
 
@@ -138,10 +139,10 @@ static bool index_fits(struct cells *cells, uint32_t count)
         size *= 2;
     if (size == cells->index_mask + 1)
         return true;
-    struct ledger_cell **larger = calloc(size, sizeof *larger);
+    struct ledger_cell **larger = memory_take(size * sizeof *larger);
     if (!larger)
         return false;
-    free(cells->index);
+    memory_give(cells->index);
     cells->index = larger;
     cells->index_mask = size - 1;
     index_rebuild(cells);
@@ -183,10 +184,10 @@ static bool lay_blocks(struct cells *cells, uint32_t reserve)
 static bool take_chunk(struct cells *cells)
 {
     uint32_t total = cells->count + ledger_chunk_capacity(sizeof(struct ledger_cell));
-    struct ledger_cell **all = realloc(cells->all, total * sizeof *all);
+    struct ledger_cell **all = memory_resize(cells->all, total * sizeof *all);
     if (all)
         cells->all = all;
-    struct ledger_cell **spare = realloc(cells->spare, total * sizeof *spare);
+    struct ledger_cell **spare = memory_resize(cells->spare, total * sizeof *spare);
     if (spare)
         cells->spare = spare;
     if (!all || !spare || total > CELLS_MAX || !index_fits(cells, total))
@@ -291,10 +292,21 @@ static void fold(struct cells *cells, struct ledger_cell *rare)
     ledger_count(&the_ledger.header->folded_cells);
 }
 
-static int by_count(const void *left, const void *right)
+/* The smallest number that so many of these do not exceed. (qsort allocates memory.) */
+static uint64_t bound_of(const uint64_t *counts, uint32_t count, uint32_t wanted)
 {
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
+    uint64_t low = 0, high = UINT64_MAX;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        uint32_t within = 0;
+        for (uint32_t i = 0; i < count; i++)
+            within += counts[i] <= middle;
+        if (within >= wanted)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 static bool may_fold(const struct ledger_cell *cell)
@@ -304,7 +316,7 @@ static bool may_fold(const struct ledger_cell *cell)
 
 static void fold_the_rarest(struct cells *cells)
 {
-    uint64_t *counts = malloc(cells->count * sizeof *counts);
+    uint64_t *counts = memory_take(cells->count * sizeof *counts);
     if (!counts || cells->count == 0)
         goto done;
     uint32_t candidates = 0;
@@ -313,9 +325,8 @@ static void fold_the_rarest(struct cells *cells)
             counts[candidates++] = cell_count(cells->all[i]);
     if (candidates == 0)
         goto done;
-    qsort(counts, candidates, sizeof *counts, by_count);
-    uint64_t rare = counts[(candidates - 1) / 2];
     uint32_t wanted = (candidates + 1) / 2;
+    uint64_t rare = bound_of(counts, candidates, wanted);
     __atomic_fetch_add(&the_ledger.header->folds_begun, 1,
                        __ATOMIC_RELAXED); /* before `folding`, which is a release store */
     for (uint32_t i = 0; i < cells->count && wanted > 0; i++)
@@ -326,10 +337,10 @@ static void fold_the_rarest(struct cells *cells)
     __atomic_fetch_add(&the_ledger.header->folds_ended, 1, __ATOMIC_RELEASE);
     index_rebuild(cells);
 done:
-    free(counts);
+    memory_give(counts);
 }
 
-struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
+static struct ledger_cell *insert(struct cells *cells, uint64_t bytes, uint64_t key)
 {
     if (!has_cell(cells) && !take_chunk(cells))
         fold_the_rarest(cells);
@@ -342,7 +353,7 @@ struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t k
     return cell;
 }
 
-struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
+static struct ledger_cell *add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
 {
     uint64_t bytes = cell->bytes, key = cell_key_of(cell);
     if (!has_block(cells) && !take_chunk(cells)) {
@@ -354,5 +365,21 @@ struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cel
     if (!has_block(cells))
         return NULL;
     cell_grow(cells, cell, block);
+    return cell;
+}
+
+struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
+{
+    struct quiet before = quiet_begin();
+    struct ledger_cell *cell = insert(cells, bytes, key);
+    quiet_end(&before);
+    return cell;
+}
+
+struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
+{
+    struct quiet before = quiet_begin();
+    cell = add_block(cells, cell, block);
+    quiet_end(&before);
     return cell;
 }

@@ -1,13 +1,14 @@
 #include "peers.h"
 
-#include <stdlib.h>
+#include "base/memory.h"
+#include "base/quiet.h"
 
 enum { FIRST_INDEX = 64 };
 
 bool peers_create(struct peers *peers, uint32_t thread)
 {
     *peers = (struct peers){.index_mask = FIRST_INDEX - 1, .thread = thread};
-    peers->index = calloc(FIRST_INDEX, sizeof *peers->index);
+    peers->index = memory_take(FIRST_INDEX * sizeof *peers->index);
     return peers->index != NULL;
 }
 
@@ -32,7 +33,7 @@ static bool index_fits(struct peers *peers, uint32_t count)
     if (2 * count <= size)
         return true;
     struct ledger_peer **old = peers->index;
-    struct ledger_peer **larger = calloc((size_t)size * 2, sizeof(struct ledger_peer *));
+    struct ledger_peer **larger = memory_take(2 * (size_t)size * sizeof *larger);
     if (!larger)
         return false;
     peers->index = larger;
@@ -40,11 +41,11 @@ static bool index_fits(struct peers *peers, uint32_t count)
     for (uint32_t i = 0; i < size; i++)
         if (old[i])
             index_put(peers, old[i]);
-    free(old);
+    memory_give(old);
     return true;
 }
 
-struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
+static struct ledger_peer *insert(struct peers *peers, uint64_t key)
 {
     if (!index_fits(peers, peers->count + 1))
         return NULL;
@@ -60,5 +61,13 @@ struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
     __atomic_store_n(&peers->chunk->used, peers->chunk->used + 1, __ATOMIC_RELEASE);
     index_put(peers, row);
     peers->count++;
+    return row;
+}
+
+struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
+{
+    struct quiet before = quiet_begin();
+    struct ledger_peer *row = insert(peers, key);
+    quiet_end(&before);
     return row;
 }

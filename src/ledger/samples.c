@@ -30,9 +30,9 @@
 #include "samples.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/quiet.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -60,7 +60,7 @@ uint64_t samples_pages_looked_at;
 void samples_begin(size_t bytes)
 {
     samples.most = bytes / LEDGER_CHUNK_BYTES * CHUNK_PAGES;
-    samples.pages = samples.most ? calloc(samples.most, sizeof *samples.pages) : NULL;
+    samples.pages = samples.most ? memory_take(samples.most * sizeof *samples.pages) : NULL;
     if (!samples.pages)
         samples.most = 0;
     samples.count = samples.hand = 0;
@@ -427,8 +427,9 @@ static struct ledger_sample *open_for(struct samples_window *stream, uint64_t ow
         *stream = (struct samples_window){.until_ticks = UINT64_MAX};
     else
         turn(stream, owner, sampled_since_ticks, ticks);
+    struct ledger_sample *sample = stream->next ? stream->next++ : NULL;
     quiet_unlock(&samples.lock, &before);
-    return stream->next ? stream->next++ : NULL;
+    return sample;
 }
 
 struct ledger_sample *samples_open_for_thread(struct samples_window *stream,

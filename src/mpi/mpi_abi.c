@@ -9,7 +9,6 @@
 #include "mpi_abi.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 struct mpi_abi mpi_abi = {
     .kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_levels = {0, 1, 2, 3}};
@@ -388,15 +387,12 @@ static bool graph_sources(mpi_handle comm, int neighbors, int *sources)
 
 static bool dist_graph_sources(mpi_handle comm, struct mpi_neighbors neighbors, int *sources)
 {
-    size_t most = (size_t)neighbors.sources + (size_t)neighbors.destinations;
-    int *others =
-        malloc((2 * most + 1) * sizeof *others); /* destinations, and the weights of all */
-    bool is_known = others && mpi_query.Dist_graph_neighbors &&
-                    mpi_query.Dist_graph_neighbors(
-                        comm, neighbors.sources, sources, others + neighbors.destinations,
-                        neighbors.destinations, others, others + most) == MPI_SUCCESS;
-    free(others);
-    return is_known;
+    int *destinations = sources + neighbors.sources,
+        *weights = destinations + neighbors.destinations;
+    return mpi_query.Dist_graph_neighbors &&
+           mpi_query.Dist_graph_neighbors(comm, neighbors.sources, sources, weights,
+                                          neighbors.destinations, destinations,
+                                          weights + neighbors.sources) == MPI_SUCCESS;
 }
 
 bool mpi_sources_of(mpi_handle comm, struct mpi_neighbors neighbors, int *sources)

@@ -173,8 +173,8 @@ struct mpi_neighbors {
 };
 struct mpi_neighbors mpi_neighbors_of(mpi_handle comm);
 
-/* The ranks of those that it receives from; there is room for all of its neighbors. False: MPI did
- * not say. */
+/* The ranks of those that it receives from; there is room for twice all of its neighbors. False:
+ * MPI did not say. */
 bool mpi_sources_of(mpi_handle comm, struct mpi_neighbors neighbors, int *sources);
 
 /* The message that a status describes. */

@@ -1,8 +1,8 @@
 #include "request_memory.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 
-#include <stdlib.h>
 
 unsigned request_memory_count;
 
@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void request_memory_add(mpi_handle request, void *memory)
 {
-    struct retained *entry = malloc(sizeof *entry);
+    struct retained *entry = memory_take(sizeof *entry);
     if (!entry)
         return;
     struct quiet before = quiet_lock(&lock);
@@ -33,8 +33,8 @@ void request_memory_free(mpi_handle request)
         if ((*link)->request == bits) {
             struct retained *entry = *link;
             *link = entry->next;
-            free(entry->memory);
-            free(entry);
+            memory_give(entry->memory);
+            memory_give(entry);
             __atomic_sub_fetch(&request_memory_count, 1, __ATOMIC_RELAXED);
             break;
         }

@@ -13,12 +13,12 @@
  *                                     only one entry, it is taken in any case. */
 #include "nccl_communicators.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "record/call.h"
 #include "nccl_library.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -214,7 +214,7 @@ void nccl_communicators_child(const struct nccl_origin *origin, void *const *han
 {
     if (*handle && enter_child(origin, *handle, site))
         return;
-    struct pending *child = malloc(sizeof *child);
+    struct pending *child = memory_take(sizeof *child);
     if (!child)
         return;
     *child = (struct pending){*origin, handle, in_group};
@@ -231,7 +231,7 @@ void nccl_communicators_group_ended(nccl_result result, call_site site)
         in_group = child->next;
         if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
             nccl_communicators_child(&child->origin, child->handle, false, site);
-        free(child);
+        memory_give(child);
     }
 }
 
@@ -272,6 +272,6 @@ struct communicator *nccl_communicators_first_use(const void *handle, call_site 
     if (!enter_child(&origin, handle, site) && child)
         add_pending(child); /* not ready yet */
     else
-        free(child);
+        memory_give(child);
     return communicators_under(communicators_key_of_nccl(handle));
 }

@@ -1,11 +1,11 @@
 #include "nccl_groups.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "ledger/ledger.h"
 #include "ledger/samples.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 bool nccl_followed;
 
@@ -27,7 +27,7 @@ static void leave(void *queue)
 
 static struct nccl_queue *make(void)
 {
-    struct nccl_queue *fresh = calloc(1, sizeof *fresh);
+    struct nccl_queue *fresh = memory_take(sizeof *fresh);
     if (!fresh)
         return NULL;
     fresh->next = queues;

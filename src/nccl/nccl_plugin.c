@@ -22,6 +22,7 @@
  * raises its event inside that wrapper; with version 4, events of every copy of NCCL that has been
  * called through us are ignored. Only the plugin knows how a collective was executed: this is
  * always counted, on the communicator of the wrapper in which the event was raised. */
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "base/settings.h"
 #include "gpu/gpu.h"
@@ -34,7 +35,6 @@
 #include "run/runtime.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -388,7 +388,7 @@ static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nr
             NCCL_EVENT_GROUP | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE | NCCL_EVENT_CHANNEL;
     }
     *mask = settings.nccl ? wanted : 0;
-    struct context *context = settings.nccl ? malloc(sizeof *context) : NULL;
+    struct context *context = settings.nccl ? memory_take(sizeof *context) : NULL;
     if (!context)
         return NULL;
     gpu_wake();
@@ -397,7 +397,7 @@ static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nr
                                 .caller = caller};
     if (context->communicator)
         return context;
-    free(context);
+    memory_give(context);
     return NULL;
 }
 
@@ -434,7 +434,7 @@ static nccl_result finalize(void *handle)
     struct communicator *communicator = communicators_detach(communicators_key_of_nccl(context));
     if (communicator)
         communicators_freed(communicator);
-    free(context);
+    memory_give(context);
     return NCCL_SUCCESS;
 }
 

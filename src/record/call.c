@@ -74,6 +74,8 @@ static void leave_abandoned(struct thread *thread)
 {
     uint64_t *doing = &thread->cells.record->doing;
     message_numbers_end();
+    if (!(thread->wrapper & WRAPPER_IN_MPI))
+        thread_forget(thread);
     __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
     leave_wrapper(thread);
 }

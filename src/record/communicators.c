@@ -23,12 +23,12 @@
  * many were ever created. */
 #include "communicators.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "ledger/ledger.h"
 #include "message_numbers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     FIRST_INDEX = 64,
@@ -115,7 +115,8 @@ static bool index_grow(void)
 {
     struct communicator_index *old = communicator_index;
     uint64_t size = old->mask ? 2 * (old->mask + 1) : FIRST_INDEX;
-    struct communicator_index *larger = calloc(1, sizeof *larger + size * sizeof larger->slots[0]);
+    struct communicator_index *larger =
+        memory_take(sizeof *larger + size * sizeof larger->slots[0]);
     if (!larger)
         return false;
     larger->mask = size - 1;
@@ -198,13 +199,13 @@ static struct ordinal *ordinal_place(const struct ordinals *ordinals, uint64_t k
 static bool ordinals_grow(struct ordinals *ordinals)
 {
     uint32_t size = ordinals->size ? 2 * ordinals->size : FIRST_ORDINALS;
-    struct ordinals larger = {calloc(size, sizeof *larger.places), size, ordinals->used};
+    struct ordinals larger = {memory_take(size * sizeof *larger.places), size, ordinals->used};
     if (!larger.places)
         return false;
     for (uint32_t i = 0; i < ordinals->size; i++)
         if (ordinals->places[i].kind)
             *ordinal_place(&larger, ordinals->places[i].kind) = ordinals->places[i];
-    free(ordinals->places);
+    memory_give(ordinals->places);
     *ordinals = larger;
     return true;
 }
@@ -212,7 +213,7 @@ static bool ordinals_grow(struct ordinals *ordinals)
 static void ordinals_free(struct ordinals *ordinals)
 {
     __atomic_sub_fetch(&ordinals_used, ordinals->used, __ATOMIC_RELAXED);
-    free(ordinals->places);
+    memory_give(ordinals->places);
 }
 
 /* How many of this kind were created on this parent before; adds one. */
@@ -238,7 +239,7 @@ static uint32_t next_ordinal(struct ordinals *ordinals, uint64_t kind)
  * The caller frees them. */
 static int32_t *group_world_ranks(mpi_handle group, int size)
 {
-    int *ranks = malloc(2 * (size_t)(size > 0 ? size : 1) * sizeof *ranks);
+    int *ranks = memory_take(2 * (size_t)(size > 0 ? size : 1) * sizeof *ranks);
     if (!ranks)
         return NULL;
     int *own = ranks + size;
@@ -332,7 +333,7 @@ static struct communicator *describe(mpi_handle handle)
         return NULL;
     if (inter && mpi_query.Comm_remote_size(handle, &remote_size) != MPI_SUCCESS)
         return NULL;
-    struct communicator *fresh = calloc(1, sizeof *fresh);
+    struct communicator *fresh = memory_take(sizeof *fresh);
     if (!fresh)
         return NULL;
     fresh->handle = handle;
@@ -362,8 +363,8 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
                                                        fresh->remote_size)
                                       : NULL;
     if (!local || (fresh->is_inter && !remote)) {
-        free(local);
-        free(remote);
+        memory_give(local);
+        memory_give(remote);
         return false;
     }
     if (fresh->is_inter)
@@ -378,9 +379,9 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
         mix(seed, fresh->ordinal) | 4; /* 1 and 2 are MPI_COMM_WORLD and MPI_COMM_SELF */
     fresh->peer_world_ranks = fresh->is_inter ? remote : local;
     if (fresh->is_inter)
-        free(local);
+        memory_give(local);
     else if (is_plain(local, fresh->size)) {
-        free(local);
+        memory_give(local);
         fresh->peer_world_ranks = NULL;
     }
     return true;
@@ -390,11 +391,11 @@ static void destroy(struct communicator *communicator)
 {
     struct communicator *created_on = communicator->created_on;
     ordinals_free(&communicator->ordinals);
-    free(communicator->epochs[0]);
-    free(communicator->epochs[1]);
+    memory_give(communicator->epochs[0]);
+    memory_give(communicator->epochs[1]);
     if (!created_on)
-        free(communicator->peer_world_ranks);
-    free(communicator);
+        memory_give(communicator->peer_world_ranks);
+    memory_give(communicator);
     if (created_on)
         communicators_release(created_on);
 }
@@ -504,7 +505,7 @@ struct communicator *communicators_created(mpi_handle handle, unsigned construct
 
 static int32_t *copy_ranks(const int32_t *ranks, int count)
 {
-    int32_t *copy = malloc((size_t)(count > 0 ? count : 1) * sizeof *copy);
+    int32_t *copy = memory_take((size_t)(count > 0 ? count : 1) * sizeof *copy);
     if (copy)
         memcpy(copy, ranks, (size_t)count * sizeof *copy);
     return copy;
@@ -517,7 +518,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
     struct quiet before = quiet_lock(&registering);
     forget(mpi_handle_bits(handle));
     struct communicator *model = index_find(mpi_handle_bits(parent));
-    struct communicator *fresh = model ? calloc(1, sizeof *fresh) : NULL;
+    struct communicator *fresh = model ? memory_take(sizeof *fresh) : NULL;
     if (fresh) {
         *fresh = (struct communicator){.handle = handle,
                                        .references = 1,
@@ -541,7 +542,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
 
 struct communicator *communicators_add(mpi_handle key, const struct communicator *described)
 {
-    struct communicator *fresh = malloc(sizeof *fresh);
+    struct communicator *fresh = memory_take(sizeof *fresh);
     if (!fresh)
         return NULL;
     *fresh = *described;
@@ -652,7 +653,7 @@ static void attach(mpi_handle key, struct communicator *communicator)
 
 static struct communicator *describe_object(struct communicator *created_on, uint32_t object)
 {
-    struct communicator *fresh = malloc(sizeof *fresh);
+    struct communicator *fresh = memory_take(sizeof *fresh);
     if (!fresh)
         return NULL;
     communicators_slot(created_on);
@@ -697,8 +698,9 @@ void communicators_detached(mpi_handle key, struct communicator *communicator, b
 static void note_sources(const struct communicator *communicator, struct mpi_neighbors neighbors)
 {
     enum { TEXT = 4096 };
-    char key[32], *text = malloc(TEXT);
-    int *sources = calloc((size_t)neighbors.sources + 1, sizeof *sources), count = 0;
+    char key[32], *text = memory_take(TEXT);
+    size_t room = 2 * ((size_t)neighbors.sources + (size_t)neighbors.destinations) + 1;
+    int *sources = memory_take(room * sizeof *sources), count = 0;
     bool is_known = text && sources && mpi_sources_of(communicator->handle, neighbors, sources);
     for (int i = 0; is_known && i < neighbors.sources; i++) {
         int32_t source = communicators_world_rank(communicator, sources[i]);
@@ -710,14 +712,16 @@ static void note_sources(const struct communicator *communicator, struct mpi_nei
         snprintf(key, sizeof key, "sources.%016llx", (unsigned long long)communicator->identity);
         ledger_fact(key, text);
     }
-    free(sources);
-    free(text);
+    memory_give(sources);
+    memory_give(text);
 }
 
 int communicators_ask_neighbors(struct communicator *communicator)
 {
+    struct quiet before = quiet_begin();
     struct mpi_neighbors neighbors = mpi_neighbors_of(communicator->handle);
     note_sources(communicator, neighbors);
+    quiet_end(&before);
     __atomic_store_n(&communicator->out_neighbors, neighbors.destinations, __ATOMIC_RELAXED);
     return neighbors.destinations;
 }
@@ -748,7 +752,7 @@ static void print_local_members(const struct communicator *communicator, char *t
         snprintf(text, bytes, "0-%d", communicator->size - 1);
     else
         snprintf(text, bytes, "0");
-    free(local);
+    memory_give(local);
 }
 
 unsigned communicators_enter(struct communicator *communicator)

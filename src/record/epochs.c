@@ -4,10 +4,9 @@
  * takes it a look at the (small) group only, not at the world. */
 #include "epochs.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "message_numbers.h"
-
-#include <stdlib.h>
 
 enum { PEERS_MAX = 1 << 14 };
 
@@ -41,7 +40,7 @@ static uint32_t place_of(const struct side *side, uint32_t world_rank)
 static struct side *with_places(const struct side *old, uint32_t size)
 {
     struct side *side =
-        size > PEERS_MAX ? NULL : calloc(1, sizeof *side + size * sizeof side->peers[0]);
+        size > PEERS_MAX ? NULL : memory_take(sizeof *side + size * sizeof side->peers[0]);
     if (!side)
         return NULL;
     if (old)
@@ -62,7 +61,7 @@ static bool make_room(void **at)
     struct side *larger = with_places(side, side ? 2 * side->size : 2 * EPOCHS_PARTNERS_MAX);
     if (!larger)
         return false;
-    free(side);
+    memory_give(side);
     *at = larger;
     return true;
 }

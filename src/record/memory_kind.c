@@ -15,6 +15,7 @@
 #include "memory_kind.h"
 
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "ledger/ledger.h"
 
 enum {
@@ -74,7 +75,9 @@ static unsigned ask(const void *address)
     if (!ask_driver)
         return LEDGER_HOST;
     ledger_count(&the_ledger.header->gpu_memory_kind_queries);
+    struct quiet before = quiet_begin(); /* the driver has locks */
     int kind = ask_driver(address);
+    quiet_end(&before);
     return kind > LEDGER_HOST && kind < LEDGER_MEMORY_KINDS ? (unsigned)kind : LEDGER_HOST;
 }
 

@@ -10,11 +10,11 @@
  * ranks see that in the same round. A rank may offer what is of the next step before that. */
 #include "negotiation.h"
 
+#include "base/memory.h"
+#include "base/quiet.h"
 #include "ledger/thinned.h"
 #include "memory_kind.h"
 #include "mpi/datatypes.h"
-
-#include <stdlib.h>
 
 enum {
     NEGOTIATIONS_MOST = 64, /* of a process */
@@ -37,9 +37,9 @@ struct negotiation {
     uint64_t before_ticks; /* end of the thread's last call before this round */
     /* of the last round; 0: none, or calls were not counted in between */
     uint64_t entered_ticks, returned_ticks;
-    bool was_moving; /* it agreed on some tensors, so data may follow */
+    bool was_moving;                          /* it agreed on some tensors, so data may follow */
     struct ledger_negotiated_step step, next; /* begin_ticks 0: nothing of it was offered yet */
-    bool is_complete; /* the step has ended, but not its last sums */
+    bool is_complete;                         /* the step has ended, but not its last sums */
     struct thinned log;
 };
 
@@ -79,16 +79,15 @@ static uint64_t tensors_of(uint64_t word, unsigned index)
 
 static struct negotiation *make(const struct thread *thread, uint32_t slot)
 {
-    struct ledger_negotiation empty = {.thread = thread->cells.record->thread,
-                                       .communicator = slot,
-                                       .epoch = thread->epoch};
+    struct ledger_negotiation empty = {
+        .thread = thread->cells.record->thread, .communicator = slot, .epoch = thread->epoch};
     if (__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > NEGOTIATIONS_MOST)
         return NULL;
-    struct negotiation *made = calloc(1, sizeof *made);
+    struct negotiation *made = memory_take(sizeof *made);
     struct ledger_negotiation *entry =
         made ? ledger_append(LEDGER_NEGOTIATIONS, &empty, sizeof empty) : NULL;
     if (!entry) {
-        free(made);
+        memory_give(made);
         return NULL;
     }
     made->entry = entry;
@@ -142,11 +141,14 @@ static bool make_room(struct negotiation *negotiation, unsigned words)
 {
     if (words <= negotiation->room)
         return true;
-    struct word *larger = realloc(negotiation->words, words * sizeof *larger);
+    struct quiet before = quiet_begin();
+    struct word *larger = memory_resize(negotiation->words, words * sizeof *larger);
+    if (larger)
+        negotiation->words = larger;
+    quiet_end(&before);
     if (!larger)
         return false;
     memset(larger + negotiation->room, 0, (words - negotiation->room) * sizeof *larger);
-    negotiation->words = larger;
     negotiation->room = words;
     return true;
 }

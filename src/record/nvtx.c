@@ -5,12 +5,11 @@
  *
  * Numbers in range names become #: "step 12" is "step #". Programs often number their ranges, and
  * one region per number would fill the ledger. */
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "base/settings.h"
 #include "nvtx_abi.h"
 #include "regions.h"
-
-#include <stdlib.h>
 
 static const char DEFAULT_DOMAIN[] = "NVTX";
 
@@ -34,7 +33,7 @@ static unsigned place_of(const char *text)
 
 static struct known *add(struct known **place, const char *text)
 {
-    struct known *fresh = malloc(sizeof *fresh + strlen(text) + 1);
+    struct known *fresh = memory_take(sizeof *fresh + strlen(text) + 1);
     if (!fresh)
         return NULL;
     strcpy(fresh->text, text);

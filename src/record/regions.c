@@ -3,11 +3,11 @@
  * by address, because programs reuse name buffers. */
 #include "regions.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 #include "base/say.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 const char REGIONS_OF_PROGRAM[] = "commprof";
 
@@ -136,7 +136,7 @@ static void take_up(struct thread *thread)
 
 int regions_begin(struct thread *thread, const char *name, const void *owner)
 {
-    struct regions *regions = thread->regions ? thread->regions : calloc(1, sizeof *regions);
+    struct regions *regions = thread->regions ? thread->regions : memory_take(sizeof *regions);
     thread->regions = regions;
     if (!regions)
         return 0;

@@ -84,13 +84,22 @@ static uint64_t hash_of_counts(struct counts counts, const void *types, int leng
     return mix(mix(mix(mix((uint64_t)length, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
 }
 
+/* MPI allocates memory for the answer. */
+static bool ask_quietly(mpi_handle type, struct mpi_datatype *datatype)
+{
+    struct quiet before = quiet_begin();
+    bool is_known = mpi_datatype_ask(type, datatype);
+    quiet_end(&before);
+    return is_known;
+}
+
 /* A type that a call has just moved. For predefined ones, only the constructor is set. False: MPI
  * cannot be asked. */
 static bool ask_type(mpi_handle type, struct mpi_datatype *datatype)
 {
     uint64_t bytes;
     *datatype = (struct mpi_datatype){.constructor = NULL};
-    return traffic_known_size(mpi_handle_bits(type), &bytes) || mpi_datatype_ask(type, datatype);
+    return traffic_known_size(mpi_handle_bits(type), &bytes) || ask_quietly(type, datatype);
 }
 
 static uint64_t key_of_type(mpi_handle type, const struct mpi_datatype *datatype)
@@ -179,7 +188,7 @@ static struct ledger_signature describe(const struct signature_arguments *argume
     else
         mpi_datatype_name(arguments->type, entry.datatype, sizeof entry.datatype);
     if (!datatype.blocks) /* the types of which the size alone is known */
-        mpi_datatype_ask(arguments->type, &datatype);
+        ask_quietly(arguments->type, &datatype);
     entry.type_bytes = traffic_bytes(1, arguments->type);
     entry.extent = datatype.extent;
     entry.blocks = datatype.blocks;

@@ -2,10 +2,11 @@
  * with thousands of short threads needs no more memory than the threads that run at one time. */
 #include "thread.h"
 
+#include "base/memory.h"
 #include "base/quiet.h"
 
 #include <pthread.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,10 +21,21 @@ static void (*on_leaving)(struct thread *thread);
 static struct thread *free_threads;
 static uint32_t thread_count;
 
-/* A thread may end inside a call (pthread_exit in an error handler): mark the call as left. */
+void thread_forget(struct thread *thread)
+{
+    memset(thread->recent, 0, sizeof thread->recent);
+    thread->wait_array.array = NULL;
+    thread->wait_array.count = thread->wait_array.live = 0;
+    thread->wait_array.total_ticks = 0;
+}
+
+/* A thread may end inside a call (pthread_exit in an error handler), or in our own code
+ * (asynchronous cancellation): mark the call as left. */
 static void leave_call(struct thread *thread)
 {
     uint64_t *doing = &thread->cells.record->doing;
+    if (thread->wrapper)
+        thread_forget(thread);
     thread->wrapper = thread->depth = 0;
     thread->nested_ticks = 0;
     __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
@@ -53,13 +65,13 @@ static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
 static struct thread *make_thread(uint32_t epoch)
 {
     static struct ledger_cell none; /* of no key */
-    struct thread *fresh = calloc(1, sizeof *fresh);
+    struct thread *fresh = memory_take(sizeof *fresh);
     struct ledger_thread *entry = fresh ? enter_thread(thread_count, epoch) : NULL;
     if (!entry || !cells_create(&fresh->cells, entry) ||
         !peers_create(&fresh->peers, thread_count)) {
         if (entry)
             cells_destroy(&fresh->cells);
-        free(fresh);
+        memory_give(fresh);
         return NULL;
     }
     thread_count++;
@@ -127,11 +139,13 @@ void *thread_scratch(struct thread *thread, size_t bytes)
     if (bytes <= thread->scratch_bytes)
         return thread->scratch;
     size_t wanted = bytes < 4096 ? 4096 : 2 * bytes;
-    void *larger = realloc(thread->scratch, wanted);
-    if (!larger)
-        return NULL;
-    thread->scratch = larger;
-    thread->scratch_bytes = wanted;
+    struct quiet before = quiet_begin();
+    void *larger = memory_resize(thread->scratch, wanted);
+    if (larger) {
+        thread->scratch = larger;
+        thread->scratch_bytes = wanted;
+    }
+    quiet_end(&before);
     return larger;
 }
 
@@ -141,9 +155,15 @@ static void in_forked_child(void)
     thread_epoch = 0;
 }
 
+/* Before the job creates keys of its own: the C library allocates memory for the values of all but
+ * the first 32. */
+__attribute__((constructor)) static void create_key(void)
+{
+    pthread_key_create(&leaving, leave);
+}
+
 void thread_begin(void (*leaves)(struct thread *thread))
 {
     on_leaving = leaves;
-    pthread_key_create(&leaving, leave);
     pthread_atfork(NULL, NULL, in_forked_child);
 }

@@ -95,6 +95,10 @@ struct thread *thread_ready(void);
  * that owns the state. */
 void thread_catch_up(struct thread *thread, uint32_t epoch);
 
+/* Discard what this thread remembers from call to call: it left our code half way, by a longjmp or
+ * by its end. */
+void thread_forget(struct thread *thread);
+
 /* A buffer of this thread with at least `bytes` bytes, valid until the next call of this function.
  * NULL when out of memory. */
 void *thread_scratch(struct thread *thread, size_t bytes);

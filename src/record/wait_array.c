@@ -3,9 +3,9 @@
  * cross from one line to the next, and a thousand entries take 10 ns more. */
 #include "wait_array.h"
 
+#include "base/memory.h"
+#include "base/quiet.h"
 #include "requests.h"
-
-#include <stdlib.h>
 
 enum { CACHE_LINE = 64 };
 
@@ -14,20 +14,29 @@ static size_t bytes_of(int count)
     return (size_t)count * mpi_abi.handle_bytes;
 }
 
-static bool make_room(struct wait_array *wait_array, int count)
+static bool grow(struct wait_array *wait_array, int count)
 {
-    if (count <= wait_array->room)
-        return true;
     int room = count < 64 ? 64 : count > INT32_MAX / 2 ? count : 2 * count;
-    char *memory = realloc(wait_array->memory, bytes_of(room) + CACHE_LINE);
+    char *memory = memory_resize(wait_array->memory, bytes_of(room) + CACHE_LINE);
     if (memory)
         wait_array->memory = memory;
-    uint64_t *since_ticks = realloc(wait_array->since_ticks, (size_t)room * sizeof *since_ticks);
+    uint64_t *since_ticks =
+        memory_resize(wait_array->since_ticks, (size_t)room * sizeof *since_ticks);
     if (since_ticks)
         wait_array->since_ticks = since_ticks;
     if (memory && since_ticks)
         wait_array->room = room;
     return memory && since_ticks;
+}
+
+static bool make_room(struct wait_array *wait_array, int count)
+{
+    if (count <= wait_array->room)
+        return true;
+    struct quiet before = quiet_begin();
+    bool has_room = grow(wait_array, count);
+    quiet_end(&before);
+    return has_room;
 }
 
 static bool is_request(const void *handles, int index)

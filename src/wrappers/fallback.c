@@ -2,10 +2,9 @@
  * the job. */
 #include "fallback.h"
 
+#include "base/memory.h"
 #include "functions.h"
 #include "mpi/request_memory.h"
-
-#include <stdlib.h>
 
 static bool fits(mpi_count count)
 {
@@ -48,7 +47,7 @@ static int local_processes_in(mpi_handle comm)
 
 static void make_room(struct narrowing *narrowing, int numbers)
 {
-    narrowing->memory = malloc((size_t)(numbers > 0 ? numbers : 1) * sizeof(int));
+    narrowing->memory = memory_take((size_t)(numbers > 0 ? numbers : 1) * sizeof(int));
     narrowing->fits &= narrowing->memory != NULL;
 }
 
@@ -78,7 +77,7 @@ static int done(struct narrowing *narrowing, int error)
 {
     if (error == MPI_SUCCESS && narrowing->result_goes_to)
         *narrowing->result_goes_to = narrowing->result;
-    free(narrowing->memory);
+    memory_give(narrowing->memory);
     return error;
 }
 
@@ -88,7 +87,7 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     if (error == MPI_SUCCESS && narrowing->memory)
         request_memory_add(mpi_handle_load(request, 0), narrowing->memory);
     else
-        free(narrowing->memory);
+        memory_give(narrowing->memory);
     return error;
 }
 

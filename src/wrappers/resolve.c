@@ -1,5 +1,6 @@
 /* Finds the function that a wrapper calls: the slow half of functions.h, executed once for each
  * function and library. */
+#include "base/quiet.h"
 #include "base/scope.h"
 #include "fallback.h"
 #include "functions.h"
@@ -27,7 +28,9 @@ static int function_is_missing(void)
 
 void *function_resolve(enum function function, enum entry entry, unsigned provider)
 {
+    struct quiet before = quiet_begin(); /* the loader allocates memory */
     void *target = provider_function(provider, entry, FUNCTION_NAMES[function]);
+    quiet_end(&before);
     if (!target && provider == 0)
         target = fallback_for(function);
     if (!target)

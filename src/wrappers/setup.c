@@ -1,5 +1,7 @@
 /* The wrappers of initialization and finalization, which begin and end the recording; and that of
- * MPI_Abort. */
+ * MPI_Abort. Beginning and ending read and write files and allocate memory, so no signal is
+ * delivered meanwhile (base/memory.h). */
+#include "base/quiet.h"
 #include "cost.h"
 #include "functions.h"
 #include "record/account.h"
@@ -25,7 +27,10 @@ static bool has_world;
 
 static bool begins(call_site site)
 {
-    return (site & SITE_JOB) && runtime_prepare();
+    struct quiet before = quiet_begin();
+    bool is_first = (site & SITE_JOB) && runtime_prepare();
+    quiet_end(&before);
+    return is_first;
 }
 
 static bool begins_a_world(call_site site)
@@ -50,6 +55,7 @@ static void prepare_first_calls(call_site site)
  * and adds MPI_COMM_WORLD. */
 static void begun(const struct call *call, call_site site, bool first, int error)
 {
+    struct quiet before = quiet_begin();
     if (first && error == MPI_SUCCESS) {
         runtime_begin(call, asked_level(), NULL);
         prepare_first_calls(site);
@@ -57,6 +63,7 @@ static void begun(const struct call *call, call_site site, bool first, int error
         account_simple(call);
         runtime_add_world(asked_level());
     }
+    quiet_end(&before);
 }
 
 BODY(Init, BY_HAND, INIT)
@@ -94,17 +101,33 @@ BODY(Session_init, BY_HAND, SESSION_INIT)
     call_end(&call, error);
     if (error == MPI_SUCCESS && (site & SITE_JOB))
         __atomic_add_fetch(&sessions_open, 1, __ATOMIC_RELAXED);
+    struct quiet before = quiet_begin();
     if (first && error == MPI_SUCCESS)
         runtime_begin(&call, asked_level(), session);
     else
         account_simple(&call);
+    quiet_end(&before);
     return error;
+}
+
+static void end_begin(void)
+{
+    struct quiet before = quiet_begin();
+    runtime_end_begin(cost_per_call_ps);
+    quiet_end(&before);
+}
+
+static void end(const struct call *call)
+{
+    struct quiet before = quiet_begin();
+    runtime_end(call);
+    quiet_end(&before);
 }
 
 static void end_if_last(const struct call *call, bool last)
 {
     if (last)
-        runtime_end(call);
+        end(call);
     else
         account_simple(call);
 }
@@ -114,7 +137,7 @@ BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
     bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 &&
                 !has_world;
     if (last)
-        runtime_end_begin(cost_per_call_ps);
+        end_begin();
     struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Session_finalize, site);
     int error = real(session);
@@ -129,20 +152,22 @@ static int wrap_Finalize(call_site site, int (*real)(void))
 {
     if (!(site & SITE_JOB))
         return real();
-    runtime_end_begin(cost_per_call_ps);
+    end_begin();
     struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Finalize, site);
     int error = real();
     call_end(&call, error);
-    runtime_end(&call);
+    end(&call);
     return error;
 }
 
 /* Usually does not return. */
 BODY(Abort, BY_HAND, ABORT)
 {
+    struct quiet before = quiet_begin();
     if (site & SITE_JOB)
         runtime_aborted(errorcode);
+    quiet_end(&before);
     return real(comm, errorcode);
 }
 

@@ -1,10 +1,10 @@
 #include "record/communicators.h"
 
+#include "base/memory.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
 #include "unit.h"
 
-#include <malloc.h>
 #include <pthread.h>
 
 enum { DUP = 11, SPLIT = 12, CREATE_GROUP = 13, INTERCOMM = 14, IDUP = 15, MERGE = 16 };
@@ -648,11 +648,6 @@ TEST(sessions_without_a_world_group_ask_nothing)
 
 /* Memory */
 
-static uint64_t used_bytes(void)
-{
-    return mallinfo2().uordblks;
-}
-
 static void make_and_free(int count, int handles)
 {
     for (int i = 0; i < count; i++) {
@@ -670,27 +665,27 @@ TEST(a_million_communicators_under_one_handle_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 1);
-    uint64_t before = used_bytes();
+    uint64_t before = memory_in_use();
     make_and_free(A_MILLION, 1);
-    CHECK(used_bytes() < before + 65536);
+    CHECK(memory_in_use() < before + 65536);
 }
 
 TEST(a_million_communicators_under_five_hundred_handles_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 500);
-    uint64_t before = used_bytes();
+    uint64_t before = memory_in_use();
     make_and_free(A_MILLION, 500);
-    CHECK(used_bytes() < before + 65536);
+    CHECK(memory_in_use() < before + 65536);
 }
 
 TEST(a_million_communicators_under_a_million_handles_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 1000);
-    uint64_t before = used_bytes();
+    uint64_t before = memory_in_use();
     make_and_free(A_MILLION, A_MILLION);
-    CHECK(used_bytes() < before + 65536);
+    CHECK(memory_in_use() < before + 65536);
 }
 
 /* Two of a kind are created on each of many parents, one parent after the other. */
@@ -719,7 +714,7 @@ TEST(ordinals_of_children_are_freed_with_their_parent)
     begin("open_mpi", 4, 0);
     make_families_and_free(100);
     /* only the world's own count of duplicates remains */
-    uint64_t before = used_bytes();
+    uint64_t before = memory_in_use();
     for (int i = 0; i < A_MILLION / 4; i++) {
         fake_comm_count = 2;
         fake_describe(0x700000, ALL, 4, NULL, FAKE_NO_REMOTE);
@@ -729,7 +724,7 @@ TEST(ordinals_of_children_are_freed_with_their_parent)
         freed(0x800000);
         freed(0x700000);
     }
-    CHECK(used_bytes() < before + 65536);
+    CHECK(memory_in_use() < before + 65536);
 }
 
 static void make_unrelated_and_free(int count)
@@ -746,7 +741,7 @@ TEST(a_million_unrelated_communicators_leave_a_bounded_memory)
 {
     begin("open_mpi", 4, 0);
     make_unrelated_and_free(A_MILLION);
-    CHECK(used_bytes() < 16 << 20);
+    CHECK(memory_in_use() < 16 << 20);
 }
 
 TEST(two_duplicates_differ_after_any_number_of_communicators)

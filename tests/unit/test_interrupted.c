@@ -4,6 +4,7 @@
  * * The parent steps through the child. Before each instruction it sends a signal: the child's
  * handler runs at once, or as soon as the signal is no longer blocked, up to the breakpoint at its
  * end. */
+#include "base/memory.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "mpi/provider.h"
@@ -247,7 +248,7 @@ static void whatever_takes_a_lock(void)
     regions_step(thread);
     regions_end(thread, REGIONS_OF_PROGRAM);
     thread_return(thread);
-    request_memory_add(1, malloc(1));
+    request_memory_add(1, memory_take(1));
     request_memory_free(1);
     provider_site_classify((const void *)whatever_takes_a_lock);
     ledger_fact("key", "value");

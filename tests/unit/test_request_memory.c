@@ -1,25 +1,23 @@
 #include "mpi/request_memory.h"
 
+#include "base/memory.h"
 #include "fake_mpi.h"
 #include "unit.h"
-
-#include <stdlib.h>
-
-/* The variant with the address sanitizer checks that the memory itself is freed, and once. */
 
 TEST(memory_goes_when_its_request_completes)
 {
     fake_mpi_speak("open_mpi");
-    request_memory_add(0x1000, malloc(10));
+    request_memory_add(0x1000, memory_take(10));
     CHECK_EQUAL(request_memory_count, 1);
     request_memory_release(0x1000);
     CHECK_EQUAL(request_memory_count, 0);
+    CHECK_EQUAL(memory_in_use(), 0);
 }
 
 TEST(memory_stays_when_another_request_completes)
 {
     fake_mpi_speak("open_mpi");
-    request_memory_add(0x1000, malloc(10));
+    request_memory_add(0x1000, memory_take(10));
     request_memory_release(0x2000);
     CHECK_EQUAL(request_memory_count, 1);
     request_memory_release(0x1000);
@@ -29,8 +27,8 @@ TEST(memory_stays_when_another_request_completes)
 TEST(requests_with_one_handle_free_one_each)
 {
     fake_mpi_speak("open_mpi");
-    request_memory_add(0x1000, malloc(10));
-    request_memory_add(0x1000, malloc(20));
+    request_memory_add(0x1000, memory_take(10));
+    request_memory_add(0x1000, memory_take(20));
     request_memory_release(0x1000);
     CHECK_EQUAL(request_memory_count, 1);
     request_memory_release(0x1000);
@@ -42,7 +40,7 @@ TEST(requests_with_one_handle_free_one_each)
 TEST(upper_halves_of_narrow_handles_do_not_matter)
 {
     fake_mpi_speak("mpich");
-    request_memory_add(0xdeadbeef2c000001, malloc(10));
+    request_memory_add(0xdeadbeef2c000001, memory_take(10));
     request_memory_release(0x2c000001);
     CHECK_EQUAL(request_memory_count, 0);
 }
