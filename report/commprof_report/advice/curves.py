@@ -213,7 +213,7 @@ def _curve(sizes: Sequence[Size]) -> Curve:
     all_rows = [row for _, rows, _, _ in sizes for row in rows]
     identities = tuple(sorted({row.identity for row in all_rows}))
     ranks = len({(row.identity, row.rank) for row in all_rows})
-    points = [_point(key[4], *own) for key, *own in sizes]
+    points = [_point(key[4], rows, buckets, wait) for key, rows, buckets, wait in sizes]
     split = [point for point in points if point.wait is not None]
     return Curve(call, side, identities, memory_kind, ranks, split or points)
 
