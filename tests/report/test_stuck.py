@@ -660,3 +660,33 @@ def test_since_when_nothing_has_moved_is_said(stuck, is_killed):
     (still,) = of_kind(stuck(ranks, "--json"), "still")
     assert still["since_unix_ns"] == START_UNIX_NS + 10 * SECOND
     assert (still["lasted_ns"] == 126 * SECOND) == is_killed
+
+
+@pytest.mark.parametrize(
+    "since_s, behind, said",
+    [
+        ((20, None, 30), [1], "ranks 0,2 have waited 40.0 s for 28 tensors that rank 1 has not "),
+        ((20, 30, 30), [], "ranks 0-2 have waited 40.0 s for 28 tensors that others have not "),
+        ((57, None, None), None, "Nothing is stuck"),
+    ],
+    ids=["one is behind", "each lacks others", "a healthy step"],
+)
+def test_a_rank_that_negotiates_without_handing_over_is_named(
+    report, tmp_path, since_s, behind, said
+):
+    ranks = job([[ALLREDUCE]] * 3, [outside("MPI_Allreduce", 59.99)] * 3)
+    for rank, since in zip(ranks, since_s):
+        rank.cells = [planted.Cell("MPI_Allreduce", bytes=8, thread=1, durations=[2_000])]
+        rank.negotiations = [
+            planted.Negotiation(
+                90, last=(28, 0) if since else (0, 0), last_ns=59 * SECOND,
+                ahead_since_ns=since and since * SECOND,
+            )
+        ]
+    folder = planted.write_ledgers(tmp_path / "run", ranks)
+    assert said in report("stuck", folder).out
+    found = [row for row in report("stuck", folder, "--json").rows if row["kind"] == "unhanded"]
+    assert [row["behind"] for row in found] == ([] if behind is None else [behind])
+    assert "behind now: " in report("top", folder, "--count", "1").out
+    metrics = report("export", "--format", "prometheus", folder).out
+    assert metrics.count("commprof_negotiation_rounds_total{") == 3

@@ -3,7 +3,8 @@
 The first lines are the verdict: a collective in which the ranks of a communicator do not match
 (another function, root or size); a circle of ranks that wait for each other; or the rank that the
 others wait for, directly or not, and what it does: it is outside MPI, has ended, was killed, or
-left no file. Below is the evidence: on each communicator where a rank waits the position of each
+left no file; or ranks that negotiate, as Horovod's, without having handed over the tensors that
+others wait for. Below is the evidence: on each communicator where a rank waits the position of each
 rank in the sequence of collectives, the calls of each rank where they first differ, and the other
 calls that ranks are in.
 
@@ -44,7 +45,7 @@ MOST_CIRCLE = 8  # ranks of a circle that are written out
 
 
 class Verdict(NamedTuple):
-    what: str  # killed, mismatch, circle, awaited, together, nothing
+    what: str  # killed, mismatch, circle, awaited, unhanded, together, nothing
     text: str
     is_sure: int = 1  # 0: it holds if the job hung before all of its ranks were killed
 
@@ -87,6 +88,7 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,
         "awaited": found.awaited,
+        "unhanded": found.unhanded,
         "wait": waits,
         "position": found.positions,
         "still": [found.still] if found.still else [],
@@ -126,7 +128,10 @@ def still_text(still: Still) -> str:
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:
-    said = [*_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found)]
+    said = [
+        *_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found),
+        *_unhanded_verdicts(found),
+    ]
     if found.killed:
         is_explained = any(verdict.is_sure for verdict in said)
         said = sorted(
@@ -213,6 +218,16 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         begin = units.capital(waiting) if awaited.is_sure else f"{IF_HUNG}: {waiting}"
         yield Verdict(
             "awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure
+        )
+
+
+def _unhanded_verdicts(found: Stuck) -> Iterator[Verdict]:
+    for one in found.unhanded:
+        since = units.timestamp(one.since_unix_ns)
+        yield Verdict(
+            "unhanded",
+            f"Rounds of a negotiation go on, but {one.text}; since {since}, on {one.communicator}.",
+            int(not found.killed),
         )
 
 

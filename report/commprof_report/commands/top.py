@@ -39,6 +39,7 @@ from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
 from ..stuck.live import LiveRow, live_rows
+from ..stuck.negotiating import unhanded
 from . import common, live_page
 from .live_page import Screen
 from .stuck import seconds
@@ -247,7 +248,11 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
         sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
     )
     return Screen(
-        is_first, [head, together_text(shown, mpi_share, bytes_per_s), least_text(alive)],
+        is_first,
+        [
+            head, together_text(shown, mpi_share, bytes_per_s), least_text(alive),
+            *(f"behind now: {one.text}" for one in unhanded(run.connection, 1)),
+        ],
         columns_of(ranks), sorted(shown, key=ORDERS[order]), mpi_share, bytes_per_s,
         "" if alive else end_text([rank.row for rank in ranks]),
     )

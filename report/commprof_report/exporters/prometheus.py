@@ -17,6 +17,7 @@ from ..late.late_ranks import Late
 from ..run.facts import fact_rows
 from ..run.run import Run
 from ..stuck.live import LiveRow, live_rows
+from ..stuck.negotiating import NegotiatingRow, negotiating_rows
 
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
@@ -106,6 +107,7 @@ def text(run: Run, late: Late) -> Iterator[str]:
         ),
         *_device_metrics(on_device),
         *_wait_metrics(late),
+        *_negotiation_metrics(negotiating_rows(connection)),
         (
             "commprof_dropped_calls_total", "counter", "Calls that could not be recorded.",
             _unrecorded(run),
@@ -240,6 +242,33 @@ def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
         "commprof_wait_coverage_ratio", "gauge",
         "Share of the time inside MPI of which it is known whether ranks waited.", coverage,
     )
+
+
+def _negotiation_metrics(
+    rows: list[NegotiatingRow],
+) -> Iterator[tuple[str, str, str, list[Sample]]]:
+    """Metrics of ranks that negotiate, as Horovod's, if any does. Threads of a rank on a
+    communicator are added up."""
+    for name, help_text, amount in (
+        ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
+        (
+            "rounds_ahead", "Rounds in which the rank offered more than all agreed on.",
+            lambda row: row.rounds_ahead,
+        ),
+        (
+            "ahead_seconds", "Time from such a round to the next: it waited for others.",
+            lambda row: row.ahead_ns / 1e9,
+        ),
+    ):
+        sums: dict[tuple[int, str], float] = {}
+        for row in rows:
+            key = row.rank, row.communicator
+            sums[key] = sums.get(key, 0) + amount(row)
+        if rows:
+            yield f"commprof_negotiation_{name}_total", "counter", help_text, [
+                Sample({"rank": rank, "communicator": communicator}, value)
+                for (rank, communicator), value in sums.items()
+            ]
 
 
 def _unrecorded(run: Run) -> Iterator[Sample]:

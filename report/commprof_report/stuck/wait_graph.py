@@ -36,6 +36,7 @@ from ..calls.by_rank import RankRow, rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
+from .negotiating import Unhanded, unhanded
 from .positions import (
     MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows,
     waiting_rows,
@@ -166,6 +167,7 @@ class Stuck(NamedTuple):
     longest: WaitingRow | None  # the call that any rank has been inside longest
     killed: Killed | None  # None: some rank has an end or runs
     still: Still | None  # None: something has moved within --after seconds, or all ranks ended
+    unhanded: list[Unhanded]  # rounds of a negotiation go on, but not all hand over
 
 
 class Board:
@@ -301,6 +303,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         max(inside, key=lambda row: row.doing_ns) if inside else None,
         killed,
         still,
+        unhanded(run.connection, max(1, after_ns)),
     )
 
 
