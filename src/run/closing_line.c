@@ -91,35 +91,33 @@ static void folders_of_all(const struct run_folder *folder, int world_size, bool
 /* If ranks are missing, they may be of another program, whose folder has another name. */
 static enum presence find_presence(const struct run_folder *folder, int world_size,
                                    bool (*is_expected)(int rank), char *folders, size_t bytes,
-                                   char *text, size_t text_bytes, int *error)
+                                   struct presence_text *text, int *error)
 {
-    static char wider[PATH_MAX], more[512];
-    folders_of_all(folder, world_size, false, folders, bytes);
-    if (*error)
-        return PRESENCE_NONE;
-    enum presence presence =
-        presence_find(folders, world_size, is_expected, text, text_bytes, error);
+    static char wider[PATH_MAX];
+    struct presence_text more;
+    enum presence presence = presence_find(folders, world_size, is_expected, text, error);
     folders_of_all(folder, world_size, true, wider, sizeof wider);
     if (presence == PRESENCE_ALL || strcmp(wider, folders) == 0)
         return presence;
-    enum presence of_programs =
-        presence_find(wider, world_size, is_expected, more, sizeof more, error);
-    if (of_programs != PRESENCE_NONE && strcmp(more, text) != 0) {
-        snprintf(folders, bytes, "%s", wider);
-        snprintf(text, text_bytes, "%s", more);
-        presence = of_programs;
-    }
-    return presence;
+    enum presence of_programs = presence_find(wider, world_size, is_expected, &more, error);
+    if (of_programs == PRESENCE_NONE || strcmp(more.ranks, text->ranks) == 0)
+        return presence;
+    snprintf(folders, bytes, "%s", wider);
+    *text = more;
+    return of_programs;
 }
 
 void closing_line_say(struct run_folder *folder, int world_size, const char *ranks,
                       bool (*is_expected)(int rank))
 {
-    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX], present[512],
+    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX],
         remark[PATH_MAX + 64];
+    static struct presence_text present;
     int reason = run_folder_find(folder);
-    enum presence presence = find_presence(folder, world_size, is_expected, folders, sizeof folders,
-                                           present, sizeof present, &reason);
+    folders_of_all(folder, world_size, false, folders, sizeof folders);
+    enum presence presence = reason ? PRESENCE_NONE
+                                    : find_presence(folder, world_size, is_expected, folders,
+                                                    sizeof folders, &present, &reason);
     bool is_split = strchr(folders, ANY_RANK);
     shell_word(quoted, sizeof quoted, folders);
     shell_word(command, sizeof command, reporter());
@@ -128,13 +126,13 @@ void closing_line_say(struct run_folder *folder, int world_size, const char *ran
                  filesystems_reason(reason));
     else if (presence == PRESENCE_NONE) {
         say_line("no profile of %s is in %s: %s", ranks, is_split ? quoted : folders,
-                 reason ? filesystems_reason(reason) : present);
+                 reason ? filesystems_reason(reason) : present.ranks);
         return;
     } else if (*folder->was)
         snprintf(remark, sizeof remark, " (renamed from %s)", folder->was);
     else
         *remark = '\0';
-    say_line("profile of %s in %s%s; read it with: %s summary %s",
-             presence == PRESENCE_SOME ? present : ranks, is_split ? quoted : folders, remark,
-             command, quoted);
+    say_line("profile of %s in %s%s%s; read it with: %s summary %s",
+             presence == PRESENCE_SOME ? present.ranks : ranks, is_split ? quoted : folders, remark,
+             present.on_nodes, command, quoted);
 }

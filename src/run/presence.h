@@ -4,14 +4,18 @@
 #define COMMPROF_PRESENCE_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+/* "1 of 2 ranks (there is no file of rank 1)", unless all ranks are there; and a clause about those
+ * whose file is a stub, which only names a ledger on a node: "" if there is none. */
+struct presence_text {
+    char ranks[512], on_nodes[320];
+};
 
 enum presence { PRESENCE_ALL, PRESENCE_SOME, PRESENCE_NONE };
 
 /* `folders`: a path, or a pattern with ANY_RANK. `is_expected`: whether a rank should have a file.
- * `text` describes the ranks if some or all are missing: "1 of 2 ranks (there is no file of rank
- * 1)". `error`: set to an errno if a single folder cannot be listed. */
+ * `error`: set to an errno if a single folder cannot be listed. */
 enum presence presence_find(const char *folders, int world_size, bool (*is_expected)(int rank),
-                            char *text, size_t bytes, int *error);
+                            struct presence_text *text, int *error);
 
 #endif

@@ -151,6 +151,19 @@ def test_a_rank_without_a_file_is_not_said_to_be_there(job, tmp_path):
     )
 
 
+def test_a_rank_that_has_only_a_ledger_on_its_node_is_said(job, tmp_path):
+    (tmp_path / "node").mkdir()
+    stub = "echo commprof-ledger-at host boot namespace 1 1 /ledger > run/stub"
+    run, lines = job(
+        "until mkdir run/rank-1.ledger.tmp 2> /dev/null; do :; done; mkdir run/rank-1.db.tmp; "
+        f"{stub}; mv run/stub run/rank-1.ledger",
+        COMMPROF_LEDGER=str(tmp_path / "node"),
+    )
+    assert with_the_command(lines[-1])[0] == (
+        f"profile of 2 ranks in {tmp_path}/run, so far without rank 1, which is on its node alone"
+    )
+
+
 @needs_root
 @pytest.mark.parametrize("end", ["finalize", "exit"])
 def test_a_process_that_has_lost_its_rights_loses_nothing(job, mpi, tmp_path, end):
