@@ -36,6 +36,11 @@ static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledge
     return (uint64_t)call | (uint64_t)communicator << 16 | (uint64_t)measure << 48;
 }
 
+static inline enum ledger_measure cell_measure(uint64_t key)
+{
+    return (enum ledger_measure)(key >> 48 & 0xf);
+}
+
 #define CELL_KEY_FOLDED ((uint64_t)LEDGER_CELL_FOLDED << 52)
 
 /* The region's number and the buffers' memory kinds, which cell_key leaves 0. */

@@ -218,6 +218,11 @@ static void say_that_it_cannot_grow(int error)
     the_ledger.complain = NULL; /* once */
 }
 
+size_t ledger_spare_bytes(void)
+{
+    return the_ledger.limit_bytes - LEAST_BYTES;
+}
+
 static bool room_for(uint32_t chunk_count)
 {
     size_t needed = LEDGER_HEADER_BYTES + (size_t)chunk_count * LEDGER_CHUNK_BYTES;

@@ -32,6 +32,9 @@ extern struct ledger the_ledger;
  * use. */
 int ledger_open(const char *path, size_t limit_bytes);
 
+/* Bytes of the ledger beyond those that are there for counting, whatever its limit. */
+size_t ledger_spare_bytes(void);
+
 /* Location of the file now, by the kernel's record of the mapping: it follows renamed folders.
  * `path` is set to the newest known path. */
 enum ledger_place {

@@ -303,20 +303,20 @@ enum ledger_memory_kind {
 enum { LEDGER_MEMORY_KIND_TO_BIT = 4 };
 
 /* Log-linear buckets of nanoseconds: bucket 0 is below 16 ns, then eight equal buckets for each
- * octave from 2^4 to 2^40 ns; the last is 2^40 ns (1100 s) and above. A bucket's middle differs by
+ * octave from 2^4 to 2^47 ns; the last is 2^47 ns (39 h) and above. A bucket's middle differs by
  * at most 1/16 from any value in it. */
 enum {
     HISTOGRAM_FIRST_OCTAVE = 4,
-    HISTOGRAM_LAST_OCTAVE = 39,
+    HISTOGRAM_LAST_OCTAVE = 46,
     HISTOGRAM_SUB_BUCKETS = 8,
     HISTOGRAM_BUCKETS =
-        2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
-    HISTOGRAM_BLOCKS = HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 3,                /* 38 */
+        2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 346 */
+    HISTOGRAM_BLOCKS = HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 3,                /* 45 */
 };
 
 /* Most histograms have calls in a few octaves alone, so a cell has a block for each of these:
  * bucket b is counter (b + 7) % 8 of block (b + 7) / 8. The first block has bucket 0 alone, the
- * last one bucket 289. Cell and block may be in different chunks of their thread. */
+ * last one bucket 345. Cell and block may be in different chunks of their thread. */
 struct ledger_block {
     uint64_t counts[HISTOGRAM_SUB_BUCKETS];
 };
@@ -342,7 +342,6 @@ struct ledger_cell {
     int32_t blocks[HISTOGRAM_BLOCKS]; /* where each is, in bytes from this cell; 0: nowhere, its
                                          counts are 0 */
     uint32_t number;                  /* of this cell among the thread's, from 1 */
-    uint32_t reserved[7];
 };
 
 enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
@@ -823,7 +822,7 @@ _Static_assert(sizeof(struct ledger_algorithm) == 64, "algorithm");
 _Static_assert(sizeof(struct ledger_sample) == 56, "sample");
 _Static_assert(sizeof(struct ledger_signature) == 112, "signature");
 _Static_assert(sizeof(struct ledger_activity_sample) == 56, "activity sample");
-_Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
+_Static_assert(sizeof(struct ledger_activity) == 2880, "activity: whole cache lines");
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");
 _Static_assert(sizeof(struct ledger_device) == 320, "device");
 _Static_assert(sizeof(struct ledger_reading) == 64, "reading");

@@ -84,10 +84,12 @@ HOT struct ledger_sample *nccl_account(const struct call *call, struct communica
     enum ledger_measure measure = is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
     uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) |
                    cell_key_memory_kind(ON_DEVICE);
-    if (!account_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
-        return NULL;
+    bool has_room =
+        account_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes);
     if (nccl_is_message(call->id) && communicator && root_or_peer >= 0 && !is_captured)
         nccl_count_message(call, communicator, root_or_peer, moved.bytes);
+    if (!has_room)
+        return NULL;
     return account_sample(
         call,
         (struct traffic){.communicator = communicator, .bytes = moved.bytes, .peer = PEER_NONE});

@@ -23,6 +23,8 @@ CREATE TABLE rank ( -- commprof's docs/SCHEMA.md says what each column means
     ended                TEXT    NOT NULL CHECK (ended IN ('finalize', 'exit', 'abort', 'running')),
     abort_code           SIGNED INTEGER NOT NULL,
     dropped_calls        INTEGER NOT NULL,
+    dropped_messages     INTEGER NOT NULL,
+    dropped_completions  INTEGER NOT NULL,
     interrupted_calls    INTEGER NOT NULL,
     untracked_requests   INTEGER NOT NULL,
     folded_cells         INTEGER NOT NULL,
@@ -156,7 +158,7 @@ CREATE TABLE cell (
 
 CREATE TABLE bucket (
     cell   INTEGER NOT NULL,
-    bucket INTEGER NOT NULL CHECK (bucket <= 289),
+    bucket INTEGER NOT NULL CHECK (bucket <= 345),
     count  INTEGER NOT NULL,
     PRIMARY KEY (cell, bucket)
 ) WITHOUT ROWID;
@@ -167,11 +169,11 @@ CREATE TABLE bucket_bound (
     high_ns INTEGER
 );
 INSERT INTO bucket_bound VALUES (0, 0, 16);
-WITH RECURSIVE octave(o) AS (SELECT 4 UNION ALL SELECT o + 1 FROM octave WHERE o < 39),
+WITH RECURSIVE octave(o) AS (SELECT 4 UNION ALL SELECT o + 1 FROM octave WHERE o < 46),
                part(s) AS (SELECT 0 UNION ALL SELECT s + 1 FROM part WHERE s < 7)
 INSERT INTO bucket_bound
 SELECT 1 + (o - 4) * 8 + s, (8 + s) << (o - 3), (9 + s) << (o - 3) FROM octave, part;
-INSERT INTO bucket_bound VALUES (289, 1 << 40, NULL);
+INSERT INTO bucket_bound VALUES (345, 1 << 47, NULL);
 
 CREATE TABLE peer (
     world_rank   INTEGER NOT NULL,
@@ -462,7 +464,7 @@ CREATE TABLE gpu_activity (
 
 CREATE TABLE gpu_bucket (
     activity INTEGER NOT NULL,
-    bucket   INTEGER NOT NULL CHECK (bucket <= 289),
+    bucket   INTEGER NOT NULL CHECK (bucket <= 345),
     count    INTEGER NOT NULL,
     PRIMARY KEY (activity, bucket)
 ) WITHOUT ROWID;

@@ -122,11 +122,12 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
     if (!call->thread || received.peer == PEER_NONE)
         return;
     traffic_number(call, &received);
-    if (!is_counted)
+    if (!call_is_counted(call->id))
         return;
     account_peer(call->thread, received.peer, call->id, LEDGER_RECEIVED, received.bytes,
                  call_duration_ns(call));
-    sample_further(call, &received, call->id, communicators_slot(received.communicator));
+    if (is_counted)
+        sample_further(call, &received, call->id, communicators_slot(received.communicator));
 }
 
 /* All ranks count the persistent collectives that they set up on a communicator alike. */
@@ -246,8 +247,8 @@ HOT void count_completion(struct thread *thread, const struct request *done, uin
     uint64_t blocked_ns = clock_duration_ns(blocked_ticks + done->blocked_ticks);
     blocked_ns = blocked_ns < completion_ns ? blocked_ns : completion_ns;
     struct ledger_cell *cell = account_cell_again(thread, done->call, bytes, key);
-    if (!account_count_in(thread, cell, completion_ns, volume_of(done, bytes), blocked_ns))
-        return;
+    account_count_in(thread, cell, LEDGER_COMPLETION, completion_ns, volume_of(done, bytes),
+                     blocked_ns);
     enum ledger_direction direction =
         done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on

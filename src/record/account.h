@@ -6,15 +6,18 @@
 #include "requests.h"
 #include "traffic.h"
 
-/* Count one event (a call, a completion or a poll) in its cell; NULL: the ledger has no room. Then
- * false is returned; the loss is counted. */
-HOT bool account_count_in(struct thread *thread, struct ledger_cell *cell, uint64_t duration_ns,
-                          uint64_t volume_bytes, uint64_t blocked_ns)
+/* Count one event of this measure (a call, a completion, a poll) in its cell; NULL: the ledger has
+ * no room. Then false is returned; the loss is counted. */
+HOT bool account_count_in(struct thread *thread, struct ledger_cell *cell,
+                          enum ledger_measure measure, uint64_t duration_ns, uint64_t volume_bytes,
+                          uint64_t blocked_ns)
 {
     if (__builtin_expect(
             cell && cells_count(&thread->cells, cell, duration_ns, volume_bytes, blocked_ns), 1))
         return true;
-    ledger_count(&the_ledger.header->dropped_calls);
+    bool is_end = measure == LEDGER_COMPLETION || measure == LEDGER_DEVICE_TIME;
+    ledger_count(is_end ? &the_ledger.header->dropped_completions
+                        : &the_ledger.header->dropped_calls);
     return false;
 }
 
@@ -23,7 +26,7 @@ HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint
                        uint64_t volume_bytes)
 {
     return account_count_in(thread, cells_find(&thread->cells, bytes, key | thread->region),
-                            duration_ns, volume_bytes, 0);
+                            cell_measure(key), duration_ns, volume_bytes, 0);
 }
 
 /* Whether a call is not accounted on the communicator that it was announced on (NULL: on none). */
@@ -67,7 +70,7 @@ HOT void account_message(struct thread *thread, uint64_t peer_key, uint64_t byte
     if (__builtin_expect(row != NULL, 1))
         peer_add(row, bytes, time_ns);
     else
-        ledger_count(&the_ledger.header->dropped_calls);
+        ledger_count(&the_ledger.header->dropped_messages);
 }
 
 HOT void account_peer(struct thread *thread, int32_t peer, unsigned id,
@@ -145,13 +148,14 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic,
         return false;
     uint64_t duration_ns = call_duration_ns(call);
     struct ledger_cell *cell = account_cell(call, traffic.bytes, account_key(call, &traffic));
-    if (!account_count_in(call->thread, cell, duration_ns, traffic.volume_bytes, 0))
-        return false;
+    bool has_room =
+        account_count_in(call->thread, cell, LEDGER_CALL, duration_ns, traffic.volume_bytes, 0);
     if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))
         account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes,
                      duration_ns);
-    *sample = account_sample(call, traffic);
-    return true;
+    if (has_room)
+        *sample = account_sample(call, traffic);
+    return has_room;
 }
 
 /* The same; its sample, or NULL. */
@@ -175,8 +179,8 @@ HOT void account_waited(const struct call *call)
     if (!thread || !call_is_counted(call->id))
         return;
     uint64_t key = cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL);
-    account_count_in(thread, account_cell_again(thread, call->id, 0, key), call_duration_ns(call),
-                     0, 0);
+    account_count_in(thread, account_cell_again(thread, call->id, 0, key), LEDGER_CALL,
+                     call_duration_ns(call), 0, 0);
     if (call->sequence)
         return;
     bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;

@@ -85,6 +85,8 @@ static void begin_at_zero(struct ledger_header *header)
     header->reset_unix_ns = clock_unix_ns();
     __atomic_store_n(&header->dropped_calls, 0,
                      __ATOMIC_RELAXED); /* other threads may add to these */
+    __atomic_store_n(&header->dropped_messages, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->dropped_completions, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->untracked_requests, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_cells, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_communicators, 0, __ATOMIC_RELAXED);

@@ -282,8 +282,8 @@ static bool begin_ledger(const struct call *first, int thread_level, bool spawne
     if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
     record_start(first, thread_level);
-    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes
-                                                                     : settings.memory_bytes / 4);
+    size_t samples_most = ledger_spare_bytes() / 4;
+    samples_begin(settings.samples_bytes < samples_most ? settings.samples_bytes : samples_most);
     plan_record(first);
     return true;
 }

@@ -3,12 +3,9 @@ setting says."""
 
 import pytest
 
-from . import reporter
-
 pytestmark = pytest.mark.slow
 
 ROUNDS = 50_000
-CALLS_A_ROUND = 9
 BYTES_A_ROUND = 8  # what nothing that is kept for each round could do with
 
 
@@ -32,9 +29,15 @@ def test_the_ledger_keeps_to_its_bound(profile):
     assert 900 < ledger <= 1024
 
 
-def test_each_call_is_counted_or_known_to_be_dropped(profile):
-    run = profiled(profile)
-    summary = reporter.rows("summary", run.folder)[0]
-    made = 1 + ROUNDS * CALLS_A_ROUND
-    assert summary["count"] <= made <= summary["count"] + summary["dropped_calls"]
-    assert summary["folded_cells"] > 0
+MADE = (4 * 3_000 + 150 + 2, 4 * 3_000, 2 * 3_000)
+
+
+@pytest.mark.parametrize("memory", ["64K", "128K", "256K", "512K", "1M", "4M"])
+def test_calls_messages_and_completions_are_counted_or_said_to_be_dropped(profile, memory):
+    run = profile("many_things", 2, env={"COMMPROF_MEMORY": memory})
+    of_rank = """
+        SELECT (SELECT sum(count) FROM cell WHERE measure IN ('call', 'poll')) + dropped_calls,
+               (SELECT sum(count) FROM peer) + dropped_messages,
+               (SELECT sum(count) FROM cell WHERE measure = 'completion') + dropped_completions
+        FROM rank"""
+    assert [run.query(rank, of_rank) for rank in range(2)] == [[MADE]] * 2

@@ -200,7 +200,7 @@ def cut_short(data: bytearray, chance: random.Random) -> None:
 
 def spliced(data: bytearray, chance: random.Random) -> None:
     """A stretch of the file in another place of it."""
-    bytes_ = chance.choice((8, 128, 256, 2432, 4096, 65536))
+    bytes_ = chance.choice((8, 128, 256, 2880, 4096, 65536))
     source, target = (chance.randrange(len(data)) for _ in range(2))
     if chance.random() < 0.5:
         source, target = source // bytes_ * bytes_, target // bytes_ * bytes_

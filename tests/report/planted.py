@@ -34,8 +34,8 @@ CALL_NUMBERS = {name: number for number, name in enumerate(CALLS, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2, "device": 3, "captured": 4}
 MEMORY_KINDS = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
-BUCKETS = 290
-CELL_BYTES, BLOCK_BYTES, BLOCKS = 256, 64, 38
+BUCKETS = 346
+CELL_BYTES, BLOCK_BYTES, BLOCKS = 256, 64, 45
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 PAGE_BYTES, PAGE_SAMPLES, REGION_BYTES = 3648, 64, 128
 WINDOW_NS, GAP_NS = 1 << 20, 1 << 30
@@ -52,7 +52,7 @@ ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
-ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
+ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2880, 64, 320, 64, 64
 READING_BYTES = CPU_TIME_BYTES = 64
 SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 112, (1 << 48) - 1
 
@@ -62,7 +62,7 @@ def bucket_of(ns: int) -> int:
     if ns < 16:
         return 0
     octave = ns.bit_length() - 1
-    return 1 + (octave - 4) * 8 + ((ns >> (octave - 3)) & 7) if octave < 40 else 289
+    return 1 + (octave - 4) * 8 + ((ns >> (octave - 3)) & 7) if octave < 47 else 345
 
 
 class Durations:
@@ -487,6 +487,8 @@ class Rank:
     folds: tuple[int, int] = (0, 0)
     copied_unix_ns: int = 0
     dropped_calls: int = 0
+    dropped_messages: int = 0
+    dropped_completions: int = 0
     interrupted_calls: int = 0
     untracked_requests: int = 0
     folded_cells: int = 0
@@ -1213,7 +1215,7 @@ def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
             heads.append(
                 cell[:56]
                 + struct.pack(
-                    f"<Ii8s{BLOCKS}iI28x", BLOCKS, 0, cell[56:64], *places, len(heads) + 1
+                    f"<Ii8s{BLOCKS}iI", BLOCKS, 0, cell[56:64], *places, len(heads) + 1
                 )
             )
             room = 65536 - 64 - len(heads) * CELL_BYTES - len(blocks)
@@ -1237,7 +1239,7 @@ def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     met = cell.buckets
     counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack(
-        "<Q3H2B6Q290Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts
+        f"<Q3H2B6Q{BUCKETS}Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts
     )
 
 
@@ -1489,7 +1491,8 @@ def ledger_activity(activity: Activity, live: int = 1) -> bytes:
     met = activity.buckets
     counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack(
-        "<QIH4B6x4Q290Q56x", *what, activity.flags, live, *activity.spread, activity.volume, *counts
+        f"<QIH4B6x4Q{BUCKETS}Q56x", *what, activity.flags, live, *activity.spread,
+        activity.volume, *counts,
     )
 
 

@@ -387,7 +387,7 @@ def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
     page_of(words(equal))
     times = [
         0, 7, 999, 999.6, 1000, 1_234, 12_340, 99_949, 99_951, 999_499, 999_501, 2.5e6, 1.25e7,
-        12_450_000, 5e9, 119e9, 120e9, 3.6e12,
+        12_450_000, 5e9, 119e9, 120e9, 3.6e12, 7.2e12, 1.152e13, 1.87e14,
     ]
     assert browser.ask(f"{times}.map(units.duration)") == [duration(ns) for ns in times]
     shares = [0, 1e-9, 0.00005, 0.00125, 0.0099, 0.01, 0.8125, 0.8175, 0.5, 1 / 3, 1]

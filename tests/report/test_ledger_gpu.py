@@ -440,7 +440,7 @@ def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
         ("gpu_activity", "is_graph = 2"),
         ("gpu_activity", "min_ns = max_ns + 1"),
         ("gpu_activity", "volume_bytes = (1 << 62) + 1"),
-        ("gpu_bucket", "bucket = bucket + 290"),
+        ("gpu_bucket", "bucket = bucket + 346"),
         ("gpu_tracing", "end_ns = begin_ns - 1"),
         ("gpu_tracing", "ended = 'exploded'"),
         ("gpu_tracing", "clock_error_ns = -1"),

@@ -36,6 +36,15 @@ UNSEEN = {
         dict(dropped_calls=1_234),
         "1,234 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
     ),
+    "dropped-messages": (
+        dict(dropped_messages=2),
+        "2 messages missing in the table of peers: the ledger was full, on rank 0"
+        " (commprof-run --memory 256M)",
+    ),
+    "dropped-completions": (
+        dict(dropped_completions=1),
+        "1 completion dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
+    ),
     "untracked": (
         dict(untracked_requests=1),
         "1 request not followed to completion: there was no memory, on rank 0",

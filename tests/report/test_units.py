@@ -19,6 +19,9 @@ from commprof_report.base import units
         (59 * 10**9, "59.0 s"),
         (119 * 10**9, "119 s"),
         (150 * 10**9, "2.50 min"),
+        (7_199 * 10**9, "120 min"),
+        (11_520 * 10**9, "3 h 12 min"),
+        (187_000 * 10**9, "2 d 4 h"),
     ],
 )
 def test_a_duration_has_three_digits_and_a_fitting_unit(ns, text):

@@ -8,7 +8,7 @@
  * takes five. */
 enum {
     SMALLEST_CELLS = (7 * 1023 - 4 - HISTOGRAM_BLOCKS) / 5,
-    RARE = SMALLEST_CELLS / 2 + 1,
+    RARE = (SMALLEST_CELLS + 1) / 2,
     NEW = 5000,
     CALL_A = 1,
     CALL_B = 2

@@ -140,6 +140,8 @@ TEST(a_rank_has_one_row_with_all_that_the_header_says)
     begin();
     the_ledger.header->abort_code = 0;
     the_ledger.header->dropped_calls = 1;
+    the_ledger.header->dropped_messages = 5;
+    the_ledger.header->dropped_completions = 6;
     the_ledger.header->untracked_requests = 2;
     the_ledger.header->interrupted_calls = 3;
     the_ledger.header->folded_cells = 4;
@@ -153,9 +155,9 @@ TEST(a_rank_has_one_row_with_all_that_the_header_says)
     CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"),
                "1700000000000000001|1700000000000000501|500|finalize");
     CHECK_TEXT(ask("SELECT start_monotonic_ns FROM rank"), "1000");
-    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, interrupted_calls, untracked_requests, "
-                   "folded_cells FROM rank"),
-               "0|1|3|2|4");
+    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, dropped_messages, dropped_completions, "
+                   "interrupted_calls, untracked_requests, folded_cells FROM rank"),
+               "0|1|5|6|3|2|4");
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
 
@@ -449,11 +451,11 @@ TEST(a_histogram_has_rows_for_the_buckets_in_use)
     send(0, 64, 100, 1);
     send(0, 64, 101, 1);
     send(0, 64, 3, 1);
-    send(0, 64, 5ull << 40, 1);
+    send(0, 64, 5ull << 47, 1);
     store();
     CHECK_TEXT(
         ask("SELECT bucket, bucket.count FROM bucket JOIN cell USING (cell) ORDER BY bucket"),
-        "0|1 21|2 289|1");
+        "0|1 21|2 345|1");
     CHECK_TEXT(ask("SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = 21"), "96|104");
 }
 
@@ -469,8 +471,8 @@ TEST(the_bounds_in_the_database_are_those_of_the_histogram)
                  (unsigned long long)histogram_low_ns(bucket + 1));
         CHECK_TEXT(ask(sql), bounds);
     }
-    CHECK_TEXT(ask("SELECT bucket, low_ns, high_ns FROM bucket_bound WHERE bucket >= 289"),
-               "289|1099511627776|null");
+    CHECK_TEXT(ask("SELECT bucket, low_ns, high_ns FROM bucket_bound WHERE bucket >= 345"),
+               "345|140737488355328|null");
 }
 
 TEST(a_cell_that_was_folded_away_or_never_used_is_not_stored)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 NO_VALUE = "-"
 WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
-TIME_UNITS = ((60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000
+LONG_UNITS = ((DAY_NS, "d", HOUR_NS, "h"), (HOUR_NS, "h", MINUTE_NS, "min"))
+TIME_UNITS = ((MINUTE_NS, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
@@ -83,9 +85,13 @@ def digits_shown(value: float | Fraction) -> int:
 
 
 def duration(ns: float | None) -> str:
-    """1.24 ms; minutes from two minutes on."""
+    """1.24 ms; minutes from two minutes on, 3 h 12 min and 2 d 4 h from two hours and days on."""
     if ns is None:
         return NO_VALUE
+    for whole_ns, whole, part_ns, part in LONG_UNITS:
+        if ns >= 2 * whole_ns:
+            wholes, parts = divmod(round(ns / part_ns), whole_ns // part_ns)
+            return f"{wholes} {whole} {parts} {part}"
     unit_ns, unit = _time_unit(ns)
     return f"{three_digits(ns / unit_ns)} {unit}" if unit_ns > 1 else f"{ns:.0f} ns"
 

@@ -43,6 +43,8 @@ class RankRow(NamedTuple):
     doing_since_unix_ns: int | None
     doing_ns: int | None
     dropped_calls: int
+    dropped_messages: int
+    dropped_completions: int
     interrupted_calls: int
     untracked_requests: int
     folded_cells: int

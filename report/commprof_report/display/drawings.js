@@ -2,6 +2,7 @@
 /* What the drawings have in common: numbers as the reports write them (base/units.py), elements, ticks, keys, legends. */
 const units = (() => {
   const TIMES = [[120e9, 60e9, "min"], [0.9995e9, 1e9, "s"], [0.9995e6, 1e6, "ms"], [0.9995e3, 1e3, "µs"]];
+  const LONG = [[86400e9, "d", 3600e9, "h"], [3600e9, "h", 60e9, "min"]];
   const SHORT = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
   /* Halves to the even digit, as Python rounds. */
@@ -11,6 +12,11 @@ const units = (() => {
   }
 
   function duration(ns) {
+    const long = LONG.find(([least]) => ns >= 2 * least);
+    if (long) {
+      const parts = Number(fixed(ns / long[2], 0)), whole = Math.round(long[0] / long[2]);
+      return `${Math.floor(parts / whole)} ${long[1]} ${parts % whole} ${long[3]}`;
+    }
     const found = TIMES.find(([least]) => ns >= least);
     if (!found) return `${fixed(ns, 0)} ns`;
     const value = ns / found[1];

@@ -21,7 +21,7 @@ from .archive import unpacked
 from .sampled import Sampled
 from .thinning import SAMPLED, Thinning
 from .unseen import view_text
-from .versions import NEWEST, OLDEST, schema_of, values_of
+from .versions import NEWEST, OLDEST, last_buckets_of, schema_of, values_of
 
 SQL = query.beside(__file__)
 
@@ -309,6 +309,11 @@ def _source_fill(connection: sqlite3.Connection, version: int) -> None:
         connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
         if values is not None:
             connection.execute(f"INSERT INTO source.{name} SELECT * FROM theirs.{name}")
+    for buckets in last_buckets_of(version):
+        for name in HISTOGRAMS:
+            connection.execute(
+                f"UPDATE source.{name} SET bucket = ?2 WHERE bucket = ?1", buckets
+            )
 
 
 def _copy_attached(

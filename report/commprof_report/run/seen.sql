@@ -24,6 +24,10 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('reset', 'missing', 'ns', '', 'set to zero by MPI_Pcontrol(2)', 'leave that call out'),
     ('excluded', 'missing', '', 'settings.COMMPROF_EXCLUDE', 'calls that COMMPROF_EXCLUDE names', 'leave it unset'),
     ('dropped', 'missing', 'call', '', 'dropped: the ledger was full', 'commprof-run --memory 256M'),
+    ('dropped-messages', 'missing', 'message', '', 'missing in the table of peers: the ledger was full',
+     'commprof-run --memory 256M'),
+    ('dropped-completions', 'missing', 'completion', '', 'dropped: the ledger was full',
+     'commprof-run --memory 256M'),
     ('interrupted', 'missing', 'call', '', 'of signal handlers that interrupted the profiler''s own code', ''),
     ('untracked', 'missing', 'request', '', 'not followed to completion: there was no memory', ''),
     ('sizes', 'missing', '', '', 'sizes of messages: the ABI of this MPI library is not known', ''),
@@ -110,6 +114,8 @@ found (world_rank, reason, amount, whole, detail) AS (
     SELECT world_rank, reason,
            CASE reason
            WHEN 'dropped' THEN dropped_calls
+           WHEN 'dropped-messages' THEN dropped_messages
+           WHEN 'dropped-completions' THEN dropped_completions
            WHEN 'interrupted' THEN interrupted_calls
            WHEN 'untracked' THEN untracked_requests
            WHEN 'communicators' THEN folded_communicators

@@ -14,7 +14,8 @@ SQL = query.beside(__file__)
 
 OFF_SHARE = threshold("run.off")
 ALL = "all calls"
-NOT_OF_CALLS = ("gpu", "nccl-datatype", "sizes", "untracked")  # calls are counted all the same
+# Calls are counted all the same.
+NOT_OF_CALLS = ("dropped-", "gpu", "nccl-datatype", "sizes", "untracked")
 
 
 class SeenRow(NamedTuple):

@@ -7,7 +7,7 @@ schema.sql without what was added later, and rows of older versions get the valu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from ..base.library_files import library_text
@@ -17,8 +17,9 @@ from ..base.library_files import library_text
 ADDED: dict[int, dict[str, dict[str, str] | None]] = {
     10: {
         "rank": {
-            "interrupted_calls": "0", "window_mask": "0", "record_begin_ns": "NULL",
-            "record_end_ns": "NULL", "record_asked_ns": "NULL", "record_is_full": "0",
+            "dropped_messages": "0", "dropped_completions": "0", "interrupted_calls": "0",
+            "window_mask": "0", "record_begin_ns": "NULL", "record_end_ns": "NULL",
+            "record_asked_ns": "NULL", "record_is_full": "0",
         },
         "gpu_device": {
             "sms": "NULL", "communication_ns": "0", "communication_sm_ns": "0",
@@ -37,6 +38,8 @@ ADDED: dict[int, dict[str, dict[str, str] | None]] = {
         "negotiated_step": None,
     },
 }
+# By version: the last bucket of histograms, of all longer durations, before it and from it on.
+LAST_BUCKET = {10: (289, 345)}
 NEWEST, OLDEST = max(ADDED), min(ADDED) - 1
 
 
@@ -53,6 +56,8 @@ def schema_of(version: int) -> str:
             lines = rf"^ +({'|'.join(columns or ())}) .*\n"
             older = re.sub(lines, "", created, flags=re.M) if columns else ""
             schema = schema.replace(created, older)
+        before, since = LAST_BUCKET.get(newer, (0, 0))
+        schema = schema.replace(f"bucket <= {since})", f"bucket <= {before})")
     return schema.replace(f"user_version = {NEWEST};", f"user_version = {version};")
 
 
@@ -66,3 +71,10 @@ def values_of(version: int, table: str) -> Mapping[str, str] | None:
             return None
         lacks.update(columns)
     return lacks
+
+
+def last_buckets_of(version: int) -> Iterator[tuple[int, int]]:
+    """The last bucket of that version, as the versions since have moved it."""
+    for newer in range(version + 1, NEWEST + 1):
+        if newer in LAST_BUCKET:
+            yield LAST_BUCKET[newer]

@@ -115,6 +115,8 @@ class AccountRow(NamedTuple):
     cost_ns: float
     cost_share: float | None
     dropped_calls: int
+    dropped_messages: int
+    dropped_completions: int
     untracked_requests: int
     folded_cells: int
     folded_communicators: int
@@ -350,7 +352,10 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
     """The profiler's overhead, over all ranks, and what it could not record."""
     cost_ns = sum(rank.cost_ns for rank in ranks)
     wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
-    losses = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
+    losses = (
+        "dropped_calls", "dropped_messages", "dropped_completions", "untracked_requests",
+        "folded_cells", "folded_communicators",
+    )
     return {
         "cost_ns": cost_ns,
         "cost_share": cost_ns / wall_ns if wall_ns else None,

@@ -14,7 +14,8 @@ from commprof_report.run.unseen import seen_rows
 from .stored import stored
 
 RANK = (
-    "dropped_calls interrupted_calls untracked_requests folded_communicators folded_cells"
+    "dropped_calls dropped_messages dropped_completions interrupted_calls untracked_requests"
+    " folded_communicators folded_cells"
     " gpu_dropped_records gpu_implausible_records gpu_late_records gpu_lost_intervals"
     " gpu_unmatched_operations gpu_unattributed_records"
     " record_begin_ns record_end_ns record_asked_ns record_is_full"
