@@ -4,6 +4,7 @@
  *     allocates   a handler allocates and prints, 10,000 times a second
  *     calls       a handler duplicates a communicator
  *     cancelled   threads are cancelled asynchronously */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@ static int is_watched, found;
 static __thread int looking;
 
 /* Whether the profiler has called this function, itself or through the C library or the loader. */
-static void look(void)
+static __attribute__((noinline)) void look(void)
 {
     void *frames[64];
     if (!is_watched || looking++)
@@ -168,27 +169,26 @@ static void interrupt(void (*handler)(int))
     signal(SIGALRM, SIG_IGN);
 }
 
-static int begun;
+static int sizes;
 
 static void *call_until_cancelled(void *unused)
 {
     int before;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
-    for (int i = 0;; i = (i + 1) % (int)sizeof buffer) {
-        MPI_Bcast(buffer, i, MPI_CHAR, 0, MPI_COMM_SELF);
-        __atomic_store_n(&begun, i, __ATOMIC_SEQ_CST);
-    }
+    for (;;)
+        MPI_Bcast(buffer, __atomic_add_fetch(&sizes, 1, __ATOMIC_SEQ_CST) % (int)sizeof buffer,
+                  MPI_CHAR, 0, MPI_COMM_SELF);
     return unused;
 }
 
 static void cancel_threads(void)
 {
-    for (int i = 1; i <= 100; i++) {
+    for (int i = 1; i <= 200; i++) {
         pthread_t thread;
         void *result;
-        __atomic_store_n(&begun, 0, __ATOMIC_SEQ_CST);
+        int first = __atomic_load_n(&sizes, __ATOMIC_SEQ_CST);
         CHECK(pthread_create(&thread, NULL, call_until_cancelled, NULL) == 0);
-        while (__atomic_load_n(&begun, __ATOMIC_SEQ_CST) < 37 * i)
+        while (__atomic_load_n(&sizes, __ATOMIC_SEQ_CST) < first + 7 * i)
             continue;
         CHECK(pthread_cancel(thread) == 0);
         CHECK(pthread_join(thread, &result) == 0);
