@@ -9,6 +9,8 @@
 
 enum { COMMS = 1000, SIZES = 10000, MANY = 1000 };
 static char out[8], in[8];
+static const uint64_t offered = 0x3ffffffff;
+static uint64_t came = 7;
 static int pair[2], comms[COMMS], many[MANY], at;
 
 /* A number below `most`, in an order that does not repeat soon. */
@@ -43,6 +45,8 @@ TWICE(Recv, MPI_Recv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, TOY_IGNORE))
 TWICE(triple, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]);
       MPI_Isend(out, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[1]); MPI_Waitall(2, pair, TOY_IGNORE))
 TWICE(sizes, MPI_Allreduce(out, in, 1 + any(SIZES), TOY_BYTE, TOY_SUM, TOY_WORLD))
+/* a round of a negotiation: 31 tensors are offered, none is agreed on */
+TWICE(round, MPI_Allreduce(&offered, &came, 1, TOY_LONG_LONG, TOY_BAND, TOY_WORLD))
 TWICE(comms, MPI_Allreduce(out, in, 8, TOY_BYTE, TOY_SUM, comms[any(COMMS)]))
 TWICE(Waitany, MPI_Waitany(MANY, many, &at, TOY_IGNORE))
 TWICE(Wait, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]); MPI_Wait(&pair[0], TOY_IGNORE))
@@ -73,6 +77,7 @@ int main(int argc, char **argv)
     turn = 0;                      \
     measured_##NAME(times);
     BOTH(Allreduce)
+    BOTH(round)
     BOTH(Bcast)
     BOTH(Barrier)
     BOTH(Send)

@@ -88,6 +88,7 @@ static void calls_on_new_communicators(void)
         MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
         MPI_Comm_split(duplicate, 0, 0, &part);
         MPI_Barrier(part);
+        MPI_Allreduce(MPI_IN_PLACE, buffer, i + 1, MPI_LONG_LONG, MPI_BAND, part);
         MPI_Comm_free(&part);
         MPI_Comm_free(&duplicate);
     }
