@@ -17,11 +17,12 @@ WAIT = "train/wait for gradients"
 
 def trained(
     late_ns: int, marks: bool = False, region: str = "", is_negotiated: bool = True,
-    steps: int = STEPS,
+    steps: int = STEPS, handed_over: bool = False,
 ) -> Job:
     """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7
     ms after the last one has come; a thread beside the main one negotiates and sums them. A data
-    loader is waited for at the begin of each step."""
+    loader is waited for at the begin of each step. handed_over: what the ranks offer and agree on is
+    recorded; in every tenth step they agree on a metric besides."""
     chance, job = random.Random(3), Job([HostClock(77)] * 2, wall_ns=(steps + 1) * STEP_NS)
     job.world.thread = 1
     data = job.group(range(2))
@@ -40,6 +41,11 @@ def trained(
         )
         for rank in range(2):
             end_ns = max(handed) + 7 * MS
+            if handed_over:
+                times = begin_ns, handed[rank], max(handed) + MS, end_ns
+                agree(job, rank, step + step // 10 + 1, 30, *times)
+                if step % 10 == 9:
+                    agree(job, rank, step + step // 10 + 2, 1, *[end_ns + MS] * 4)
             if marks:
                 job.add(
                     "step", world_rank=rank, step=step + 1, thread=0, begin_ns=handed[rank],
@@ -63,6 +69,17 @@ def trained(
     for row in job.rows["sample"]:
         row["signature"] = 1 if row["communicator"] == job.world.communicator else 2
     return job
+
+
+def agree(
+    job: Job, rank: int, step: int, tensors: int, after_ns: int, handed_ns: int, agreed_ns: int,
+    done_ns: int,
+) -> None:
+    job.add(
+        "negotiated_step", world_rank=rank, thread=1, communicator=job.world.communicator,
+        step=step, tensors=tensors, after_ns=after_ns, begin_ns=handed_ns,
+        handed_after_ns=handed_ns - MS, handed_ns=handed_ns, agreed_ns=agreed_ns, done_ns=done_ns,
+    )
 
 
 def span(job: Job, rank: int, region: int, begin_ns: int, end_ns: int) -> None:

@@ -169,7 +169,7 @@ def test_the_rank_that_begins_to_wait_last_is_late_and_nobody_where_all_begin_to
         "rank 1", "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",
     )
     assert late_card(cards(waiting([12, 12]))) == (
-        "no rank", "reaches region 'wait for gradients' late, in 39 visits",
+        "no rank", "reaches region 'wait for gradients' late beyond chance, in 39 visits",
     )
 
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.late.marks import Last, judge
+from commprof_report.late.marks import HANDED, Last, judge
 from commprof_report.late.sentences import marks_text
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
+
+HANDS_OVER = "hands its gradients over"
 
 
 @pytest.fixture
@@ -36,8 +38,13 @@ def text_of(asked, job: Job, command: str) -> str:
             {"region": WAIT, "marks": True}, WAIT,
             f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, ",
         ),
+        ({"handed_over": True}, HANDED, f"rank 1 {HANDS_OVER} last in 39 of 39 steps, "),
+        (
+            {"handed_over": True, "region": WAIT, "marks": True}, HANDED,
+            f"rank 1 {HANDS_OVER} last in 39 of 39 steps, ",
+        ),
     ],
-    ids=["marks", "region", "both"],
+    ids=["marks", "region", "both", "handed over", "all"],
 )
 def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_commands(
     asked, how, mark, said
@@ -64,7 +71,10 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     assert said in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
 
 
-@pytest.mark.parametrize("how", [{"marks": True}, {"region": WAIT}], ids=["marks", "region"])
+@pytest.mark.parametrize(
+    "how", [{"marks": True}, {"region": WAIT}, {"handed_over": True}],
+    ids=["marks", "region", "handed over"],
+)
 def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     job = trained(0, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
@@ -73,8 +83,9 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
-        assert "rank 1 reaches" not in found and "rank 0 reaches" not in found
-    assert "no rank reaches " in text_of(asked, job, "late")
+        assert "no rank " in found and (
+            "2.0 % of a step after the others" in found or "last in 1 of 39 steps" in found
+        )
 
 
 @pytest.mark.parametrize(
@@ -123,6 +134,20 @@ def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiat
     )
     assert said in text and "between none and all" not in text
     assert "exposed communication (" in text_of(asked, job, "summary")
+
+
+def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked):
+    """A metric that is summed alone is no step; 7 ms on rank 1, 30 more on rank 0, and half of the
+    time since the round before."""
+    job = trained(30 * MS, handed_over=True)
+    (row,) = asked(job, "steps", "--json").rows
+    assert (row["delimited_by"], row["steps"], row["period"], row["certainty"]) == (
+        HANDED, 40, "30 tensors", "sure",
+    )
+    assert row["wait_region"] == HANDED
+    assert row["wait_region_ns"] == pytest.approx((7 + 37 + 1) / 2 * MS, abs=MS / 2)
+    text = text_of(asked, job, "steps")
+    assert "between none and all" not in text and "from then to the end of the sums" in text
 
 
 @pytest.mark.parametrize("region", ["", "gradients"])
@@ -207,7 +232,7 @@ def lasts(share: float) -> Last:
         step: {rank: step * STEP_NS + 20 * MS * (rank == late) for rank in range(6)}
         for step, late in enumerate(turns)
     }
-    return judge("", times, {step: (late, 20.0 * MS) for step, late in enumerate(turns)})
+    return judge("", times, dict.fromkeys(times, STEP_NS), 0.0)
 
 
 def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
@@ -215,4 +240,5 @@ def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
         "mostly rank 3 (45.0 % of what the last ranks are behind) reaches the mark last in 36 of "
         "80 steps, 20.0 ms (median) after the mean of the others, others together 55.0 %"
     )
-    assert lasts(1 / 6).ranks == ()
+    nobody = lasts(1 / 6)
+    assert nobody.ranks == () and marks_text(nobody).startswith("no rank is late beyond chance: ")

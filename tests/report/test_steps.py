@@ -1031,7 +1031,7 @@ def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknow
 
 
 @pytest.mark.parametrize(
-    ("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none at ")]
+    ("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none: no rank ")]
 )
 def test_that_no_rank_is_last_at_marks_is_said_of_steps_enough(summary, number, begins):
     """A thread beside the main one negotiates; the main one marks where it waits."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ..base import units
 from ..base.present import present
 from ..late.late_ranks import Late
-from ..late.marks import Last
-from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text
+from ..late.marks import HANDED, Last
+from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text, reaching
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary, SummaryRow
 from . import summary
@@ -77,8 +77,10 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         where = " in MPI" if has_nccl or steps.wait_region else ""
         yield units.share(steps.communication_share), f"{of_step}{where} ({exposed})"
     if steps.wait_region:
-        exposed, where = units.duration(steps.wait_region_ns), mark_text(steps.wait_region)
-        yield units.share(steps.wait_region_share), f"{of_step} ({exposed} in {where})"
+        exposed, where = units.duration(steps.wait_region_ns), f"in {mark_text(steps.wait_region)}"
+        if steps.wait_region == HANDED:
+            where = "after its gradients are handed over"
+        yield units.share(steps.wait_region_share), f"{of_step} ({exposed} {where})"
     elif steps.is_driven:
         return
     elif steps.negotiation and steps.data_ns:
@@ -147,11 +149,11 @@ def marks_card(last: Last) -> Card:
     """By when ranks reach the mark of a step, or the region in which they wait."""
     point, judged = mark_text(last.region), judged_text(last)
     if not last.ranks:
-        return "no rank", f"reaches {point} late, in {judged}"
+        return "no rank", f"{reaching(point)} late beyond chance, in {judged}"
     lead = units.duration(last.lead_ns)
     return (
         f"{'mostly ' * last.is_mostly}{named(units.rank_list(last.ranks))}",
-        f"reaches {point} last in {last.times:,} of {judged}, by {lead}",
+        f"{reaching(point, len(last.ranks) == 1)} last in {last.times:,} of {judged}, by {lead}",
     )
 
 

@@ -37,7 +37,7 @@ from ..calls.by_size import best_timed, size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
-from ..late.efficiencies import region_rows
+from ..late.efficiencies import is_beside_main, region_rows
 from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
 from ..plots import call_bars as calls_plot
@@ -57,7 +57,9 @@ from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
 from ..steps.run_view import LONGEST, View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
-from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
+from ..summary.run_summary import (
+    RunSummary, communicating, of_nccl, run_summary, with_negotiation_apart,
+)
 from . import (
     advise,
     calls,
@@ -214,8 +216,9 @@ def opening(
     step = summary.in_a_step(in_steps, waits if is_whole else None)
     facts += summary.closing_facts(run, answers, step)
     questions = [fact for fact in facts if fact[0] in FIRST]
-    timed = communicating(answers.calls) or calls.drawn(answers.calls)
+    timed = with_negotiation_apart(answers) or calls.drawn(answers.calls)
     if advised and timed:
+        timed = [call for call in timed if "," not in call.call] or timed
         most = max(timed, key=lambda call: call.total_ns)
         awaited = row.awaited_call if most.call == row.top_call else None
         waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
@@ -246,7 +249,7 @@ def fusion_facts(answers: RunSummary, in_steps: StepsRow | None) -> Iterator[tup
 
 
 def calls_section(answers: RunSummary) -> str:
-    rows = communicating(answers.calls) or calls.drawn(answers.calls)
+    rows = with_negotiation_apart(answers) or calls.drawn(answers.calls)
     sentence = (
         "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
         "return; waiting for"
@@ -295,6 +298,11 @@ def timeline_section(
     if not view:
         return ""
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
+    thread = (
+        "the thread that negotiates" if waits.is_negotiated
+        else "the thread with the most time in MPI" if is_beside_main(waits.stages.split.run)
+        else "the main thread"
+    )
     explained = [
         "A bin that is too short for single calls has its shares of time as parts of its height.",
         "The wheel, + and -, or two fingers zoom; dragging or the arrow keys move; 0 shows the "
@@ -321,8 +329,8 @@ def timeline_section(
         )
     drawing = page.timeline(timeline_plot.data(view, waits.participants.hosts))
     return page.section(
-        "The run in time", "What the main thread of each rank did, from the whole run to single "
-        f"calls. {contents}", drawing,
+        "The run in time", f"What {thread} of each rank did, from the whole run to single calls. "
+        f"{contents}", drawing,
         page.folded("How to read it", explained, is_counted=False),
     )
 

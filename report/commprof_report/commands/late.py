@@ -47,6 +47,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
+from ..late.marks import HANDED
 from ..late.sentences import (
     ALL,
     LINK,
@@ -60,6 +61,7 @@ from ..late.sentences import (
     link_text,
     mark_text,
     notable_rest,
+    reaching,
     rest_text,
     unfinished_text,
     verdict,
@@ -431,11 +433,12 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
 
 def marks_basis_text(answers: Late) -> str:
     share = units.share(answers.run.negotiated_share)
-    what = mark_text(present(answers.last).region)
+    point = mark_text(present(answers.last).region)
+    how = " by what each one offers and all agree on" * (point == mark_text(HANDED))
     return (
-        f"when ranks reach {what}: {share} of the time inside MPI is on a thread that "
-        "negotiates, which joins each call in time"
-    )
+        f"when ranks {reaching(point, False)},{how}: {share} of the time inside MPI is on a thread "
+        "that negotiates, which joins each call in time"
+    ).replace(",:", ":")
 
 
 def unjudged_text(row: LateRow) -> str:

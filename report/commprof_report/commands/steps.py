@@ -43,6 +43,7 @@ from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
+from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, mark_text
 from ..plots import step_bars as plot
 from ..roles import roles
@@ -306,9 +307,12 @@ def steps_text(summary: StepsRow) -> str:
     """300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
     steps = units.counted(summary.steps, "step")
     if summary.total_steps and summary.total_steps > summary.steps:
-        steps += f" sampled of about {summary.total_steps:,}"
+        about = "" if summary.delimited_by == HANDED else "about "
+        steps += f" sampled of {about}{summary.total_steps:,}"
     if summary.delimited_by == "marks":
         return f"{steps}, marked by the program"
+    if summary.delimited_by == HANDED:
+        return f"{steps}: in each, the ranks agree on {summary.period}"
     if summary.delimited_by == "region":
         steps += ": visits to the region"
     else:
@@ -426,6 +430,8 @@ def communication_parts(summary: StepsRow) -> str:
 
 def waiting_text(summary: StepsRow) -> str:
     overlap = units.share(summary.wait_region_overlap)
+    if summary.wait_region == HANDED:
+        return f"data operations take {overlap} of the latter"
     return (
         "in it the thread makes no MPI call, while another one is in data operations for "
         f"{overlap} of the time"

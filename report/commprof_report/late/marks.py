@@ -1,23 +1,24 @@
-"""Which rank comes last to a mark of each step, on the common time axis: for jobs whose MPI calls
-do not show it.
+"""Which rank comes last to a point of each step: for jobs whose MPI calls do not show it.
 
 A framework such as Horovod makes all MPI calls on a thread that negotiates, which joins every call
 in time whatever the main thread does. The main thread shows a slow rank where it has handed its
-gradients over and begins to wait: the slow rank comes last. Programs mark that place by
-commprof_step, or by a region around the wait.
+gradients over and begins to wait: the slow rank comes last. The thread's rounds say when that was,
+by what each rank offers and what all agree on. Else programs mark that place by commprof_step, or
+by a region around the wait.
 
     rank 0  | forward, backward |M  waits for gradients  | update | ...
     rank 1  | forward, backward, longer   |M  waits      | update | ...  last, by what it is behind
 
 A wait region is known by its name, and by what happens in it (docs/SCHEMA.md): the thread calls no
-MPI there, while another one communicates.
+MPI there, while another one communicates. The time from a hand-over to the end of the step's sums
+is one, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from sqlite3 import Connection
 from statistics import fmean, median
@@ -27,18 +28,21 @@ from ..base import query
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
 from ..run.traffic_class import CONTROL_BYTES
-from .verdict import FEWEST_BLOCKS, MAJORITY, Cause, block_count, few_beyond_chance
+from .verdict import (
+    FEWEST_BLOCKS, MAJORITY, NOTABLE, Cause, block_count, few_beyond_chance,
+)
 
 SQL = query.beside(__file__)
 
 NOTABLE_LEAD = threshold("late.mark-lead")
 SURE_LEAD = threshold("late.mark-errors")
-STEADY_LEAD = threshold("late.mark-scatter")
 COMMUNICATED = threshold("late.communicated")
+HANDED = "negotiation"  # in place of a region's name
 
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
 AlignedNs = Callable[[int, int], int]
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
+LastOfSteps = Mapping[int, tuple[int, float]]  # by step, the last rank and its distance
 
 
 class MarkedRow(NamedTuple):
@@ -49,6 +53,19 @@ class MarkedRow(NamedTuple):
     begin_ns: int
     end_ns: int
     thread: int
+
+
+class HandedRow(NamedTuple):
+    """handed_steps.sql: a step of a thread that negotiates. All times are the rank's own."""
+
+    step: int
+    world_rank: int
+    begin_ns: int  # the end of the step before
+    handed_ns: int  # by then the main thread had handed its last tensor over
+    agreed_ns: int  # all ranks have
+    done_ns: int  # the end of the step's last sum
+    tensors: int
+    thinned: float  # how many steps this one stands for
 
 
 class WaitRegion(NamedTuple):
@@ -62,19 +79,22 @@ class WaitRegion(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The ranks that are last beyond chance at a mark. region: the wait region at whose begin ranks
-    are compared; "": a mark."""
+    """The ranks that are last beyond chance at a point of a step. region: the wait region at whose
+    begin ranks are compared; HANDED: where they hand their tensors over; "": a mark. Without such
+    ranks, leader is the one that is behind the most."""
 
     region: str
     judged: int  # steps, or visits to the region, after the warm-up
     ranks: tuple[int, ...] = ()
-    times: int = 0  # in how many of the judged ones they are last
+    times: int = 0  # in how many of the judged ones they, or the leader, are last
     lead_ns: float | None = None  # median distance from the mean of the others in these
     p: float | None = None
     blocks: int = 0
     gain_ns: int = 0
     share: float = 0.0  # of what the last ranks of all judged ones are behind
     waits_ns: Mapping[int, int] = {}  # by rank: from its arrivals to the last ones
+    leader: int | None = None
+    by_step: LastOfSteps = {}
 
     @property
     def is_mostly(self) -> bool:
@@ -85,9 +105,19 @@ def marked_rows(connection: Connection) -> list[MarkedRow]:
     return SQL.ask(connection, "marked_steps", MarkedRow)
 
 
+def handed_rows(connection: Connection) -> list[HandedRow]:
+    return SQL.ask(connection, "handed_steps", HandedRow)
+
+
+def steps_agreed_on(connection: Connection) -> int:
+    """How often most tensors were: once a step, whatever is sent together."""
+    (found,) = SQL.run(connection, "steps_agreed_on").fetchone() or (0,)
+    return found
+
+
 def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
-    SQL.run(connection, "wait_visits")
+    SQL.run(connection, "wait_visits", handed=HANDED)
     spans: dict[str, dict[int, list[tuple[int, int]]]] = {}
     visits = (
         "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, "
@@ -104,7 +134,8 @@ def wait_region(connection: Connection) -> WaitRegion | None:
         operations.setdefault(rank, []).append((start_ns, end_ns))
     busy = {rank: Intervals(own) for rank, own in operations.items()}
     found = [each for name, own in spans.items() if (each := region_of(name, own, busy))]
-    return max(found, key=lambda each: each.time_ns) if found else None
+    # the program knows better when it waits
+    return max(found, key=lambda each: (each.name != HANDED, each.time_ns)) if found else None
 
 
 class Intervals:
@@ -153,14 +184,31 @@ def region_of(
 def last_at_marks(
     connection: Connection, aligned_ns: AlignedNs, region: WaitRegion | None, error_ns: float
 ) -> Last | None:
-    """At the begin of the wait region, or, if nobody is last there beyond chance, at the marks.
-    None: there are neither."""
+    """Where ranks hand over, if they negotiate. Else at the begin of the wait region, or, if nobody
+    is last there beyond chance, at the marks. None: there is nothing of these."""
     found = []
-    if region:
+    if handed := handed_rows(connection):
+        found.append(last_to_hand_over(handed, aligned_ns))
+        if found[0].judged >= FEWEST_BLOCKS:
+            return found[0]
+    if region and region.name != HANDED:
         found.append(_last(region.name, _visited(region, aligned_ns), aligned_ns, error_ns))
     if not any(each.ranks for each in found) and (marked := marked_rows(connection)):
         found.append(_last("", (row[:4] for row in marked), aligned_ns, error_ns))
-    return next((each for each in found if each.ranks), found[0] if found else None)
+    return next((each for each in found if each.ranks), found[-1] if found else None)
+
+
+def last_to_hand_over(rows: Sequence[HandedRow], aligned_ns: AlignedNs) -> Last:
+    """All ranks agree in the same round, so each one's clock says how long before that it had
+    handed over: the clocks of ranks are not compared."""
+    agreed_ns: dict[int, int] = {}
+    times: Times = {}
+    lengths: dict[int, list[int]] = {}
+    for row in rows:
+        at_ns = agreed_ns.setdefault(row.step, aligned_ns(row.world_rank, row.agreed_ns))
+        times.setdefault(row.step, {})[row.world_rank] = at_ns - row.agreed_ns + row.handed_ns
+        lengths.setdefault(row.step, []).append(row.done_ns - row.begin_ns)
+    return _judged(HANDED, times, lengths, 0.0, rows[0].thinned)
 
 
 def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, int, int, int]]:
@@ -190,12 +238,19 @@ def _last(
     for step, rank, begin_ns, end_ns in sorted(steps):
         times.setdefault(step, {})[rank] = aligned_ns(rank, begin_ns)
         lengths.setdefault(step, []).append(end_ns - begin_ns)
+    return _judged(region, times, lengths, error_ns)
+
+
+def _judged(
+    region: str, times: Times, lengths: Mapping[int, Sequence[int]], error_ns: float,
+    thinned: float = 1.0,
+) -> Last:
     lengths_ns = {step: fmean(own) for step, own in lengths.items()}
     first = set(warm_up(lengths_ns))
     judged = {
         step: of_step for step, of_step in times.items() if len(of_step) > 1 and step not in first
     }
-    return judge(region, judged, last_ranks(distances(judged), lengths_ns, error_ns))
+    return judge(region, judged, lengths_ns, error_ns, thinned)
 
 
 def distances(times: Times) -> dict[int, dict[int, float]]:
@@ -208,40 +263,27 @@ def _distances(times: dict[int, int]) -> dict[int, float]:
     return {rank: time - (total - time) / (len(times) - 1) for rank, time in times.items()}
 
 
-def last_ranks(
-    found: dict[int, dict[int, float]], lengths_ns: Mapping[int, float], error_ns: float
-) -> dict[int, tuple[int, float]]:
+def last_ranks(times: Times, lengths_ns: Mapping[int, float], error_ns: float) -> LastOfSteps:
     """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the
     steps."""
-    behind = _behind(found.values())
     last = {}
-    for step, of_step in found.items():
+    for step, of_step in distances(times).items():
         lead_ns, rank = max((distance_ns, rank) for rank, distance_ns in of_step.items())
-        if rank in behind and lead_ns > max(NOTABLE_LEAD * lengths_ns[step], SURE_LEAD * error_ns):
+        if lead_ns > max(NOTABLE_LEAD * lengths_ns[step], SURE_LEAD * error_ns):
             last[step] = rank, lead_ns
     return last
 
 
-def _behind(steps: Iterable[dict[int, float]]) -> frozenset[int]:
-    """The ranks behind the mean of the others beyond the scatter of the steps."""
-    by_rank: dict[int, list[float]] = {}
-    for rank, distance_ns in (item for of_step in steps for item in of_step.items()):
-        by_rank.setdefault(rank, []).append(distance_ns)
-    middles = {rank: median(own) for rank, own in by_rank.items()}
-    scatter = {
-        rank: median(abs(distance_ns - middles[rank]) for distance_ns in own)
-        for rank, own in by_rank.items()
-    }
-    return frozenset(
-        rank for rank, middle in middles.items() if middle > STEADY_LEAD * scatter[rank]
-    )
-
-
-def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> Last:
+def judge(
+    region: str, times: Times, lengths_ns: Mapping[int, float], error_ns: float,
+    thinned: float = 1.0,
+) -> Last:
     """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
-    in place of waiting."""
-    if len(times) < FEWEST_BLOCKS:
-        return Last(region, len(times))
+    in place of waiting. thinned: how many steps each one stands for."""
+    last = last_ranks(times, lengths_ns, error_ns)
+    nobody = Last(region, len(times), waits_ns=_waits_ns(times), by_step=last)
+    if len(times) < FEWEST_BLOCKS or not last:
+        return nobody
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
     leads = [
         (min(of_step.values()), *last.get(step, (None, 0.0))) for step, of_step in times.items()
@@ -250,15 +292,19 @@ def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> L
         Cause("", "", rank, lead_ns, lead_ns, begin_ns, place, lead_ns)
         for place, (begin_ns, rank, lead_ns) in enumerate(leads)
     ]
-    found = few_beyond_chance(causes, ranks)
-    if found is None:
-        return Last(region, len(times))
-    named = found.units
-    own = [lead_ns for rank, lead_ns in last.values() if rank in named]
-    share = sum(own) / sum(lead_ns for _, lead_ns in last.values())
-    return Last(
-        region, len(times), tuple(sorted(named)), len(own), median(own), found.p,
-        block_count(causes), _gain_ns(times, named), share, _waits_ns(times),
+    behind_ns: Counter[int] = Counter()
+    for rank, lead_ns in last.values():
+        behind_ns[rank] += lead_ns  # type: ignore[assignment]
+    found, leader = few_beyond_chance(causes, ranks), max(ranks, key=behind_ns.__getitem__)
+    gain_ns = round(thinned * _gain_ns(times, found.units)) if found else 0
+    is_named = gain_ns >= NOTABLE * thinned * sum(lengths_ns[step] for step in times)
+    named = found.units if found and is_named else []
+    of_whom = named or [leader]
+    own = [lead_ns for rank, lead_ns in last.values() if rank in of_whom]
+    return nobody._replace(
+        ranks=tuple(sorted(named)), times=len(own), lead_ns=median(own), p=found.p if found else None,
+        blocks=block_count(causes), gain_ns=gain_ns, share=sum(own) / sum(behind_ns.values()),
+        leader=leader,
     )
 
 

@@ -12,7 +12,7 @@ from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text
 from .judgement import is_few_transfers
 from .late_ranks import Late, LateRestRow, LateRow
-from .marks import Last
+from .marks import HANDED, NOTABLE_LEAD, Last
 from .reasons import reason_text
 from .verdict import (
     COVERED,
@@ -209,17 +209,24 @@ def whys_text(answers: Late) -> str:
     return "; " * bool(said) + ", ".join(said)
 
 
-def marks_text(last: Last) -> str:
-    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the
-    mean of the others"""
+def marks_text(last: Last, point: str = "") -> str:
+    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the mean of the
+    others. Without ranks that are last beyond chance: the one that is behind the most."""
+    point, judged = point or mark_text(last.region), judged_text(last)
     if last.ranks:
         return reaches_text(
-            units.rank_list(last.ranks), mark_text(last.region), last.times, judged_text(last),
-            present(last.lead_ns), last.share,
+            units.rank_list(last.ranks), point, last.times, judged, present(last.lead_ns),
+            last.share,
         )
+    if last.leader is None:
+        notable = units.share(NOTABLE_LEAD)
+        return f"no rank {reaching(point)} {notable} of a step after the others, in {judged}"
+    rank = reaches_text(
+        str(last.leader), point, last.times, judged, present(last.lead_ns), MAJORITY
+    )
     return (
-        f"no rank reaches {mark_text(last.region)} notably later than the others, in "
-        f"{judged_text(last)}"
+        f"no rank is late beyond chance: {rank}; that is {units.share(last.share)} of what the "
+        "last ranks are behind"
     )
 
 
@@ -228,15 +235,21 @@ def reaches_text(
 ) -> str:
     """share: of what the last ranks are behind; less than half of it: mostly rank 3 (41.0 % of what
     the last ranks are behind) reaches the mark last ..., others together 59.0 %"""
-    who, reach = units.of_ranks(ranks), "reaches" if units.is_one(ranks) else "reach"
-    others = ""
+    who, others = units.of_ranks(ranks), ""
     if share < MAJORITY:
         who = f"mostly {who} ({units.share(share)} of what the last ranks are behind)"
         others = f", others together {units.share(1 - share)}"
     return (
-        f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} "
-        f"(median) after the mean of the others{others}"
+        f"{who} {reaching(point, units.is_one(ranks))} last in {times:,} of {judged}, "
+        f"{units.duration(lead_ns)} (median) after the mean of the others{others}"
     )
+
+
+def reaching(point: str, is_one: bool = True) -> str:
+    """reaches the mark; hand their gradients over"""
+    if point == mark_text(HANDED):
+        return "hands its gradients over" if is_one else "hand their gradients over"
+    return f"{'reaches' if is_one else 'reach'} {point}"
 
 
 def is_in_files(answers: Late) -> bool:
@@ -250,11 +263,20 @@ def is_in_files(answers: Late) -> bool:
 
 
 def mark_text(region: str) -> str:
+    if region == HANDED:
+        return "the hand-over of gradients"
     return f"region '{units.shortened(region, 32)}'" if region else "the mark"
 
 
+def inside_text(region: str) -> tuple[str, str]:
+    """The time of a step before and after the wait for its gradients begins."""
+    if region == HANDED:
+        return "until all gradients are handed over", "from then to the end of the sums"
+    return f"outside {mark_text(region)}", "in it"
+
+
 def judged_text(last: Last, text: Callable[[float, str], str] = units.counted) -> str:
-    return text(last.judged, "visit" if last.region else "step")
+    return text(last.judged, "visit" if last.region not in ("", HANDED) else "step")
 
 
 def short_text(named: Named) -> str:
@@ -425,7 +447,7 @@ def unknown_text(answers: Late) -> str:
     if answers.is_negotiated and answers.last:
         return (
             f"unknown: {judged_text(answers.last, units.are)} too few to tell from chance who "
-            f"reaches {mark_text(answers.last.region)} last"
+            f"{reaching(mark_text(answers.last.region))} last"
         )
     if answers.is_negotiated:
         return (

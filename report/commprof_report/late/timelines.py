@@ -7,13 +7,13 @@ of waiting are differences of sums over a timeline.
     point     0        1         2          3          4          5         6         7
 
 Calls of NCCL are outside MPI. A nonblocking call that starts an operation cannot wait: all of it is
-transfer.
+transfer. The analysis of waiting does not tell negotiation apart (NEGOTIATING); drawings do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, NamedTuple
@@ -26,7 +26,7 @@ from .known import Known
 from .samples import Samples, followed, is_on, polls
 from .waits import Waits
 
-OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
+OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING = STATES = range(7)
 COUNT = len(STATES)
 DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause of being late
 NOBODY = -1
@@ -58,6 +58,15 @@ class Timeline:
     def states_from(self) -> Ints:
         """From each point on."""
         return np.append(self.states, OUTSIDE)
+
+    def with_negotiation(self, begins_ns: Ints, ends_ns: Ints) -> Timeline:
+        """The calls from these begins to these ends, in order, are negotiation."""
+        points = self.points[:-1]
+        place = np.searchsorted(begins_ns, points, "right") - 1
+        is_own = (place >= 0) & (points < np.append(ends_ns, NONE)[place])
+        is_own &= self.states != OUTSIDE
+        states = np.where(is_own, NEGOTIATING, self.states)
+        return replace(self, states=states, sums=_sums(self.points, states))
 
     def spent(self, until_ns: Ints) -> np.ndarray:
         """The time in each state since the begin of the axis; they add up to it. A row for each
@@ -193,11 +202,15 @@ def _timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: 
     upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
     is_long = upto_ns[1:] > upto_ns[:-1]
     points, states = np.append(0, upto_ns[1:][is_long]), states[is_long]
+    return Timeline(
+        points, states, calls[is_long], waits[is_long], _sums(points, states), texts
+    )
+
+
+def _sums(points: Ints, states: Ints) -> np.ndarray:
     sums = np.zeros((len(points), COUNT), np.int64)
     sums[np.arange(1, len(points)), states] = np.diff(points)
-    return Timeline(
-        points, states, calls[is_long], waits[is_long], sums.cumsum(axis=0, out=sums), texts
-    )
+    return sums.cumsum(axis=0, out=sums)
 
 
 def _unseen_until(called: Called) -> Ints:

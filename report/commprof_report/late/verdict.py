@@ -1,6 +1,6 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
-The arrivals at which a rank could have been late are divided, in order of time, into up to 16
+The arrivals at which a rank could have been late are divided, in order of time, into up to 32
 blocks of equal number; a block has a cost for each rank: how much waiting it causes
 (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If
 no rank were different from the others, ranks that could have been late at the same arrivals could
@@ -32,12 +32,13 @@ from typing import Generic, NamedTuple, TypeVar
 from ..base import kendall
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, table,
+    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, table,
 )
 from ..base.thresholds import threshold, whole
 
 LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")
+LONG_BLOCK = whole("late.long-block")
 FEWEST_BLOCKS = whole("late.blocks")
 RANKS_PER_NAMED = whole("late.ranks-per-named")
 NOTABLY_MORE = threshold("late.notably-more")
@@ -385,7 +386,7 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
 
 def block_count(causes: Sequence[Cause]) -> int:
     """The number of blocks into which the causes are divided, no more than late arrivals."""
-    return min(MOST_BLOCKS, len(late_arrivals(causes)))
+    return _number_of_blocks(len(late_arrivals(causes)))
 
 
 def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
@@ -395,6 +396,11 @@ def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
         [cause for own in arrived[begin:end] for cause in own]
         for begin, end in _spans(len(arrived), number)
     ]
+
+
+def _number_of_blocks(arrivals: int) -> int:
+    """As many, or half as many where they would be short."""
+    return min(arrivals, max(MOST_BLOCKS // 2, min(MOST_BLOCKS, arrivals // LONG_BLOCK)))
 
 
 def _spans(length: int, number: int) -> list[tuple[int, int]]:
@@ -518,8 +524,13 @@ class Suspects(Generic[Unit]):
         return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
 
     def _chance(self, unit: Unit) -> float:
-        """The bound of the probability that chance alone shows what a unit costs, corrected."""
-        return min(1.0, len(self.units) * _chance(self._compared, self.numbers[unit]))
+        """The bound of the probability that chance alone shows what a unit costs, corrected; at all
+        arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
+        compared, number = self._compared, self.numbers[unit]
+        p = _chance(compared, number)
+        if p * len(self.units) >= MOSTLY_LEVEL / 2:
+            p = min(p, 2 * _chance(compared, number, costliest(compared)))
+        return min(1.0, len(self.units) * p)
 
     @cached_property
     def _compared(self) -> Compared:
@@ -584,14 +595,25 @@ def _by_first(values: Ints) -> tuple[Ints, Ints]:
     return numbers[place], first[order]
 
 
-def _chance(compared: Compared, unit: int) -> float:
+def costliest(compared: Compared) -> Flags:
+    """The fewest arrivals that have most of the cost: a unit that is late once a step is late at
+    few of many."""
+    costs = np.bincount(compared.arrival, compared.cost_ns, len(compared.compared))
+    order = np.argsort(-costs, kind="stable")
+    upto_ns = np.cumsum(costs[order]) - costs[order]
+    found = np.zeros(len(costs), bool)
+    found[order[upto_ns < MAJORITY * costs.sum()]] = True
+    return found
+
+
+def _chance(compared: Compared, unit: int, is_counted: Flags | None = None) -> float:
     """Bound of the probability that a unit costs as much as this one or more, if units change
     places in each block of the arrivals at which it could have been late: those that could have
-    been late at the same ones."""
+    been late at the same ones. is_counted: whether what an arrival costs counts."""
     is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
     is_own[compared.set_of_member[compared.member == unit]] = True
     own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
-    number = min(MOST_BLOCKS, len(own))
+    number = _number_of_blocks(len(own))
     if number < FEWEST_BLOCKS:
         return 1.0
     block = np.repeat(np.arange(number), [end - begin for begin, end in _spans(len(own), number)])
@@ -600,7 +622,10 @@ def _chance(compared: Compared, unit: int) -> float:
     sizes = compared.sizes[compared.compared[own[order[groups.first]]], None]
     group_of = np.full(len(compared.compared), -1)
     group_of[own[order]] = groups.of_row
-    late = np.flatnonzero(group_of[compared.arrival] >= 0)
+    is_late = group_of[compared.arrival] >= 0
+    late = np.flatnonzero(is_late if is_counted is None else is_late & is_counted[compared.arrival])
+    if not len(late):
+        return 1.0
     group, late_unit = group_of[compared.arrival[late]], compared.unit[late]
     order, sums = grouped(group, late_unit)
     cost_ns, one = sums.sum(compared.cost_ns[late[order]]), order[sums.first]
@@ -610,6 +635,7 @@ def _chance(compared: Compared, unit: int) -> float:
     cost = own_ns[own_ns >= SLIGHT * own_ns.mean()].sum() / most_ns
     # logarithm of E exp(rate x cost) of a place in each group, by group and rate
     rates, of_group = np.array(RATES) / most_ns, Groups(group[one])
+    sizes = sizes[group[one][of_group.first]]
     most = of_group.max(cost_ns)[:, None] * rates
     spread = np.exp(cost_ns[:, None] * rates - of_group.spread(most))
     rest = (sizes - of_group.counts[:, None]) * np.exp(-most)

@@ -9,7 +9,9 @@ from ..base.arrays import np
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..gpu.overlap import Interval
-from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING
+from ..late.timelines import (
+    FILES, NEGOTIATING, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
+)
 from ..steps.run_view import (
     ABSENT, CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, RankView, StepView,
     View,
@@ -19,6 +21,7 @@ LOOKS = {  # of each class of time: name and colour
     OUTSIDE: ("outside MPI", colours.OUTSIDE), TRANSFER: ("transfer", colours.TRANSFER),
     FILES: ("in files", colours.FILES), WAITING: ("waiting", colours.WAITING),
     UNSPLIT: ("in MPI, not split", colours.UNSPLIT), UNSEEN: ("not sampled", colours.NEUTRAL),
+    NEGOTIATING: ("negotiation", colours.IN_MPI),
     ABSENT: ("not running", colours.PAPER), GPU_COMPUTING: ("computing", COMPUTING),
     GPU_EXPOSED: ("communicating", COMMUNICATING), GPU_COPYING: ("copying", COPYING),
 }

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
-from statistics import median
+from statistics import median, median_high
 from typing import NamedTuple
 
 from ..base import query, units
@@ -25,7 +25,7 @@ from ..base.columns import (
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
-from ..late.marks import MarkedRow
+from ..late.marks import HANDED, HandedRow, MarkedRow
 from ..run.alignment import Alignment
 from ..run.holes import Hole
 from ..run.sampled import communicators
@@ -54,7 +54,7 @@ class Apart(NamedTuple):
 class Detection(NamedTuple):
     """How the steps of a run were found."""
 
-    by: str  # 'marks', 'region', 'calls'; '': no steps
+    by: str  # 'marks', 'region', 'negotiation', 'calls'; '': no steps
     how: str  # 'loops', 'gaps', 'sums', 'small', if by is 'calls'
     identity: str  # of the communicator that determines the steps of most ranks
     functions: dict[str, float]  # the collectives of a step by name, on average
@@ -70,6 +70,7 @@ class Detection(NamedTuple):
     is_close: bool = False  # another loop explains nearly as much
     loops: str = ""  # the nest, in words
     apart: Sequence[Apart] = ()  # where steps are found by calls
+    tensors: int = 0  # that the ranks agree on in a step, by negotiation
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,16 @@ def marked(rows: Sequence[MarkedRow]) -> Unjudged:
         {row.world_rank: row.thread for row in rows}, True,
     )
     return detection, table(Bounds, [row[:4] for row in rows], Texts())
+
+
+def negotiated(rows: Sequence[HandedRow], total: int) -> Unjudged:
+    """total: how often most tensors were agreed on."""
+    detection = Detection(
+        HANDED, "", "", {}, 0, 1.0, total if total > len({row.step for row in rows}) else None, "",
+        is_counted=True, tensors=median_high(row.tensors for row in rows),
+    )
+    steps = [(row.step, row.world_rank, row.begin_ns, row.done_ns) for row in rows]
+    return detection, table(Bounds, steps, Texts())
 
 
 def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudged:

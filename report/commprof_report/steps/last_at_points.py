@@ -12,17 +12,14 @@ from typing import NamedTuple
 
 from ..base.columns import grouped
 from ..late.late_ranks import Late
-from ..late.marks import Times, distances, last_ranks
+from ..late.marks import Last, Times, distances, judge
 from ..run.alignment import Alignment
 from .boundaries import Steps
 
 
 class Arrivals(NamedTuple):
     point: str  # 'begin', 'end': of a step
-    times: Times  # there, of the steps after the warm-up on several ranks
-    # by step: the last rank, and its distance from the mean of the others, if both are sure and
-    # notable
-    last: dict[int, tuple[int, float]]
+    judged: Last  # there, of the steps after the warm-up on several ranks
 
 
 def point_text(by: str, point: str) -> str:
@@ -49,8 +46,7 @@ def arrivals(steps: Steps, alignment: Alignment, late: Late | None) -> Arrivals 
     compared = ends if is_end else begins
     lengths_ns = dict(zip(numbers.tolist(), means_ns.tolist()))
     return Arrivals(
-        "end" if is_end else "begin", compared,
-        last_ranks(distances(compared), lengths_ns, late.run.error_ns),
+        "end" if is_end else "begin", judge("", compared, lengths_ns, late.run.error_ns),
     )
 
 

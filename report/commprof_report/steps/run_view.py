@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, TextInts, grouped, joined
+from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined
 from ..gpu.overlap import Interval
 from ..gpu.overlap import joined as spans_joined
 from ..gpu.sampled import Spans, known_spans
@@ -171,7 +171,10 @@ def run_view(
         for times in ([0] * len(rows), [row.wall_ns for row in rows])
     )
     end_ns = max(1, *ends.values())
-    lines = {row.rank: Line(late, row.rank, ends[row.rank]) for row in rows}
+    negotiated = _negotiated(found.sampled, alignment)
+    lines = {
+        row.rank: Line(late, row.rank, ends[row.rank], negotiated.get(row.rank)) for row in rows
+    }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
     steps, windows = _windows(found, alignment, late, lines, end_ns, most, bool(known), wanted)
     details = Details(connection, found.sampled, alignment, late)
@@ -203,11 +206,22 @@ def run_view(
     )
 
 
+def _negotiated(sampled: SampledCalls, alignment: Alignment) -> dict[int, tuple[Ints, Ints]]:
+    """By rank when its calls for negotiation begin and end."""
+    calls = sampled.calls.take(sampled.is_control == 1)
+    begin_ns = alignment.aligned(calls.world_rank, calls.start_ns)
+    end_ns = begin_ns + calls.end_ns - calls.start_ns
+    return {rank: (begin_ns[own], end_ns[own]) for rank, own in by_rank(calls.world_rank)}
+
+
 class Line:
     """The timeline of a rank to the rank's end."""
 
-    def __init__(self, late: Late, rank: int, end_ns: int) -> None:
-        self.line: Timeline = late.timelines[rank]
+    def __init__(
+        self, late: Late, rank: int, end_ns: int, negotiated: tuple[Ints, Ints] | None
+    ) -> None:
+        line = late.timelines[rank]
+        self.line: Timeline = line.with_negotiation(*negotiated) if negotiated else line
         self.end_ns = end_ns
         nothing = np.array([], np.int64), np.array([], np.int64)
         _, gap_ends = late.stages.split.of_all.called.gaps.get(rank, nothing)

@@ -26,8 +26,8 @@ from ..base import units
 from ..base.thresholds import threshold
 from ..late import verdict
 from ..late.late_ranks import Late
-from ..late.marks import NOTABLE_LEAD, Last, judge
-from ..late.sentences import judged_text, mark_text, serving_text, short_text
+from ..late.marks import HANDED, NOTABLE_LEAD, Last
+from ..late.sentences import judged_text, mark_text, marks_text, serving_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
@@ -77,7 +77,8 @@ def _slowest_ranks(
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
     arriving = arrivals(steps, alignment, late) if is_beside or late.is_negotiated else None
     if late.last and late.last.region and steps.detection.by != "region":
-        return _with_last(costs.steps, arriving), _slowest(
+        at_steps = late.last if steps.detection.by == HANDED else arriving and arriving.judged
+        return _with_last(costs.steps, at_steps), _slowest(
             late.last, "begin", mark_text(late.last.region)
         )
     if arriving and (late.is_negotiated or steps.detection.by == "region"):
@@ -280,14 +281,13 @@ def _why_none(
 def _by_arrival(
     rows: Sequence[StepRow], arriving: Arrivals, detection: Detection
 ) -> tuple[list[StepRow], Slowest]:
-    judged = judge("", arriving.times, arriving.last)
-    return _with_last(rows, arriving), _slowest(
-        judged, arriving.point, point_text(detection.by, arriving.point)
+    return _with_last(rows, arriving.judged), _slowest(
+        arriving.judged, arriving.point, point_text(detection.by, arriving.point)
     )
 
 
-def _with_last(rows: Sequence[StepRow], arriving: Arrivals | None) -> list[StepRow]:
-    last = arriving.last if arriving else {}
+def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
+    last = judged.by_step if judged else {}
     return [
         row._replace(slowest_rank=rank, lead_ns=lead) for row in rows
         for rank, lead in [last.get(row.step, (None, None))]
@@ -301,10 +301,7 @@ def _slowest(judged: Last, at: str, point: str) -> Slowest:
             1 - judged.share, slowest_at=at, slowest_region=judged.region,
             judged_steps=judged.judged,
         )
-    why = (
-        f"none at {point}: no rank reaches it notably later than the others, beyond the scatter "
-        "of the steps"
-    )
+    why = f"none: {marks_text(judged, point)}"
     if judged.judged < FEWEST_BLOCKS:
         why = f"unknown: {judged_text(judged, units.are)} too few to tell a cause from chance"
     return Slowest(

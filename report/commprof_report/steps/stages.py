@@ -4,7 +4,7 @@ reading asks the run.
     sampled calls --> own_calls       the calls of a rank's thread as a sequence          OwnCalls
                   --> steps_of        the loop in it that is the step (loops/)            Found
                   --> by_calls        when each step of each rank begins and ends, or     Bounds
-                                      marked(), by_region()
+                                      marked(), negotiated(), by_region()
                   --> judged          the warm-up, outliers, steps that lack samples      Boundaries
                   --> in_steps        what each rank did in each of its steps             Spent
                   --> step_costs      means over the ranks, with the waits of late        Costs
@@ -20,12 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..late.late_ranks import Late
-from ..late.marks import marked_rows
+from ..late.marks import handed_rows, marked_rows, steps_agreed_on
 from ..run.alignment import Alignment
 from ..run.holes import holes
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
-from .boundaries import Steps, by_calls, by_region, judged, marked, none
+from .boundaries import Steps, by_calls, by_region, judged, marked, negotiated, none
 from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps
 from .sampled_calls import SampledCalls, sampled_calls
@@ -49,16 +49,18 @@ def steps_find(
     sampled: SampledCalls | None = None,
 ) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are
-    any; otherwise steps are detected; by "none" there are none. `sampled`: where the caller has
-    it."""
-    connection = run.connection
-    rows = marked_rows(connection) if region is None and by in (None, "marks") else []
+    any, else what ranks agreed on; otherwise steps are detected; by "none" there are none.
+    `sampled`: where the caller has it."""
+    connection, is_known = run.connection, region is None and by in (None, "marks")
+    rows = marked_rows(connection) if is_known else []
     if why := no_log_text(connection) or ("they were not analysed" if by == "none" else ""):
         detection, times = none(why)
     elif region is not None:
         detection, times = by_region(connection, alignment, region)
     elif rows or by == "marks":
         detection, times = marked(rows)
+    elif is_known and (handed := handed_rows(connection)):
+        detection, times = negotiated(handed, steps_agreed_on(connection))
     else:
         detection, times = by_calls(connection, alignment, sampled or sampled_calls(connection))
     return Steps(detection, judged(times, holes(connection)))

@@ -19,9 +19,9 @@ from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
-from ..late.marks import Intervals, WaitRegion
+from ..late.marks import HANDED, Intervals, WaitRegion
 from ..late.reasons import BEFORE, Reason, reason, reason_text
-from ..late.sentences import mark_text, reaches_text, shares_text
+from ..late.sentences import inside_text, mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
 from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
@@ -185,7 +185,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "how": detection.how,
         "why": detection.why,
         "communicator": communicator.label if communicator else None,
-        "period": period_text(detection) if by_calls else "",
+        "period": period_text(detection),
         "calls_per_step": sum(detection.functions.values()) if by_calls else None,
         "bytes_per_step": detection.bytes if by_calls else None,
         "confidence": detection.confidence,
@@ -230,7 +230,9 @@ def _time_share(
 
 
 def period_text(detection: Detection) -> str:
-    """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
+    """5 bulk MPI_Allreduce, 102 MB, without bytes where each rank has its own; 31 tensors"""
+    if detection.by != "calls":
+        return units.counted(detection.tensors, "tensor") if detection.tensors else ""
     calls = calls_text(detection.functions, detection.is_bulk)
     return calls if detection.bytes is None else f"{calls}, {units.size(detection.bytes)}"
 
@@ -256,7 +258,7 @@ def certainty(detection: Detection) -> str:
     """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps
     and a pause; a small call proves little."""
     if detection.by != "calls":
-        return "marked" if detection.by else "none"
+        return "sure" if detection.tensors else "marked" if detection.by else "none"
     is_open = detection.is_close or detection.how in ("gaps", "small")
     if detection.confidence >= SURE and not is_open:
         return "sure"
@@ -315,6 +317,8 @@ def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[St
         visits[rank].between(begin_ns, end_ns) if rank in visits else 0
         for rank, begin_ns, end_ns in times
     ])
+    if region.name == HANDED and of_rows_ns.any():  # of a long run, not each step is known
+        own, of_rows_ns = own.take(of_rows_ns > 0), of_rows_ns[of_rows_ns > 0]
     order, groups = grouped(own.step)
     inside_ns, step_ns = (
         float((groups.sum(values[order]) / groups.counts).mean())
@@ -394,7 +398,9 @@ def _slowest_text(steps: StepsRow) -> str:
     if steps.slowest_at:
         region = steps.slowest_region
         point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
-        judged = units.counted(steps.judged_steps, "visit" if region else "step")
+        judged = units.counted(
+            steps.judged_steps, "visit" if region not in ("", HANDED) else "step"
+        )
         return reaches_text(
             steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0,
             present(steps.slowest_share),
@@ -458,10 +464,10 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
 
 def _exposed_text(steps: StepsRow) -> str:
     """104 ms = 69.0 outside region 'wait' + 35.6 in it, exposed communication (34.1 %)"""
-    inside_ns = steps.wait_region_ns or 0.0
+    inside_ns, (before, after) = steps.wait_region_ns or 0.0, inside_text(steps.wait_region)
     terms = (
-        ((steps.step_ns or 0.0) - inside_ns, f"outside {mark_text(steps.wait_region)}"),
-        (inside_ns, "in it, exposed communication"),
+        ((steps.step_ns or 0.0) - inside_ns, before),
+        (inside_ns, f"{after}, exposed communication"),
     )
     return f"{units.sum_text(terms)} ({units.share(steps.wait_region_share)})"
 

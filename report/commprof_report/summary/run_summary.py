@@ -295,6 +295,27 @@ def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
+def with_negotiation_apart(answers: RunSummary) -> list[CallRow]:
+    """The same, negotiation in rows of its own; those with most time first."""
+    spent_ns: Counter[str] = Counter()
+    for row in answers.negotiated:
+        spent_ns[row.call] += row.negotiation_ns
+
+    def part(call: CallRow, name: str, total_ns: int) -> CallRow:
+        share = call.share_of_wall and call.share_of_wall * total_ns / call.total_ns
+        return call._replace(call=name, total_ns=total_ns, share_of_wall=share)
+
+    parts = [
+        part(call, name, ns) for call in communicating(answers.calls)
+        for name, ns in (
+            (call.call, call.total_ns - spent_ns[call.call]),
+            (f"{call.call}, negotiation", spent_ns[call.call]),
+        )
+        if ns > 0 or name == call.call and not spent_ns[name]
+    ]
+    return sorted(parts, key=lambda call: -call.total_ns)
+
+
 Called = TypeVar("Called", CallRow, RankCallRow)
 
 

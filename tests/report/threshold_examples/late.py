@@ -24,7 +24,9 @@ from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.serving import is_by_transfer
 from commprof_report.late.sums import LateRestRow, LateRunRow
 from commprof_report.late.verdict import (
+    LONG_BLOCK,
     MOSTLY_LEVEL,
+    MOST_BLOCKS,
     NOBODY,
     Cause,
     Participants,
@@ -233,14 +235,9 @@ def with_causes(number: int) -> str:
 
 def at_marks(behind: Callable[[int], int], length_ns: int = 1_000, error_ns: float = 0.0) -> str:
     """Rank 0 is behind the mean of the others by so much in each of 9 steps."""
-    steps = {step: {0: behind(step), 1: -behind(step)} for step in range(9)}
+    steps = {step: {0: behind(step), 1: 0} for step in range(9)}
     last = last_ranks(steps, {step: length_ns for step in steps}, error_ns)
     return "rank 0" if {rank for rank, _ in last.values()} == {0} else "nobody"
-
-
-def scattered(deviations: float) -> str:
-    """Its distances have the median `deviations` and the median deviation 100."""
-    return at_marks(lambda step: round(100 * deviations) + 100 * (step % 3 - 1))
 
 
 def during_visits(share: float) -> str:
@@ -279,7 +276,12 @@ EXAMPLES = {
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
     "late.level": at_chance,
     "late.most-blocks": lambda number: (
-        "a block each" if block_count(one_last([0] * number)) == number else "some in one block"
+        "long blocks" if block_count(one_last([0] * LONG_BLOCK * number)) == number
+        else "longer blocks"
+    ),
+    "late.long-block": lambda number: (
+        "as many blocks as may be" if block_count(one_last([0] * number * MOST_BLOCKS))
+        == MOST_BLOCKS else "fewer blocks"
     ),
     "late.ranks-per-named": lambda ranks: named(
         caused(*[{0: 0.45, 1: 0.45, None: 0.1}] * BLOCKS), 2 * ranks
@@ -331,6 +333,5 @@ EXAMPLES = {
     "late.least-cause": lambda share: "known" if 1 in largest({1: share}, 1.0) else "not known",
     "late.mark-lead": lambda share: at_marks(lambda step: round(10_000 * share), 10_000),
     "late.mark-errors": lambda errors: at_marks(lambda step: round(10_000 * errors), 1, 10_000),
-    "late.mark-scatter": scattered,
     "late.communicated": during_visits,
 }
