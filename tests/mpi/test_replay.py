@@ -4,6 +4,7 @@ on the same communicators, in each pass."""
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import subprocess
@@ -221,9 +222,12 @@ def test_a_replay_sleeps_in_the_gaps_in_which_the_job_slept(mpi, profile, tmp_pa
     assert sleeping(again) == sleeping(kit)
 
 
+def signed(text: str) -> bytes:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode())
+
+
 POLLED = """\
-commprof-kit 1
-sha256 00
 ranks 2
 window 1
 comm 0 0 0 world 0,1
@@ -248,7 +252,7 @@ program 1 0 0
 def test_a_replay_does_something_else_between_polls(mpi, tmp_path):
     """As long as the job did: 5 ms."""
     kit = tmp_path / "job.kit"
-    kit.write_bytes(gzip.compress(POLLED.encode()))
+    kit.write_bytes(signed(POLLED))
     folder = replayed(mpi, 2, kit, tmp_path / "replay", "--gaps", "recorded")
     rows = json.loads(answer("export", folder).stdout)
     for call in ("MPI_Test", "MPI_Iprobe"):
@@ -262,8 +266,6 @@ def test_a_replay_does_something_else_between_polls(mpi, tmp_path):
 
 
 ONE_RANK = """\
-commprof-kit 1
-sha256 00
 ranks 1
 window 1
 comm 0 0 0 world 0
@@ -348,10 +350,10 @@ program 0 0 0
 )
 def test_a_kit_for_which_buffers_would_be_too_small_is_refused(mpi, tmp_path, old, new, why):
     kit = tmp_path / "job.kit"
-    kit.write_bytes(gzip.compress(HOSTILE.encode()))
+    kit.write_bytes(signed(HOSTILE))
     assert launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {}).exit_status == 0
     head, _, tail = HOSTILE.rpartition(old)
-    kit.write_bytes(gzip.compress((head + new + tail).encode()))
+    kit.write_bytes(signed(head + new + tail))
     outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
     # on full cores MPICH's mpirun exits with 1 after MPI_Abort(2), one time in 50
     statuses = (1, 2) if mpi.name == "mpich" else (2,)
@@ -365,7 +367,7 @@ def test_counts_of_alltoallw_are_bytes_whatever_its_type_says(mpi, tmp_path):
         "type 1 vector 0 0 1", "vector 0 9000000",
         "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - - -", "program 0 0 0", "0 0", "",
     )
-    kit.write_bytes(gzip.compress((ONE_RANK + "\n".join(lines)).encode()))
+    kit.write_bytes(signed(ONE_RANK + "\n".join(lines)))
     outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
     assert outcome.exit_status == 0, outcome
 
@@ -398,3 +400,20 @@ def test_an_unknown_way_is_refused(mpi, tmp_path):
     for option in ("--arrival", "--buffers", "--gaps"):
         outcome = launch(mpi, 1, [str(REPLAY), option, "other", "job.kit"], tmp_path, {})
         assert outcome.exit_status == 2 and "usage:" in outcome.stderr
+
+
+def test_a_call_that_does_not_end_is_named(mpi, tmp_path):
+    """Rank 0 sends 3 s later than rank 1 receives."""
+    kit = tmp_path / "job.kit"
+    kit.write_bytes(
+        signed(
+            "ranks 2\nwindow 1\ncomm 0 0 0 world 0,1\ncomm 1 1 0 self -\ntype 0 MPI_DOUBLE 8 8 1\n"
+            "call 0 MPI_Send 0 0 1 - - 1 7 0 - - - - - - - - -\n"
+            "call 1 MPI_Recv 0 0 1 - - 0 7 0 - - - - - - - - -\n"
+            "program 0 0 0\n~3000000000 0\nprogram 1 0 0\n0 1\n"
+        )
+    )
+    outcome = launch(mpi, 2, [str(REPLAY), "--patience", "1", str(kit)], tmp_path, {})
+    assert outcome.exit_status == 0
+    assert "no call has ended for 1 s: rank 1, thread 0 waits in MPI_Recv" in outcome.stderr
+    assert "rank 0" not in outcome.stderr

@@ -24,50 +24,68 @@ mpi_handle objects_op(const struct objects *objects, const char *name, int type)
 
 enum { DAMAGED_KITS = UNIT_SANITIZED ? 3000 : 30000 };
 
-static const char KIT[] = "commprof-kit 1\n"
-                          "sha256 00\n"
-                          "library Open MPI 4.1.4\n"
-                          "ranks 4\n"
-                          "window 12345\n"
-                          "left-out 2 MPI_Put is none of the calls that can be made again\n"
-                          "late 1 MPI_Isend\n"
-                          "comm 0 0 0 world 0,1,2,3\n"
-                          "comm 1 1 0 self -\n"
-                          "comm 2 0 2 split 0,2\n"
-                          "comm 3 0 2 split 1,3\n"
-                          "type 0 MPI_FLOAT 4 4 1\n"
-                          "type 1 vector 8 -16 2\n"
-                          "vector 0 10 20 30 40\n"
-                          "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - - - - - -\n"
-                          "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - - -\n"
-                          "call 2 MPI_Wait - - - - - - - - - - - - - - - - -\n"
-                          "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - - -\n"
-                          "call 4 MPI_Send_init 0 0 10 - - 1 5 0 - - - - - - - - -\n"
-                          "call 5 MPI_Startall - - - - - - - - - - - - - - - - -\n"
-                          "call 6 MPI_Request_free - - - - - - - - - - - - - - - - -\n"
-                          "call 7 MPI_Mprobe 0 - - - - 1 3 0 - - - - - - - - -\n"
-                          "call 8 MPI_Imrecv 0 0 10 - - 1 3 0 - - - - - - - - -\n"
-                          "program 0 0 1\n"
-                          "0 4 1\n"
-                          "0 0\n"
-                          "~12 1 0\n"
-                          "5 2 0\n"
-                          "7 3\n"
-                          "1 5 1\n"
-                          "1 7 0\n"
-                          "1 8 0\n"
-                          "1 2 0 1\n"
-                          "1 6 1\n"
-                          "program 1 0 0\n"
-                          "3 3\n"
-                          "program 0 3 0\n"
-                          "9 0\n";
+#define HEAD "commprof-kit 1\nsha256 "
+static const char KIT[] = HEAD "0000000000000000000000000000000000000000000000000000000000000000\n"
+                               "library Open MPI 4.1.4\n"
+                               "ranks 4\n"
+                               "window 12345\n"
+                               "left-out 2 MPI_Put is none of the calls that can be made again\n"
+                               "late 1 MPI_Isend\n"
+                               "comm 0 0 0 world 0,1,2,3\n"
+                               "comm 1 1 0 self -\n"
+                               "comm 2 0 2 split 0,2\n"
+                               "comm 3 0 2 split 1,3\n"
+                               "type 0 MPI_FLOAT 4 4 1\n"
+                               "type 1 vector 8 -16 2\n"
+                               "vector 0 10 20 30 40\n"
+                               "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - - - - - -\n"
+                               "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - - - - - -\n"
+                               "call 2 MPI_Wait - - - - - - - - - - - - - - - - -\n"
+                               "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - - - - - -\n"
+                               "call 4 MPI_Send_init 0 0 10 - - 1 5 0 - - - - - - - - -\n"
+                               "call 5 MPI_Startall - - - - - - - - - - - - - - - - -\n"
+                               "call 6 MPI_Request_free - - - - - - - - - - - - - - - - -\n"
+                               "call 7 MPI_Mprobe 0 - - - - 1 3 0 - - - - - - - - -\n"
+                               "call 8 MPI_Imrecv 0 0 10 - - 1 3 0 - - - - - - - - -\n"
+                               "program 0 0 1\n"
+                               "0 4 1\n"
+                               "0 0\n"
+                               "~12 1 0\n"
+                               "5 2 0\n"
+                               "7 3\n"
+                               "1 5 1\n"
+                               "1 7 0\n"
+                               "1 8 0\n"
+                               "1 2 0 1\n"
+                               "1 6 1\n"
+                               "program 0 3 0\n"
+                               "9 0\n"
+                               "program 1 0 0\n"
+                               "3 3\n";
+
+/* With the sum that the lines after it have, whatever is said. */
+static void sign(char *text, size_t bytes)
+{
+    struct sha256 sum;
+    char digest[65], *lines = bytes > sizeof HEAD
+                                  ? memchr(text + sizeof HEAD - 1, '\n', bytes - sizeof HEAD + 1)
+                                  : NULL;
+    if (!lines || lines - (text + sizeof HEAD - 1) != 64)
+        return;
+    sha256_begin(&sum);
+    sha256_add(&sum, lines + 1, bytes - (size_t)(lines + 1 - text));
+    sha256_end(&sum, digest);
+    memcpy(lines - 64, digest, 64);
+}
 
 static bool read_text(struct kit *kit, const char *text, size_t bytes, int rank, char why[256])
 {
-    char path[] = "/tmp/commprof-kit-XXXXXX";
+    char path[] = "/tmp/commprof-kit-XXXXXX", own[sizeof KIT + 256];
     int file = mkstemp(path);
-    CHECK(file >= 0 && write(file, text, bytes) == (ssize_t)bytes);
+    CHECK(bytes <= sizeof own);
+    memcpy(own, text, bytes);
+    sign(own, bytes);
+    CHECK(file >= 0 && write(file, own, bytes) == (ssize_t)bytes);
     close(file);
     bool is_read = kit_read(kit, path, rank, why, 256);
     unlink(path);
@@ -127,9 +145,9 @@ TEST(a_line_has_so_many_words_and_no_more)
 {
     char *words[WORDS_MOST + 1] = {NULL}, line[4 * WORDS_MOST] = "";
     for (int i = 0; i < WORDS_MOST; i++)
-        strcat(line, "w ");
+        strcat(line, i ? " w" : "w");
     CHECK_EQUAL(words_of(strdup(line), words), WORDS_MOST);
-    CHECK_EQUAL(words_of(strcat(line, "w"), words), -1);
+    CHECK_EQUAL(words_of(strcat(line, " w"), words), -1);
     CHECK(!words[WORDS_MOST]);
 }
 
@@ -177,7 +195,8 @@ static bool reads_with(const char *old, const char *new)
 TEST(communicators_that_no_library_can_make_are_refused)
 {
     static const char LATE_RANKS[] =
-        "commprof-kit 1\ncomm 0 0 0 world -\ncomm 1 1 0 self -\nranks 4\n";
+        HEAD "0000000000000000000000000000000000000000000000000000000000000000\n"
+             "comm 0 0 0 world -\ncomm 1 1 0 self -\nranks 4\n";
     struct kit kit;
     char why[256];
     CHECK(reads_with("split 1,3", "split 3,1"));
@@ -194,6 +213,7 @@ TEST(communicators_that_no_library_can_make_are_refused)
     CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 1 3 dup -"));
     CHECK(!reads_with("ranks 4", "ranks 4\nranks 5"));
     CHECK(!read_text(&kit, LATE_RANKS, sizeof LATE_RANKS - 1, 0, why));
+    CHECK(!reads_with("program 0 3 0", "program 0 0 0"));
     CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 10 20 30"));
     CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 2147483647 20 30 40"));
 }
@@ -219,11 +239,15 @@ TEST(calls_that_do_not_fit_their_requests_are_refused)
     CHECK(!plays_with("1 5 1\n", "1 5 1\n1 6 1\n", why));
     CHECK(!plays_with("1 6 1\n", "1 2 1\n", why)); /* it is not */
     CHECK(plays_with("1 6 1\n", "1 5 1\n1 2 1\n1 6 1\n", why));
+    CHECK(!plays_with("call 1 MPI_Isend", "call 1 MPI_Isendrecv", why));
     CHECK(!plays_with("12 1 0\n", "12 1\n", why));
     CHECK(!plays_with("12 1 0\n", "12 1 1\n", why));
     CHECK(!plays_with("7 3\n", "7 3 3\n", why));
-    CHECK(!plays_with("type 1 vector 8 -16 2\n",
+    CHECK(!plays_with("type 1 vector 8 -16 2\n"
+                      "vector 0 10 20 30 40\n"
+                      "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - - - - - -\n",
                       "type 1 vector 8 -2147483647 2\n"
+                      "vector 0 10 20 30 40\n"
                       "call 0 MPI_Bcast 0 1 2147483647 - 0 - - - - - - - - - - - -\n",
                       why));
     CHECK_TEXT(why, "no memory has room for a message of MPI_Bcast");
@@ -239,7 +263,8 @@ TEST(numbers_of_a_damaged_kit_stay_in_range)
         memcpy(text, KIT, sizeof text);
         for (int j = 0; j < 1 + i % 3; j++) {
             state = state * 1103515245u + 12345u;
-            text[15 + (state >> 8) % (sizeof KIT - 16)] = "0123456789 -\nx"[(state >> 4) % 14];
+            text[sizeof HEAD + 64 + (state >> 8) % (sizeof KIT - sizeof HEAD - 65)] =
+                "0123456789 -\nx"[(state >> 4) % 14];
         }
         if (!read_text(&kit, text, sizeof KIT - 1, 0, why))
             continue;

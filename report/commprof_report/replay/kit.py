@@ -22,7 +22,8 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
                                                    begins, and what is received. PAUSE:
                                                    nanoseconds between polls that find nothing
     program RANK THREAD BEFORE                     its first BEFORE calls set up persistent requests
-                                                   and are not counted
+                                                   and are not counted. In the order of ranks and
+                                                   threads
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
                                                    before (its first: since the first of all
                                                    threads), and the requests that this one sets
@@ -43,7 +44,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ..base.errors import ReportError
 
@@ -53,6 +54,8 @@ WORLD, SELF = 0, 1  # numbers of communicators
 MOST_BYTES = 1 << 30  # of a kit that is read, as text
 MOST_COUNT = 1 << 31
 MOST_MEMORY = 1 << 40  # bytes of a thread
+MOST_RANKS, MOST_REQUESTS, NAME_BYTES = 1 << 24, 1 << 20, 39
+PIECE = 1 << 20
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
@@ -206,63 +209,93 @@ class _Bad(Exception):
 
 
 def read(path: Path) -> tuple[Kit, str]:
-    """The kit and its SHA-256. Anybody may have written the file: what does not fit is an error."""
+    """The kit and its SHA-256. Anybody may have written the file: what does not fit is an error, as
+    in src/tools/replay/kit.c. The sum is checked first, piece by piece: a file that is small until
+    it is decompressed costs no memory."""
     try:
         with gzip.open(path) as file:
-            data = file.read(MOST_BYTES + 1)
+            head, digest_line = file.readline(PIECE), file.readline(PIECE)
+            if not head.startswith(b"commprof-kit "):
+                raise ReportError(path, "is no kit of commprof's")
+            if head != f"commprof-kit {VERSION}\n".encode():
+                version = head[13:40].rstrip().decode(errors="replace")
+                raise ReportError(path, f"is a kit of version {version}; {VERSION} is understood")
+            digest = _sum_of(file, len(head) + len(digest_line))
+            if digest_line != f"sha256 {digest}\n".encode():
+                raise ReportError(path, "is damaged: its SHA-256 is another one")
+        with gzip.open(path) as file:
+            return _parsed(file, path), digest
     except (OSError, EOFError, zlib.error) as error:
         raise ReportError(path, f"cannot be read as a kit: {error}") from None
-    head, _, text = data.partition(b"\n")
-    digest_line, _, text = text.partition(b"\n")
-    if not head.startswith(b"commprof-kit "):
-        raise ReportError(path, "is no kit of commprof's")
-    if head != f"commprof-kit {VERSION}".encode():
-        raise ReportError(path, f"is a kit of version {head[13:40].decode(errors='replace')}; "
-                          f"{VERSION} is understood")
-    digest = hashlib.sha256(text).hexdigest()
-    if len(data) > MOST_BYTES or digest_line != f"sha256 {digest}".encode():
-        raise ReportError(path, "is damaged: its SHA-256 is another one")
+
+
+def _sum_of(file: BinaryIO, used: int) -> str | None:
+    """None: it is too large."""
+    found = hashlib.sha256()
+    while piece := file.read(PIECE):
+        used += len(piece)
+        if used >= MOST_BYTES:
+            return None
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _parsed(file: BinaryIO, path: Path) -> Kit:
     number = 0
     try:
         parser = _Parser()
-        for number, line in enumerate(text.decode().splitlines(), 3):
-            parser.take(line)
-        return parser.checked(), digest
-    except (_Bad, ValueError, IndexError, UnicodeDecodeError) as error:
+        for number, line in enumerate(file, 1):
+            if number > 2:
+                parser.take(line.removesuffix(b"\n").decode(errors="surrogateescape"))
+        return parser.checked()
+    except (_Bad, ValueError, IndexError) as error:
         raise ReportError(path, f"line {number} is not as in a kit: {error}") from None
 
 
-def _number(word: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", word):
-        raise _Bad(f"{word[:40]!r} is no number")
+def _number(word: str, least: int = 0, most: int = 10**18) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", word, re.ASCII) or not least <= int(word) < most:
+        raise _Bad(f"{word[:40]!r} is no number, or out of range")
     return int(word)
 
 
-def _maybe(word: str) -> int | None:
-    return None if word == NONE else _number(word)
+def _name(word: str) -> str:
+    if not 0 < len(word.encode(errors="surrogateescape")) <= NAME_BYTES:
+        raise _Bad(f"{word[:40]!r} is no name")
+    return word
+
+
+def _maybe(word: str, most: int) -> int | None:
+    return None if word == NONE else _number(word, 0, most)
 
 
 class _Parser:
     def __init__(self) -> None:
         self.kit = Kit("", 0, 0)
         self.program: list[Made] | None = None
+        self.latest = (-1, -1)  # rank and thread of it
         self.before: list[Made] = []  # of this program
         self.left = 0  # so many more of them
+        self.free: set[int] = set()  # ranks of the parent that are in no communicator of this round
 
     def take(self, line: str) -> None:
-        kind, _, rest = line.partition(" ")
+        kind, blank, rest = line.partition(" ")
         is_asleep = line.startswith("~")
-        if is_asleep or kind[:1].isdigit():
-            gap_ns, call, *requests = map(_number, line[is_asleep:].split())
+        if "\0" in line:
+            raise _Bad("a byte is 0")
+        if is_asleep or line[:1] in tuple("0123456789"):
+            gap, call, *requests = line[is_asleep:].split(" ")
             if self.program is None:
                 raise _Bad("a call outside programs")
             (self.before if self.left else self.program).append(
-                Made(gap_ns, call, tuple(requests), is_asleep)
+                Made(
+                    _number(gap), _number(call, 0, len(self.kit.calls)),
+                    tuple(_number(word, 0, MOST_REQUESTS + 1) for word in requests), is_asleep,
+                )
             )
             self.left -= self.left > 0
             return
-        take = getattr(self, "_take_" + kind.replace("-", "_"), None)
-        if not take:
+        take = getattr(self, "_take_" + kind.replace("-", "_"), None) if "_" not in kind else None
+        if not take or not blank:
             raise _Bad(f"{kind[:40]!r} is unknown")
         take(rest)
 
@@ -270,7 +303,9 @@ class _Parser:
         self.kit.library = rest
 
     def _take_ranks(self, rest: str) -> None:
-        self.kit.ranks = _number(rest)
+        if self.kit.ranks:
+            raise _Bad("two numbers of ranks")
+        self.kit.ranks = _number(rest, 1, MOST_RANKS + 1)
 
     def _take_window(self, rest: str) -> None:
         self.kit.window_ns = _number(rest)
@@ -278,112 +313,108 @@ class _Parser:
     def _take_recorded(self, rest: str) -> None:
         ns, asked_ns, why = rest.split(" ", 2)
         self.kit.record = Record(_number(ns), _number(asked_ns), None if why == NONE else why)
-        if min(self.kit.record[:2]) < 0:
-            raise _Bad("a record is shorter than nothing")
 
     def _take_left_out(self, rest: str) -> None:
         calls, name, why = rest.split(" ", 2)
-        self.kit.left_out[name, why] += _number(calls)
+        self.kit.left_out[_name(name), why] += _number(calls)
 
     def _take_late(self, rest: str) -> None:
-        calls, name = rest.split()
-        self.kit.late[name] += _number(calls)
+        calls, name = rest.split(" ")
+        self.kit.late[_name(name)] += _number(calls)
 
     def _take_comm(self, rest: str) -> None:
-        number, parent, round_, how, members = rest.split()
-        self._in_order(number, self.kit.comms)
-        ranks = () if members == NONE else tuple(map(_number, members.split(",")))
-        self.kit.comms.append(Comm(_number(parent), _number(round_), how, ranks))
+        number, parent, round_, how, members = rest.split(" ")
+        comms = self.kit.comms
+        self._in_order(number, comms)
+        ranks = () if members == NONE else tuple(
+            _number(word, 0, self.kit.ranks) for word in members.split(",")
+        )
+        comms.append(
+            Comm(_number(parent, 0, len(comms) + 1), _number(round_, 0, len(comms) + 1), how, ranks)
+        )
+        self._check_comm(len(comms) - 1)
 
     def _take_type(self, rest: str) -> None:
-        number, name, *sizes = rest.split()
+        number, name, size, extent, blocks = rest.split(" ")
         self._in_order(number, self.kit.types)
-        size, extent, blocks = map(_number, sizes)
-        self.kit.types.append(Type(name, size, extent, blocks))
-
-    def _take_vector(self, rest: str) -> None:
-        number, *counts = map(_number, rest.split())
-        self._in_order(str(number), self.kit.vectors)
-        self.kit.vectors.append(tuple(counts))
-
-    def _take_call(self, rest: str) -> None:
-        number, name, comm, type_, count, op, *others = rest.split()
-        self._in_order(number, self.kit.calls)
-        numbers = list(map(_maybe, others))
-        if len(numbers) != len(Call._fields) - 5:
-            raise _Bad("a call has not all words")
-        self.kit.calls.append(
-            Call(
-                name, _maybe(comm), _maybe(type_), _maybe(count), None if op == NONE else op,
-                *numbers,
+        self.kit.types.append(
+            Type(
+                _name(name), _number(size, 0, MOST_COUNT),
+                _number(extent, -MOST_COUNT, MOST_COUNT), _number(blocks, 1, MOST_COUNT),
             )
         )
 
+    def _take_vector(self, rest: str) -> None:
+        number, *words = rest.split(" ")
+        self._in_order(number, self.kit.vectors)
+        counts = tuple(_number(word, 0, MOST_COUNT) for word in words)
+        if sum(counts) >= MOST_COUNT:
+            raise _Bad("the counts of a vector are too large")
+        self.kit.vectors.append(counts)
+
+    def _take_call(self, rest: str) -> None:
+        number, name, comm_word, type_, count, op, *others = rest.split(" ")
+        kit = self.kit
+        self._in_order(number, kit.calls)
+        comm = _maybe(comm_word, len(kit.comms))
+        size = 0 if comm is None else 1 if comm == SELF else len(kit.comms[comm].members)
+        types, vectors = len(kit.types), len(kit.vectors)
+        bounds = (
+            size, size, MOST_COUNT, 2, vectors, types, MOST_COUNT, size, MOST_COUNT, vectors,
+            MOST_MEMORY, MOST_MEMORY, MOST_COUNT,
+        )
+        if len(others) != len(bounds) or name not in KINDS:
+            raise _Bad("a call has not all words, or is none that can be made again")
+        call = Call(
+            name, comm, _maybe(type_, types), _maybe(count, MOST_COUNT),
+            None if _name(op) == NONE else op, *map(_maybe, others, bounds),
+        )
+        for vector in (call.vector, call.received_vector):
+            if vector is not None and len(kit.vectors[vector]) != size:
+                raise _Bad("a vector has not a count for each rank")
+        kit.calls.append(call)
+
     def _take_program(self, rest: str) -> None:
-        rank, thread, self.left = map(_number, rest.split())
-        if (rank, thread) in self.kit.programs:
-            raise _Bad("a thread has two programs")
-        self.program = self.kit.programs[rank, thread] = []
+        rank, thread, before = rest.split(" ")
+        self._end_program()
+        key = (_number(rank, 0, self.kit.ranks), _number(thread, 0, MOST_COUNT))
+        if key <= self.latest:
+            raise _Bad("programs are not in the order of ranks and threads")
+        self.latest, self.left = key, _number(before, 0, MOST_COUNT)
+        self.program = self.kit.programs[key] = []
         if self.left:
-            self.before = self.kit.before[rank, thread] = []
+            self.before = self.kit.before[key] = []
+
+    def _end_program(self) -> None:
+        if self.left:
+            raise _Bad("a program has fewer calls than set up its requests")
 
     def _in_order(self, number: str, rows: list) -> None:
-        if _number(number) != len(rows):
-            raise _Bad("numbers are not in order")
+        _number(number, len(rows), len(rows) + 1)
 
     def checked(self) -> Kit:
-        """Every number that stands for a row or a rank does."""
-        kit = self.kit
-        self._check_comms()
-        for number, call in enumerate(kit.calls):
-            size = self._size(call.comm)
-            within = (
-                (call.comm, len(kit.comms)), (call.type, len(kit.types)),
-                (call.received_type, len(kit.types)), (call.vector, len(kit.vectors)),
-                (call.root, size), (call.peer, size), (call.received_peer, size),
-                (call.elements, MOST_COUNT), (call.received_count, MOST_COUNT), (call.in_place, 2),
-                (call.tag, MOST_COUNT), (call.received_tag, MOST_COUNT),
-                (call.received_vector, len(kit.vectors)), (call.buffer_at, MOST_MEMORY),
-                (call.received_at, MOST_MEMORY), (call.pause_ns, MOST_COUNT),
-            )
-            is_inside = all(value is None or 0 <= value < most for value, most in within)
-            if call.name not in KINDS or not is_inside or any(
-                vector is not None and len(kit.vectors[vector]) != size
-                for vector in (call.vector, call.received_vector)
-            ):
-                raise _Bad(f"call {number}")
-        for (rank, thread), program in (*kit.programs.items(), *kit.before.items()):
-            for made in program:
-                is_inside = 0 <= made.call < len(kit.calls) and 0 <= rank < kit.ranks
-                if not is_inside or min(made.gap_ns, *made.requests, 0) < 0:
-                    raise _Bad(f"a call of rank {rank}, thread {thread}")
-        return kit
+        self._end_program()
+        if not self.kit.ranks or len(self.kit.comms) <= SELF:
+            raise _Bad("it is not complete")
+        return self.kit
 
-    def _size(self, comm: int | None) -> int:
-        comms = self.kit.comms
-        if comm is None or not 0 <= comm < len(comms):
-            return 0
-        return 1 if comm == SELF else len(comms[comm].members)
-
-    def _check_comms(self) -> None:
+    def _check_comm(self, number: int) -> None:
         """One call on the parent makes all of a round."""
-        comms, ranks = self.kit.comms, self.kit.ranks
-        everybody = comms[WORLD].members if comms else ()
-        if len(everybody) != ranks or comms[:2] != [
-            Comm(WORLD, 0, "world", tuple(range(len(everybody)))), Comm(SELF, 0, "self", ())
-        ]:
-            raise _Bad("the first communicators are not world and self")
-        free: set[int] = set()  # ranks of the parent that are in no communicator of this round
-        for number, comm in enumerate(comms[2:], 2):
-            if not (0 <= comm.parent < number) or comm.parent == SELF:
-                raise _Bad(f"communicator {number} has no parent")
-            is_first, members = comm.round == number, set(comm.members)
-            if is_first:
-                free = set(comms[comm.parent].members)
-            if comm.how == "dup":
-                fits = is_first and comm.members == comms[comm.parent].members
-            else:
-                fits = comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
-            if not fits or not members <= free or len(members) != len(comm.members):
-                raise _Bad(f"communicator {number} cannot be made")
-            free -= members
+        comms, comm = self.kit.comms, self.kit.comms[number]
+        if number <= SELF:
+            everybody = tuple(range(self.kit.ranks)) if number == WORLD else ()
+            if comm != Comm(number, 0, ("world", "self")[number], everybody) or not self.kit.ranks:
+                raise _Bad("the first communicators are not world and self")
+            return
+        if comm.parent == number or comm.parent == SELF:
+            raise _Bad(f"communicator {number} has no parent")
+        is_first, members = comm.round == number, set(comm.members)
+        if is_first:
+            self.free = set(comms[comm.parent].members)
+        if comm.how == "dup":
+            fits = is_first and comm.members == comms[comm.parent].members
+        else:
+            fits = comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
+        if not fits or not members <= self.free or len(members) != len(comm.members):
+            raise _Bad(f"communicator {number} cannot be made")
+        self.free -= members

@@ -29,6 +29,7 @@ static const char OPTIONS[] =
     "                             one time; barrier: after a barrier\n"
     "  --buffers HOW              recorded; hot: read before each call; cold: taken out of all\n"
     "                             caches before each call\n"
+    "  --patience SECONDS         name the calls of a rank in which none ends for so long (60)\n"
     "  --mpi LIBRARY              the MPI library (default: the one that the program is linked\n"
     "                             with, else the launcher's)\n";
 
@@ -70,11 +71,12 @@ static void say_in_profile(const char *name, const char *value)
     setenv(variable, value, 1);
 }
 
-/* --mpi is not said: the profile has the path of the library in any case. */
+/* --patience changes nothing, and --mpi is not said: the profile has the path of the library in any case. */
 static int next_option(int argc, char **argv, const struct option *names)
 {
     int place = -1, option = getopt_long(argc, argv, "h", names, &place);
-    if (place >= 0 && option == names[place].val && names[place].has_arg && option != 'm')
+    if (place >= 0 && option == names[place].val && names[place].has_arg && option != 'm' &&
+        option != 'p')
         say_in_profile(names[place].name, optarg);
     return option;
 }
@@ -87,17 +89,16 @@ struct options {
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option NAMES[] = {{"repeat", required_argument, NULL, 'r'},
-                                          {"gaps", required_argument, NULL, 'g'},
-                                          {"arrival", required_argument, NULL, 'a'},
-                                          {"buffers", required_argument, NULL, 'b'},
-                                          {"mpi", required_argument, NULL, 'm'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option NAMES[] = {
+        {"repeat", required_argument, NULL, 'r'},   {"gaps", required_argument, NULL, 'g'},
+        {"arrival", required_argument, NULL, 'a'},  {"buffers", required_argument, NULL, 'b'},
+        {"patience", required_argument, NULL, 'p'}, {"mpi", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},           {0}};
     static const char *const GAPS[] = {"recorded", "none", NULL},
                              *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
                              *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
     int gaps = 0, arrival = 0, buffers = 0;
+    int patience_s = 60;
     *options = (struct options){.passes = 1};
     for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
         if (option == 'r')
@@ -108,15 +109,19 @@ static bool read_options(struct options *options, int argc, char **argv)
             arrival = choice(optarg, ARRIVALS);
         else if (option == 'b')
             buffers = choice(optarg, BUFFERS);
+        else if (option == 'p')
+            patience_s = passes_of(optarg);
         else if (option == 'm')
             options->library = optarg;
         else
             exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
-    options->settings = (struct player_settings){
-        .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
+    options->settings = (struct player_settings){.has_gaps = gaps == 0,
+                                                 .arrival = (enum arrival)arrival,
+                                                 .buffers = (enum buffers)buffers,
+                                                 .patience_s = patience_s};
     options->kit = kit_inside ? "the kit in this program" : argv[optind];
-    return optind + !kit_inside == argc && options->passes && gaps >= 0 && arrival >= 0 &&
-           buffers >= 0;
+    return optind + !kit_inside == argc && options->passes && patience_s && gaps >= 0 &&
+           arrival >= 0 && buffers >= 0;
 }
 
 /* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
@@ -142,6 +147,7 @@ static void play_passes(const struct kit *kit, const struct objects *objects,
                         const struct options *options, int rank)
 {
     struct player_settings settings = options->settings;
+    settings.rank = rank;
     for (int pass = 0; pass <= options->passes; pass++) {
         arrival_begin(settings.arrival, rank, kit->ranks);
         settings.is_counted = pass > 0;

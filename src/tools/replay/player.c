@@ -1,7 +1,9 @@
 #include "player.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,10 +115,12 @@ static bool find(struct function *function, const char *call)
     for (int starts = 0; function->address && starts < (suffix ? 1 : 2); starts++)
         for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
             if ((!starts || *name == 'I') && strlen(SHAPES[i].name) + (size_t)starts == bytes &&
-                strncasecmp(name + starts, SHAPES[i].name, bytes - (size_t)starts) == 0) {
+                (starts || *name == toupper((unsigned char)*SHAPES[i].name)) &&
+                strncmp(name + starts + !starts, SHAPES[i].name + !starts,
+                        bytes - (size_t)starts - !starts) == 0) {
                 function->shape = SHAPES[i].shape;
                 function->starts = starts || suffix || function->shape == IMRECV;
-                return !suffix || function->shape < SENDRECV;
+                return !(starts || suffix) || function->shape < SENDRECV;
             }
     return false;
 }
@@ -247,6 +251,8 @@ struct player {
     uint64_t *together; /* requests as an array in the library's layout */
     int *indices;       /* of requests */
     int *set_up;        /* the call that set a persistent request up */
+    const char *inside; /* the call that it is in, NULL: none */
+    size_t ended;       /* calls */
 };
 
 /* Common to all threads of this rank. */
@@ -254,6 +260,9 @@ struct players {
     struct player *player;
     pthread_barrier_t are_prepared;
     int64_t begin_ns;
+    int count;
+    sem_t are_done; /* wakes the thread that watches */
+    bool are_ended;
 };
 
 /* All its buffers are in the thread's memory. */
@@ -609,8 +618,50 @@ static void play(struct player *player)
             settle(player, made);
         if (player->settings->has_gaps)
             pass_time(player, before_ns + made->gap_ns, made->is_asleep);
+        __atomic_store_n(&player->inside, player->kit->call[made->call].name, __ATOMIC_RELAXED);
         make(player, made);
+        __atomic_store_n(&player->inside, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&player->ended, i + 1, __ATOMIC_RELEASE);
         before_ns = arrival_now_ns();
+    }
+}
+
+static size_t ended_of(const struct players *all)
+{
+    size_t ended = 0;
+    for (int i = 0; i < all->count; i++)
+        ended += __atomic_load_n(&all->player[i].ended, __ATOMIC_ACQUIRE);
+    return ended;
+}
+
+/* Names calls that do not end: the kit lacks a message, or has one that was changed. */
+static void *watch(void *context)
+{
+    struct players *all = context;
+    const struct player_settings *settings = all->player->settings;
+    struct timespec until;
+    size_t ended = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    for (int waited_s = 0;; waited_s++) {
+        until.tv_sec++;
+        while (sem_timedwait(&all->are_done, &until) != 0)
+            if (errno == ETIMEDOUT)
+                break;
+            else if (errno != EINTR)
+                return NULL;
+        if (__atomic_load_n(&all->are_ended, __ATOMIC_ACQUIRE))
+            return NULL;
+        size_t now = ended_of(all);
+        waited_s = now == ended ? waited_s : 0;
+        ended = now;
+        for (int i = 0; i < all->count && waited_s == settings->patience_s; i++) {
+            const char *inside = __atomic_load_n(&all->player[i].inside, __ATOMIC_RELAXED);
+            if (inside)
+                fprintf(stderr,
+                        "commprof-replay: no call has ended for %d s: rank %d, thread %d waits in "
+                        "%s\n",
+                        waited_s, settings->rank, all->player[i].program->thread, inside);
+        }
     }
 }
 
@@ -662,29 +713,37 @@ int64_t player_play(const struct kit *kit, const struct objects *objects,
     /* a rank without a program waits for the others as well */
     static const struct kit_program NOTHING;
     int programs = kit->programs ? kit->programs : 1;
-    struct players all = {.player = calloc((size_t)programs, sizeof *all.player)};
+    struct players all = {.player = calloc((size_t)programs, sizeof *all.player),
+                          .count = programs};
+    pthread_t watcher;
     pthread_t *threads = calloc((size_t)programs, sizeof *threads);
     level = (int (*)(int, ...))library_function("MPI_Pcontrol");
     if (!empty_info)
         make_info();
     if (!all.player || !threads ||
-        pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0)
+        pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0 ||
+        sem_init(&all.are_done, 0, 0) != 0)
         abort();
-    for (int i = programs - 1; i >= 0; i--) {
+    for (int i = programs - 1; i >= 0; i--)
         all.player[i] = (struct player){.all = &all,
                                         .kit = kit,
                                         .objects = objects,
                                         .settings = settings,
                                         .program = kit->programs ? &kit->program[i] : &NOTHING};
-        if (i == 0)
-            perform(&all.player[i]);
-        else if (pthread_create(&threads[i], NULL, perform, &all.player[i]) != 0)
+    if (pthread_create(&watcher, NULL, watch, &all) != 0)
+        abort();
+    for (int i = 1; i < programs; i++)
+        if (pthread_create(&threads[i], NULL, perform, &all.player[i]) != 0)
             abort();
-    }
+    perform(&all.player[0]);
     for (int i = 1; i < programs; i++)
         pthread_join(threads[i], NULL);
     int64_t took_ns = arrival_now_ns() - all.begin_ns;
     level(0);
+    __atomic_store_n(&all.are_ended, true, __ATOMIC_RELEASE);
+    sem_post(&all.are_done);
+    pthread_join(watcher, NULL);
+    sem_destroy(&all.are_done);
     for (int i = 0; i < programs; i++) {
         finish(&all.player[i]);
         release(&all.player[i]);

@@ -11,6 +11,8 @@ struct player_settings {
     enum arrival arrival;
     enum buffers buffers;
     bool is_counted; /* this pass is */
+    int rank;
+    int patience_s; /* a call that does not end for so long is named */
 };
 
 /* Checks that the library has all functions; else `why` has the name of the one it lacks. */
