@@ -293,7 +293,7 @@ TEST(a_fold_has_its_own_cell_whatever_room_is_left)
 TEST(the_rarest_are_folded_though_others_came_first)
 {
     begin(1);
-    for (unsigned i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
+    for (int i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
         add(cell_of(1, CALL_A), 1ull << (20 + 4 * i),
             0); /* in place of one size: their number is even */
     const uint64_t sizes = SMALLEST_CELLS / 2 * 2;

@@ -139,8 +139,8 @@ TEST(placeholders_are_user_and_day)
 TEST(the_folders_of_all_ranks_are_known_where_they_differ)
 {
     CHECK_EQUAL(open_with("%p-%j/%h-%r/x", 7), 0);
-    CHECK_TEXT(folder.of_all, here("unit-4711-step/\2-\1/x"));
-    CHECK_EQUAL(open_with("%p-%j", 7), 0);
+    CHECK_TEXT(folder.of_all, here("\3-4711-step/\2-\1/x"));
+    CHECK_EQUAL(open_with("%u-%j", 7), 0);
     CHECK_TEXT(folder.of_all, "");
 }
 
@@ -1343,13 +1343,12 @@ static bool even_ones_are_expected(int rank)
 static void check_presence(const char *folders, int world_size, bool (*is_expected)(int rank),
                            enum presence presence, const char *words)
 {
-    char text[512] = "";
+    struct presence_text text;
     int error = 0;
-    CHECK_EQUAL(presence_find(folders, world_size, is_expected, text, sizeof text, &error),
-                presence);
+    CHECK_EQUAL(presence_find(folders, world_size, is_expected, &text, &error), presence);
     CHECK_EQUAL(error, 0);
     if (presence != PRESENCE_ALL)
-        CHECK_TEXT(text, words);
+        CHECK_TEXT(text.ranks, words);
 }
 
 TEST(ranks_without_a_file_are_named)
@@ -1375,17 +1374,17 @@ TEST(ranks_without_a_file_are_named)
 
 TEST(so_many_missing_ranks_are_not_all_named)
 {
-    char path[64], text[512] = "";
+    struct presence_text text;
+    char path[64];
     int error = 0;
     CHECK_EQUAL(mkdir("run", 0700), 0);
     for (int rank = 0; rank < 2000; rank += 2) {
         snprintf(path, sizeof path, "run/rank-%d.db", rank);
         write_file(path, "");
     }
-    CHECK_EQUAL(presence_find("run", 2000, all_are_expected, text, sizeof text, &error),
-                PRESENCE_SOME);
-    CHECK(strncmp(text, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 &&
-          strstr(text, " ...)"));
+    CHECK_EQUAL(presence_find("run", 2000, all_are_expected, &text, &error), PRESENCE_SOME);
+    CHECK(strncmp(text.ranks, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 &&
+          strstr(text.ranks, " ...)"));
 }
 
 static bool odd_ones_from_913_are_expected(int rank)
@@ -1396,11 +1395,11 @@ static bool odd_ones_from_913_are_expected(int rank)
 /* End of the description of so many ranks. */
 static const char *end_of_presence(int world_size)
 {
-    static char text[512];
+    static struct presence_text text;
     int error = 0;
-    presence_find("run", world_size, odd_ones_from_913_are_expected, text, sizeof text, &error);
-    CHECK(strrchr(text, ',') != NULL);
-    return strrchr(text, ',');
+    presence_find("run", world_size, odd_ones_from_913_are_expected, &text, &error);
+    CHECK(strrchr(text.ranks, ',') != NULL);
+    return strrchr(text.ranks, ',');
 }
 
 /* Up to 1001, the names take 224 bytes: there is room for one more. */
@@ -1429,9 +1428,8 @@ TEST(ranks_in_archives_and_in_several_folders_are_there)
 
 TEST(a_folder_that_cannot_be_listed_is_said)
 {
-    char text[512];
+    struct presence_text text;
     int error = 0;
-    CHECK_EQUAL(presence_find("missing", 2, all_are_expected, text, sizeof text, &error),
-                PRESENCE_NONE);
+    CHECK_EQUAL(presence_find("missing", 2, all_are_expected, &text, &error), PRESENCE_NONE);
     CHECK_EQUAL(error, ENOENT);
 }
