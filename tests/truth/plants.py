@@ -123,13 +123,13 @@ PLANTS = [
     ),
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
     imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),
-    Plant("slow rank of Horovod", "horovod", 2, (1,), "unknown", **NEGOTIATED),
+    Plant("slow rank of Horovod", "horovod", 2, (1,), "marks", **NAMED),
     Plant("slow rank of Horovod, marks", "horovod_marks", 2, (1,), "marks", **NAMED),
     Plant("slow rank of Horovod, regions", "horovod_regions", 2, (1,), "marks", **NAMED),
     *(
         Plant(
-            f"slow rank of Horovod, {how}", f"horovod_{program}", ranks, (1,), "unknown",
-            is_recorded=False, **NEGOTIATED,
+            f"slow rank of Horovod, {how}", f"horovod_{program}", ranks, (1,), "marks",
+            is_recorded=False, reason="computes" if program == "computing" else "asleep", **NAMED,
         )
         for how, program, ranks in (
             ("that computes", "computing", 2),
@@ -137,8 +137,11 @@ PLANTS = [
             ("in every other epoch", "some", 2),
             ("evaluation between epochs", "evaluating", 2),
             ("130 tensors, eight ranks", "wide", 8),
-            ("without the cache", "by_name", 2),
         )
+    ),
+    Plant(
+        "slow rank of Horovod, without the cache", "horovod_by_name", 2, (1,), "unknown",
+        is_recorded=False, **NEGOTIATED,
     ),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]

@@ -596,14 +596,12 @@ def _by_first(values: Ints) -> tuple[Ints, Ints]:
 
 
 def costliest(compared: Compared) -> Flags:
-    """The fewest arrivals that have most of the cost: a unit that is late once a step is late at
-    few of many."""
+    """The fewest arrivals that have most of the cost, and those that cost as much as one of them: a
+    unit that is late once a step is late at few of many."""
     costs = np.bincount(compared.arrival, compared.cost_ns, len(compared.compared))
-    order = np.argsort(-costs, kind="stable")
-    upto_ns = np.cumsum(costs[order]) - costs[order]
-    found = np.zeros(len(costs), bool)
-    found[order[upto_ns < MAJORITY * costs.sum()]] = True
-    return found
+    ordered = np.sort(costs)[::-1]
+    least = ordered[np.searchsorted(np.cumsum(ordered), MAJORITY * ordered.sum())]
+    return (costs >= least) & (costs > 0)
 
 
 def _chance(compared: Compared, unit: int, is_counted: Flags | None = None) -> float:
