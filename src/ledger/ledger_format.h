@@ -200,14 +200,14 @@ enum ledger_kind {
     LEDGER_REGIONS = 8, /* struct ledger_region */
     LEDGER_KERNELS =
         9, /* byte stream: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
-    LEDGER_ACTIVITIES = 10, /* struct ledger_activity */
-    LEDGER_STREAMS = 11,    /* struct ledger_stream */
-    LEDGER_DEVICES = 12,    /* struct ledger_device */
-    LEDGER_TRACINGS = 13,   /* struct ledger_tracing */
-    LEDGER_ALGORITHMS = 14, /* struct ledger_algorithm */
-    LEDGER_SIGNATURES = 15, /* struct ledger_signature */
-    LEDGER_READINGS = 16,   /* struct ledger_reading */
-    LEDGER_CPU_TIMES = 17,  /* struct ledger_cpu_time */
+    LEDGER_ACTIVITIES = 10,       /* struct ledger_activity */
+    LEDGER_STREAMS = 11,          /* struct ledger_stream */
+    LEDGER_DEVICES = 12,          /* struct ledger_device */
+    LEDGER_TRACINGS = 13,         /* struct ledger_tracing */
+    LEDGER_ALGORITHMS = 14,       /* struct ledger_algorithm */
+    LEDGER_SIGNATURES = 15,       /* struct ledger_signature */
+    LEDGER_READINGS = 16,         /* struct ledger_reading */
+    LEDGER_CPU_TIMES = 17,        /* struct ledger_cpu_time */
     LEDGER_NEGOTIATIONS = 18,     /* struct ledger_negotiation */
     LEDGER_PLACES = 19,           /* struct ledger_places */
     LEDGER_NEGOTIATED_STEPS = 20, /* struct ledger_negotiated_step */
@@ -527,7 +527,7 @@ enum ledger_sample_flags {
                                    post, start, complete and wait that a call with a sample of its
                                    own opens or closes; `partners` and `epoch` are valid, and
                                    `sequence` is the window: as the object of LEDGER_ON_OBJECT */
-    LEDGER_SAMPLE_ROUND = LEDGER_SAMPLE_RECEIVED, /* no message: a round of a negotiation;
+    LEDGER_SAMPLE_ROUND = LEDGER_SAMPLE_RECEIVED,       /* no message: a round of a negotiation;
                                                      `offered` and `agreed` are valid */
     LEDGER_SAMPLE_POLLED = 8, /* a call that completes requests, finds a message or ends an
                                  exposure, before which the thread has polled for it in vain:

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/quiet.h"
 
-
 unsigned request_memory_count;
 
 static struct retained {

@@ -22,8 +22,8 @@ struct store {
     const struct ledger_call *calls[1024]; /* by number */
     bool *is_named;                        /* by number: whether a row names the call */
     int64_t settled_ns;                    /* begin of the last sampled GPU activity */
-    struct insert inserts[40]; /* one for each text, and an empty one */
-    struct gap *gaps; /* store_samples.c */
+    struct insert inserts[40];             /* one for each text, and an empty one */
+    struct gap *gaps;                      /* store_samples.c */
     size_t gap_count;
     bool failed;
 };
@@ -91,10 +91,10 @@ void rows_end(struct store *store);
 
 /* The same for tables that may have thousands of rows. They are inserted at rows_end at the latest,
  * and their texts must stay until then. */
-#define ROWS_INSERT_MANY(store, insert, row)                                          \
-    do {                                                                              \
+#define ROWS_INSERT_MANY(store, insert, row)                                           \
+    do {                                                                               \
         _Static_assert(COUNT(row) <= ROWS_COLUMNS_MOST, "a group has room for a row"); \
-        rows_insert_many(store, insert, row, COUNT(row));                             \
+        rows_insert_many(store, insert, row, COUNT(row));                              \
     } while (0)
 enum { ROWS_COLUMNS_MOST = 28 };
 void rows_insert_many(struct store *store, const char *insert, const struct column *row,

@@ -265,9 +265,8 @@ static void store_negotiations(struct store *store)
 {
     const struct ledger_negotiation *entry;
     FOR_EACH_ENTRY(entry, store, LEDGER_NEGOTIATIONS) {
-        struct value ahead_since_ns = entry->ahead_since_ticks
-                                          ? rows_ticks(store, entry->ahead_since_ticks)
-                                          : rows_null();
+        struct value ahead_since_ns =
+            entry->ahead_since_ticks ? rows_ticks(store, entry->ahead_since_ticks) : rows_null();
         const struct column row[] = {
 #define ROWS_OF_NEGOTIATION
 #include "rows.def"

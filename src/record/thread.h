@@ -58,7 +58,7 @@ struct thread {
     /* polls for something other than requests, and for what: as above (account_seek) */
     uint64_t sought, sought_since_ticks, sought_ticks;
     struct negotiation *negotiations; /* negotiation.c */
-    struct regions *regions; /* NULL: the thread has not begun one yet */
+    struct regions *regions;          /* NULL: the thread has not begun one yet */
     struct thread *next_free;
 };
 

@@ -66,7 +66,7 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     """`suffix` tells binaries of different flags apart."""
     binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
     source, form = source_of(name)
-    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h")]
+    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *PROGRAMS.glob("*.inc")]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)

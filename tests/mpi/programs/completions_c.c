@@ -1,4 +1,4 @@
-/* The calls of completions.h, which Fortran programs include, from C. */
+/* The calls of completions.inc, which Fortran programs include, from C. */
 #include <mpi.h>
 #include <stddef.h>
 

@@ -3,5 +3,5 @@ program completions_f08
   implicit none
   type(MPI_Request) :: requests(2)
   type(MPI_Status) :: statuses(2), status
-  include 'completions.h'
+  include 'completions.inc'
 end program completions_f08

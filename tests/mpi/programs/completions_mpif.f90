@@ -2,5 +2,5 @@ program completions_mpif
   implicit none
   include 'mpif.h'
   integer :: requests(2), statuses(MPI_STATUS_SIZE, 2), status(MPI_STATUS_SIZE)
-  include 'completions.h'
+  include 'completions.inc'
 end program completions_mpif

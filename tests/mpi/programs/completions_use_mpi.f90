@@ -2,5 +2,5 @@ program completions_use_mpi
   use mpi
   implicit none
   integer :: requests(2), statuses(MPI_STATUS_SIZE, 2), status(MPI_STATUS_SIZE)
-  include 'completions.h'
+  include 'completions.inc'
 end program completions_use_mpi

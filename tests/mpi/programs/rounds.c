@@ -20,7 +20,7 @@ int main(void)
     MPI_Comm half, both;
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-#define AND(sent, received, count, type, comm)                                          \
+#define AND(sent, received, count, type, comm) \
     CHECK(MPI_Allreduce(sent, received, (count_t)(count), type, MPI_BAND, comm) == MPI_SUCCESS)
     /* rounds: in place or not, signed or not, of 1 to 1,024 words */
     given();
