@@ -10,6 +10,11 @@
  *
  * Merged cells have no region, so that folding frees cells however many regions there are.
  *
+ * A thread may also vanish in the middle (asynchronous cancellation, or a handler that leaves by
+ * siglongjmp), and its table be used on. Chunks are taken, and cells folded, in quiet parts. All
+ * else is done in such an order that at most a cell or a block is lost: signals stay open, for one
+ * that is sent to the process while this thread blocks it runs its handler on another thread.
+ *
  * One spare cell, and as many blocks as it may need, are always reserved for folding. Each fold
  * merges the rarest half of the sizes, so that its cost is amortized over as many new sizes. */
 #include "cells.h"
@@ -36,20 +41,31 @@ void cells_destroy(struct cells *cells)
 
 /* Blocks and cells */
 
+/* What is before it is done when the thread vanishes after it. */
+static void order(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 static void block_release(struct cells *cells, struct ledger_block *block)
 {
     block->counts[0] =
         cells->spare_block ? (uint64_t)((char *)cells->spare_block - (char *)the_ledger.header) : 0;
+    order();
     cells->spare_block = block;
+    order();
     cells->spare_block_count++;
 }
 
+/* The list never has fewer blocks than are counted. */
 static struct ledger_block *block_take(struct cells *cells)
 {
     struct ledger_block *block = cells->spare_block;
     uint64_t next = block->counts[0];
-    cells->spare_block = next ? (struct ledger_block *)((char *)the_ledger.header + next) : NULL;
     cells->spare_block_count--;
+    order();
+    cells->spare_block = next ? (struct ledger_block *)((char *)the_ledger.header + next) : NULL;
+    order();
     memset(block, 0, sizeof *block);
     return block;
 }
@@ -159,15 +175,26 @@ static uint32_t gap(const struct cells *cells)
     return cells->chunk ? cells->blocks_at - cells_end : 0;
 }
 
+/* As `count`, which is one less if the thread vanished as it laid a cell. */
+static uint32_t count_laid(const struct cells *cells)
+{
+    return cells->count_before + (cells->chunk ? cells->chunk->used : 0);
+}
+
 /* Until more than `reserve` cells are spare. False: there is no room. */
 static bool lay_cells(struct cells *cells, uint32_t reserve)
 {
-    for (; cells->spare_count <= reserve && gap(cells) >= sizeof(struct ledger_cell);
-         cells->count++) {
+    while (cells->spare_count <= reserve && gap(cells) >= sizeof(struct ledger_cell)) {
         struct ledger_cell *cell = ledger_entry(cells->chunk, cells->chunk->used);
-        cell->number = cells->count + 1;
-        cells->all[cells->count] = cells->spare[cells->spare_count++] = cell;
+        uint32_t count = count_laid(cells);
+        cell->number = count + 1;
+        cells->all[count] = cell;
         __atomic_store_n(&cells->chunk->used, cells->chunk->used + 1, __ATOMIC_RELEASE);
+        order();
+        cells->count = count + 1;
+        cells->spare[cells->spare_count] = cell;
+        order();
+        cells->spare_count++;
     }
     return cells->spare_count > reserve;
 }
@@ -176,6 +203,7 @@ static bool lay_blocks(struct cells *cells, uint32_t reserve)
 {
     while (cells->spare_block_count <= reserve && gap(cells) >= sizeof(struct ledger_block)) {
         cells->blocks_at -= (uint32_t)sizeof(struct ledger_block);
+        order();
         block_release(cells, (struct ledger_block *)((char *)cells->chunk + cells->blocks_at));
     }
     return cells->spare_block_count > reserve;
@@ -183,7 +211,7 @@ static bool lay_blocks(struct cells *cells, uint32_t reserve)
 
 static bool take_chunk(struct cells *cells)
 {
-    uint32_t total = cells->count + ledger_chunk_capacity(sizeof(struct ledger_cell));
+    uint32_t total = count_laid(cells) + ledger_chunk_capacity(sizeof(struct ledger_cell));
     struct ledger_cell **all = memory_resize(cells->all, total * sizeof *all);
     if (all)
         cells->all = all;
@@ -197,6 +225,7 @@ static bool take_chunk(struct cells *cells)
     if (!chunk)
         return false;
     lay_blocks(cells, UINT32_MAX); /* the rest of the chunk before */
+    cells->count = cells->count_before = count_laid(cells);
     cells->chunk = chunk;
     cells->blocks_at = LEDGER_CHUNK_BYTES;
     lay_cells(cells, 0); /* what a fold needs */
@@ -340,46 +369,40 @@ done:
     memory_give(counts);
 }
 
-static struct ledger_cell *insert(struct cells *cells, uint64_t bytes, uint64_t key)
+/* From the ledger, or by folding. */
+static void make_room(struct cells *cells)
 {
-    if (!has_cell(cells) && !take_chunk(cells))
+    struct quiet before = quiet_begin();
+    if (!take_chunk(cells))
         fold_the_rarest(cells);
+    quiet_end(&before);
+}
+
+struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
+{
+    if (!has_cell(cells))
+        make_room(cells);
     if (!has_cell(cells))
         return *index_place(cells, power_of_two_above(bytes), folded_key(key));
     struct ledger_cell *cell = cells->spare[--cells->spare_count];
+    order();
     cell_clear(cell, bytes, key);
     mark(cell, 1);
     index_put(cells, cell);
     return cell;
 }
 
-static struct ledger_cell *add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
+struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
 {
     uint64_t bytes = cell->bytes, key = cell_key_of(cell);
-    if (!has_block(cells) && !take_chunk(cells)) {
-        fold_the_rarest(cells);
-        cell = cells_find(cells, bytes, key);
+    if (!has_block(cells)) {
+        make_room(cells);
+        cell = cells_find(cells, bytes, key); /* it may have been folded */
     }
     if (!cell || cell->blocks[block])
         return cell;
     if (!has_block(cells))
         return NULL;
     cell_grow(cells, cell, block);
-    return cell;
-}
-
-struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
-{
-    struct quiet before = quiet_begin();
-    struct ledger_cell *cell = insert(cells, bytes, key);
-    quiet_end(&before);
-    return cell;
-}
-
-struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
-{
-    struct quiet before = quiet_begin();
-    cell = add_block(cells, cell, block);
-    quiet_end(&before);
     return cell;
 }

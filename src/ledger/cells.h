@@ -18,7 +18,8 @@
 struct cells {
     struct ledger_cell **index; /* open addressing by key; NULL: empty */
     uint32_t index_mask;
-    uint32_t count; /* of `all`: all cells of this thread, in the ledger's order */
+    uint32_t count;        /* of `all`: all cells of this thread, in the ledger's order */
+    uint32_t count_before; /* the last chunk */
     struct ledger_thread *record;
     struct ledger_cell **all;
     struct ledger_cell **spare; /* free ones; room for all */

@@ -27,11 +27,9 @@ static void index_put(struct peers *peers, struct ledger_peer *row)
     peers->index[at & peers->index_mask] = row;
 }
 
-static bool index_fits(struct peers *peers, uint32_t count)
+static bool grow_index(struct peers *peers)
 {
     uint32_t size = peers->index_mask + 1;
-    if (2 * count <= size)
-        return true;
     struct ledger_peer **old = peers->index;
     struct ledger_peer **larger = memory_take(2 * (size_t)size * sizeof *larger);
     if (!larger)
@@ -45,7 +43,18 @@ static bool index_fits(struct peers *peers, uint32_t count)
     return true;
 }
 
-static struct ledger_peer *insert(struct peers *peers, uint64_t key)
+static bool index_fits(struct peers *peers, uint32_t count)
+{
+    if (2 * count <= peers->index_mask + 1)
+        return true;
+    struct quiet before = quiet_begin();
+    bool fits = grow_index(peers);
+    quiet_end(&before);
+    return fits;
+}
+
+/* A thread that vanishes in it (cells.c) loses a row at most. */
+struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
 {
     if (!index_fits(peers, peers->count + 1))
         return NULL;
@@ -59,15 +68,7 @@ static struct ledger_peer *insert(struct peers *peers, uint64_t key)
     struct ledger_peer *row = ledger_entry(peers->chunk, peers->chunk->used);
     memcpy(row, &key, sizeof key);
     __atomic_store_n(&peers->chunk->used, peers->chunk->used + 1, __ATOMIC_RELEASE);
-    index_put(peers, row);
     peers->count++;
-    return row;
-}
-
-struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
-{
-    struct quiet before = quiet_begin();
-    struct ledger_peer *row = insert(peers, key);
-    quiet_end(&before);
+    index_put(peers, row);
     return row;
 }

@@ -89,10 +89,12 @@ void thread_catch_up(struct thread *thread, uint32_t epoch)
 {
     if (thread->epoch == epoch)
         return;
+    struct quiet before = quiet_begin();
     cells_clear(&thread->cells);
     peers_clear(&thread->peers);
     thread->epoch = epoch;
     __atomic_store_n(&thread->cells.record->epoch, epoch, __ATOMIC_RELEASE);
+    quiet_end(&before);
 }
 
 static struct thread *take_or_make(uint32_t epoch)
