@@ -689,7 +689,8 @@ def test_a_kit_of_anybody_is_read_or_refused_by_both_readers(tmp_path):
     others = [source / f"{name}.c" for name in ("mpi/mpi_abi", "mpi/datatypes", "base/host")]
     subprocess.run(
         [
-            "gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{source}", "-O1", "-fsanitize=address,undefined",
+            "gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{source}", "-O1",
+            "-fsanitize=address,undefined",
             "-fno-sanitize-recover", Path(__file__).with_name("reads_kits.c"), *others,
             "-ldl", "-lpthread", "-o", program,
         ],

@@ -44,7 +44,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from ..base.errors import ReportError
 
@@ -229,18 +229,18 @@ def read(path: Path) -> tuple[Kit, str]:
         raise ReportError(path, f"cannot be read as a kit: {error}") from None
 
 
-def _sum_of(file: BinaryIO, used: int) -> str | None:
-    """None: it is too large."""
+def _sum_of(file: gzip.GzipFile, used: int) -> str:
+    """"": it is too large."""
     found = hashlib.sha256()
     while piece := file.read(PIECE):
         used += len(piece)
         if used >= MOST_BYTES:
-            return None
+            return ""
         found.update(piece)
     return found.hexdigest()
 
 
-def _parsed(file: BinaryIO, path: Path) -> Kit:
+def _parsed(file: gzip.GzipFile, path: Path) -> Kit:
     number = 0
     try:
         parser = _Parser()

@@ -71,7 +71,8 @@ static void say_in_profile(const char *name, const char *value)
     setenv(variable, value, 1);
 }
 
-/* --patience changes nothing, and --mpi is not said: the profile has the path of the library in any case. */
+/* Without --patience, which changes nothing, and --mpi: the profile has the path of the library in
+ * any case. */
 static int next_option(int argc, char **argv, const struct option *names)
 {
     int place = -1, option = getopt_long(argc, argv, "h", names, &place);
