@@ -221,7 +221,7 @@ def read(path: Path) -> tuple[Kit, str]:
                 version = head[13:40].rstrip().decode(errors="replace")
                 raise ReportError(path, f"is a kit of version {version}; {VERSION} is understood")
             digest = _sum_of(file, len(head) + len(digest_line))
-            if digest_line != f"sha256 {digest}\n".encode():
+            if not digest or digest_line != f"sha256 {digest}\n".encode():
                 raise ReportError(path, "is damaged: its SHA-256 is another one")
         with gzip.open(path) as file:
             return _parsed(file, path), digest
