@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 NO_VALUE = "-"
+NEGOTIATION = ", negotiation"  # after the name of a call: that of a thread that negotiates
 WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
 MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000
 LONG_UNITS = ((DAY_NS, "d", HOUR_NS, "h"), (HOUR_NS, "h", MINUTE_NS, "min"))

@@ -58,7 +58,7 @@ from ..steps.rank_steps import rank_steps
 from ..steps.run_view import LONGEST, View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import (
-    RunSummary, communicating, of_nccl, run_summary, with_negotiation_apart,
+    RunSummary, communicating, of_nccl, run_summary, times_apart, with_negotiation_apart,
 )
 from . import (
     advise,
@@ -218,7 +218,7 @@ def opening(
     questions = [fact for fact in facts if fact[0] in FIRST]
     timed = with_negotiation_apart(answers) or calls.drawn(answers.calls)
     if advised and timed:
-        timed = [call for call in timed if "," not in call.call] or timed
+        timed = [call for call in timed if not call.call.endswith(units.NEGOTIATION)] or timed
         most = max(timed, key=lambda call: call.total_ns)
         awaited = row.awaited_call if most.call == row.top_call else None
         waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
@@ -270,7 +270,11 @@ def calls_section(answers: RunSummary) -> str:
     if calls.volume_note(answers.calls):
         sentence += " The bytes of messages count where they are sent, so receives have no volume."
     picture = common.picture(calls_plot, rows, "time by call")
-    shown = [page.table(columns, of_part) for columns, of_part in calls.parts(answers.calls)]
+    more = summary.negotiation_columns(answers)
+    shown = [
+        page.table([*columns, *more * (columns is calls.COLUMNS)], of_part)
+        for columns, of_part in calls.parts(answers.calls)
+    ]
     return page.section("Where the time goes", sentence, picture, *shown)
 
 
@@ -280,7 +284,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
         "inside a collective contains waiting for"
         ' other ranks: see "Who is late".'
     )
-    times = rank_time_rows(run.connection)
+    times = times_apart(rank_time_rows(run.connection), answers)
     picture = common.picture(ranks_plot, times, "time in MPI by rank")
     if len(answers.ranks) > MOST_RANKS:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
@@ -299,7 +303,7 @@ def timeline_section(
         return ""
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
     thread = (
-        "the thread that negotiates" if waits.is_negotiated
+        "the negotiating thread" if waits.is_negotiated
         else "the thread with the most time in MPI" if is_beside_main(waits.stages.split.run)
         else "the main thread"
     )

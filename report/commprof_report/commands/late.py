@@ -47,7 +47,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
-from ..late.marks import HANDED
+from ..late.marks import HANDED, Last
 from ..late.sentences import (
     ALL,
     LINK,
@@ -314,9 +314,11 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         return
     if row.verdict == "marks":
         yield "Based on", marks_basis_text(answers)
-        yield "Calls", coverage_text(row)
-    else:
-        yield "Based on", coverage_text(row)
+        yield "Waiting", ahead_text(present(answers.last))
+        yield from certain_facts(row)
+        yield from unread_facts(run)
+        return
+    yield "Based on", coverage_text(row)
     if notable_rest(answers):
         yield "Not split", rest_text(answers)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
@@ -342,10 +344,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
     yield "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved}; {together}"
     yield from library_facts(answers)
-    if row.late_ranks is not None:
-        if row.late_gain_ns is not None:
-            yield "To gain", gain_text(row)
-        yield "Certainty", certainty_text(row)
+    yield from certain_facts(row)
     yield from sibling_facts(run, answers)
     yield (
         "Clocks",
@@ -429,6 +428,24 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
                 f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per "
                 f"rank{where}",
             )
+
+
+def certain_facts(row: LateRow) -> Iterator[tuple[str, str]]:
+    if row.late_ranks is not None:
+        if row.late_gain_ns is not None:
+            yield "To gain", gain_text(row)
+        yield "Certainty", certainty_text(row)
+
+
+def ahead_text(last: Last) -> str:
+    """main threads wait for the last one for up to 74.2 ms a step (rank 0), rank 1 for 310 us"""
+    waits = sorted((ns / max(1, last.judged), rank) for rank, ns in last.waits_ns.items())
+    (least_ns, least), (most_ns, most) = waits[0], waits[-1]
+    each = "visit" if last.region not in ("", HANDED) else "step"
+    return (
+        f"after that, main threads wait for the last one: rank {most} the longest, "
+        f"{units.duration(most_ns)} a {each}, rank {least} {units.duration(least_ns)}"
+    )
 
 
 def marks_basis_text(answers: Late) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from ..base.units import NEGOTIATION
+
 TRANSFER, WAITING, UNSPLIT, FILES = "#0072b2", "#e69f00", "#9fc5dd", "#8c564b"
 OUTSIDE, IN_MPI = "#dce2e8", "#aeb9c2"
 ALERT = "#d50000"  # an outlier, the critical path
@@ -47,6 +49,8 @@ _OF_SVG = re.compile('(?<=: )(#[0-9a-f]{6})(?=[;"])')
 def of_call(name: str) -> str:
     """By its operation: alike for MPI and NCCL, stronger for a nonblocking call. `name` may go on:
     MPI_Allreduce of device memory."""
+    if name.endswith(NEGOTIATION):
+        return IN_MPI
     found = _NAME.match(name)
     operation = found[2].replace("_", "").lower() if found else ""
     for begin, hue, is_pale in _OPERATIONS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ..base import query, units
 from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
-from ..calls.by_rank import RankCallRow, RankRow, rank_rows
+from ..calls.by_rank import RankCallRow, RankRow, RankTimeRow, rank_rows
 from ..gpu.copied import copied_rows
 from ..late.efficiencies import EfficiencyShareRow
 from ..late.late_ranks import Late
@@ -309,11 +309,23 @@ def with_negotiation_apart(answers: RunSummary) -> list[CallRow]:
         part(call, name, ns) for call in communicating(answers.calls)
         for name, ns in (
             (call.call, call.total_ns - spent_ns[call.call]),
-            (f"{call.call}, negotiation", spent_ns[call.call]),
+            (f"{call.call}{units.NEGOTIATION}", spent_ns[call.call]),
         )
         if ns > 0 or name == call.call and not spent_ns[name]
     ]
     return sorted(parts, key=lambda call: -call.total_ns)
+
+
+def times_apart(times: Sequence[RankTimeRow], answers: RunSummary) -> list[RankTimeRow]:
+    """The same of the calls of each rank."""
+    spent_ns = {(row.rank, row.call): row.negotiation_ns for row in answers.negotiated}
+    parts = []
+    for row in times:
+        control_ns = spent_ns.get((row.rank, row.call), 0)
+        parts.append(row._replace(total_ns=row.total_ns - control_ns))
+        if control_ns:
+            parts.append(row._replace(call=f"{row.call}{units.NEGOTIATION}", total_ns=control_ns))
+    return sorted(parts, key=lambda row: -row.total_ns) if spent_ns else parts
 
 
 Called = TypeVar("Called", CallRow, RankCallRow)
