@@ -48,8 +48,8 @@ def test_without_a_handler_that_calls_none_is_listed(profile):
 
 @pytest.mark.parametrize("what", ["watched", "allocates", "calls", "cancelled"])
 def test_calls_take_no_lock_that_a_handler_or_an_ended_thread_may_hold(profile, mpi, what):
-    if what == "cancelled" and mpi.family != "openmpi":
-        pytest.skip("a thread that is cancelled in MPICH keeps its lock, with and without us")
+    if what in ("cancelled", "calls") and mpi.family != "openmpi":
+        pytest.skip("MPICH is in no state for it in the middle of a call, with and without us")
     run = profile("guest_memory", 1, what)
     assert run.outcome.stdout == "done\n"
     assert run.rank_row(0)["dropped_calls"] == 0

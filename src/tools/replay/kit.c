@@ -318,7 +318,8 @@ static void take_made(struct reader *reader, char *line)
  * text. */
 static void take_note(struct reader *reader, char *line, int numbers, int names, bool has_text)
 {
-    char name[KIT_NAME_BYTES], *rest = line, *word = next_word(&rest, " ");
+    char name[KIT_NAME_BYTES], *rest = line, *word;
+    next_word(&rest, " "); /* the kind of line */
     for (int i = 0; i < numbers; i++) {
         word = next_word(&rest, " ");
         number_of(reader, word ? word : "", 0, INT64_MAX);
