@@ -36,7 +36,8 @@ be read is read. Of several runs in a folder the newest is shown."""
 EXIT_STATUS = {
     EXIT_READ: "What could be read was read; what is missing or damaged is named on standard "
     "error.", EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
-    EXIT_USAGE: "Wrong options.", EXIT_FAULT: "An analysis failed by a fault of hvprof-report, which "
+    EXIT_USAGE: "Wrong options.",
+    EXIT_FAULT: "An analysis failed by a fault of hvprof-report, which "
     "standard error names; the rest was printed.",
 }
 EPILOG = (

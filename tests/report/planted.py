@@ -353,7 +353,8 @@ class Place:
 
 @dataclass
 class NegotiatedStep:
-    """`times_ns`: of the end of the step before; of the first offer; after and before the last hand-over; of the agreement on the
+    """`times_ns`: of the end of the step before; of the first offer; after and before the last
+    hand-over; of the agreement on the
     last tensor; when all sums were there."""
 
     step: int

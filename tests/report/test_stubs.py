@@ -95,7 +95,9 @@ def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node)
     planted.write_ledger(
         tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"})
     )
-    assert "still running, or ended without MPI_Finalize: killed, or left by" in report("summary", tmp_path / "run").err
+    assert "still running, or ended without MPI_Finalize: killed, or left by" in report(
+        "summary", tmp_path / "run"
+    ).err
 
 
 def test_a_ledger_that_a_restart_has_removed_is_gone(report, tmp_path, node):

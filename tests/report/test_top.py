@@ -202,7 +202,9 @@ def test_several_killed_ranks_are_named_together(report, job):
     for rank in killed:
         rank.facts["process_start"] = "1"
     job.write(killed)
-    assert report("top", job.folder).out.endswith("ranks 0-1 ended without MPI_Finalize: killed, or left by _exit or exec.\n")
+    assert report("top", job.folder).out.endswith(
+        "ranks 0-1 ended without MPI_Finalize: killed, or left by _exit or exec.\n"
+    )
 
 
 def test_a_run_that_is_over_is_one_screen(report, run_folder):

@@ -303,7 +303,8 @@ def judge(
     own = [lead_ns for rank, lead_ns in last.values() if rank in of_whom]
     return nobody._replace(
         ranks=tuple(sorted(named)), times=len(own), lead_ns=median(own),
-        p=found.p if found else None, blocks=block_count(causes), gain_ns=gain_ns, share=sum(own) / sum(behind_ns.values()),
+        p=found.p if found else None, blocks=block_count(causes), gain_ns=gain_ns,
+        share=sum(own) / sum(behind_ns.values()),
         leader=leader,
     )
 

@@ -11,7 +11,8 @@ from ..base import units
 from . import process
 from .ledger import (
     COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
-    LIBRARIES, NEGOTIATION, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE,
+    LIBRARIES, NEGOTIATION, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS,
+    USAGE,
     WINDOW_NS_LOG2, Ledger, cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
 from .ledger_format import number

@@ -562,7 +562,9 @@ def why_text(board: Board, rank: int) -> str:
         place += ", which may come from anywhere"
     if board.killed:
         return f"was {place}{early_text(board.killed, rank)}"
-    was = {"killed": "was killed or left by _exit or exec, ", "running": "is "}.get(row.state, "is or was ")
+    was = {"killed": "was killed or left by _exit or exec, ", "running": "is "}.get(
+        row.state, "is or was "
+    )
     return was + place + doing.span_text([row])
 
 
