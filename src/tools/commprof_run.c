@@ -198,8 +198,8 @@ static int read_options(int count, char **arguments)
     return at;
 }
 
-/* The library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the
- * build tree and when installed. */
+/* The library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in
+ * the build tree and when installed. */
 static void find_library(char *path, size_t bytes)
 {
     char own[PATH_MAX];

@@ -1,4 +1,4 @@
-"""The reporter only shrinks: statements of each of its rooms, and lines of SQL, are at most those in
+"""The reporter only shrinks: statements of each room, and lines of SQL, are at most those in
 statements.txt. `python3 tests/layers/test_statements.py` lowers the numbers there; a room that has
 to grow says in its commit what another one let go."""
 

@@ -87,7 +87,7 @@ def test_an_aborted_job_s_ledger_keeps_the_code_it_was_aborted_with(profile):
     assert abort_code_in_ledger(run.ledger(1)) == 5
 
 
-# Without the other ways to end early: Hydra, the mpirun of MPICH and Intel MPI, then returns the status of
+# Hydra, the mpirun of MPICH and Intel MPI, then returns the status of
 # whichever
 # process it sees end first; after a kill, and where nobody finalizes, likewise.
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def trained(
 ) -> Job:
     """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7
     ms after the last one has come; a thread beside the main one negotiates and sums them. A data
-    loader is waited for at the begin of each step. handed_over: what the ranks offer and agree on is
-    recorded; in every tenth step they agree on a metric besides."""
+    loader is waited for at the begin of each step. handed_over: what the ranks offer and agree on
+    is recorded; in every tenth step they agree on a metric besides."""
     chance, job = random.Random(3), Job([HostClock(77)] * 2, wall_ns=(steps + 1) * STEP_NS)
     job.world.thread = 1
     data = job.group(range(2))

@@ -781,7 +781,8 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
     rank.negotiations = [
         Negotiation(
-            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28,
+            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2),
+            28,
         ),
         Negotiation(0, disbelieved=3, thread=0, communicator=0),
     ]

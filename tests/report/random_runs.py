@@ -1,4 +1,4 @@
-"""Random but well-formed runs: loops of loops of calls on some ranks, and all that a run may lack."""
+"""Random but well-formed runs: loops of loops of calls on some ranks, and all a run may lack."""
 
 from __future__ import annotations
 

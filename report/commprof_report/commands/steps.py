@@ -404,8 +404,8 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
     if summary.poll_share > NOTABLE_POLLS:
         yield (
             "",
-            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are in "
-            "it only before a sampled call that found something",
+            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
+            "in it only before a sampled call that found something",
         )
     if not summary.complete_steps:
         yield (

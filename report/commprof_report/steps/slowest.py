@@ -60,7 +60,9 @@ def slowest(
     """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if
     the caller has made it."""
     rows, found = _slowest_ranks(steps, costs, alignment, late)
-    usual_ns = median([row.step_ns for row in rows if not (row.is_outlier or row.is_warm_up)] or [0])
+    usual_ns = median(
+        [row.step_ns for row in rows if not (row.is_outlier or row.is_warm_up)] or [0]
+    )
     return [
         row._replace(
             why=with_blame(row.why, row.slowest_rank, row.lead_ns, row.step_ns - usual_ns)
