@@ -578,15 +578,15 @@ static bool layer_defines(const char *name)
     return false;
 }
 
-/* `function` is one that we export. If the Fortran library has it too, checks whether it calls the
- * C function by name. */
+/* `function` is one that we export. If it is C's (MPI_WAITALL is Fortran's) and the Fortran library
+ * has it too, checks whether that calls the C function by name. */
 static void follow_route(const char *function, bool is_defined, void *data)
 {
     struct routes *routes = data;
     char fortran[64];
     size_t length = strlen(function);
-    if (!is_defined || strncmp(function, "MPI_", 4) != 0 || length + 2 > sizeof fortran ||
-        strcmp(function + length - 2, "_c") == 0)
+    if (!is_defined || strncmp(function, "MPI_", 4) != 0 || isupper((unsigned char)function[5]) ||
+        length + 2 > sizeof fortran || strcmp(function + length - 2, "_c") == 0)
         return;
     for (size_t i = 0; i <= length; i++)
         fortran[i] = (char)tolower((unsigned char)function[i]);
