@@ -318,7 +318,7 @@ def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
     """By two threads. Those set up before the programs are not counted; what is open at their end
     is completed."""
     kit = tmp_path / "job.kit"
-    kit.write_bytes(gzip.compress(BY_ITSELF.encode()))
+    kit.write_bytes(signed(BY_ITSELF))
     calls, sizes = counted(replayed(mpi, 1, kit, tmp_path / "replay"))
     names = (
         "Startall", "Startall", *["Waitany"] * 4, "Send_init", "Start", "Iprobe", "Improbe",
