@@ -19,7 +19,7 @@ void memory_give(void *memory);
 /* As realloc; NULL: there is no memory, and the old block stays. */
 void *memory_resize(void *memory, size_t bytes);
 
-/* What has been taken and not given back, in bytes. */
+/* Bytes that have been taken and not given back. */
 size_t memory_in_use(void);
 
 #endif

@@ -41,7 +41,7 @@ void cells_destroy(struct cells *cells)
 
 /* Blocks and cells */
 
-/* What is before it is done when the thread vanishes after it. */
+/* All before it is done when the thread vanishes after it. */
 static void order(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

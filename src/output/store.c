@@ -260,7 +260,7 @@ static void store_cpu_times(struct store *store)
     }
 }
 
-/* What was before the last reset does not count. */
+/* Those of before the last reset do not count. */
 static void store_negotiations(struct store *store)
 {
     const struct ledger_negotiation *entry;

@@ -43,7 +43,7 @@ struct negotiation {
     struct thinned log;
 };
 
-/* What a round says. */
+/* A round's answer. */
 struct round {
     unsigned offered, agreed; /* tensors */
     bool is_new;              /* offered some that were not pending */

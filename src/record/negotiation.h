@@ -1,4 +1,4 @@
-/* What Horovod's ranks offer each other in a round of their negotiation, and agree on
+/* The tensors that Horovod's ranks offer each other in a round of their negotiation, and agree on
  * (ledger_format.h, struct ledger_negotiation). Of the bits nothing is kept but how many there are,
  * and how often each place was agreed on.
  *

@@ -1,4 +1,4 @@
-/* What is preloaded into a program: our library first, by a path that the loader can read. */
+/* The libraries preloaded into a program: ours first, by a path that the loader can read. */
 #ifndef COMMPROF_PRELOAD_H
 #define COMMPROF_PRELOAD_H
 

@@ -66,7 +66,7 @@ class Hooks:
 
 @pytest.fixture
 def marked():
-    """What was marked, and a stand-in for commprof_marks."""
+    """The marks made, and a stand-in for commprof_marks."""
     said: list[str] = []
 
     @contextlib.contextmanager

@@ -650,7 +650,7 @@ def test_csv_has_the_same_objects_as_json(stuck):
 
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_since_when_nothing_has_moved_is_said(stuck, is_killed):
-    """Of a killed job by the last readings of its CPU time, which also make a wait sure."""
+    """In a killed job by the last readings of its CPU time, which also make a wait sure."""
     ranks = step_of_four()
     for rank in ranks:
         rank.cpu_times = [CpuTime(136 * SECOND, SECOND)] if is_killed else []

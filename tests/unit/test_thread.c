@@ -11,6 +11,8 @@ TEST(a_thread_without_memory_for_its_peers_leaves_nothing_allocated)
     enum { TIMES = 100, PEERS_BYTES = 512, CELLS_BYTES = 2048 };
     if (UNIT_SANITIZED)
         unit_skip("a sanitizer reserves address space of its own");
+    if (unit_is_emulated())
+        unit_skip("the emulator does not limit its address space");
     CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
     void *thread = memory_take(sizeof(struct thread)), *cells = memory_take(CELLS_BYTES);
     memory_give(thread);

@@ -184,7 +184,7 @@ def region_of(
 def last_at_marks(
     connection: Connection, aligned_ns: AlignedNs, region: WaitRegion | None, error_ns: float
 ) -> Last | None:
-    """Where ranks hand over, if they negotiate. Else at the begin of the wait region, or, if nobody
+    """At handing over, if ranks negotiate. Else at the begin of the wait region, or, if nobody
     is last there beyond chance, at the marks. None: there is nothing of these."""
     found = []
     if handed := handed_rows(connection):

@@ -170,7 +170,7 @@ def steps_summary(
 
 
 def steps_or_none(run: Selection, alignment: Alignment, late: Late | None = None) -> StepsSummary:
-    """Where the analysis of steps fails, there are none."""
+    """There are none if their analysis fails."""
     found = attempt("Steps", steps_summary, run, alignment, late=late)
     return found or steps_summary(run, alignment, "none", late=late)
 

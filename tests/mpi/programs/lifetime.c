@@ -48,7 +48,7 @@ static void wait_for_a_copy(void)
         sched_yield();
 }
 
-/* What children do is not the end of this process. */
+/* Whatever children do, this process has not ended. */
 static void let_children_leave(void)
 {
     if (fork() == 0)
