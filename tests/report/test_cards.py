@@ -9,7 +9,7 @@ from html import unescape
 
 import planted
 import pytest
-from planted import Cell, Communicator, Rank, Sample, Signature, Span, Step, Window
+from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Span, Step, Window
 from test_root_causes import MS, grid
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
@@ -74,6 +74,7 @@ def training(
                 for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1)
             ],
             windows=[Window(0, slower * WALL_NS, thread)],
+            negotiations=[Negotiation(10 * STEPS, idle=(9 * STEPS, 9 * STEPS * MS))] * negotiates,
         )
         for rank in range(2)
     ]

@@ -81,7 +81,7 @@ def of_nonblocking(inputs: Inputs) -> Basis:
 
 
 def of_rounds(inputs: Inputs) -> Basis:
-    rounds = inputs.negotiation.rounds if inputs.negotiation else 0
+    rounds = (inputs.negotiation.rounds if inputs.negotiation else 0) or 0
     return _of(rounds, rounds, "round")
 
 

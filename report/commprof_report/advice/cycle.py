@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.negotiation import FEWEST_IDLE
 from . import shared_core
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
@@ -16,11 +15,9 @@ LONG = threshold("advice.cycle")  # gradients then wait for half of it, on avera
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     found, step_ns = inputs.negotiation, inputs.steps.p50_ns
-    if found is None or (found.cycle_ns is None and found.idle_share * found.rounds < FEWEST_IDLE):
+    if found is None or found.cycle_ns is None:
         return
-    if found.cycle_ns is None:
-        yield Unknown("rounds of negotiation that send nothing do not begin at regular times")
-    elif step_ns is None:
+    if step_ns is None:
         yield Unknown(f"steps found none: {inputs.steps.why}")
     elif is_long(found.cycle_ns, step_ns):
         yield _long_cycle(found.cycle_ns, step_ns, found.call, inputs)

@@ -102,12 +102,13 @@ def _part(curve: Curve, knee: Knee, inputs: Inputs) -> Part:
 
 
 def _fusible_share(curve: Curve, inputs: Inputs) -> float:
-    """Each round that sends has a first message; the others could have been sent with it."""
+    """Each round that sends has a first message; the others could have been sent with it. Nothing
+    is known of jobs whose rounds are not counted."""
     sampled = sum(point.wait.calls for point in curve.points if point.wait) / curve.ranks
     if not inputs.negotiation or not sampled:
         return 1.0
-    sending = inputs.negotiation.rounds * (1 - inputs.negotiation.idle_share)
-    return max(0.0, 1 - sending / sampled)
+    sending = inputs.negotiation.sending
+    return max(0.0, 1 - sending / sampled) if sending else 0.0
 
 
 def _small(curve: Curve, knee_bytes: int, inputs: Inputs) -> list[Point]:

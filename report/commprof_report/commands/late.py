@@ -23,13 +23,9 @@ call each communicator has a row. With --by size: how far apart ranks arrive, an
 last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of
 NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
 
---with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it,
-beyond chance: Horovod's background thread joins each collective in time, so that arrival shows
-nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes which rank is
-ready for requests that are not in its cache. It analyses single calls, which the library samples
-(COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks of hosts
-are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest
-count as waiting, marked with `~`.
+It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls
+is sampled, times are scaled to all. Clocks of hosts are aligned by the job's own collectives; where
+that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
 """
 
 from __future__ import annotations
@@ -39,13 +35,11 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
-from ..base.errors import UsageError
 from ..base.present import present
 from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
 from ..display import tables
 from ..display.tables import Column
-from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED, Last
 from ..late.sentences import (
@@ -83,7 +77,6 @@ from . import common
 EXAMPLES = (
     ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
     ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
-    ("Who is ready last for Horovod", "hvprof-report late RUN --with-trace horovod.json"),
     ("The library's own time by size", "hvprof-report late --by size RUN"),
 )
 SEE_ALSO = ("steps", "summary")
@@ -159,18 +152,12 @@ SIZE_COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True)
     parser.add_argument(
-        "--with-trace", metavar="FILE",
-        help="a timeline of Horovod (HOROVOD_TIMELINE): which rank is ready last",
-    )
-    parser.add_argument(
         "--by", choices=(*SCRIPT_ROWS, "run"),
         help="this table only (--json and --csv: ranks unless said otherwise)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.with_trace and tables.is_for_scripts(arguments):
-        raise UsageError("late", "--with-trace adds a line to the text: leave --json and --csv out")
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run, align(run.connection))
     if arguments.plot:
@@ -192,7 +179,7 @@ def run(arguments: argparse.Namespace) -> None:
         name, fields = SCRIPT_ROWS[arguments.by or "rank"]
         tables.write_rows(arguments, getattr(answers, name), fields)
     else:
-        print_text(run, answers, arguments.by, arguments.with_trace)
+        print_text(run, answers, arguments.by)
 
 
 def siblings(run: Run, answers: Late) -> list[Family]:
@@ -210,7 +197,7 @@ def sibling(row: LateCallRow) -> Sibling:
     return Sibling(row.communicator, wait_ns / row.ranks, (wait_ns + transfer_ns) / row.ranks)
 
 
-def print_text(run: Selection, answers: Late, by: str | None, timeline: str | None = None) -> None:
+def print_text(run: Selection, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
         for head, text in (
             *crowded_facts(answers.crowding),
@@ -218,11 +205,6 @@ def print_text(run: Selection, answers: Late, by: str | None, timeline: str | No
             *unsampled_facts(run),
         ):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    if timeline:
-        cycle_ns = answers.negotiation.cycle_ns if answers.negotiation else None
-        common.print_line(
-            f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run, cycle_ns))}"
-        )
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
     shown = [
         table for name, table in found.items()

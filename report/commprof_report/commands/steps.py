@@ -89,6 +89,11 @@ HOW = {
     "gaps": "all calls are alike, split at pauses: several steps and then a pause would look "
     "the same",
 }
+CERTAIN = {
+    "marks": "the program says where each begins",
+    "region": "each is a visit to the region",
+    HANDED: "each tensor is agreed on once in each, whatever is summed together",
+}
 CALL_COLUMNS = (
     Column("In one step", lambda row: call_text(row), False),
     Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
@@ -323,7 +328,7 @@ def steps_text(summary: StepsRow) -> str:
 
 def certainty_text(summary: StepsRow) -> str:
     if summary.delimited_by != "calls":
-        return "sure"
+        return f"sure: {CERTAIN[summary.delimited_by]}"
     share = units.share(summary.confidence)
     return (
         f"{summary.certainty}: {share} of these calls are in such steps; {HOW[summary.how]}"
@@ -477,20 +482,17 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     as Horovod's does."""
     if not summary.negotiation:
         return
-    often = "at irregular times"
-    if summary.cycle_ns is not None:
-        often = f"every {units.duration(summary.cycle_ns)} as a rule"
     yield (
         "Negotiation",
-        f"a round of control collectives {often}, each beginning with {summary.negotiation};"
-        f" {units.share(summary.idle_rounds_share)} of the rounds send nothing (a background "
-        "thread agrees with the other ranks on what to send, as Horovod's does)",
+        f"a background thread agrees with the other ranks on what to send, as Horovod's does, "
+        f"mostly in {summary.negotiation}",
     )
     if summary.rounds_per_step is not None:
         yield (
             "",
-            f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average; all ranks "
-            "take part in every round",
+            f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, one every "
+            f"{units.duration(summary.cycle_ns)} while nothing is handed over: "
+            f"{units.share(summary.idle_rounds_share)} of them",
         )
     said = [f"{units.duration(summary.background_control_ns)} of negotiation"]
     if summary.background_bulk_bytes:

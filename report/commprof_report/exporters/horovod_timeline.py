@@ -1,5 +1,5 @@
-"""Horovod's timeline (HOROVOD_TIMELINE, hvd.start_timeline): reads the description in a file, its
-events, and which rank was ready last.
+"""Horovod's timeline (HOROVOD_TIMELINE, hvd.start_timeline): reads the description in a file, and
+its events.
 
 Horovod's rank 0 writes it: a list of events in which each tensor is a process. Times are
 microseconds since the start that the first event has. The list has no end if the job was killed.
@@ -12,28 +12,22 @@ second negotiation of a tensor on.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError
 from ..base.json_stream import JsonStream, json_open
-from ..base.thresholds import threshold
 from .pytorch_trace import Trace, counts_from_1970, is_time
 
 START = "start_time_since_epoch_in_micros"
 NEGOTIATE = "NEGOTIATE_"
 CYCLE_START = "CYCLE_START"
 OPERATION_DETAILS = ("dtype", "shape")
-OFTEN = threshold("exporters.often")
 MOST_OF_NAME = 200  # characters of a tensor or an activity
 MOST_TENSOR = 1 << 31  # largest number of a tensor
 MOST_OPEN = 20_000  # tensors with a slice that has not ended
 MOST_LEVELS = 8  # of slices in each other; Horovod has two
-MOST_COUNTED = 200_000  # tensors; one without a name is a new one in each call
-MOST_COMPARED = 100_000  # negotiations of one tensor
 
 
 class Event(NamedTuple):
@@ -45,32 +39,6 @@ class Event(NamedTuple):
     name: str
     time_us: int
     details: dict[str, str]
-
-
-class Negotiation(NamedTuple):
-    """Negotiation of a tensor. ready: the number of ranks of which the file says when they were
-    ready; last_rank: the last one of them."""
-
-    tensor: int
-    begin_us: int
-    end_us: int
-    ready: int = 0
-    sum_us: int = 0  # of the times of those that were ready before the last rank
-    last_us: int = 0
-    last_rank: int | None = None
-
-    @property
-    def lead_us(self) -> float:
-        """The last rank's time less the mean of the others'; 0: they are not known."""
-        others = self.ready - 1
-        return self.last_us - self.sum_us / others if others > 0 else 0.0
-
-
-class Longest(NamedTuple):
-    """The tensor that was negotiated for the longest time, and its negotiations."""
-
-    tensor: str
-    negotiations: list[Negotiation]
 
 
 def timeline_scan(path: Path, stream: JsonStream) -> Trace:
@@ -146,43 +114,3 @@ def _event(element: dict) -> Event | None:
 
 def _text(value: object) -> str:
     return value[:MOST_OF_NAME] if isinstance(value, str) else ""
-
-
-def negotiations(events: Iterable[Event]) -> Iterator[Negotiation]:
-    """Negotiations that end, in the order of their ends."""
-    begun: dict[int, Negotiation] = {}
-    for event in events:
-        if event.phase == "B" and event.name.startswith(NEGOTIATE):
-            begun[event.tensor] = Negotiation(event.tensor, event.time_us, event.time_us)
-        elif event.phase == "R" and event.tensor in begun:
-            begun[event.tensor] = _with_rank(begun[event.tensor], int(event.name), event.time_us)
-        elif event.phase == "E" and event.tensor in begun:
-            yield begun.pop(event.tensor)._replace(end_us=event.time_us)
-
-
-def _with_rank(found: Negotiation, rank: int, time_us: int) -> Negotiation:
-    before_us = found.sum_us + found.last_us  # 0 before the first one
-    return found._replace(ready=found.ready + 1, sum_us=before_us, last_us=time_us, last_rank=rank)
-
-
-def judged_tensor(counts: Mapping[int, int], times_us: Mapping[int, float]) -> int | None:
-    """The tensor with the longest negotiations, among those that are negotiated nearly as often as
-    any: others do not occur in each step."""
-    least = OFTEN * max(counts.values(), default=0)
-    often = [tensor for tensor, count in counts.items() if count >= least]
-    return max(often, key=lambda tensor: (times_us[tensor], -tensor)) if often else None
-
-
-def longest(path: Path) -> Longest:
-    """The tensor that is judged. The rank that the others wait for shows best where they wait
-    longest."""
-    counts: Counter[int] = Counter()
-    times_us: Counter[int] = Counter()
-    for found in negotiations(timeline_events(path)):
-        if found.tensor in counts or len(counts) < MOST_COUNTED:
-            counts[found.tensor] += 1
-            times_us[found.tensor] += found.end_us - found.begin_us
-    chosen = judged_tensor(counts, times_us)
-    names = (event.name for event in timeline_events(path) if event[:2] == ("N", chosen))
-    own = (event for event in timeline_events(path) if event.tensor == chosen)
-    return Longest(next(names, ""), list(islice(negotiations(own), MOST_COMPARED)))

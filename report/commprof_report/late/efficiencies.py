@@ -50,8 +50,10 @@ def working(retimed: Retimed, run: LateRunRow, is_negotiated: bool) -> Part | No
 
 def working_of(connection: Connection, alignment: Alignment, split: Split) -> Part | None:
     """The same, of a run that is not analysed further."""
-    share = negotiated_share(connection, negotiation(connection))
-    return working(played(connection, alignment, split), split.run, share >= NEGOTIATED)
+    return working(
+        played(connection, alignment, split), split.run,
+        negotiated_share(connection, negotiation(connection)) >= NEGOTIATED,
+    )
 
 
 def negotiated_share(connection: Connection, found: Negotiation | None) -> float:

@@ -327,11 +327,6 @@ def few_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnit
     return next(suspects.beyond_chance(LEVEL), None) or suspects.below_half(MOSTLY_LEVEL)
 
 
-def ranks_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
-    """Units that cause half of the waiting."""
-    return next(suspected(causes, ranks).beyond_chance(LEVEL), None)
-
-
 def suspected(causes: Sequence[Cause], ranks: Sequence[int]) -> Suspects[int]:
     return Suspects(Causes.of(causes), lambda rank: rank, ranks)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..base import query, units
 from ..base.attempt import attempt
 from ..base.arrays import np
-from ..base.columns import NONE, by_rank, grouped
+from ..base.columns import by_rank, grouped
 from ..base.members import Members
 from ..base.percentiles import of_values
 from ..base.present import present
@@ -162,7 +162,7 @@ def steps_summary(
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found.slowest._asdict(),
         **_reason(run, found.slowest, late),
-        **_negotiation(None if costs.is_driven else negotiating, steps),
+        **_negotiation(None if costs.is_driven else negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
     }
@@ -415,17 +415,12 @@ def _slowest_text(steps: StepsRow) -> str:
     )
 
 
-def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
-    """A framework's background thread, if it negotiates; the rounds that begin in each step."""
-    begins_ns = np.array(found.begins_ns if found else [], np.int64)
-    of_rank = steps.rows.take(steps.rows.world_rank == (found.world_rank if found else NONE))
-    inside = np.searchsorted(begins_ns, of_rank.end_ns) - np.searchsorted(
-        begins_ns, of_rank.begin_ns
-    )
+def _negotiation(found: Negotiation | None) -> dict:
+    """A framework's background thread, if it negotiates."""
     return {
         "negotiation": found.call if found else "",
         "cycle_ns": found and found.cycle_ns,
-        "rounds_per_step": float(inside.mean()) if len(of_rank) else None,
+        "rounds_per_step": found and found.rounds_per_step,
         "idle_rounds_share": found and found.idle_share,
         "background_bulk_bytes": found and found.bulk_bytes,
         "background_bulk_ns": found and found.bulk_ns,

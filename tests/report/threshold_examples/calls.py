@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
-from commprof_report.base.units import duration
 from commprof_report.calls.by_size import SizeRow
-from commprof_report.calls.negotiation import Round, usual_cycle_ns
 from commprof_report.calls.odd_sizes import OddSizes, odd_sizes
 from commprof_report.run.traffic_class import traffic_classify
 
@@ -119,23 +117,6 @@ def of_types(share: float) -> str:
     return traffic("MPI_Gather", [64], samples)
 
 
-def cycle(times: Iterable[int]) -> str:
-    """The usual time of rounds without bulk that lasted so long."""
-    found = usual_cycle_ns([Round(0, ns, False) for ns in times])
-    return duration(found) if found else "no cycle"
-
-
-def growing(ratio: float) -> str:
-    """Pairs of rounds, each so much longer than the pair before."""
-    return cycle(int(5_000_000 * ratio**place) for place in range(5) for _ in range(2))
-
-
-def alike(share: float) -> str:
-    often = round(share * 1_000)
-    other = (10_000_000 * 13**place // 10**place for place in range(1_000 - often))
-    return cycle([*[5_000_000] * often, *other])
-
-
 EXAMPLES = {
     "calls.neighbours": of_neighbours,
     "calls.odd-sizes": lambda share: "said" if of_odd_sizes(128, share) else "silent",
@@ -148,7 +129,4 @@ EXAMPLES = {
     "calls.control-jump": lambda ratio: traffic("MPI_Allreduce", [64, 64 * ratio]),
     "calls.control-bytes": distributed_once,
     "calls.data-share": of_types,
-    "calls.idle-rounds": lambda number: cycle([5_000_000] * number),
-    "calls.alike": growing,
-    "calls.regular": alike,
 }

@@ -25,6 +25,7 @@ from commprof_report.late.serving import is_by_transfer
 from commprof_report.late.sums import LateRestRow, LateRunRow
 from commprof_report.late.verdict import (
     LONG_BLOCK,
+    LEVEL,
     MOSTLY_LEVEL,
     MOST_BLOCKS,
     NOBODY,
@@ -34,7 +35,6 @@ from commprof_report.late.verdict import (
     block_count,
     half_of_run,
     is_concentrated,
-    ranks_beyond_chance,
     suspected,
     turns,
 )
@@ -79,7 +79,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def named(causes: Sequence[Cause], ranks: int) -> str:
-    found = ranks_beyond_chance(causes, range(ranks))
+    found = next(suspected(causes, range(ranks)).beyond_chance(LEVEL), None)
     return ranks_text(sorted(found.units) if found else [])
 
 
