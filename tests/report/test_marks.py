@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.late.marks import HANDED, Last, judge
+from commprof_report.late.marks import HANDED, Last, judge, last_ranks
 from commprof_report.late.sentences import marks_text
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
@@ -233,6 +233,14 @@ def lasts(share: float) -> Last:
         for step, late in enumerate(turns)
     }
     return judge("", times, dict.fromkeys(times, STEP_NS), 0.0)
+
+
+@pytest.mark.parametrize("open_ms, named", [((9, 9), True), ((19, 0), False), ((0, 19), False)])
+def test_nobody_is_last_where_bounds_of_hand_overs_overlap(open_ms, named):
+    times = {step: {0: 0, 1: 20 * MS} for step in range(9)}
+    bounds = {(step, rank): own * MS for step in times for rank, own in enumerate(open_ms)}
+    last = last_ranks(times, dict.fromkeys(times, 60 * MS), 0.0, bounds)
+    assert [*last.values()] == [(1, 20 * MS)] * 9 * named
 
 
 def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():

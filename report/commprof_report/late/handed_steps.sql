@@ -1,7 +1,7 @@
 -- When had the main thread of each rank handed over the last tensor of a step, and when had all ranks? On the communicator, and in
 -- steps of the number of tensors, that have most of them: a metric summed alone is no step.
 WITH known AS (
-    SELECT identity, step, negotiated_step.world_rank, after_ns, handed_ns, agreed_ns, done_ns, tensors
+    SELECT identity, step, negotiated_step.world_rank, after_ns, handed_after_ns, handed_ns, agreed_ns, done_ns, tensors
     FROM negotiated_step
     JOIN communicator USING (world_rank, communicator)
 ),
@@ -11,7 +11,7 @@ usual AS (
 logged AS (
     SELECT max(step) * 1.0 / count(DISTINCT step) AS thinned FROM known JOIN usual USING (identity)
 )
-SELECT step, world_rank, after_ns AS begin_ns, handed_ns, agreed_ns, done_ns, known.tensors, thinned
+SELECT step, world_rank, after_ns AS begin_ns, (handed_after_ns + handed_ns) / 2 AS handed_ns, (handed_ns - handed_after_ns) / 2 AS open_ns, agreed_ns, done_ns, known.tensors, thinned
 FROM known
 JOIN usual USING (identity)
 JOIN logged

@@ -42,6 +42,7 @@ HANDED = "negotiation"  # in place of a region's name
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
 AlignedNs = Callable[[int, int], int]
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
+Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may be off
 LastOfSteps = Mapping[int, tuple[int, float]]  # by step, the last rank and its distance
 
 
@@ -61,7 +62,8 @@ class HandedRow(NamedTuple):
     step: int
     world_rank: int
     begin_ns: int  # the end of the step before
-    handed_ns: int  # by then the main thread had handed its last tensor over
+    handed_ns: int  # the main thread handed its last tensor over, give or take `open_ns`
+    open_ns: int
     agreed_ns: int  # all ranks have
     done_ns: int  # the end of the step's last sum
     tensors: int
@@ -111,8 +113,7 @@ def handed_rows(connection: Connection) -> list[HandedRow]:
 
 def steps_agreed_on(connection: Connection) -> int:
     """How often most tensors were: once a step, whatever is sent together."""
-    (found,) = SQL.run(connection, "steps_agreed_on").fetchone() or (0,)
-    return found
+    return (SQL.run(connection, "steps_agreed_on").fetchone() or (0,))[0]
 
 
 def wait_region(connection: Connection) -> WaitRegion | None:
@@ -208,7 +209,8 @@ def last_to_hand_over(rows: Sequence[HandedRow], aligned_ns: AlignedNs) -> Last:
         at_ns = agreed_ns.setdefault(row.step, aligned_ns(row.world_rank, row.agreed_ns))
         times.setdefault(row.step, {})[row.world_rank] = at_ns - row.agreed_ns + row.handed_ns
         lengths.setdefault(row.step, []).append(row.done_ns - row.begin_ns)
-    return _judged(HANDED, times, lengths, 0.0, rows[0].thinned)
+    open_ns = {(row.step, row.world_rank): row.open_ns for row in rows}
+    return _judged(HANDED, times, lengths, 0.0, rows[0].thinned, open_ns)
 
 
 def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, int, int, int]]:
@@ -243,14 +245,14 @@ def _last(
 
 def _judged(
     region: str, times: Times, lengths: Mapping[int, Sequence[int]], error_ns: float,
-    thinned: float = 1.0,
+    thinned: float = 1.0, open_ns: Open = {},
 ) -> Last:
     lengths_ns = {step: fmean(own) for step, own in lengths.items()}
     first = set(warm_up(lengths_ns))
     judged = {
         step: of_step for step, of_step in times.items() if len(of_step) > 1 and step not in first
     }
-    return judge(region, judged, lengths_ns, error_ns, thinned)
+    return judge(region, judged, lengths_ns, error_ns, thinned, open_ns)
 
 
 def distances(times: Times) -> dict[int, dict[int, float]]:
@@ -263,24 +265,30 @@ def _distances(times: dict[int, int]) -> dict[int, float]:
     return {rank: time - (total - time) / (len(times) - 1) for rank, time in times.items()}
 
 
-def last_ranks(times: Times, lengths_ns: Mapping[int, float], error_ns: float) -> LastOfSteps:
+def last_ranks(
+    times: Times, lengths_ns: Mapping[int, float], error_ns: float, open_ns: Open = {}
+) -> LastOfSteps:
     """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the
     steps."""
     last = {}
     for step, of_step in distances(times).items():
-        lead_ns, rank = max((distance_ns, rank) for rank, distance_ns in of_step.items())
-        if lead_ns > max(NOTABLE_LEAD * lengths_ns[step], SURE_LEAD * error_ns):
-            last[step] = rank, lead_ns
+        bounds = {rank: open_ns.get((step, rank), 0) for rank in of_step}
+        sure_ns, rank = max(
+            (lead_ns - own + (own - sum(bounds.values())) / (len(of_step) - 1), rank)
+            for (rank, lead_ns), own in zip(of_step.items(), bounds.values())
+        )
+        if sure_ns > max(NOTABLE_LEAD * lengths_ns[step], SURE_LEAD * error_ns):
+            last[step] = rank, of_step[rank]
     return last
 
 
 def judge(
     region: str, times: Times, lengths_ns: Mapping[int, float], error_ns: float,
-    thinned: float = 1.0,
+    thinned: float = 1.0, open_ns: Open = {},
 ) -> Last:
     """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
     in place of waiting. thinned: how many steps each one stands for."""
-    last = last_ranks(times, lengths_ns, error_ns)
+    last = last_ranks(times, lengths_ns, error_ns, open_ns)
     nobody = Last(region, len(times), waits_ns=_waits_ns(times), by_step=last)
     if len(times) < FEWEST_BLOCKS or not last:
         return nobody
