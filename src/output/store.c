@@ -260,7 +260,7 @@ static void store_cpu_times(struct store *store)
     }
 }
 
-/* Those of before the last reset do not count. */
+/* Only of the time since the last reset. */
 static void store_negotiations(struct store *store)
 {
     const struct ledger_negotiation *entry;
