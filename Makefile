@@ -144,7 +144,7 @@ demo: ## profile a real training run on 4 ranks and print its report
 	$(MAKE) all
 	examples/run-demo.sh
 
-.PHONY: check check-all check-rest nightly check-unit check-report check-mpi fuzz check-aarch64
+.PHONY: check check-all check-rest nightly check-unit check-report check-mpi golden fuzz check-aarch64
 check: LAYER = first
 check: check-layer ## install what the tests need, build, run the tests: five minutes on two idle cores
 check-all: LAYER = all
@@ -165,6 +165,8 @@ check-report: all ## the reporter's tests alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/report
 check-mpi: all ## the tests with real ranks alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/mpi
+golden: ## what has changed in every command's --json since it was taken last; TAKE=1 takes it
+	$(PYTHON) -B tests/report/golden.py $(if $(TAKE),take)
 fuzz: ## 100,000 files with damage or of ill intent, read by the reporter (FUZZ="--first 100000" for others)
 	$(PYTHON) tests/report/fuzz.py $(FUZZ)
 check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
