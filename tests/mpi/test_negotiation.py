@@ -68,15 +68,20 @@ def test_without_the_cache_there_are_no_rounds(profile):
     assert [run.query(rank, NEGOTIATION) for rank in range(2)] == [[], []]
 
 
-@pytest.mark.parametrize("program", ["rounds", "rounds_large"])
-def test_only_such_calls_are_rounds(profile, program):
+@pytest.mark.parametrize(
+    ("program", "words", "rounds"),
+    [("rounds", 1024, 4), ("rounds_large", 1024, 4), ("rounds_from_fortran", 2, 2)],
+)
+def test_only_such_calls_are_rounds(mpi, profile, program, words, rounds):
+    if "fortran" in program:
+        mpi.require_fortran(program)
     run = profile(program, 2)
     for rank, offered in enumerate((5, 2)):
         rows = run.query(
             rank, "SELECT words, rounds, rounds_ahead, agreed, offered_most FROM negotiation"
         )
-        assert rows == [(1024, 4, 4 * (rank == 0), 8, offered)]
-        assert run.query(rank, PLACES) == [(3, 4), (4, 4)]
+        assert rows == [(words, rounds, rounds * (rank == 0), 2 * rounds, offered)]
+        assert run.query(rank, PLACES) == [(3, rounds), (4, rounds)]
         assert run.query(rank, "SELECT offered, agreed FROM sample WHERE offered IS NOT NULL") == [
             (offered, 2)
-        ] * 4
+        ] * rounds
