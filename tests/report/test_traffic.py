@@ -240,10 +240,11 @@ KINDS = [
 ]
 
 
-def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
-    """Small gradients, and lists of names that are longer than those."""
+def negotiating(is_main: int, rounds: int = 40, has_bits: int = 1) -> list[Rank]:
+    """Small gradients, and lists of names that are longer than those: to rank 0, which sends none,
+    if there are no rounds of bits."""
     made = (
-        ("MPI_Allreduce", 8, 1),
+        *[("MPI_Allreduce", 8, 1)] * has_bits,
         ("MPI_Allreduce", 256, 2),
         ("MPI_Gatherv", 9_000, 3),
         ("MPI_Bcast", 9_000, 4),
@@ -257,12 +258,16 @@ def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
             rank,
             2,
             threads=[(0, "train", 1), (1, "horovod", 0)],
+            communicators=planted.communicators_of(rank)[:1],
             signatures=KINDS,
             cells=[
                 Cell(call, size, [10_000] * rounds, thread=1 - is_main) for call, size, _ in made
             ],
             samples=[
-                Sample(call, *time, bytes=size, sequence=place, thread=1 - is_main, signature=kind)
+                Sample(
+                    call, *time, bytes=size, sequence=place, thread=1 - is_main,
+                    signature=None if call == "MPI_Gatherv" and (rank, has_bits) == (0, 0) else kind,
+                )
                 for place, ((call, size, kind), time) in enumerate(zip(calls, times), 1)
             ],
             windows=[Window(0, 10**9, 1 - is_main)],
@@ -272,18 +277,19 @@ def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
 
 
 @pytest.mark.parametrize(
-    "is_main, rounds, control, told",
+    "made, control, told",
     [
-        (0, 40, {("MPI_Allreduce", 8), ("MPI_Gatherv", 9_000)}, 320),
-        (1, 40, {("MPI_Allreduce", 8)}, 0),
-        (0, 9, {("MPI_Allreduce", 8)}, 0),
+        ((0, 40), {("MPI_Allreduce", 8), ("MPI_Gatherv", 9_000)}, 320),
+        ((0, 40, 0), {("MPI_Gatherv", 9_000)}, 200),
+        ((1, 40), {("MPI_Allreduce", 8)}, 0),
+        ((0, 9), {("MPI_Allreduce", 8)}, 0),
     ],
-    ids=["negotiates", "main thread", "few rounds"],
+    ids=["negotiates", "by name", "main thread", "few rounds"],
 )
 def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
-    report, tmp_path, is_main, rounds, control, told
+    report, tmp_path, made, control, told
 ):
-    folder = planted.write_databases(tmp_path / "run", negotiating(is_main, rounds))
+    folder = planted.write_databases(tmp_path / "run", negotiating(*made))
     rows = report("traffic", folder, "--json").rows
     assert {
         (row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"

@@ -452,9 +452,9 @@ def unknown_text(answers: Late) -> str:
     if answers.is_negotiated:
         return (
             f"unknown: {units.share(row.negotiated_share)} of the time inside MPI is on a thread "
-            "that negotiates: it joins each call in time,"
-            " whatever the main thread does (mark where that begins to wait for its gradients: see "
-            "commprof_step(3))"
+            "that negotiates: it joins each call in time, whatever the main thread does, and what "
+            "ranks hand over is not recorded (as with HOROVOD_CACHE_CAPACITY=0; else mark where "
+            "the main thread begins to wait for its gradients: see commprof_step(3))"
         )
     if present(row.coverage) < COVERED:
         return (

@@ -34,6 +34,7 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
     own = {"world_rank": 0, "thread": 1}
     of_all = {"communicator": 2}
     connection = stored(
+        communicator=[{"world_rank": 0, **of_all, "identity": "a"}],
         communicator_of=[{"world_rank": 0, **of_all, "size": 2}],
         cell=[
             {"cell": at, **own, **of_all, **cell, "measure": "call"}
@@ -43,10 +44,13 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
         thread=[{**own, "is_main": 0}],
         signature=SIGNATURES,
         sample=[
-            {**own, "call": call, "bytes": size, "signature": signature, "sequence": sequence}
+            {
+                **own, **of_all, "call": call, "bytes": size, "signature": signature,
+                "sequence": sequence,
+            }
             for (call, size, signature), number in (samples or {}).items()
             for sequence in range(number)
-        ] or "world_rank thread call bytes signature sequence",
+        ] or "world_rank thread communicator call bytes signature sequence",
     )
     traffic_classify(connection)
     return connection
