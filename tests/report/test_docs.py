@@ -180,3 +180,10 @@ def test_every_column_of_the_schema_is_defined_and_no_other():
         title = {"bucket_bound": "bucket"}.get(table, table)
         assert [column for column in columns if f"`{column}`" not in section(title)] == []
         assert [column for column in listed(title, "column") if column not in columns] == []
+
+
+def test_tables_of_columns_are_those_that_the_reporter_says(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import columns
+
+    assert columns.page(TEXT) == TEXT, "python3 docs/columns.py prints it"

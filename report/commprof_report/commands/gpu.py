@@ -35,16 +35,16 @@ from types import SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.field import Field, Row, shown
 from ..base.present import present
 from ..display import page, pictures, tables
-from ..display.tables import Column, volume_column
+from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow,
-    NcclWaitRow, WindowRow, nccl_algorithm_text,
+    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuKernelRow, GpuRow,
+    GpuCopyRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow,
 )
-from ..gpu.sampled import OTHER_STREAM
-from ..gpu.sensors import GpuSensorRow, sensors
+from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
 from ..plots import gpu_bars as plot
 from ..plots import gpu_kernels as kernels_plot
 from ..run import selection
@@ -52,7 +52,7 @@ from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import SeenRow, reason_text, seen_rows
 from ..steps.gpu_steps import (
-    FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
+    FEWEST_STEPS, STEP, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
 )
 from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import common
@@ -73,7 +73,6 @@ MOST_ALGORITHMS = 32
 MOST_OPERATIONS = 16
 MOST_STEPS = 200
 MOST_WINDOWS = 200
-NAME_WIDTH = 64
 UNSEEN = {
     "none": "no GPU was used, or none was found",
     "dormant": "there is a GPU, the program has not used it",
@@ -110,110 +109,32 @@ PART_COLUMNS = (
         for column in DEVICE_COLUMNS[1:]
     ),
 )
-KERNEL_COLUMNS = (
-    Column("kernel", lambda row: units.shortened(row.kernel, NAME_WIDTH), False),
-    Column("class", lambda row: "communication" if row.is_communication else "computing", False),
-    Column("count", lambda row: units.count(row.count)),
-    Column(
-        "by graphs",
-        lambda row: units.share(row.graph_count / row.count) if row.graph_count else units.NO_VALUE,
-    ),
-    Column("time", lambda row: units.duration(row.total_ns)),
-    Column("of all", lambda row: units.share(row.share)),
-    Column("mean", lambda row: units.duration(row.mean_ns)),
-    Column("p50", lambda row: units.duration(row.p50_ns)),
-    Column("p99", lambda row: units.duration(row.p99_ns)),
+KERNEL_COLUMNS = shown(
+    KERNEL, "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns"
 )
-COPY_COLUMNS = (
-    Column("copy", lambda row: copy_text(row), False),
-    Column("host memory", lambda row: memory_text(row), False),
-    Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
-    Column("count", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
-    Column("time", lambda row: units.duration(row.total_ns)),
-    Column("p50", lambda row: units.duration(row.p50_ns)),
-    Column("p99", lambda row: units.duration(row.p99_ns)),
-    Column(
-        "GB/s",
-        lambda row: (
-            units.NO_VALUE if row.bytes_per_s is None else units.three_digits(row.bytes_per_s / 1e9)
-        ),
-    ),
+COPY_COLUMNS = shown(
+    COPY, "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s"
 )
-STREAM_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
-    Column("GPU", lambda row: units.NO_VALUE if row.device is None else str(row.device)),
-    Column("stream", lambda row: stream_text(row)),
-    Column("computing", lambda row: units.duration(row.computing_ns)),
-    Column("computing kernels", lambda row: units.count(row.computing_kernels)),
-    Column("communicating", lambda row: units.duration(row.communicating_ns)),
-    Column("communicating kernels", lambda row: units.count(row.communicating_kernels)),
-    Column("copying", lambda row: units.duration(row.copying_ns)),
-    Column("copies", lambda row: units.count(row.copies + row.sets)),
-    volume_column("volume", "volume_bytes"),
+STREAM_COLUMNS = shown(
+    STREAM,
+    "rank device stream computing_ns computing_kernels communicating_ns communicating_kernels "
+    "copying_ns copies volume_bytes",
 )
-
-
-STEP_COLUMNS = (
-    Column("step", lambda row: units.count(row.step)),
-    Column("GPUs", lambda row: units.count(row.devices)),
-    Column("time", lambda row: units.duration(row.step_ns)),
-    Column("computing", lambda row: units.duration(row.computing_ns)),
-    Column("communicating", lambda row: units.duration(row.communicating_ns)),
-    Column("exposed", lambda row: units.duration(row.exposed_ns)),
-    Column("of step", lambda row: units.share(row.exposed_share)),
-    Column("copying", lambda row: units.duration(row.copying_ns)),
-    Column("idle", lambda row: units.duration(row.idle_ns)),
-    Column("idle in MPI", lambda row: units.duration(row.starved_ns)),
+OPERATION_COLUMNS = shown(
+    OPERATION, "call communicator operations device_ns wait_ns wait_share transfer_ns coverage"
 )
-WINDOW_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
-    Column("begins", lambda row: units.duration(row.begin_ns)),
-    Column("time", lambda row: units.duration(row.end_ns - row.begin_ns)),
-    Column("ended", lambda row: row.ended, False),
-    Column("clock error", lambda row: units.duration(row.clock_error_ns)),
-    Column("records", lambda row: units.count(row.records)),
+STEP_COLUMNS = shown(
+    STEP,
+    "step devices step_ns computing_ns communicating_ns exposed_ns exposed_share copying_ns "
+    "idle_ns starved_ns",
 )
-
-
-ALGORITHM_COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
-    Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
-    Column("count", lambda row: units.count(row.count)),
-    Column(
-        "carried out by",
-        lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
-        False),
-)
-
-
-OPERATION_COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
-    Column("operations", lambda row: units.count(row.operations)),
-    Column("device time", lambda row: units.duration(row.device_ns)),
-    Column("waiting", lambda row: f"~{units.duration(row.wait_ns)}"),
-    Column("of it", lambda row: f"~{units.share(row.wait_share)}"),
-    Column("transfer", lambda row: f"~{units.duration(row.transfer_ns)}"),
-    Column("of timed", lambda row: units.share(row.coverage)),
-)
-SENSOR_COLUMNS = (
-    Column("rank", lambda row: row.ranks),
-    Column("host", lambda row: units.shortened(row.host or "", 20), False),
-    Column("GPU", lambda row: f"{row.device} {units.shortened(row.name, 28)}", False),
-    Column("readings", lambda row: units.count(row.readings)),
-    Column("MHz", lambda row: mhz_text(row.clock_mean_mhz)),
-    Column("least", lambda row: mhz_text(row.clock_least_mhz)),
-    Column("throttled", lambda row: units.share(row.throttled_share)),
-    Column("power", lambda row: units.share(row.power_share)),
-    Column("heat", lambda row: units.share(row.heat_share)),
-    Column("hardware", lambda row: units.share(row.hardware_share)),
-    volume_column("memory", "memory_most_bytes"),
-    Column("NVLink out", lambda row: rate(row.nvlink_sent_bytes_per_s)),
-    Column("NVLink in", lambda row: rate(row.nvlink_received_bytes_per_s)),
-    Column("PCIe out", lambda row: rate(row.pcie_sent_bytes_per_s)),
-    Column("PCIe in", lambda row: rate(row.pcie_received_bytes_per_s)),
+WINDOW_COLUMNS = shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records")
+ALGORITHM_COLUMNS = shown(ALGORITHM, "call communicator bytes_low count algorithm")
+SENSOR_COLUMNS = shown(
+    SENSOR,
+    "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
+    "heat_share hardware_share memory_most_bytes nvlink_sent_bytes_per_s "
+    "nvlink_received_bytes_per_s pcie_sent_bytes_per_s pcie_received_bytes_per_s",
 )
 THROTTLED_BY = (
     ("power_share", "power limit"),
@@ -222,14 +143,10 @@ THROTTLED_BY = (
 )
 
 
-def mhz_text(mhz: float | None) -> str:
-    return units.NO_VALUE if mhz is None else f"{mhz:,.0f}"
-
-
 class Answers(NamedTuple):
     gpu: Gpu
-    sensors: list[GpuSensorRow]
-    steps: list[GpuStepRow]
+    sensors: list[Row]
+    steps: list[Row]
     cost: TracingCost
     seen: list[SeenRow]
 
@@ -240,11 +157,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5"
     )
-    shown = parser.add_argument_group("what to show")
-    shown.add_argument(
+    group = parser.add_argument_group("what to show")
+    group.add_argument(
         "--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}"
     )
-    shown.add_argument(
+    group.add_argument(
         "--top", type=common.row_count, metavar="N",
         help=f"N kernels, those with the most time (default {TOP}; of rows all)",
     )
@@ -318,7 +235,7 @@ def run_row(answers: Answers) -> SimpleNamespace:
 class Table(NamedTuple):
     rows: Callable[[Selection], Sequence]
     fields: Sequence[str]
-    columns: Sequence[Column] = ()  # of a text
+    columns: Sequence[Column | Field] = ()  # of a text
     most: int = 0  # rows there
 
 
@@ -399,7 +316,7 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
 
-def waiting_text(rows: Sequence[NcclWaitRow]) -> Iterator[str]:
+def waiting_text(rows: Sequence[Row]) -> Iterator[str]:
     """Nothing if no operation has samples of all its ranks."""
     if not rows:
         return
@@ -593,7 +510,7 @@ def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
     )
 
 
-def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
+def sensor_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Facts from the sensors; the causes of lowered clocks only where there are any."""
     clocked = [row for row in rows if row.clock_mean_mhz is not None]
     if clocked:
@@ -618,12 +535,12 @@ def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
             yield head, "; ".join(directions)
 
 
-def used_memory(row: GpuSensorRow) -> float:
+def used_memory(row: Row) -> float:
     """The largest share of it that was in use."""
     return present(row.memory_most_bytes) / present(row.memory_bytes)
 
 
-def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
+def throttling_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     known = [row for row in rows if row.throttled_share is not None]
     readings = sum(row.limit_readings for row in known)
 
@@ -646,12 +563,12 @@ def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
     )
 
 
-def where(row: GpuSensorRow, rows: Sequence[GpuSensorRow]) -> str:
+def where(row: Row, rows: Sequence[Row]) -> str:
     """on GPU 0 of rank 3, if there are others."""
     return f" on GPU {row.device} of rank {row.ranks}" if len(rows) > 1 else ""
 
 
-def rate_text(rows: Sequence[GpuSensorRow], link: str, direction: str) -> str:
+def rate_text(rows: Sequence[Row], link: str, direction: str) -> str:
     """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or
     it is not known."""
     means = [
@@ -664,11 +581,7 @@ def rate_text(rows: Sequence[GpuSensorRow], link: str, direction: str) -> str:
     if not most:
         return ""
     each = " a GPU" if len(rows) > 1 else ""
-    return f"{direction} {rate(sum(means) / len(means))}{each} on average, {rate(most)} at most"
-
-
-def rate(bytes_per_s: float | None) -> str:
-    return units.NO_VALUE if bytes_per_s is None else f"{units.volume(bytes_per_s)}/s"
+    return f"{direction} {units.rate(sum(means) / len(means))}{each} on average, {units.rate(most)} at most"
 
 
 def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -782,22 +695,6 @@ def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
         yield "No GPU", lost or "nothing that a GPU did was seen"
-
-
-def copy_text(row: GpuCopyRow) -> str:
-    return f"copy {row.copy}" if row.kind == "copy" else row.kind
-
-
-def memory_text(row: GpuCopyRow) -> str:
-    if row.is_managed:
-        return "managed"
-    if row.copy in ("to device", "to host"):
-        return "pageable" if row.is_pageable else "pinned"
-    return units.NO_VALUE
-
-
-def stream_text(row: GpuStreamRow) -> str:
-    return "others" if row.stream == OTHER_STREAM else f"{row.number} of context {row.context}"
 
 
 def gpu_section(run: Selection, in_steps: StepsSummary) -> str:

@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from ..base.field import Field
 from ..base.units import NO_VALUE, visible
 from .colours import variables
 from .tables import Column
@@ -177,7 +178,7 @@ def picture(svg: bytes | None, description: str) -> str:
     return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
 
 
-def table(columns: Sequence[Column], rows: Sequence[object]) -> str:
+def table(columns: Sequence[Column | Field], rows: Sequence[object]) -> str:
     if not rows:
         return ""
     head = "".join(f"<th{_class(column)}>{text(column.head)}</th>" for column in columns)
@@ -188,14 +189,14 @@ def table(columns: Sequence[Column], rows: Sequence[object]) -> str:
     )
 
 
-def _cell(column: Column, row: object) -> str:
+def _cell(column: Column | Field, row: object) -> str:
     shown = column.show(row)
     exact = column.exact(row) if column.exact else shown
     more = f' data-exact="{text(exact)}"' if exact != shown else ""
     return f"<td{_class(column, shown)}{more}>{text(shown or NO_VALUE)}</td>"
 
 
-def _class(column: Column, shown: str = "") -> str:
+def _class(column: Column | Field, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
     return ' class="wide"' if len(shown) > 32 else ""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Callable, NamedTuple, TextIO
 
+from ..base.field import Field
 from ..base.units import NO_VALUE, count, visible, volume
 
 
@@ -95,7 +96,7 @@ def _cell(value: object) -> object:
     return visible(value) if is_plain else f"'{visible(value)}"
 
 
-def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = "") -> str:
+def text_table(columns: Sequence[Column | Field], rows: Sequence[object], indent: str = "") -> str:
     """A table with aligned columns; one line per row."""
     lines = [[column.head for column in columns]]
     lines += [[visible(column.show(row)) or NO_VALUE for column in columns] for row in rows]
@@ -103,7 +104,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = 
     return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
 
 
-def _line(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+def _line(columns: Sequence[Column | Field], cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = (
         cell.rjust(width) if column.is_number else cell.ljust(width)
         for column, cell, width in zip(columns, cells, widths)

@@ -13,8 +13,11 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
+from ..base.field import Field, Row, number, row_type, text
 from ..base.thresholds import whole
-from ..base.units import counted, rank_list
+from ..base.units import (
+    NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
+)
 from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
 from .sharing import DeviceFacts, Group
@@ -57,15 +60,15 @@ class RankRow(NamedTuple):
     cost_end_ns: int
 
 
-class WindowRow(NamedTuple):
-    """gpu_windows.sql"""
-
-    rank: int
-    begin_ns: int
-    end_ns: int
-    ended: str
-    clock_error_ns: int | None
-    records: int
+WINDOW = (
+    number("rank", "as in table `gpu_tracing`", "rank"),
+    Field("begin_ns", "", "begins"),
+    Field("end_ns", "", "time", of_row=lambda row: duration(row.end_ns - row.begin_ns)),
+    text("ended", "", "ended"),
+    Field("clock_error_ns", "", "clock error"),
+    Field("records", "", "records"),
+)
+WindowRow = row_type("WindowRow", WINDOW)
 
 
 class SharesRow(NamedTuple):
@@ -126,85 +129,169 @@ else:
     )
 
 
-class NcclAlgorithmRow(NamedTuple):
-    call: str
-    communicator: str
-    bytes_low: int
-    bytes_high: int
-    algorithm: str
-    protocol: str
-    channels: int
-    ranks: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
-class NcclWaitRow(NamedTuple):
-    """nccl_waits.sql"""
-
-    call: str
-    communicator: str
-    operations: int
-    ranks: int
-    device_ns: int
-    wait_ns: int
-    transfer_ns: int
-    wait_share: float | None
-    coverage: float | None
-
-
-class GpuKernelRow(NamedTuple):
-    """gpu_kernels.sql"""
-
-    kernel: str
-    is_communication: int
-    ranks: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    graph_count: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    p50_ns: float | None
-    p99_ns: float | None  # null: fewer than 100
-    max_ns: int
-    share: float | None
-    demangled: str
-    name: str
-
-
-class GpuCopyRow(NamedTuple):
-    kind: str
-    copy: str
-    is_pageable: int
-    is_managed: int
-    bytes_low: int
-    bytes_high: int
-    ranks: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    graph_count: int
-    volume_bytes: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    p50_ns: float | None
-    p99_ns: float | None  # null: fewer than 100
-    max_ns: int
-    bytes_per_s: float | None
-
-
-class GpuStreamRow(NamedTuple):
-    rank: int
-    device: int | None
-    stream: int
-    context: int
-    number: int
-    computing_kernels: int
-    communicating_kernels: int
-    copies: int
-    sets: int
-    computing_ns: int
-    communicating_ns: int
-    copying_ns: int
-    volume_bytes: int
+ALGORITHM = (
+    text("call", "the collective, and the label of its communicator", "call"),
+    text("communicator", "", "communicator", 26),
+    Field(
+        "bytes_low",
+        "its size; equal, except for merged sizes",
+        "size", of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+    ),
+    Field("bytes_high", ""),
+    Field(
+        "algorithm", "as in table `nccl_algorithm`", "carried out by", is_number=False,
+        of_row=lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
+    ),
+    Field("protocol", ""),
+    Field("channels", ""),
+    Field("ranks", "number of ranks that launched it so; launches over all ranks"),
+    Field("count", "", "count"),
+)
+OPERATION = (
+    text(
+        "call",
+        "NCCL's collective, or `ncclGroup` (operations that share a kernel), and the label of its"
+        " communicator",
+        "call",
+    ),
+    text("communicator", "", "communicator", 26),
+    Field(
+        "operations",
+        "collectives of this kind in which all ranks depend on all, and of which each rank of the "
+        "communicator has a sample with times of the device; others are not in this table",
+        "operations",
+    ),
+    Field("ranks", "the selected ranks in them"),
+    Field(
+        "device_ns",
+        "the durations of their kernels on these ranks (`device_end_ns` - `device_start_ns`)",
+        "device time",
+    ),
+    Field(
+        "wait_ns",
+        "device_ns - transfer_ns. An estimate (`~` in text): kernels also differ for other "
+        "reasons than waiting. It needs no clocks of hosts, nor is it affected by them; "
+        "[late](#late) uses the begins of the kernels where the clocks are accurate enough, and "
+        "this rule elsewhere",
+        "waiting", lambda value: f"~{duration(value)}",
+    ),
+    Field(
+        "transfer_ns",
+        "for each of these kernels the shortest of its operation over all ranks of the "
+        "communicator: kernels wait on the device until the others have come, and the rank that "
+        "comes last waits for nobody",
+        "transfer", lambda value: f"~{duration(value)}",
+    ),
+    Field("wait_share", "wait_ns over device_ns", "of it", lambda value: f"~{share(value)}"),
+    Field(
+        "coverage",
+        "device_ns over the device times of all operations of this call on this communicator that "
+        'were timed (measure `device`); text calls it "of timed"',
+        "of timed", share,
+    ),
+)
+KERNEL = (
+    text(
+        "kernel",
+        "short name: without return type, parameters, anonymous namespaces, and with nested "
+        "template arguments replaced (`<...>`); `(other kernels)`: a table was full",
+        "kernel", 64,
+    ),
+    Field(
+        "is_communication",
+        "1: moves data between ranks (kernels of NCCL and similar libraries)",
+        "class", lambda value: "communication" if value else "computing", False,
+    ),
+    Field("ranks", "number of ranks that ran it; of its runs; of runs launched by a graph"),
+    Field("count", "", "count"),
+    Field(
+        "graph_count", "", "by graphs",
+        of_row=lambda row: share(row.graph_count / row.count) if row.graph_count else NO_VALUE,
+    ),
+    Field(
+        "total_ns",
+        "its durations, over all streams and ranks; each of several concurrent kernels counts in "
+        "full",
+        "time",
+    ),
+    Field("mean_ns", "", "mean"),
+    Field("min_ns", ""),
+    Field("p50_ns", "", "p50"),
+    Field("p99_ns", "", "p99"),
+    Field("max_ns", ""),
+    Field("share", "total_ns over the total_ns of all kernels", "of all"),
+    Field(
+        "demangled",
+        "full name; name as the tracing interface reports it. Names are demangled if a "
+        "`libstdc++.so.6` is found",
+    ),
+    Field("name", ""),
+)
+COPY = (
+    Field(
+        "kind",
+        "`copy` or `memset`; direction: `to device`, `to host`, `on device`, `on host`, `to "
+        "peer`, `other`; empty: a memset",
+        "copy", is_number=False,
+        of_row=lambda row: f"copy {row.copy}" if row.kind == "copy" else row.kind,
+    ),
+    Field("copy", ""),
+    Field(
+        "is_pageable",
+        "1: the host's side is not pinned; 1: one side is managed memory",
+        "host memory", is_number=False,
+        of_row=lambda row: memory_text(row),
+    ),
+    Field("is_managed", ""),
+    Field(
+        "bytes_low", "sizes in this row: above half of a power of two, up to that power", "size",
+        of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+    ),
+    Field("bytes_high", ""),
+    Field("ranks", "as for kernels"),
+    Field("count", "", "count"),
+    Field("graph_count", ""),
+    Field("volume_bytes", "bytes copied or set, exact", "volume"),
+    Field("total_ns", "their durations", "time"),
+    Field("mean_ns", ""),
+    Field("min_ns", ""),
+    Field("p50_ns", "", "p50"),
+    Field("p99_ns", "", "p99"),
+    Field("max_ns", ""),
+    Field(
+        "bytes_per_s", "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s", "GB/s",
+        lambda value: NO_VALUE if value is None else three_digits(value / 1e9),
+    ),
+)
+STREAM = (
+    number(
+        "rank",
+        "the rank; the process's number for the device (null: not known); the stream as in table "
+        "`gpu_stream`",
+        "rank",
+    ),
+    number("device", "", "GPU"),
+    Field(
+        "stream", "", "stream",
+        of_row=lambda row: "others" if row.stream == sampled.OTHER_STREAM
+        else f"{row.number} of context {row.context}",
+    ),
+    Field("context", "the tracing interface's numbers for context and stream"),
+    Field("number", ""),
+    Field("computing_kernels", "their numbers", "computing kernels"),
+    Field("communicating_kernels", "", "communicating kernels"),
+    Field("copies", "", "copies", of_row=lambda row: count(row.copies + row.sets)),
+    Field("sets", ""),
+    Field("computing_ns", "sums of their durations; copying_ns includes memsets", "computing"),
+    Field("communicating_ns", "", "communicating"),
+    Field("copying_ns", "", "copying"),
+    Field("volume_bytes", "bytes copied and set", "volume"),
+)
+NcclAlgorithmRow = row_type("NcclAlgorithmRow", ALGORITHM)
+NcclWaitRow = row_type("NcclWaitRow", OPERATION)
+GpuKernelRow = row_type("GpuKernelRow", KERNEL)
+GpuCopyRow = row_type("GpuCopyRow", COPY)
+GpuStreamRow = row_type("GpuStreamRow", STREAM)
 
 
 class RunSums(NamedTuple):
@@ -253,7 +340,7 @@ class Gpu(NamedTuple):
     devices: list[GpuDeviceRow]
     parts: list[GpuDeviceRow]  # of each rank its own
     ranks: list[RankRow]
-    windows: list[WindowRow]
+    windows: list[Row]
     incomplete: dict[int, int | None]  # sampled.incomplete_ranks
 
     @property
@@ -299,7 +386,7 @@ def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
 
 
 def _devices(
-    connection: Connection, facts: Sequence[DeviceFacts], windows: Sequence[WindowRow],
+    connection: Connection, facts: Sequence[DeviceFacts], windows: Sequence[Row],
     state_ns: dict[tuple[int, int], list[int]], incomplete: dict[int, int | None],
 ) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
     """The devices; and what each rank did on its own."""
@@ -395,7 +482,7 @@ def shares(times: Busy) -> SharesRow:
 
 
 def _coverage(
-    ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow],
+    ranks: Sequence[RankRow], windows: Sequence[Row], devices: Sequence[GpuDeviceRow],
     on_devices: set[int],
 ) -> dict:
     traced = {row.rank for row in windows} | on_devices
@@ -420,12 +507,12 @@ def _coverage(
     }
 
 
-def empty_windows(windows: Iterable[WindowRow]) -> int:
+def empty_windows(windows: Iterable[Row]) -> int:
     """Windows without records that are long enough for some."""
     return sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows)
 
 
-def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, int]:
+def pauses_of(windows: Sequence[Row], walls: dict[int, int]) -> dict[str, int]:
     """Time without tracing, by the reason for which the window before it ended."""
     pauses: dict[str, int] = {}
     for row, after in zip(windows, [*windows[1:], None]):
@@ -434,7 +521,7 @@ def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, 
     return pauses
 
 
-def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
+def _losses(ranks: Sequence[RankRow], windows: Sequence[Row]) -> dict:
     counted = (
         *(
             "records", "dropped_records", "implausible_records", "late_records",
@@ -449,23 +536,23 @@ def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
     }
 
 
-def kernels(connection: Connection) -> list[GpuKernelRow]:
+def kernels(connection: Connection) -> list[Row]:
     SQL.run(connection, "gpu_chosen")
     rows = SQL.ask(connection, "gpu_kernels", GpuKernelRow)
     names = kernel_names.demangled(row.name for row in rows)
     return [_with_names(row, names.get(row.name, row.name)) for row in rows]
 
 
-def _with_names(row: GpuKernelRow, demangled: str) -> GpuKernelRow:
+def _with_names(row: Row, demangled: str) -> Row:
     return row._replace(kernel=kernel_names.shortened(demangled) or OTHERS, demangled=demangled)
 
 
-def copies(connection: Connection) -> list[GpuCopyRow]:
+def copies(connection: Connection) -> list[Row]:
     SQL.run(connection, "gpu_chosen")
     return SQL.ask(connection, "gpu_copies", GpuCopyRow)
 
 
-def nccl_algorithms(connection: Connection) -> list[NcclAlgorithmRow]:
+def nccl_algorithms(connection: Connection) -> list[Row]:
     return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
 
 
@@ -476,7 +563,15 @@ def nccl_algorithm_text(algorithm: str, protocol: str, channels: int) -> str:
     return ", ".join([*names, *([counted(channels, "channel")] if channels else [])])
 
 
-def nccl_waits(connection: Connection) -> list[NcclWaitRow]:
+def memory_text(row: Row) -> str:
+    if row.is_managed:
+        return "managed"
+    if row.copy in ("to device", "to host"):
+        return "pageable" if row.is_pageable else "pinned"
+    return NO_VALUE
+
+
+def nccl_waits(connection: Connection) -> list[Row]:
     """Waits in NCCL's kernels, in a run that was read with samples."""
     return SQL.ask(connection, "nccl_waits", NcclWaitRow)
 
@@ -485,7 +580,7 @@ def nccl_times(connection: Connection) -> list[str]:
     return [value for (value,) in SQL.run(connection, "nccl_times")]
 
 
-def streams(connection: Connection) -> list[GpuStreamRow]:
+def streams(connection: Connection) -> list[Row]:
     SQL.run(connection, "gpu_chosen")
     return SQL.ask(connection, "gpu_streams", GpuStreamRow)
 

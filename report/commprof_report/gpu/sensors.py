@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, NamedTuple
 
-from ..base import query
+from ..base import query, units
+from ..base.field import Field, Row, row_type, text
 from ..base.units import rank_list
 from . import gpu_activity
 from .sharing import DeviceFacts, groups
@@ -19,49 +19,69 @@ from .sharing import DeviceFacts, groups
 SQL = query.beside(__file__)
 
 
-class ReadRow(NamedTuple):
-    """sensors.sql; null: not known. Shares are of limit_readings."""
+READ = (
+    Field(
+        "rank",
+        "the rank that read the device, of those that share it the one with most readings; the "
+        "process's number for it",
+        "rank", of_row=lambda row: row.ranks,
+    ),
+    Field(
+        "device", "", "GPU", is_number=False,
+        of_row=lambda row: f"{row.device} {units.shortened(row.name, 28)}",
+    ),
+    Field(
+        "readings",
+        "number of its readings (table `gpu_reading`); time from the first to the last",
+        "readings",
+    ),
+    Field("span_ns", ""),
+    Field(
+        "clock_mean_mhz",
+        "mean and minimum of the SMs' clock over the readings in which the device was not known to "
+        "be idle; null: there are none",
+        "MHz",
+    ),
+    Field("clock_least_mhz", "", "least"),
+    Field("limit_readings", "readings in which it is known whether the clock was lowered"),
+    Field(
+        "throttled_share",
+        "shares of these in which the clock was lowered for any of the three reasons, for the "
+        "power limit, for heat, by the hardware otherwise; null: limit_readings is 0",
+        "throttled",
+    ),
+    Field("power_share", "", "power"),
+    Field("heat_share", "", "heat"),
+    Field("hardware_share", "", "hardware"),
+    Field("memory_most_bytes", "the most of its memory that was in use in a reading", "memory"),
+    Field(
+        "nvlink_sent_bytes_per_s",
+        "sum of the differences between consecutive readings of the counter, over the time between "
+        "these; pairs in which it decreases are left out. Null: not known. With `most` in its key the "
+        "largest difference over its time",
+        "NVLink out",
+    ),
+    Field("nvlink_sent_most_bytes_per_s", ""),
+    Field("nvlink_received_bytes_per_s", "", "NVLink in"),
+    Field("nvlink_received_most_bytes_per_s", ""),
+    Field("pcie_sent_bytes_per_s", "", "PCIe out"),
+    Field("pcie_sent_most_bytes_per_s", ""),
+    Field("pcie_received_bytes_per_s", "", "PCIe in"),
+    Field("pcie_received_most_bytes_per_s", ""),
+)
+SENSOR = (
+    *READ,
+    Field("ranks", "all selected and other ranks that use it; as in `--by device`"),
+    text("host", "", "host", 20),
+    Field("name", ""),
+    Field("uuid", ""),
+    Field("memory_bytes", "the device's memory"),
+)
+ReadRow = row_type("ReadRow", READ)  # sensors.sql; device: the rank's slot
+GpuSensorRow = row_type("GpuSensorRow", SENSOR)  # device: CUDA's number
 
-    rank: int
-    device: int  # the rank's slot
-    readings: int
-    span_ns: int
-    clock_mean_mhz: float | None
-    clock_least_mhz: int | None
-    limit_readings: int
-    throttled_share: float | None
-    power_share: float | None
-    heat_share: float | None
-    hardware_share: float | None
-    memory_most_bytes: int | None
-    nvlink_sent_bytes_per_s: float | None
-    nvlink_sent_most_bytes_per_s: float | None
-    nvlink_received_bytes_per_s: float | None
-    nvlink_received_most_bytes_per_s: float | None
-    pcie_sent_bytes_per_s: float | None
-    pcie_sent_most_bytes_per_s: float | None
-    pcie_received_bytes_per_s: float | None
-    pcie_received_most_bytes_per_s: float | None
 
-
-class ReadDevice(NamedTuple):
-    """Which device it is."""
-
-    ranks: str
-    host: str | None
-    name: str
-    uuid: str
-    memory_bytes: int | None
-
-
-if TYPE_CHECKING:
-
-    class GpuSensorRow(ReadRow, ReadDevice): ...  # type: ignore[misc]  # two tuples: row_of
-else:
-    GpuSensorRow = query.row_of("GpuSensorRow", ReadRow, ReadDevice)  # device: CUDA's number
-
-
-def sensors(connection: Connection) -> list[GpuSensorRow]:
+def sensors(connection: Connection) -> list[Row]:
     """A row for each device that the selected ranks read."""
     rows = {(row.rank, row.device): row for row in SQL.ask(connection, "sensors", ReadRow)}
     if not rows:
@@ -71,8 +91,7 @@ def sensors(connection: Connection) -> list[GpuSensorRow]:
     for group, own in readers(gpu_activity.device_facts(connection), readings):
         row = rows[own.rank, own.device]._replace(device=own.number)
         ranks = rank_list({one.rank for one in group})
-        device = ReadDevice(ranks, own.host, own.name, own.uuid, own.memory_bytes)
-        found.append(query.joined(GpuSensorRow, row, device))
+        found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
     return sorted(found, key=lambda row: (row.rank, row.device))
 
 

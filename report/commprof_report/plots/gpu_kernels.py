@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.field import Row
 from ..display.colours import COMMUNICATING, COMPUTING
-from ..gpu.gpu_activity import GpuKernelRow
 from .axis import time_axis, time_text
 
 MOST_KERNELS = 12
@@ -14,11 +14,11 @@ CLASSES = (("computing", 0, COMPUTING), ("communicating", 1, COMMUNICATING))
 NAME_WIDTH = 48
 
 
-def figure_size(rows: Sequence[GpuKernelRow]) -> tuple[float, float]:
+def figure_size(rows: Sequence[Row]) -> tuple[float, float]:
     return 9, 1.6 + 0.34 * min(max(len(rows), 2), MOST_KERNELS)
 
 
-def draw(axes, rows: Sequence[GpuKernelRow]) -> None:
+def draw(axes, rows: Sequence[Row]) -> None:
     shown = sorted(rows, key=lambda row: row.total_ns)[-MOST_KERNELS:]
     for label, is_communication, colour in CLASSES:
         bars = [
@@ -45,5 +45,5 @@ def draw(axes, rows: Sequence[GpuKernelRow]) -> None:
     time_axis(axes.xaxis)
 
 
-def bar_text(row: GpuKernelRow) -> str:
+def bar_text(row: Row) -> str:
     return f"{time_text(row.total_ns)}, {units.share(row.share)}"

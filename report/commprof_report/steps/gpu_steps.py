@@ -16,8 +16,9 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
+from ..base.field import Field, Row, row_type
 from ..base.thresholds import whole
-from ..gpu.gpu_activity import WindowRow, device_facts, selected_groups
+from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states
 from ..gpu.sampled import NO_DEVICE, Spans, intervals, known_spans
 from ..gpu.sharing import Group, moved, moved_intervals, together
@@ -29,23 +30,30 @@ DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a norma
 MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
 
 
-class GpuStepRow(NamedTuple):
-    """A step of the run; times are means over the devices on which the step is fully sampled."""
-
-    step: int
-    devices: int
-    step_ns: float
-    computing_ns: float
-    communicating_ns: float
-    copying_ns: float
-    exposed_ns: float
-    strictly_exposed_ns: float
-    hidden_ns: float
-    idle_ns: float
-    exposed_mpi_ns: float | None
-    starved_ns: float | None
-    exposed_share: float
-    is_warm_up: int
+STEP = (  # times are means over the devices on which the step is fully sampled
+    Field("step", "number of the step, as in [steps](#steps)", "step"),
+    Field(
+        "devices",
+        "number of devices on which the whole step is known: it lies in one tracing window, and "
+        "every activity of each stream of the device is sampled (`gpu_sample_window`). A shared "
+        "device counts once: each of its ranks has its own step, with what all of them ran during "
+        "it, and the device's times are the means of these",
+        "GPUs",
+    ),
+    Field("step_ns", "means over these devices of the same overlap sums as above", "time"),
+    Field("computing_ns", "", "computing"),
+    Field("communicating_ns", "", "communicating"),
+    Field("copying_ns", "", "copying"),
+    Field("exposed_ns", "", "exposed"),
+    Field("strictly_exposed_ns", ""),
+    Field("hidden_ns", ""),
+    Field("idle_ns", "", "idle"),
+    Field("exposed_mpi_ns", "the same; null: not all MPI calls of the step are sampled"),
+    Field("starved_ns", "", "idle in MPI"),
+    Field("exposed_share", "exposed_ns / step_ns", "of step"),
+    Field("is_warm_up", "see [steps](#steps)"),
+)
+GpuStepRow = row_type("GpuStepRow", STEP)
 
 
 class TracingCost(NamedTuple):
@@ -72,7 +80,7 @@ class StepTimes(NamedTuple):
 
 def gpu_steps(
     connection: Connection, of_run: Steps, complete: Collection[int]
-) -> list[GpuStepRow]:
+) -> list[Row]:
     """`complete`: numbers of the steps whose MPI calls are all sampled."""
     steps = of_run.by_rank()
     found: dict[int, list[list[tuple[RankStep, Busy]]]] = {}  # by step: for each device its ranks
@@ -142,7 +150,7 @@ def is_within(begin_ns: int, end_ns: int, spans: Spans) -> bool:
 
 def _row(
     number: int, found: Sequence[Sequence[tuple[RankStep, Busy]]], is_complete: bool
-) -> GpuStepRow:
+) -> Row:
     mean = {
         key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found)
         for key in Busy._fields
@@ -156,7 +164,7 @@ def _row(
     return row if is_complete else row._replace(exposed_mpi_ns=None, starved_ns=None)
 
 
-def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:
+def step_times(rows: Sequence[Row]) -> StepTimes:
     steady = [row for row in rows if not row.is_warm_up]
     keys = ("step_ns", "exposed_ns", "exposed_share")
     return StepTimes(
@@ -168,7 +176,7 @@ def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:
 # Cost of tracing.
 
 
-def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCost:
+def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
     """Compares steps in which all tracing ranks traced with steps in which all of them paused.
     Pauses in which another tool traced do not count. Steps with both, and the warm-up, are left
     out."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..base.field import Row
 from ..late.late_ranks import Late
 from ..late.marks import handed_rows, marked_rows, steps_agreed_on
 from ..run.alignment import Alignment
@@ -27,7 +28,7 @@ from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .boundaries import Steps, by_calls, by_region, judged, marked, negotiated, none
 from .critical_path import PathRow, critical_paths
-from .gpu_steps import GpuStepRow, gpu_steps
+from .gpu_steps import gpu_steps
 from .sampled_calls import SampledCalls, sampled_calls
 from .slowest import Slowest, slowest
 from .step_costs import Costs, step_costs
@@ -39,7 +40,7 @@ class Stages:
     steps: Steps
     costs: Costs
     slowest: Slowest
-    gpu: list[GpuStepRow]
+    gpu: list[Row]
     # none if waits were not analysed, or other threads than the driving one communicate
     paths: list[PathRow]
 

@@ -13,6 +13,7 @@ from ..base import query, units
 from ..base.attempt import attempt
 from ..base.arrays import np
 from ..base.columns import by_rank, grouped
+from ..base.field import Row
 from ..base.members import Members
 from ..base.percentiles import of_values
 from ..base.present import present
@@ -27,7 +28,7 @@ from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .boundaries import Apart, Detection, Steps, outlier_limit
-from .gpu_steps import GpuStepRow, step_times
+from .gpu_steps import step_times
 from .last_at_points import point_text
 from .sampled_calls import SampledCalls
 from .slowest import Slowest
@@ -477,7 +478,7 @@ def _named(ranks: str, late: LateRow) -> str:
     return units.of_ranks(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
 
 
-def _gpu(rows: Sequence[GpuStepRow]) -> dict:
+def _gpu(rows: Sequence[Row]) -> dict:
     times = step_times(rows)
     return {
         "gpu_steps": times.steps, "gpu_step_ns": times.step_ns,

@@ -1,0 +1,39 @@
+"""Prints docs/SCHEMA.md with its tables of columns as the reporter says them (base/field.py).
+
+python3 docs/columns.py >SCHEMA.md    (from the top folder, with report/ in PYTHONPATH)"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from commprof_report.base.field import table_of_meanings
+from commprof_report.gpu.gpu_activity import ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW
+from commprof_report.gpu.sensors import SENSOR
+from commprof_report.steps.gpu_steps import STEP
+
+TABLES = {  # by the head of their first column
+    "key of `--by sensor`": SENSOR,
+    "key of `--by kernel`": KERNEL,
+    "key of `--by copy`": COPY,
+    "key of `--by stream`": STREAM,
+    "key of `--by step`": STEP,
+    "key of `--by window`": WINDOW,
+    "key of `--by operation`": OPERATION,
+    "key of `--by algorithm`": ALGORITHM,
+}
+
+
+def page(text: str) -> str:
+    for head, fields in TABLES.items():
+        begin = f"| {head} | meaning |\n|---|---|\n"
+        table = begin + table_of_meanings(fields)
+        text, found = re.subn(rf"{re.escape(begin)}(\|.*\n)*", lambda _: table, text)
+        assert found == 1, f"docs/SCHEMA.md has {found} tables of {head}"
+    return text
+
+
+if __name__ == "__main__":
+    known = Path(__file__).with_name("SCHEMA.md")
+    sys.stdout.write(page(known.read_text(encoding="utf-8")))

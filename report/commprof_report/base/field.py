@@ -1,0 +1,73 @@
+"""Columns of an answer, each said once: its key, its meaning (docs/SCHEMA.md), and for people its
+head and its form. A key ends in its unit, which has a form."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable, NamedTuple
+
+from .units import NO_VALUE, count, duration, rate, shortened, volume
+from .units import share as share_text
+
+Row = Any  # of a type that row_type made
+FORMS = {
+    "ns": duration, "share": share_text, "bytes": lambda value: volume(value or None), "s": rate,
+    "mhz": lambda value: NO_VALUE if value is None else f"{value:,.0f}",
+}
+EXACT = {"bytes": lambda value: count(value or None)}
+
+
+class Field(NamedTuple):
+    """of_row: formats several columns of a row; form: the value, if its unit does not say how.
+    Without a head it is for scripts alone; without a meaning it shares that of the field before. A
+    number is flush right."""
+
+    key: str
+    meaning: str
+    head: str = ""
+    form: Callable[[Any], str] | None = None
+    is_number: bool = True
+    of_row: Callable[[Any], str] | None = None
+
+    @property
+    def unit(self) -> str:
+        return self.key.rpartition("_")[2]
+
+    def show(self, row: Row) -> str:
+        if self.of_row:
+            return self.of_row(row)
+        return (self.form or FORMS.get(self.unit, count))(getattr(row, self.key))
+
+    def exact(self, row: Row) -> str:
+        """To the byte, where it is a volume."""
+        return EXACT[self.unit](getattr(row, self.key)) if self.unit in EXACT else self.show(row)
+
+
+def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:
+    return Field(key, meaning, head, lambda value: shortened(value or "", width), False)
+
+
+def number(key: str, meaning: str, head: str = "") -> Field:
+    """A name, not a quantity."""
+    return Field(key, meaning, head, lambda value: NO_VALUE if value is None else str(value))
+
+
+def row_type(name: str, fields: Sequence[Field]) -> Any:
+    return namedtuple(name, [field.key for field in fields])  # type: ignore[misc]
+
+
+def shown(fields: Sequence[Field], keys: str = "") -> list[Field]:
+    """Those for people; in the order of these keys, if any."""
+    by_key = {field.key: field for field in fields if field.head}
+    return [by_key[key] for key in keys.split() or by_key]
+
+
+def table_of_meanings(fields: Iterable[Field]) -> str:
+    """For docs/SCHEMA.md."""
+    lines: list[list[str]] = []
+    for field in fields:
+        if field.meaning:
+            lines.append([field.meaning])
+        lines[-1].append(f"`{field.key}`")
+    return "".join(f"| {', '.join(keys)} | {meaning} |\n" for meaning, *keys in lines)
