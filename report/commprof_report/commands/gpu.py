@@ -41,8 +41,8 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuKernelRow, GpuRow,
-    GpuCopyRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow,
+    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuCopyRow, GpuDeviceRow,
+    GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow,
 )
 from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
 from ..plots import gpu_bars as plot
@@ -581,7 +581,10 @@ def rate_text(rows: Sequence[Row], link: str, direction: str) -> str:
     if not most:
         return ""
     each = " a GPU" if len(rows) > 1 else ""
-    return f"{direction} {units.rate(sum(means) / len(means))}{each} on average, {units.rate(most)} at most"
+    return (
+        f"{direction} {units.rate(sum(means) / len(means))}{each} on average, "
+        f"{units.rate(most)} at most"
+    )
 
 
 def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:

@@ -57,8 +57,8 @@ READ = (
     Field(
         "nvlink_sent_bytes_per_s",
         "sum of the differences between consecutive readings of the counter, over the time between "
-        "these; pairs in which it decreases are left out. Null: not known. With `most` in its key the "
-        "largest difference over its time",
+        "these; pairs in which it decreases are left out. Null: not known. With `most` in its "
+        "key the largest difference over its time",
         "NVLink out",
     ),
     Field("nvlink_sent_most_bytes_per_s", ""),
