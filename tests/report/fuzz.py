@@ -46,6 +46,7 @@ from commprof_report.base import units  # noqa: E402
 from commprof_report.display import page, pictures  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
+from commprof_report.run.ledger_format import Layout, layout, number  # noqa: E402
 
 program.parser_build = functools.lru_cache(program.parser_build)  # a third of the time of a case
 BATCH = 250
@@ -230,16 +231,16 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
     if at is None:
         return
     chunk = ledger.CHUNK.unpack(data, at)
-    layout = (
-        ledger.KERNEL if chunk.kind == ledger.KERNELS
-        else ledger.ENTRIES.get(chunk.kind, ledger.FACT)
+    entry = (
+        layout("kernel") if chunk.kind == ledger.KERNELS
+        else ledger.ENTRIES.get(chunk.kind, layout("fact"))
     )
     entries = at + ledger.CHUNK.bytes
     for _ in range(chance.choice((1, 1, 2, 8))):
-        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // layout.bytes)))
-        if entries + (index + 1) * layout.bytes <= len(data):
+        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.bytes)))
+        if entries + (index + 1) * entry.bytes <= len(data):
             field_change(
-                data, layout, entries + index * layout.bytes, chance.choice(list(layout.offsets)),
+                data, entry, entries + index * entry.bytes, chance.choice(list(entry.offsets)),
                 chance,
             )
 
@@ -252,7 +253,7 @@ def any_chunk(data: bytearray, chance: random.Random) -> int | None:
 
 
 def field_change(
-    data: bytearray, layout: ledger.Layout, at: int, field: str, chance: random.Random
+    data: bytearray, layout: Layout, at: int, field: str, chance: random.Random
 ) -> None:
     start = at + layout.offsets[field]
     others = [

@@ -8,6 +8,7 @@ import os
 import planted
 import pytest
 from commprof_report.run import ledger
+from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
 from planted import Cell, Rank
 
@@ -197,8 +198,8 @@ def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
     usage = {**USED, "affinity": (0x10F | 3 << 64).to_bytes(128, "little"), **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
     at = ledger.HEADER.offsets[where]
-    data[at : at + ledger.USAGE.bytes] = ledger.USAGE.codec.pack(
-        *(usage[field] for field in ledger.USAGE.offsets)
+    data[at : at + layout("usage").bytes] = layout("usage").codec.pack(
+        *(usage[field] for field in layout("usage").offsets)
     )
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)

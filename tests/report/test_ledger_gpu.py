@@ -9,6 +9,7 @@ import planted
 import pytest
 from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
+from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
 from planted import (
     Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, NegotiatedStep, Negotiation,
@@ -208,7 +209,7 @@ def test_a_stream_has_no_window_where_its_pages_were_full(written):
         start_unix_ns=ROUND_UNIX_NS,
     )
     one.entries(
-        ledger.SAMPLES, until_ticks=planted.ticks_at(500),
+        "SAMPLES", until_ticks=planted.ticks_at(500),
         last=planted.end_of_gap(ROUND_UNIX_NS, 500),
     )
     assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
@@ -237,44 +238,42 @@ def test_activities_with_equal_keys_are_one(written):
 
 def test_an_activity_that_is_not_live_does_not_count(written):
     one = written(activities=[Activity([100], 1)])
-    assert one.entries(ledger.ACTIVITIES, live=0).ask("SELECT * FROM gpu_activity") == []
+    assert one.entries("ACTIVITIES", live=0).ask("SELECT * FROM gpu_activity") == []
 
 
 @pytest.mark.parametrize(
     "kind, field, value, table, what",
     (
-        (ledger.DEVICES, "kernels", 1 << 63, "gpu_device", "1 of its GPUs are"),
-        (ledger.ACTIVITIES, "kind", 0, "gpu_activity", "1 of its sums of GPU activities are"),
-        (ledger.ACTIVITIES, "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
-        (ledger.ACTIVITIES, "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
-        (ledger.ACTIVITIES, "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
+        ("DEVICES", "kernels", 1 << 63, "gpu_device", "1 of its GPUs are"),
+        ("ACTIVITIES", "kind", 0, "gpu_activity", "1 of its sums of GPU activities are"),
+        ("ACTIVITIES", "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
+        ("ACTIVITIES", "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
+        ("ACTIVITIES", "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
         (
-            ledger.ACTIVITIES, "total_ns", 1 << 62, "gpu_activity",
+            "ACTIVITIES", "total_ns", 1 << 62, "gpu_activity",
             "1 of its sums of GPU activities are",
         ),
-        (ledger.TRACINGS, "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
-        (ledger.TRACINGS, "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
-        (ledger.TRACINGS, "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
-        (ledger.DEVICES, "communication_sm_ns", 1 << 63, "gpu_device", "1 of its GPUs are"),
-        (ledger.READINGS, "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
-        (ledger.READINGS, "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
+        ("TRACINGS", "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
+        ("TRACINGS", "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
+        ("TRACINGS", "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
+        ("DEVICES", "communication_sm_ns", 1 << 63, "gpu_device", "1 of its GPUs are"),
+        ("READINGS", "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
+        ("READINGS", "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
         (
-            ledger.READINGS, "pcie_sent_bytes", 1 << 63, "gpu_reading",
+            "READINGS", "pcie_sent_bytes", 1 << 63, "gpu_reading",
             "1 of its readings of sensors are",
         ),
-        (ledger.CPU_TIMES, "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
-        (ledger.CPU_TIMES, "core_ns", 1 << 62, "cpu_time", "1 of its readings of CPU times are"),
-        (ledger.CPU_TIMES, "waiting_ns", 1 << 63, "cpu_time", "1 of its readings of CPU times are"),
+        ("CPU_TIMES", "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
+        ("CPU_TIMES", "core_ns", 1 << 62, "cpu_time", "1 of its readings of CPU times are"),
+        ("CPU_TIMES", "waiting_ns", 1 << 63, "cpu_time", "1 of its readings of CPU times are"),
+        ("NEGOTIATIONS", "ahead_ns", 1 << 63, "negotiation", "1 of its negotiations are"),
+        ("NEGOTIATIONS", "words_most", 1025, "negotiation", "1 of its negotiations are"),
+        ("PLACES", "word", 1024, "negotiated_place", "1 of its words of negotiations are"),
         (
-            ledger.NEGOTIATIONS, "ahead_ns", 1 << 63, "negotiation", "1 of its negotiations are",
-        ),
-        (ledger.NEGOTIATIONS, "words_most", 1025, "negotiation", "1 of its negotiations are"),
-        (ledger.PLACES, "word", 1024, "negotiated_place", "1 of its words of negotiations are"),
-        (
-            ledger.NEGOTIATED_STEPS, "agreed_ticks", 0, "negotiated_step",
+            "NEGOTIATED_STEPS", "agreed_ticks", 0, "negotiated_step",
             "1 of its steps of negotiations are",
         ),
-        (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
+        ("ALGORITHMS", "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
 def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table, what):
@@ -300,9 +299,7 @@ def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table
 )
 def test_what_is_at_its_bound_is_no_damage(written, field, value):
     one = written(devices=[Device()], activities=[Activity([100], 1)])
-    assert (
-        len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
-    )
+    assert len(one.entries("ACTIVITIES", **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
     assert run_open(one.path).notes == []
 
 
@@ -312,7 +309,7 @@ def test_cpu_times_that_are_free_or_precede_a_reset_do_not_count(written):
     one, every = written(cpu_times=times), "SELECT * FROM cpu_time"
     assert one.ask(every) == rows
     assert one.header(reset_ticks=planted.ticks_at(2_000)).ask(every) == rows[1:]
-    assert one.entries(ledger.CPU_TIMES, live=0).ask(every) == []
+    assert one.entries("CPU_TIMES", live=0).ask(every) == []
     assert run_open(one.path).notes == []
 
 
@@ -322,7 +319,7 @@ def test_readings_that_are_free_or_precede_a_reset_do_not_count(written):
     assert one.header(reset_ticks=planted.ticks_at(2_000)).ask("SELECT at_ns FROM gpu_reading") == [
         (5_000,)
     ]
-    assert one.entries(ledger.READINGS, live=0).ask("SELECT * FROM gpu_reading") == []
+    assert one.entries("READINGS", live=0).ask("SELECT * FROM gpu_reading") == []
     assert run_open(one.path).notes == []
 
 
@@ -336,7 +333,7 @@ def chunk_at(one: Written, kind: int) -> int:
 
 def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
     one = written(kernels={1: ("_Z4gemmv", 0), 2: (planted.ALL_REDUCE, 1), 3: ("x", 0)})
-    one.put(ledger.KERNEL, chunk_at(one, ledger.KERNELS) + 24, "name_bytes", 60_000)
+    one.put(layout("kernel"), chunk_at(one, ledger.KERNELS) + 24, "name_bytes", 60_000)
     assert one.ask("SELECT kernel, name, is_communication FROM gpu_kernel") == [(1, "_Z4gemmv", 0)]
     assert run_open(one.path).notes == [
         f"{one.path}: some names of kernels are damaged and left out"
@@ -348,10 +345,8 @@ def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
 )
 def test_single_activities_that_are_damaged_are_left_out_and_said(written, field, value):
     one = written(gpu_samples=[GpuSample(6_000, 6_100)])
-    one.put(
-        ledger.ACTIVITY_SAMPLE, chunk_at(one, ledger.SAMPLES) + ledger.PAGE.offsets["samples"],
-        field, value,
-    )
+    at = chunk_at(one, ledger.SAMPLES) + layout("page").offsets["samples"]
+    one.put(layout("activity_sample"), at, field, value)
     assert one.ask("SELECT * FROM gpu_sample") == []
     assert (
         f"{one.path}: 1 of its samples are damaged and left out"

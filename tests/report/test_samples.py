@@ -10,6 +10,7 @@ from dataclasses import replace
 import planted
 import pytest
 from commprof_report.run import ledger, ledger_samples
+from commprof_report.run.ledger_format import Layout, layout, number
 from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
@@ -59,16 +60,16 @@ class Written:
             self.put(ledger.HEADER, 0, field, value)
         return self
 
-    def entries(self, kind: int, /, **fields: int) -> Written:
+    def entries(self, kind: str, /, **fields: int) -> Written:
         for at in range(ledger.HEADER_BYTES, len(self.data), ledger.CHUNK_BYTES):
             chunk = ledger.CHUNK.unpack(self.data, at)
-            layout = ledger.ENTRIES.get(kind)
-            for place in range(chunk.used if chunk.kind == kind else 0):
+            entry = ledger.ENTRIES[number(kind)]
+            for place in range(chunk.used if chunk.kind == number(kind) else 0):
                 for field, value in fields.items():
-                    self.put(layout, at + ledger.CHUNK.bytes + place * layout.bytes, field, value)
+                    self.put(entry, at + ledger.CHUNK.bytes + place * entry.bytes, field, value)
         return self
 
-    def put(self, layout: ledger.Layout, at: int, field: str, value: int) -> None:
+    def put(self, layout: Layout, at: int, field: str, value: int) -> None:
         ends = [
             end for end in (*layout.offsets.values(), layout.bytes) if end > layout.offsets[field]
         ]
@@ -224,7 +225,7 @@ def test_a_window_that_was_cut_off_is_covered_up_to_there(written):
     until_ns = 5 * SECOND + 1_000
     last = planted.end_of_gap(planted.START_UNIX_NS, until_ns)
     end_of_window_ns = (last + 1) * planted.WINDOW_NS - planted.START_UNIX_NS
-    cut = written(rank).entries(ledger.SAMPLES, until_ticks=planted.ticks_at(until_ns), last=last)
+    cut = written(rank).entries("SAMPLES", until_ticks=planted.ticks_at(until_ns), last=last)
     windows = cut.ask("SELECT thread, begin_ns, end_ns FROM sample_window")
     assert windows == [(0, 200, 10 * SECOND), (1, 0, until_ns), (1, end_of_window_ns, 10 * SECOND)]
 
@@ -429,7 +430,7 @@ def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
         at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == ledger.SIGNATURES
     )
-    at = chunk + ledger.CHUNK.bytes + ledger.SIGNATURE.offsets[field]
+    at = chunk + ledger.CHUNK.bytes + layout("signature").offsets[field]
     width = {"signature": 4, "memory_kind": 1}.get(field, 8)
     one.data[at : at + width] = value.to_bytes(width, "little")
     assert one.ask("SELECT signature FROM signature") == []
@@ -444,7 +445,7 @@ def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     ledger_ = written(rank)
     at = (
         ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
-        + ledger.SAMPLE.offsets["region"] - 5
+        + layout("sample").offsets["region"] - 5
     )
     ledger_.data[at] |= flags << 4
     assert ledger_.ask(
@@ -466,7 +467,7 @@ def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(report, tmp_p
     data = bytearray(planted.ledger_bytes(one_rank(samples=allreduces([1, 2]))))
     at = data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
     width = struct.calcsize({"call_and_flags": "H", "communicator": "H"}.get(field, "Q"))
-    at += ledger.SAMPLE.offsets[field]
+    at += layout("sample").offsets[field]
     data[at : at + width] = value.to_bytes(width, "little")
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
@@ -479,8 +480,7 @@ def test_an_anchor_says_better_how_long_a_tick_is(written):
     """After 4 s the clock is known to be 400 us fast: a sample at 4 s was really made 400 us
     earlier."""
     rank = one_rank(samples=sends([4 * SECOND]))
-    anchored = written(rank).entries(
-        ledger.SAMPLES, anchor_ticks=planted.ticks_at(4 * SECOND),
+    anchored = written(rank).entries("SAMPLES", anchor_ticks=planted.ticks_at(4 * SECOND),
         anchor_ns=planted.START_NS + 4 * SECOND - 400_000,
     )
     assert anchored.ask("SELECT start_ns FROM sample") == [(4 * SECOND - 400_000,)]
@@ -493,7 +493,7 @@ def test_an_anchor_that_cannot_be_is_not_believed(written, off_ns):
         "anchor_ticks": planted.ticks_at(4 * SECOND),
         "anchor_ns": planted.START_NS + 4 * SECOND + off_ns,
     }
-    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [
+    assert written(rank).entries("SAMPLES", **anchor).ask("SELECT start_ns FROM sample") == [
         (4 * SECOND,)
     ]
 
@@ -504,7 +504,7 @@ def test_an_anchor_close_to_the_beginning_is_not_used(written):
         "anchor_ticks": planted.ticks_at(SECOND // 2),
         "anchor_ns": planted.START_NS + SECOND // 2 - 4_000,
     }
-    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [
+    assert written(rank).entries("SAMPLES", **anchor).ask("SELECT start_ns FROM sample") == [
         (4 * SECOND,)
     ]
 
@@ -519,7 +519,7 @@ def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     ]
 
 
-def changed(data: bytes, at: int, layout: ledger.Layout, field: str) -> bytes:
+def changed(data: bytes, at: int, layout: Layout, field: str) -> bytes:
     start = at + layout.offsets[field]
     return data[:start] + bytes((data[start] ^ 1,)) + data[start + 1 :]
 
@@ -527,23 +527,19 @@ def changed(data: bytes, at: int, layout: ledger.Layout, field: str) -> bytes:
 @pytest.mark.parametrize("field", ("owner", "first"))
 def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
     pages, (first, second) = pages_of(one_rank(samples=allreduces(range(1, 66))))
-    settled = ledger._pages_settled(pages, changed(pages, first, ledger.PAGE, field))
-    (page, *empty) = ledger.PAGE.unpack_all(settled)
-    assert ledger.SAMPLE.unpack_all(page.samples)[0].sequence == 65 and not any(
-        page.owner for page in empty
-    )
+    settled = ledger._pages_settled(pages, changed(pages, first, layout("page"), field))
+    (page, *empty) = layout("page").array(settled)
+    assert page["samples"]["sequence"][0] == 65 and not any(page["owner"] for page in empty)
 
 
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
-    sample = first + ledger.PAGE.offsets["samples"] + ledger.SAMPLE.bytes
+    sample = first + layout("page").offsets["samples"] + layout("sample").bytes
     settled = ledger._pages_settled(
-        pages, changed(pages, sample, ledger.SAMPLE, "bytes_and_signature")
+        pages, changed(pages, sample, layout("sample"), "bytes_and_signature")
     )
-    (page,) = (page for page in ledger.PAGE.unpack_all(settled) if page.owner)
-    assert [sample.end_ticks > 0 for sample in ledger.SAMPLE.unpack_all(page.samples)[:3]] == [
-        True, False, False,
-    ]
+    (page,) = (page for page in layout("page").array(settled) if page["owner"])
+    assert (page["samples"]["end_ticks"][:3] > 0).tolist() == [True, False, False]
 
 
 def test_a_live_rank_s_windows_end_when_its_pages_were_read(tmp_path, monkeypatch):

@@ -18,18 +18,19 @@ the ledger does no harm.
 from __future__ import annotations
 
 import os
-import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
+from ..base.arrays import np
+from ..base.columns import Groups, grouped
 from ..base.errors import ReportError, version_check
 from ..base.regular import regular_open
 from . import process
 from .ledger_format import FORMAT, layout, number
-from .rows import MOST, NAMES, numbers_of, text
+from .rows import COLUMNS, MOST, NAMES, numbers_of, text
 from .stub import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
@@ -44,7 +45,6 @@ WINDOW_NS_LOG2 = number("WINDOW_NS_LOG2")
 NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
 PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
 BYTES_UNKNOWN = number("BYTES_UNKNOWN")
-DOING_BYTES = 8
 DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (
     number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL")
 )
@@ -55,124 +55,64 @@ MEASURES, MEMORY_KINDS, DIRECTIONS = NAMES["measure"], NAMES["memory_kind"], NAM
 MEMORY_KIND_TO_BIT = number("MEMORY_KIND_TO_BIT")
 PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
-CELL_FOLDED = number("CELL_FOLDED")
-COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (
-    number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL")
+CELL_FOLDED, COMMUNICATOR_NCCL, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = (
+    number(flag) for flag in (
+        "CELL_FOLDED", "COMMUNICATOR_NCCL", "SIGNATURE_COMMUTATIVE", "SIGNATURE_COUNTS",
+    )
 )
-SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = (
-    number("SIGNATURE_COMMUTATIVE"), number("SIGNATURE_COUNTS"),
+HISTOGRAM_BUCKETS, SUB_BUCKETS = (
+    FORMAT.numbers[f"HISTOGRAM_{name}"] for name in ("BUCKETS", "SUB_BUCKETS")
 )
-OF_THREAD, OF_STREAM, OF_STEPS = (number(f"OF_{owner}") for owner in ("THREAD", "STREAM", "STEPS"))
-OWNER_NUMBER_BIT = 8
-PAGE_IDENTITY_BYTES = 16  # owner and first
-
-HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (
-    layout(name) for name in ("header", "usage", "chunk", "fact", "collective", "sample")
-)
-CALL, COMMUNICATOR, CELL, PEER, THREAD = (
-    layout(name) for name in ("call", "communicator", "cell", "peer", "thread")
-)
-PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (
-    layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample")
-)
-STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (
-    layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature")
-)
-READING, CPU_TIME = layout("reading"), layout("cpu_time")
-NEGOTIATION, PLACES_OF_WORD, NEGOTIATED_STEP = (
-    layout("negotiation"), layout("places"), layout("negotiated_step"),
-)
-HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
-BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
-BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
-BLOCKS = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_BLOCKS']}i")
-NO_COUNTS = (0,) * FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"]
-# where bucket 0 is among the counts of all blocks
-FIRST_BUCKET = FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"] - 1
-STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
-CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (
-    number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS")
-)
-THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (
-    number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES")
-)
-STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
-    number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
-)
-READINGS, CPU_TIMES = number("READINGS"), number("CPU_TIMES")
-NEGOTIATIONS, PLACES, NEGOTIATED_STEPS = (
-    number("NEGOTIATIONS"), number("PLACES"), number("NEGOTIATED_STEPS"),
-)
+HEADER, CHUNK, CELL, BLOCK = (layout(name) for name in ("header", "chunk", "cell", "block"))
+CHUNK_ROOM = CHUNK_BYTES - CHUNK.bytes
+# kinds of chunks: the struct of their entries
 ENTRIES = {
-    CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD,
-    SAMPLES: PAGE, REGIONS: REGION,
+    number(kind): layout(struct) for kind, struct in {
+        "CALLS": "call", "COMMUNICATORS": "communicator", "CELLS": "cell", "PEERS": "peer",
+        "THREADS": "thread", "SAMPLES": "page", "REGIONS": "region", "ACTIVITIES": "activity",
+        "STREAMS": "stream", "DEVICES": "device", "TRACINGS": "tracing", "READINGS": "reading",
+        "ALGORITHMS": "algorithm", "SIGNATURES": "signature", "CPU_TIMES": "cpu_time",
+        "NEGOTIATIONS": "negotiation", "PLACES": "places", "NEGOTIATED_STEPS": "negotiated_step",
+    }.items()
 }
-ENTRIES.update(
-    {
-        ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING,
-        ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE,
-    }
+# those of texts of any length: the struct before each, and the word for them
+TEXTS = {
+    number("FACTS"): (layout("fact"), "provenance"),
+    number("KERNELS"): (layout("kernel"), "names of kernels"),
+}
+FACTS, KERNELS, CELLS, THREADS, SAMPLES, SIGNATURES = (
+    number(kind) for kind in ("FACTS", "KERNELS", "CELLS", "THREADS", "SAMPLES", "SIGNATURES")
 )
-ENTRIES.update(
-    {
-        READINGS: READING, CPU_TIMES: CPU_TIME, NEGOTIATIONS: NEGOTIATION, PLACES: PLACES_OF_WORD,
-        NEGOTIATED_STEPS: NEGOTIATED_STEP,
-    }
-)
-ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
+ALL_KINDS = frozenset((*ENTRIES, *TEXTS))
+ADDED = {"min_ns": Groups.min, "max_ns": Groups.max}  # all other sums are added
+CELL_KEY = ("call", "communicator", "bytes", "measure", "memory_kind", "region", "is_folded")
+CELL_SUMS = numbers_of("cell", but=CELL_KEY)
 
 
-class CellKey(NamedTuple):
-    """The key of a cell; the columns of the schema's UNIQUE constraint."""
+class Chunk(NamedTuple):
+    """The entries of a chunk. A chunk of cells is read whole, with its blocks."""
 
+    number: int
     thread: int
-    call: str
-    communicator: int
-    bytes: int
-    measure: str
-    memory_kind: str
-    region: int
-    is_folded: int
+    data: bytes
+    used: int
 
 
-class ActivityKey(NamedTuple):
-    """The key of a GPU activity; columns of the schema."""
+class Buckets(NamedTuple):
+    """The counts of histograms that are not zero."""
 
-    stream: int
-    kind: str
-    kernel: int
-    copy: str
-    is_graph: int
-    is_pageable: int
-    is_managed: int
-    bytes: int
+    entry: np.ndarray  # place of the cell or activity
+    bucket: np.ndarray
+    calls: np.ndarray
 
 
-ADDED = {"min_ns": min, "max_ns": max}  # all other fields are added
-CELL_SUMS = numbers_of("cell", but=CellKey._fields)
+class Sums(NamedTuple):
+    """Cells or activities, of which those with equal keys are one."""
 
-
-class CellSum:
-    """The sums over all calls (activities) with one key: an attribute for each of `fields`."""
-
-    def __init__(self, fields: list[str]) -> None:
-        self.fields = fields
-        self.buckets: dict[int, int] = {}
-
-    def add(self, cell, buckets: tuple[int, ...]) -> None:
-        for field in self.fields:
-            amount = getattr(cell, field)
-            setattr(
-                self, field, ADDED.get(field, int.__add__)(getattr(self, field), amount)
-                if self.buckets else amount,
-            )
-        for bucket, count in enumerate(buckets):
-            if count:
-                self.buckets[bucket] = self.buckets.get(bucket, 0) + count
-
-    @property
-    def count(self) -> int:
-        return sum(self.buckets.values())
+    entries: np.ndarray
+    first: np.ndarray  # of each: the place, among all, of the first that was added
+    calls: np.ndarray
+    buckets: Buckets
 
 
 class Ledger:
@@ -183,45 +123,56 @@ class Ledger:
         self.header = header
         self.read_unix_ns = header.copied_unix_ns or time.time_ns()
         self.modified_unix_ns = 0
+        self.chunks: dict[int, list[Chunk]] = {}  # by kind
+        self.texts: dict[int, list[tuple[Any, bytes]]] = {}  # by kind: entry and text
         self.facts: dict[str, str] = {}
         self.calls: dict[int, tuple[str, ...]] = {}
-        self.communicators: dict[int, Any] = {}
-        self.threads: dict[int, Any] = {}
-        # by thread, in the thread's own order: (place in the file, cell)
-        self.cells: dict[int, list] = {}
-        # by number: thread, what follows the header
-        self.cell_chunks: dict[int, tuple[int, bytes]] = {}
-        self.peers: dict[int, list] = {}  # by thread
-        self.pages: list[Any] = []  # of samples
-        self.regions: dict[int, str] = {}
-        self.kernels: dict[int, tuple[str, int]] = {}  # name, is_communication
-        self.activities: list[Any] = []
-        self.streams: dict[int, Any] = {}
-        self.devices: dict[int, Any] = {}
-        self.tracings: list[Any] = []
-        self.readings: list[Any] = []
-        self.cpu_times: list[Any] = []
-        # of negotiations: counters, how often places were agreed on, steps
-        self.negotiations: list[Any] = []
-        self.places: list[Any] = []
-        self.negotiated_steps: list[Any] = []
-        self.algorithms: list = []
-        self.signatures: dict[int, Any] = {}
         self.damage: list[str] = []
+
+    def entries(
+        self, kind: str, key: str = "", threads: Container[int] | None = None
+    ) -> np.ndarray:
+        """All entries of a kind (of some threads), or the first one of each `key`."""
+        chunks = (
+            chunk for chunk in self.chunks.get(number(kind), ())
+            if threads is None or chunk.thread in threads
+        )
+        found = ENTRIES[number(kind)].array(b"".join(chunk.data for chunk in chunks))
+        if not key:
+            return found
+        return found[np.sort(np.unique(found[key], return_index=True)[1])]
+
+    def sound(self, entries: np.ndarray, is_sound: np.ndarray, what: str) -> np.ndarray:
+        """The sound ones; how many are not is noted."""
+        self.damage_note(len(entries) - int(is_sound.sum()), what)
+        return entries[is_sound]
+
+    def damage_note(self, damaged: int, what: str) -> None:
+        if damaged:
+            self.damage.append(f"{damaged} of its {what} are damaged and left out")
 
     def call_name(self, call: int) -> str:
         return self.calls.get(call, (f"call {call}",))[0]
 
-    def call_is_nccl(self, call: int) -> bool:
-        return call in self.calls and self.calls[call][2] == "nccl"
+    def is_nccl(self, calls: np.ndarray) -> np.ndarray:
+        return np.isin(calls, [call for call, about in self.calls.items() if about[2] == "nccl"])
 
-    def counts(self, thread: int) -> bool:
-        """Whether a thread's cells and peers count; false if they are from before
-        the last reset."""
-        return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
+    def threads_that_count(self) -> dict[int, int]:
+        """For each thread whose cells and peers count, the fold that is in progress; those from
+        before the last reset do not count."""
+        threads = self.entries("THREADS", "thread")
+        epoch, folding = (
+            dict(zip(threads["thread"].tolist(), threads[field].tolist()))
+            for field in ("epoch", "folding")
+        )
+        known = (chunk.thread for chunks in self.chunks.values() for chunk in chunks)
+        return {
+            thread: folding.get(thread, 0) for thread in dict.fromkeys(known)
+            if epoch.get(thread, self.header.epoch) == self.header.epoch
+        }
 
     def gpu_counts(self) -> bool:
-        """The same for GPU activities and devices."""
+        """Whether GPU activities and devices count."""
         return self.header.gpu_epoch == self.header.epoch
 
 
@@ -325,8 +276,16 @@ def _moving(header) -> Moving:
 
 def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
     ledger = Ledger(path, _header_read(path, file))
-    for chunk, at, data in _chunks(ledger, file, wanted):
-        _chunk_take(ledger, chunk, at, data)
+    for kind, chunk in _chunks(ledger, file, wanted):
+        ledger.chunks.setdefault(kind, []).append(chunk)
+    for kind in TEXTS:
+        ledger.texts[kind] = [
+            entry for chunk in ledger.chunks.get(kind, ())
+            for entry in _texts(ledger, kind, chunk.data)
+        ]
+    for fact, found in ledger.texts[FACTS]:
+        ledger.facts[text(found[: fact.key_bytes])] = text(found[fact.key_bytes :])
+    ledger.calls = _calls(ledger)
     ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
@@ -360,9 +319,10 @@ def _header_check(path: Path, header) -> None:
         )
 
 
-def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
-    """The existing chunks, those of samples first, each with the place and the bytes of its used
-    entries; of one of cells, all its bytes."""
+def _chunks(
+    ledger: Ledger, file: BinaryIO, wanted: frozenset[int]
+) -> Iterator[tuple[int, Chunk]]:
+    """The existing chunks and their kinds, those of samples first."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
     if claimed > there:
@@ -374,237 +334,204 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
         if not _chunk_is_sound(chunk):
             damaged.append(index)
         elif chunk.kind in wanted:
-            found.append((chunk, at + CHUNK.bytes))
+            found.append((index, chunk))
     if damaged:
         ledger.damage.append(
             f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out"
         )
-    for chunk, at in sorted(found, key=lambda place: place[0].kind != SAMPLES):
-        yield chunk, at, _entries_read(chunk, file, at)
+    for index, chunk in sorted(found, key=lambda place: place[1].kind != SAMPLES):
+        data = _entries_read(chunk, file, HEADER_BYTES + index * CHUNK_BYTES + CHUNK.bytes)
+        yield chunk.kind, Chunk(index, chunk.thread, data, chunk.used)
 
 
 def _chunk_is_sound(chunk) -> bool:
-    is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == _entry_bytes(chunk)
-    return is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
-
-
-def _entry_bytes(chunk) -> int:
-    return ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+    entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+    is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == entry_bytes
+    return is_known and chunk.used * chunk.entry_bytes <= CHUNK_ROOM
 
 
 def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
     if chunk.kind == CELLS:
-        return os.pread(file.fileno(), CHUNK_BYTES - CHUNK.bytes, at)
-    data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
+        return os.pread(file.fileno(), CHUNK_ROOM, at).ljust(CHUNK_ROOM, b"\0")
+
+    def read() -> bytes:
+        data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
+        return data[: len(data) // chunk.entry_bytes * chunk.entry_bytes]
+
     if chunk.kind == THREADS:
-        data = _threads_settled(data, file, at)
-    elif chunk.kind == SAMPLES:
-        data = _pages_settled(data, os.pread(file.fileno(), len(data), at))
-    return data[: len(data) // chunk.entry_bytes * chunk.entry_bytes]
+        return _threads_settled(read)
+    return _pages_settled(read(), read()) if chunk.kind == SAMPLES else read()
 
 
-def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
+def _threads_settled(read: Callable[[], bytes]) -> bytes:
     """The state of each thread with matching details; without details if the thread changed its
     state meanwhile."""
-    settled: dict[int, bytes] = {}
-    starts = range(0, len(data) // THREAD.bytes * THREAD.bytes, THREAD.bytes)
+    after = ENTRIES[THREADS].array(read())
+    settled, is_settled = after.copy(), np.zeros(len(after), bool)
     for _ in range(TRIES):
-        before, data = data, os.pread(file.fileno(), len(data), at)
-        for start in starts:
-            if before[start : start + DOING_BYTES] == data[start : start + DOING_BYTES]:
-                settled.setdefault(start, before[start : start + THREAD.bytes])
-        if len(settled) == len(starts):
+        before, after = after, ENTRIES[THREADS].array(read())
+        if len(before) != len(after):  # the file was cut short meanwhile
+            return b""
+        fresh = ~is_settled & (before["doing"] == after["doing"])
+        settled[fresh], is_settled = before[fresh], is_settled | fresh
+        if is_settled.all():
             break
-    return b"".join(
-        settled.get(start) or _without_details(data[start : start + THREAD.bytes])
-        for start in starts
+    settled[~is_settled] = after[~is_settled]
+    for field, unknown in (("bytes", BYTES_UNKNOWN), ("peer", NO_RANK), ("tag", NO_TAG)):
+        settled[field][~is_settled] = unknown
+    return settled.tobytes()
+
+
+def _pages_settled(*read: bytes) -> bytes:
+    """The pages whose owner did not change while they were read twice, with the samples that were
+    equal in both readings."""
+    if read[0] == read[1]:
+        return read[1]
+    size = min(map(len, read))
+    before, after = (ENTRIES[SAMPLES].array(data[:size]).copy() for data in read)
+    changed = before["samples"] != after["samples"]
+    after["samples"][changed] = np.zeros((), layout("sample").dtype)
+    is_settled = (before["owner"] == after["owner"]) & (before["first"] == after["first"])
+    return after[is_settled].tobytes()
+
+
+def _calls(ledger: Ledger) -> dict[int, tuple[str, ...]]:
+    """By number: name, family, library, and the other columns of the table."""
+    if number("CALLS") not in ledger.chunks:
+        return {}
+    entries = ledger.entries("CALLS")
+    name, family, library, *about = (
+        [*map(text, entries[column.field].tolist())] for column in COLUMNS["call"]
     )
+    library = [known if known in LIBRARIES else LIBRARIES[0] for known in library]
+    return dict(zip(entries["call"].tolist(), zip(name, family, library, *about)))
 
 
-def _pages_settled(before: bytes, after: bytes) -> bytes:
-    """The pages whose owner did not change while they were read, with the samples that were equal
-    in both readings."""
-    if before == after:
-        return after
-    starts = range(0, len(after) // PAGE.bytes * PAGE.bytes, PAGE.bytes)
-    settled = (
-        at for at in starts
-        if before[at : at + PAGE_IDENTITY_BYTES] == after[at : at + PAGE_IDENTITY_BYTES]
-    )
-    return b"".join(
-        _page_settled(before[at : at + PAGE.bytes], after[at : at + PAGE.bytes]) for at in settled
-    )
-
-
-def _page_settled(before: bytes, after: bytes) -> bytes:
-    head = PAGE.offsets["samples"]
-    places = range(head, PAGE.bytes, SAMPLE.bytes)
-    samples = ((before[at : at + SAMPLE.bytes], after[at : at + SAMPLE.bytes]) for at in places)
-    return after[:head] + b"".join(
-        last if first == last else bytes(SAMPLE.bytes) for first, last in samples
-    )
-
-
-def _without_details(thread: bytes) -> bytes:
-    entry = THREAD.unpack(thread)._replace(bytes=BYTES_UNKNOWN, peer=NO_RANK, tag=NO_TAG)
-    return THREAD.codec.pack(*entry)
-
-
-def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
-    if chunk.kind == FACTS:
-        _facts_take(ledger, data)
-    elif chunk.kind == CALLS:
-        ledger.calls.update({entry.call: _call_of(entry) for entry in CALL.unpack_all(data)})
-    elif chunk.kind == COMMUNICATORS:
-        for entry in COMMUNICATOR.unpack_all(data):
-            ledger.communicators.setdefault(entry.communicator, entry)
-    elif chunk.kind == CELLS:
-        ledger.cell_chunks[_chunk_number(at)] = chunk.thread, data
-        starts = range(0, min(chunk.used * CELL.bytes, len(data) - CELL.bytes + 1), CELL.bytes)
-        ledger.cells.setdefault(chunk.thread, []).extend(
-            (at + start, CELL.unpack(data, start)) for start in starts
-        )
-    elif chunk.kind == PEERS:
-        ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
-    elif chunk.kind == THREADS:
-        ledger.threads.update({entry.thread: entry for entry in THREAD.unpack_all(data)})
-    elif chunk.kind == SAMPLES:
-        ledger.pages.extend(PAGE.unpack_all(data))
-    elif chunk.kind == REGIONS:
-        ledger.regions.update({entry.region: text(entry.name) for entry in REGION.unpack_all(data)})
-    elif chunk.kind == KERNELS:
-        _kernels_take(ledger, data)
-    elif chunk.kind == ACTIVITIES:
-        ledger.activities.extend(ACTIVITY.unpack_all(data))
-    elif chunk.kind == STREAMS:
-        ledger.streams.update({entry.stream: entry for entry in STREAM.unpack_all(data)})
-    elif chunk.kind == DEVICES:
-        ledger.devices.update({entry.device: entry for entry in DEVICE.unpack_all(data)})
-    elif chunk.kind == TRACINGS:
-        ledger.tracings.extend(TRACING.unpack_all(data))
-    elif chunk.kind == READINGS:
-        ledger.readings.extend(READING.unpack_all(data))
-    elif chunk.kind == CPU_TIMES:
-        ledger.cpu_times.extend(CPU_TIME.unpack_all(data))
-    elif chunk.kind == NEGOTIATIONS:
-        ledger.negotiations.extend(NEGOTIATION.unpack_all(data))
-    elif chunk.kind == PLACES:
-        ledger.places.extend(PLACES_OF_WORD.unpack_all(data))
-    elif chunk.kind == NEGOTIATED_STEPS:
-        ledger.negotiated_steps.extend(NEGOTIATED_STEP.unpack_all(data))
-    elif chunk.kind == ALGORITHMS:
-        ledger.algorithms.extend(ALGORITHM.unpack_all(data))
-    elif chunk.kind == SIGNATURES:
-        ledger.signatures.update({entry.signature: entry for entry in SIGNATURE.unpack_all(data)})
-
-
-def _call_of(entry) -> tuple[str, ...]:
-    library = text(entry.library)
-    about = text(entry.form), text(entry.bandwidth), text(entry.waits_for)
-    return (
-        text(entry.name), text(entry.family), library if library in LIBRARIES else LIBRARIES[0],
-        *about,
-    )
-
-
-def _facts_take(ledger: Ledger, data: bytes) -> None:
+def _texts(ledger: Ledger, kind: int, data: bytes) -> Iterator[tuple[Any, bytes]]:
+    """The entries in a stream of bytes, each with its text: as long as the sizes that it begins
+    with or, of a name, its second number says."""
+    struct, what = TEXTS[kind]
     offset = 0
-    while offset + FACT.bytes <= len(data):
-        fact = FACT.unpack(data, offset)
-        key_at = offset + FACT.bytes
-        value_at = key_at + fact.key_bytes
-        end = value_at + fact.value_bytes
-        if end > len(data) or not fact.key_bytes:
-            ledger.damage.append("some provenance is damaged and left out")
+    while offset + struct.bytes <= len(data):
+        entry = struct.unpack(data, offset)
+        sizes = [getattr(entry, field) for field in entry._fields if field.endswith("_bytes")]
+        at, end = offset + struct.bytes, offset + struct.bytes + sum(sizes)
+        if end > len(data) or not (sizes[0] or kind != FACTS):
+            ledger.damage.append(f"some {what} {'are' if what.endswith('s') else 'is'} damaged and "
+                                 "left out")
             return
-        ledger.facts[text(data[key_at:value_at])] = text(data[value_at:end])
+        yield entry, data[at:end]
         offset = (end + 7) // 8 * 8
 
 
-def _kernels_take(ledger: Ledger, data: bytes) -> None:
-    offset = 0
-    while offset + KERNEL.bytes <= len(data):
-        kernel = KERNEL.unpack(data, offset)
-        name_at = offset + KERNEL.bytes
-        end = name_at + kernel.name_bytes
-        if end > len(data):
-            ledger.damage.append("some names of kernels are damaged and left out")
-            return
-        ledger.kernels[kernel.kernel] = (text(data[name_at:end]), int(kernel.is_communication != 0))
-        offset = (end + 7) // 8 * 8
+def added_up(
+    entries: np.ndarray, keys: Sequence[np.ndarray], fields: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entries with equal keys become one, whose `fields` are the sums: these, the first entry of
+    each, and which one each entry belongs to."""
+    order, groups = grouped(*(key.astype(np.int64) for key in keys))
+    first, of_entry = order[groups.first], np.empty(len(order), np.int64)
+    sums = entries[first]
+    for field in fields:
+        sums[field] = ADDED.get(field, Groups.sum)(groups, entries[field][order])
+    of_entry[order] = groups.of_row
+    return sums, first, of_entry
 
 
-def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
-    """The cells that count, with equal keys added up."""
-    sums: dict[CellKey, CellSum] = {}
-    damaged = 0
-    for thread, cells in ledger.cells.items():
-        for at, cell in (
-            _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ()
-        ):
-            buckets = _cell_buckets(ledger, thread, at, cell)
-            if not buckets or not _cell_is_sound(cell, buckets):
-                damaged += 1
-            elif any(buckets):
-                key = _cell_key(ledger, thread, cell)
-                sums.setdefault(key, CellSum(CELL_SUMS)).add(cell, buckets)
-    if damaged:
-        ledger.damage.append(f"{damaged} of its cells are damaged and left out")
-    return sums
-
-
-def sums_of(entry, fields: Iterable[str]) -> Iterator[int]:
-    """The sums of a cell or activity that must be plausible. The least of no times is the largest
-    number."""
-    return (getattr(entry, field) for field in fields if field != "min_ns")
-
-
-def _cells_that_count(thread, cells: list) -> list:
-    """Handles a fold in progress: `folding` packs three numbers of cells, 21 bits each: cell a
-    counts, b and c do not."""
-    folding = thread.folding if thread else 0
-    if not folding:
-        return [place for place in cells if place[1].live == 1]
-    into, *folded = (((folding >> shift) & 0x1FFFFF) - 1 for shift in (0, 21, 42))
-    return [
-        place for index, place in enumerate(cells)
-        if index == into or (place[1].live == 1 and index not in folded)
-    ]
-
-
-def _chunk_number(at: int) -> int:
-    return (at - HEADER_BYTES) // CHUNK_BYTES
-
-
-def _cell_buckets(ledger: Ledger, thread: int, at: int, cell) -> tuple[int, ...]:
-    """The histogram of the cell at this place of the file; empty: one of its blocks is not in a
-    chunk of its thread's cells."""
-    counts: list[int] = []
-    for distance in BLOCKS.unpack(cell.blocks):
-        block_at = at + distance
-        owner, data = ledger.cell_chunks.get(_chunk_number(block_at), (None, b""))
-        start = (block_at - HEADER_BYTES) % CHUNK_BYTES - CHUNK.bytes
-        if distance and (owner != thread or not 0 <= start <= len(data) - BLOCK.size):
-            return ()
-        counts.extend(BLOCK.unpack_from(data, start) if distance else NO_COUNTS)
-    return tuple(counts[FIRST_BUCKET : FIRST_BUCKET + HISTOGRAM_BUCKETS])
-
-
-def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
-    return (
-        max(cell.bytes, sum(buckets), *sums_of(cell, CELL_SUMS)) < MOST
-        and (cell.min_ns <= cell.max_ns or not any(buckets))
-        and cell.measure_and_flags & 15 < len(MEASURES) and memory_kind_is_known(cell.memory_kind)
+def sums_of(
+    ledger: Ledger, entries: np.ndarray, buckets: Buckets, is_sound: np.ndarray, what: str,
+    keys: Sequence[np.ndarray], fields: Sequence[str],
+) -> Sums:
+    """The sound cells or activities with calls, added up."""
+    calls = np.bincount(buckets.entry, buckets.calls.astype(float), len(entries))
+    plausible = [entries[field] < MOST for field in ("bytes", *fields) if field != "min_ns"]
+    is_sound = np.all([is_sound, calls < MOST, *plausible], axis=0)
+    is_sound &= (calls == 0) | (entries["min_ns"] <= entries["max_ns"])
+    ledger.damage_note(len(entries) - int(is_sound.sum()), what)
+    chosen = np.flatnonzero(is_sound & (calls > 0))
+    sums, first, group = added_up(entries[chosen], [key[chosen] for key in keys], fields)
+    sum_of = np.full(len(entries), -1)
+    sum_of[chosen] = group
+    of_bucket = sum_of[buckets.entry]
+    order, groups = grouped(of_bucket, buckets.bucket)
+    of_sum = Buckets(
+        of_bucket[order][groups.first], buckets.bucket[order][groups.first],
+        groups.sum(buckets.calls[order]),
     )
+    counted = of_sum.entry >= 0
+    of_sum = Buckets(*(column[counted] for column in of_sum))
+    count = Groups(of_sum.entry).sum(of_sum.calls)
+    return Sums(sums, chosen[first], count, of_sum)
 
 
-def _memory_kinds(pair: int) -> tuple[int, int]:
+def cells_sum(ledger: Ledger) -> tuple[Sums, np.ndarray]:
+    """The cells that count, with equal keys added up, and their threads."""
+    folds = ledger.threads_that_count()
+    chunks: dict[int, list[Chunk]] = {thread: [] for thread in folds}
+    for chunk in ledger.chunks.get(CELLS, ()):
+        chunks.get(chunk.thread, []).append(chunk)
+    parts, threads, rows = [], [], 0
+    for thread, folding in (folds or {0: 0}).items():
+        cells, buckets, is_sound = _cells_of(chunks.get(thread, ()), folding)
+        parts.append((cells, *buckets._replace(entry=buckets.entry + rows), is_sound))
+        threads.append(np.full(len(cells), thread))
+        rows += len(cells)
+    columns: list[Any] = [np.concatenate(column) for column in zip(*parts)]
+    cells, *counted, is_sound = columns
+    measure, memory_kind = cells["measure_and_flags"], cells["memory_kind"]
+    is_sound &= (measure & 15 < len(MEASURES)) & memory_kinds_are_known(memory_kind)
+    keys = [np.concatenate(threads), measure & 31, memory_kind]
+    keys += [cells[field] for field in ("call", "communicator", "bytes", "region")]
+    return sums_of(ledger, cells, Buckets(*counted), is_sound, "cells", keys, CELL_SUMS), keys[0]
+
+
+def _cells_of(
+    chunks: Sequence[Chunk], folding: int
+) -> tuple[np.ndarray, Buckets, np.ndarray]:
+    """The cells of a thread that count, their histograms, and whether all blocks of these are in
+    chunks of the thread's cells."""
+    data = np.frombuffer(b"".join(chunk.data for chunk in chunks), "<u8")
+    numbers = np.array([chunk.number for chunk in chunks], np.int64)
+    used = np.array([chunk.used for chunk in chunks], np.int64)
+    cells = np.concatenate(
+        [CELL.array(b""), *(CELL.array(chunk.data)[: chunk.used] for chunk in chunks)]
+    )
+    at = np.repeat(numbers * CHUNK_BYTES, used) + CELL.bytes * Groups(
+        np.repeat(numbers, used)
+    ).place()
+    counts = _live(cells, folding)
+    cells, at = cells[counts], at[counts]
+    entry, block = np.nonzero(cells["blocks"])
+    chunk, start = np.divmod(at[entry] + cells["blocks"][entry, block], CHUNK_BYTES)
+    place = np.minimum(np.searchsorted(numbers, chunk), len(numbers) - 1)
+    is_there = (numbers[place] == chunk) & (start <= CHUNK_ROOM - BLOCK.bytes) & (start % 8 == 0)
+    is_sound = np.ones(len(cells), bool)
+    is_sound[entry[~is_there]] = False
+    entry, block = entry[is_there], block[is_there]
+    words = (place * CHUNK_ROOM + start)[is_there] // 8
+    blocks = data[words[:, None] + np.arange(SUB_BUCKETS)]
+    row, sub_bucket = np.nonzero(blocks)
+    bucket = block[row] * SUB_BUCKETS + sub_bucket - (SUB_BUCKETS - 1)
+    is_one = (bucket >= 0) & (bucket < HISTOGRAM_BUCKETS)
+    found = Buckets(entry[row], bucket, blocks[row, sub_bucket])
+    return cells, Buckets(*(column[is_one] for column in found)), is_sound
+
+
+def _live(cells: np.ndarray, folding: int) -> np.ndarray:
+    """Which cells count. Handles a fold in progress: `folding` packs three numbers of cells, 21
+    bits each: cell a counts, b and c do not."""
+    live, number = cells["live"] == 1, np.arange(1, len(cells) + 1)
+    into, *folded = (folding >> shift & 0x1FFFFF for shift in (0, 21, 42))
+    return (number == into) | live & ~np.isin(number, folded)
+
+
+def _memory_kinds(pair: Any) -> tuple[Any, Any]:
     """The memory kinds of the send buffer and of the receive buffer."""
     return pair & (1 << MEMORY_KIND_TO_BIT) - 1, pair >> MEMORY_KIND_TO_BIT
 
 
-def memory_kind_is_known(pair: int) -> bool:
-    return max(_memory_kinds(pair)) < len(MEMORY_KINDS)
+def memory_kinds_are_known(pairs: np.ndarray) -> np.ndarray:
+    return np.maximum(*_memory_kinds(pairs)) < len(MEMORY_KINDS)
 
 
 def memory_kind_name(pair: int) -> str:
@@ -613,35 +540,13 @@ def memory_kind_name(pair: int) -> str:
     return sent if sent == received else f"{sent}>{received}"
 
 
-def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
-    measure = MEASURES[cell.measure_and_flags & 15]
-    is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
-    name = ledger.call_name(cell.call)
-    return CellKey(
-        thread, name, cell.communicator, cell.bytes, measure, memory_kind_name(cell.memory_kind),
-        cell.region, is_folded,
-    )
-
-
-def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
-    """Maps (call, direction, communicator, peer) to count, bytes and time, over all threads."""
-    sums: dict[tuple[str, str, int, int], list[int]] = {}
-    damaged = 0
+def peers_sum(ledger: Ledger) -> np.ndarray:
+    """The peers with calls, with equal keys added up over all threads."""
+    peers = ledger.entries("PEERS", threads=ledger.threads_that_count())
     fields = numbers_of("peer", but=("peer",))
-    for entry in (
-        entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers
-    ):
-        amounts = [getattr(entry, field) for field in fields]
-        communicator, direction = divmod(entry.direction, 1 << PEER_SLOT_BIT)
-        if (
-            max(amounts) >= MOST or direction >= len(DIRECTIONS)
-            or not -1 <= entry.peer < MOST_RANKS
-        ):
-            damaged += 1
-        elif entry.count:
-            key = (ledger.call_name(entry.call), DIRECTIONS[direction], communicator, entry.peer)
-            known = sums.setdefault(key, [0] * len(fields))
-            known[:] = [old + new for old, new in zip(known, amounts)]
-    if damaged:
-        ledger.damage.append(f"{damaged} of its peers are damaged and left out")
-    return sums
+    is_sound = np.all([peers[field] < MOST for field in fields], axis=0)
+    is_sound &= peers["direction"] % (1 << PEER_SLOT_BIT) < len(DIRECTIONS)
+    is_sound &= (peers["peer"] >= -1) & (peers["peer"] < MOST_RANKS)
+    peers = ledger.sound(peers, is_sound, "peers")
+    peers = peers[peers["count"] > 0]
+    return added_up(peers, [peers[key] for key in ("call", "direction", "peer")], fields)[0]

@@ -1,9 +1,9 @@
 """The layout of a ledger: the numbers and structs that ledger_format.h declares.
 
 The C header itself is parsed, so every field is declared in one place. It uses little of C: enums,
-#define of a number, and structs of numbers and arrays without padding. An array or a struct inside
-another is read as bytes; neighbouring bit fields are one number, `a_and_b`; of a union the last
-member is read. tests/report/test_ledger_format.py compares the result with the compiler.
+#define of a number, and structs of numbers and arrays without padding. Neighbouring bit fields are
+one number, `a_and_b`; of a union the last member is read. tests/report/test_ledger_format.py
+compares the result with the compiler.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import re
 import struct
 from collections import namedtuple
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
+from ..base.arrays import np
 from ..base.library_files import source_text
 
 CODES = {
@@ -32,24 +34,40 @@ UNION = re.compile(r"union \{(?:[^{}]|\{[^{}]*\})*?\s(\w+ \w+;)\s*\};")
 
 
 class Layout:
-    """A struct of the ledger: its fields in order, without padding."""
+    """A struct of the ledger: its fields in order, without padding. One entry is a named tuple, in
+    which arrays are bytes; many are an array of numpy, with a column for each field."""
 
-    def __init__(self, name: str, codes: dict[str, str]) -> None:
-        row = namedtuple(name, codes)  # type: ignore[misc]  # the struct's name
+    def __init__(self, name: str, members: dict[str, tuple[str | Layout, int]]) -> None:
+        row = namedtuple(name, members)  # type: ignore[misc]  # the struct's name
         self.make: Any = row._make
-        self.codec = struct.Struct("<" + "".join(codes.values()))
-        self.bytes = self.codec.size
-        self.offsets: dict[str, int] = {}
-        offset = 0
-        for field, code in codes.items():
-            self.offsets[field] = offset
-            offset += struct.calcsize("<" + code)
+        self.members = members
+        codes, self.offsets = "<", {}
+        for field, (kind, length) in members.items():
+            self.offsets[field] = struct.calcsize(codes)
+            element_bytes = kind.bytes if isinstance(kind, Layout) else struct.calcsize(kind)
+            is_one = isinstance(kind, str) and not length
+            codes += str(kind) if is_one else f"{(length or 1) * element_bytes}s"
+        self.codec = struct.Struct(codes)
+        self.bytes: int = self.codec.size
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        return np.dtype([_column(name, *member) for name, member in self.members.items()])
 
     def unpack(self, data: bytes, offset: int = 0):
         return self.make(self.codec.unpack_from(data, offset))
 
-    def unpack_all(self, data: bytes):
-        return [self.make(values) for values in self.codec.iter_unpack(data)]
+    def array(self, data: bytes) -> np.ndarray:
+        """The entries; bytes behind the last whole one are left out."""
+        return np.frombuffer(data, self.dtype, len(data) // self.bytes)
+
+
+def _column(name: str, kind: str | Layout, length: int) -> tuple:
+    """The field of a numpy.dtype; a text has no NULs at its end."""
+    if kind == "c":
+        return name, f"S{length}"
+    element = kind.dtype if isinstance(kind, Layout) else "<" + kind
+    return (name, element, (length,)) if length else (name, element)
 
 
 class Format:
@@ -67,7 +85,7 @@ class Format:
             if define:
                 self.numbers[define] = self._number(value)
             elif name:
-                self.layouts[name] = Layout(name, dict(self._codes(members)))
+                self.layouts[name] = Layout(name, dict(self._members(members)))
             else:
                 self._enum_take(enumerators)
 
@@ -85,23 +103,15 @@ class Format:
             re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers
         )
 
-    def _codes(self, members: str) -> Iterator[tuple[str, str]]:
-        """The names of a struct's members, and their format characters for module struct."""
+    def _members(self, members: str) -> Iterator[tuple[str, tuple[str | Layout, int]]]:
+        """The names of a struct's members; what each is, and of arrays the length."""
         plain = UNION.sub(r"\1", " ".join(members.split()))
         plain = BIT_FIELDS.sub(r"\2 \1_and_\3;", plain)
         for member in MEMBER.finditer(plain):
+            kind = member["type"].rpartition("struct ")[2]
             for declared in member["names"].split(","):
                 name, _, length = declared.strip().rstrip("]").partition("[")
-                yield name, self._code(member["type"], length)
-
-    def _code(self, kind: str, length: str) -> str:
-        _, _, name = kind.rpartition("struct ")
-        if name in CODES and not length:
-            return CODES[name]
-        element_bytes = (
-            self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[name])
-        )
-        return f"{self._number(length or '1') * element_bytes}s"
+                yield name, (self.layouts.get(kind) or CODES[kind], self._number(length or "0"))
 
 
 FORMAT = Format(source_text("ledger/ledger_format.h"))

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ledger import BUCKETS, STATES, ActivityKey, CellSum, Ledger, sums_of
+from ..base.arrays import np
+from .ledger import KERNELS, Buckets, Ledger, Sums, sums_of
 from .ledger_format import number
-from .ledger_samples import COPIES, KINDS, Clock, rows_of
-from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, believed, numbers_of
+from .ledger_samples import COPIES, KINDS, Clock
+from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, numbers_of, text, unless
 
-TRACING_ENDED = NAMES["tracing_end"]
 BEST_PART = number("PART_STEPS")
-COMPUTING, COMMUNICATING, COPYING, IN_MPI = (
-    number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI")
+BUSY = [number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI")]
+AMOUNTS_OF_DEVICE = (
+    "kernels", "copies", "sets", "communication_ns", "communication_sm_ns", "memory_bytes",
 )
-GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
+ACTIVITY_OF_DEVICE = (
+    "first_ns", "last_ns", *AMOUNTS_OF_DEVICE[:-1], "communication_most_sms", "state_ns",
+)
+ACTIVITY_KEY = ("stream", "kind", "kernel", "copy", "flags", "bytes")
+ACTIVITY_FLAGS = sum(number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
 LIMITS_KNOWN = number("READING_KNOWN")
 LIMITS = {
     "is_idle": number("READING_IDLE"),
@@ -24,39 +29,35 @@ LIMITS = {
     "is_hardware_limited": number("READING_HARDWARE"),
 }
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
-ACTIVITY_SUMS = numbers_of("gpu_activity", but=ActivityKey._fields)
+ACTIVITY_SUMS = numbers_of("gpu_activity", but=ACTIVITY_KEY)
 
 
 def gpu_rows(
-    ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool
+    ledger: Ledger, rows: Rows, clock: Clock, last_ns: int, with_histograms: bool
 ) -> dict[str, list[Any]]:
     """Rows by table; activities are numbered from 1."""
-    rank, rows = ledger.header.world_rank, rows_of(ledger, clock)
-    devices = (
-        _sound_devices(ledger) if ledger.gpu_counts()
-        else [_device_alone(device) for device in ledger.devices.values()]
-    )
-    activities = (
-        list(enumerate(sorted(_activities_sum(ledger).items()), 1)) if ledger.gpu_counts() else []
-    )
+    rank, devices, activities = rows.world_rank, _devices(ledger), _activities_sum(ledger)
+    numbers = np.arange(1, len(activities.entries) + 1)
     return {
-        "gpu_device": [rows.row("gpu_device", device) for device in devices],
-        "gpu_busy": [row for device in devices for row in _busy_rows(rank, device)],
-        "gpu_stream": [rows.row("gpu_stream", entry) for entry in ledger.streams.values()],
-        "gpu_kernel": [(rank, kernel, *about) for kernel, about in ledger.kernels.items()],
-        "gpu_activity": [
-            rows.row(
-                "gpu_activity", activity, activity=number, **key._asdict(), count=activity.count
-            )
-            for number, (key, activity) in activities
+        "gpu_device": rows.rows("gpu_device", devices),
+        "gpu_busy": _busy_rows(rank, devices),
+        "gpu_stream": rows.rows("gpu_stream", ledger.entries("STREAMS", "stream")),
+        "gpu_kernel": [
+            (rank, kernel.kernel, text(name), int(kernel.is_communication != 0))
+            for kernel, name in ledger.texts[KERNELS]
         ],
-        "gpu_bucket": [
-            (number, bucket, count) for number, (_, activity) in activities
-            for bucket, count in sorted(activity.buckets.items()) if with_histograms
-        ],
+        "gpu_activity": rows.rows(
+            "gpu_activity", activities.entries, activity=numbers, count=activities.calls
+        ),
+        "gpu_bucket": bucket_rows(activities) if with_histograms else [],
         "gpu_tracing": _tracing_rows(ledger, rows, clock, last_ns),
         "gpu_reading": _reading_rows(ledger, rows, clock, last_ns),
     }
+
+
+def bucket_rows(sums: Sums) -> list[tuple]:
+    entry, bucket, calls = sums.buckets
+    return list(zip((entry + 1).tolist(), bucket.tolist(), calls.tolist()))
 
 
 def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
@@ -69,133 +70,77 @@ def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
     return {key: str(min(ns, MOST)) for key, ns in found.items() if ns}
 
 
-def _sound_devices(ledger: Ledger) -> list:
-    sound = [
-        device for device in ledger.devices.values()
-        if max(*_amounts(device), sum(STATES.unpack(device.state_ns))) < MOST
-    ]
-    damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
-    return sound
+def _devices(ledger: Ledger) -> np.ndarray:
+    """The GPUs; without their activity if that is from before the last reset."""
+    devices = ledger.entries("DEVICES", "device")
+    if not ledger.gpu_counts():
+        for field in ACTIVITY_OF_DEVICE:
+            devices[field] = 0
+        return devices
+    states = devices["state_ns"]
+    is_sound = np.all([devices[field] < MOST for field in AMOUNTS_OF_DEVICE], axis=0)
+    return ledger.sound(devices, is_sound & (states.sum(1, dtype=float) < MOST), "GPUs")
 
 
-def _amounts(device) -> tuple[int, ...]:
-    communication = device.communication_ns, device.communication_sm_ns
-    return device.kernels, device.copies, device.sets, *communication, device.memory_bytes
-
-
-def _device_alone(device):
-    """The device's description, without its activity."""
-    activity = ("first_ns", "last_ns", "kernels", "copies", "sets")
-    communication = ("communication_ns", "communication_sm_ns", "communication_most_sms")
-    return device._replace(
-        **dict.fromkeys((*activity, *communication), 0), state_ns=bytes(len(device.state_ns))
-    )
-
-
-def damage_note(ledger: Ledger, damaged: int, what: str) -> None:
-    if damaged:
-        ledger.damage.append(f"{damaged} of its {what} are damaged and left out")
-
-
-def _busy_rows(rank: int, device) -> list[Any]:
-    bits = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
-    times = enumerate(STATES.unpack(device.state_ns))
+def _busy_rows(rank: int, devices: np.ndarray) -> list[Any]:
     return [
-        (rank, device.device, *(int(state & bit != 0) for bit in bits), ns) for state, ns in times
-        if ns
+        (rank, device, *(int(state & bit != 0) for bit in BUSY), ns)
+        for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
+        for state, ns in enumerate(times) if ns
     ]
 
 
-def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
+def _activities_sum(ledger: Ledger) -> Sums:
     """The activities that count, added up by key."""
-    sums: dict[ActivityKey, CellSum] = {}
-    damaged = 0
-    for entry in ledger.activities:
-        buckets = BUCKETS.unpack(entry.buckets)
-        if entry.live != 1 or not any(buckets):
-            continue
-        if _activity_is_sound(entry, buckets):
-            sums.setdefault(_activity_key(entry), CellSum(ACTIVITY_SUMS)).add(entry, buckets)
-        else:
-            damaged += 1
-    damage_note(ledger, damaged, "sums of GPU activities")
-    return sums
-
-
-def _activity_is_sound(entry, buckets: tuple[int, ...]) -> bool:
-    return (
-        max(entry.bytes, sum(buckets), *sums_of(entry, ACTIVITY_SUMS)) < MOST
-        and entry.min_ns <= entry.max_ns and 0 < entry.kind < len(KINDS)
-        and entry.copy < len(COPIES)
-    )
-
-
-def _activity_key(entry) -> ActivityKey:
-    graph, pageable, managed = (
-        int(entry.flags & flag != 0) for flag in (GRAPH, PAGEABLE, MANAGED)
-    )
-    return ActivityKey(
-        entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], graph, pageable,
-        managed, entry.bytes,
+    entries = ledger.entries("ACTIVITIES")
+    entries = entries[(entries["live"] == 1) & ledger.gpu_counts()]
+    entries["flags"] &= ACTIVITY_FLAGS
+    place, bucket = np.nonzero(entries["buckets"])
+    buckets = Buckets(place, bucket, entries["buckets"][place, bucket])
+    is_known = (0 < entries["kind"]) & (entries["kind"] < len(KINDS))
+    is_known &= entries["copy"] < len(COPIES)
+    keys = [entries[field] for field in ACTIVITY_KEY]
+    return sums_of(
+        ledger, entries, buckets, is_known, "sums of GPU activities", keys, ACTIVITY_SUMS
     )
 
 
 def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
     """Tracing windows of the best part of the run that was traced; the time before a reset does not
     count."""
-    header, found = ledger.header, []
-    reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
-    damaged = 0
-    best = max(
-        (tracing.part for tracing in ledger.tracings if tracing.part <= BEST_PART), default=0
+    tracings = ledger.entries("TRACINGS")
+    begin_ns, end_ns = (rows.since_ns(tracings[field]) for field in ("begin_ns", "end_ns"))
+    end_ns = np.where(tracings["end_ns"] == 0, np.maximum(last_ns, begin_ns), end_ns)
+    part = tracings["part"]
+    is_sound = (begin_ns <= end_ns) & (tracings["ended"] < len(NAMES["tracing_end"]))
+    is_sound &= (tracings["records"] <= MOST) & (part <= BEST_PART)
+    ledger.damage_note(len(tracings) - int(is_sound.sum()), "times of tracing")
+    reset_ns = clock.reset_ns(ledger.header)
+    best = part[part <= BEST_PART].max(initial=0)
+    counts = is_sound & (end_ns >= reset_ns) & (part == best)
+    error_ns = tracings["clock_error_ns"][counts]
+    return rows.rows(
+        "gpu_tracing", tracings[counts], begin_ns=np.maximum(begin_ns, reset_ns)[counts],
+        end_ns=end_ns[counts], clock_error_ns=unless(error_ns == CLOCK_ERROR_UNKNOWN, error_ns),
     )
-    for tracing in ledger.tracings:
-        begin_ns = believed(tracing.begin_ns - header.start_ns)
-        end_ns = (
-            believed(tracing.end_ns - header.start_ns) if tracing.end_ns else max(last_ns, begin_ns)
-        )
-        clock_error_ns = (
-            None if tracing.clock_error_ns == CLOCK_ERROR_UNKNOWN else tracing.clock_error_ns
-        )
-        if (
-            end_ns < begin_ns or tracing.ended >= len(TRACING_ENDED) or tracing.records > MOST
-            or tracing.part > BEST_PART
-        ):
-            damaged += 1
-        elif end_ns >= reset_ns and tracing.part == best:
-            times = {"begin_ns": max(begin_ns, reset_ns), "end_ns": end_ns}
-            found.append(rows.row("gpu_tracing", tracing, **times, clock_error_ns=clock_error_ns))
-    damage_note(ledger, damaged, "times of tracing")
-    return found
 
 
 def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
     """Readings of sensors; those from before a reset do not count."""
-    reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
-    live = [entry for entry in ledger.readings if entry.live == 1]
-    sound = {
-        (entry.device, entry.at_ns): entry for entry in live
-        if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and _counters_are_sound(entry)
-    }
-    damage_note(ledger, len(live) - len(sound), "readings of sensors")
-    return [
-        rows.row("gpu_reading", entry, **_limits(entry.limits))
-        for (_, at_ns), entry in sorted(sound.items()) if at_ns - ledger.header.start_ns >= reset_ns
-    ]
-
-
-def _counters_are_sound(entry) -> bool:
-    links = (
-        entry.nvlink_sent_bytes, entry.nvlink_received_bytes, entry.pcie_sent_bytes,
-        entry.pcie_received_bytes,
+    entries = ledger.entries("READINGS")
+    entries = entries[entries["live"] == 1]
+    is_sound = np.all(
+        [
+            (entries[field] < MOST) | (entries[field] == BYTES_UNKNOWN)
+            for field in entries.dtype.names if field.endswith("_bytes")
+        ], axis=0,
     )
-    return all(
-        counter < MOST or counter == BYTES_UNKNOWN for counter in (*links, entry.memory_used_bytes)
-    )
-
-
-def _limits(limits: int) -> dict[str, int | None]:
-    return {
-        name: int(limits & bit != 0) if limits & LIMITS_KNOWN else None
-        for name, bit in LIMITS.items()
+    is_sound &= entries["at_ns"] >= ledger.header.start_ns
+    is_sound &= rows.since_ns(entries["at_ns"]) <= last_ns
+    entries = ledger.sound(entries, is_sound, "readings of sensors")
+    entries = entries[rows.since_ns(entries["at_ns"]) >= clock.reset_ns(ledger.header)]
+    is_unknown = entries["limits"] & LIMITS_KNOWN == 0
+    limits = {
+        name: unless(is_unknown, entries["limits"] // bit & 1) for name, bit in LIMITS.items()
     }
+    return rows.rows("gpu_reading", entries, **limits)

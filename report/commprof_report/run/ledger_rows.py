@@ -2,180 +2,178 @@
 
 from __future__ import annotations
 
-import struct
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from ..base import units
+from ..base.arrays import np
 from . import process
 from .ledger import (
-    COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
-    LIBRARIES, NEGOTIATION, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS,
-    USAGE,
-    WINDOW_NS_LOG2, Ledger, cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
+    CELL_FOLDED, COMMUNICATOR_NCCL, DIRECTIONS, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT,
+    DOING_SLOT_BIT, HEADER, LIBRARIES, MEASURES, NO_RANK, NO_TAG, PEER_SLOT_BIT,
+    RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, WINDOW_NS_LOG2, Ledger, Sums,
+    cells_sum, memory_kind_name, memory_kinds_are_known, peers_sum,
 )
-from .ledger_format import number
-from .ledger_gpu import damage_note, gpu_facts, gpu_rows
-from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
-from .rows import BYTES_UNKNOWN, MOST, Rows, believed, known_bytes, known_rank
+from .ledger_format import layout, number
+from .ledger_gpu import bucket_rows, gpu_facts, gpu_rows
+from .ledger_samples import CALL_MASK, Clock, clock_of, sample_rows
+from .rows import BYTES_UNKNOWN, MOST, Rows, believed, unless
 
 MOST_SIGNATURES = (1 << 16) - 1
 STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
     number(name) for name in ("STATUS_PLACES", "WORDS_MOST", "WORD_PLACES")
 )
-COUNTS = struct.Struct(f"<{WORD_PLACES}Q")
-NEGOTIATION_NUMBERS = list(NEGOTIATION.offsets).index("thread")
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     """Rows by table; cells and activities are numbered from 1."""
     rank = ledger.header.world_rank
-    cells = sorted(cells_sum(ledger).items())
-    calls = {name: (name, *about) for name, *about in ledger.calls.values()}
     clock = clock_of(ledger)
-    life, rows = life_of(ledger, clock), rows_of(ledger, clock)
+    life = life_of(ledger, clock)
+    rows = Rows(ledger.header, ledger.call_name, clock.since_start_ns)
     is_alive = life.facts.get("process_state") == process.RUNNING
     facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **life.facts}
-    samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
-    named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
+    samples = sample_rows(ledger, rows, clock, life.last_ns, has_ended(ledger))
+    cells, threads = cells_sum(ledger)
+    cell_rows = _cell_rows(ledger, rows, cells, threads)
+    calls = {name: (name, *about) for name, *about in ledger.calls.values()}
+    unknown = {row.call for row in (*cell_rows, *samples["sample"])} - calls.keys()
     calls.update(
         {
             call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody")
-            for call in sorted(named - calls.keys())
+            for call in sorted(unknown)
         }
     )
     return {
         "rank": [_rank_row(ledger, rows, life)],
         "fact": [(rank, key, value) for key, value in facts.items()],
-        "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
+        "thread": _thread_rows(ledger, rows, clock),
         "cpu_time": _cpu_time_rows(ledger, rows, clock),
         "negotiation": _negotiation_rows(ledger, rows, clock),
         "negotiated_place": _place_rows(ledger, rows),
         "negotiated_step": _negotiated_step_rows(ledger, rows),
         "call": list(calls.values()),
-        "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
-        "recent_collective": [
-            row for entry in ledger.communicators.values() for row in _recent_rows(rows, entry)
-        ],
-        "cell": [
-            rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count)
-            for number, (key, cell) in enumerate(cells, 1)
-        ],
-        "bucket": [
-            (number, bucket, count) for number, (_, cell) in enumerate(cells, 1)
-            for bucket, count in sorted(cell.buckets.items()) if with_histograms
-        ],
-        "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
-        "region": [(rank, region, name) for region, name in ledger.regions.items()],
+        **_communicator_rows(ledger, rows),
+        "cell": cell_rows,
+        "bucket": bucket_rows(cells) if with_histograms else [],
+        "peer": _peer_rows(ledger, rows),
+        "region": rows.rows("region", ledger.entries("REGIONS")),
         "signature": _signature_rows(ledger, rows),
         "nccl_algorithm": _algorithm_rows(ledger, rows),
-        **gpu_rows(ledger, clock, life.last_ns, with_histograms),
+        **gpu_rows(ledger, rows, clock, life.last_ns, with_histograms),
         **samples,
     }
+
+
+def _cell_rows(ledger: Ledger, rows: Rows, cells: Sums, threads: np.ndarray) -> list[Any]:
+    found = cells.entries
+    measure, is_folded = found["measure_and_flags"] & 15, found["measure_and_flags"] >> 4
+    return rows.rows(
+        "cell",
+        found,
+        cell=np.arange(1, len(found) + 1),
+        thread=threads[cells.first],
+        call=[ledger.call_name(call) for call in found["call"].tolist()],
+        measure=[MEASURES[value] for value in measure.tolist()],
+        memory_kind=[memory_kind_name(pair) for pair in found["memory_kind"].tolist()],
+        is_folded=is_folded & CELL_FOLDED,
+        count=cells.calls,
+    )
+
+
+def _peer_rows(ledger: Ledger, rows: Rows) -> list[Any]:
+    peers = peers_sum(ledger)
+    communicator, direction = np.divmod(peers["direction"], 1 << PEER_SLOT_BIT)
+    return rows.rows(
+        "peer", peers, call=[ledger.call_name(call) for call in peers["call"].tolist()],
+        direction=[DIRECTIONS[value] for value in direction.tolist()], communicator=communicator,
+    )
 
 
 def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
     """Readings from before a reset do not count. A rank that hangs is read on after its last
     call."""
-    reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
-    live = [entry for entry in ledger.cpu_times if entry.live == 1]
-    sound = {
-        (entry.thread, entry.at_ns): entry for entry in live
-        if 0 <= entry.at_ns - ledger.header.start_ns < MOST and entry.core_ns < MOST
-        and (entry.waiting_ns < MOST or entry.waiting_ns == BYTES_UNKNOWN)
-    }
-    damage_note(ledger, len(live) - len(sound), "readings of CPU times")
-    return [
-        rows.row("cpu_time", entry) for (_, at_ns), entry in sorted(sound.items())
-        if at_ns - ledger.header.start_ns >= reset_ns
-    ]
+    entries = ledger.entries("CPU_TIMES")
+    entries = entries[entries["live"] == 1]
+    waiting_ns = entries["waiting_ns"]
+    is_sound = (entries["core_ns"] < MOST) & (
+        (waiting_ns < MOST) | (waiting_ns == BYTES_UNKNOWN)
+    )
+    is_sound &= entries["at_ns"] >= ledger.header.start_ns
+    is_sound &= rows.since_ns(entries["at_ns"]) < MOST
+    entries = ledger.sound(entries, is_sound, "readings of CPU times")
+    counts = rows.since_ns(entries["at_ns"]) >= clock.reset_ns(ledger.header)
+    return rows.rows("cpu_time", entries[counts])
+
+
+def _of_epoch(ledger: Ledger, kind: str) -> np.ndarray:
+    """The entries of this kind since the last reset."""
+    entries = ledger.entries(kind)
+    return entries[entries["epoch"] == ledger.header.epoch]
 
 
 def _negotiation_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
-    counted = [
-        entry for entry in ledger.negotiations
-        if entry.epoch == ledger.header.epoch and entry.rounds + entry.disbelieved
-    ]
-    sound = {
-        (entry.thread, entry.communicator): entry for entry in counted
-        if max(entry[:NEGOTIATION_NUMBERS]) < MOST and entry.words_most <= WORDS_MOST
-    }
-    damage_note(ledger, len(counted) - len(sound), "negotiations")
-    return [
-        rows.row(
-            "negotiation", entry,
-            ahead_since_ns=clock.since_start_ns(entry.ahead_since_ticks)
-            if entry.ahead_since_ticks else None,
-        )
-        for entry in sound.values()
-    ]
+    entries = _of_epoch(ledger, "NEGOTIATIONS")
+    entries = entries[entries["rounds"] + entries["disbelieved"] > 0]
+    numbers = [entries[field] for field in entries.dtype.names if entries[field].dtype == "<u8"]
+    is_sound = (np.max(numbers, axis=0) < MOST) & (entries["words_most"] <= WORDS_MOST)
+    entries = ledger.sound(entries, is_sound, "negotiations")
+    ahead_since = entries["ahead_since_ticks"]
+    ahead_since_ns = unless(ahead_since == 0, clock.times_ns(ahead_since))
+    return rows.rows("negotiation", entries, ahead_since_ns=ahead_since_ns)
 
 
 def _place_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    counted = [entry for entry in ledger.places if entry.epoch == ledger.header.epoch]
-    sound = {
-        (entry.thread, entry.communicator, entry.word): (entry, COUNTS.unpack(entry.agreed))
-        for entry in counted if entry.word < WORDS_MOST
-    }
-    damage_note(ledger, len(counted) - len(sound), "words of negotiations")
-    return [
-        rows.row("negotiated_place", entry, place=entry.word * WORD_PLACES + index, agreed=agreed)
-        for entry, counts in sound.values() for index, agreed in enumerate(counts)
-        if 0 < agreed < MOST and entry.word * WORD_PLACES + index >= STATUS_PLACES
-    ]
+    entries = _of_epoch(ledger, "PLACES")
+    entries = ledger.sound(entries, entries["word"] < WORDS_MOST, "words of negotiations")
+    agreed = entries["agreed"]
+    place = entries["word"][:, None] * WORD_PLACES + np.arange(WORD_PLACES)
+    chosen = (agreed > 0) & (agreed < MOST) & (place >= STATUS_PLACES)
+    return rows.rows(
+        "negotiated_place", entries[np.nonzero(chosen)[0]], place=place[chosen],
+        agreed=agreed[chosen],
+    )
 
 
 def _negotiated_step_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    counted = [
-        entry for entry in ledger.negotiated_steps
-        if entry.live == 1 and entry.begin_ticks >= ledger.header.reset_ticks
-    ]
-    sound = {
-        (entry.thread, entry.communicator, entry.step): entry for entry in counted
-        if entry.step and entry.tensors and entry.handed_after_ticks <= entry.handed_ticks
-        <= entry.agreed_ticks <= entry.done_ticks < MOST
-    }
-    damage_note(ledger, len(counted) - len(sound), "steps of negotiations")
-    return [rows.row("negotiated_step", entry) for entry in sound.values()]
+    entries = ledger.entries("NEGOTIATED_STEPS")
+    counted = (entries["live"] == 1) & (entries["begin_ticks"] >= ledger.header.reset_ticks)
+    entries = entries[counted]
+    is_sound = (entries["step"] > 0) & (entries["tensors"] > 0) & (entries["done_ticks"] < MOST)
+    times = ("handed_after_ticks", "handed_ticks", "agreed_ticks", "done_ticks")
+    for earlier, later in zip(times, times[1:]):
+        is_sound &= entries[earlier] <= entries[later]
+    entries = ledger.sound(entries, is_sound, "steps of negotiations")
+    return rows.rows("negotiated_step", entries)
 
 
 def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    counted = [
-        entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch
-    ]
-    sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
-    damage_note(ledger, len(counted) - len(sound), "algorithms of NCCL")
-    return [rows.row("nccl_algorithm", entry) for entry in sound]
+    entries = _of_epoch(ledger, "ALGORITHMS")
+    entries = entries[entries["count"] > 0]
+    is_sound = np.maximum(entries["count"], entries["bytes"]) < MOST
+    entries = ledger.sound(entries, is_sound, "algorithms of NCCL")
+    return rows.rows("nccl_algorithm", entries)
 
 
 def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    sound = [entry for entry in ledger.signatures.values() if _signature_is_sound(entry)]
-    damage_note(ledger, len(ledger.signatures) - len(sound), "signatures")
-    return [
-        rows.row(
-            "signature",
-            entry,
-            type_bytes=entry.type_bytes if entry.datatype[0] else None,
-            extent=entry.extent if entry.datatype[0] else None,
-            is_commutative=int(entry.flags & SIGNATURE_COMMUTATIVE != 0) if entry.op[0] else None,
-            counts_hash=f"{entry.counts_hash:016x}" if entry.flags & SIGNATURE_COUNTS else None,
-            memory_kind=memory_kind_name(entry.memory_kind),
-            buffer_at=entry.buffer_at or None,
-            received_at=entry.received_at or None,
-        )
-        for entry in sound
-    ]
-
-
-def _signature_is_sound(entry) -> bool:
-    amounts = (
-        entry.count, entry.type_bytes, entry.blocks, abs(entry.extent), entry.buffer_at,
-        entry.received_at,
-    )
-    return (
-        0 < entry.signature <= MOST_SIGNATURES and max(amounts) < MOST
-        and memory_kind_is_known(entry.memory_kind)
+    entries = ledger.entries("SIGNATURES", "signature")
+    amounts = ("count", "type_bytes", "blocks", "buffer_at", "received_at")
+    is_sound = np.all([entries[field] < MOST for field in amounts], axis=0)
+    is_sound &= (entries["extent"] < MOST) & (entries["extent"] > -MOST)
+    is_sound &= (entries["signature"] > 0) & (entries["signature"] <= MOST_SIGNATURES)
+    is_sound &= memory_kinds_are_known(entries["memory_kind"])
+    entries = ledger.sound(entries, is_sound, "signatures")
+    flags = entries["flags"]
+    has_no_type, has_no_op = (entries[field].astype("S1") == b"" for field in ("datatype", "op"))
+    hashes = np.array([f"{value:016x}" for value in entries["counts_hash"].tolist()], object)
+    return rows.rows(
+        "signature",
+        entries,
+        type_bytes=unless(has_no_type, entries["type_bytes"]),
+        extent=unless(has_no_type, entries["extent"]),
+        is_commutative=unless(has_no_op, flags // SIGNATURE_COMMUTATIVE & 1),
+        counts_hash=unless(flags & SIGNATURE_COUNTS == 0, hashes),
+        memory_kind=[memory_kind_name(pair) for pair in entries["memory_kind"].tolist()],
     )
 
 
@@ -183,8 +181,8 @@ def usage_facts(ledger: Ledger) -> dict[str, str]:
     """The readings of the process's use of its host as facts; a reading that was never taken has
     none."""
     readings = {
-        "begin": USAGE.unpack(ledger.header.usage_begin),
-        "last": USAGE.unpack(ledger.header.usage_last),
+        "begin": layout("usage").unpack(ledger.header.usage_begin),
+        "last": layout("usage").unpack(ledger.header.usage_last),
     }
     return {
         f"{reading}.{key}": value for reading, usage in readings.items()
@@ -247,14 +245,12 @@ def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
         written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
     else:
         written_ns = ledger.modified_unix_ns - header.start_unix_ns
-    return max(
-        believed(written_ns), *(since_ns(clock, thread) for thread in ledger.threads.values()), 0
-    )
+    return max(believed(written_ns), *since_ns(clock, ledger.entries("THREADS")).tolist(), 0)
 
 
-def since_ns(clock: Clock, thread) -> int:
-    """When a thread entered its call or returned from it, since the rank's start."""
-    return clock.since_start_ns(thread.since_ticks) if thread.doing else 0
+def since_ns(clock: Clock, threads: np.ndarray) -> np.ndarray:
+    """When the threads entered their calls or returned from them, since the rank's start."""
+    return np.where(threads["doing"] == 0, 0, clock.times_ns(threads["since_ticks"]))
 
 
 def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
@@ -262,15 +258,16 @@ def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
     counting_ns = (
         life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
     )
-    return rows.row(
+    (row,) = rows.rows(
         "rank",
-        header,
+        HEADER.array(HEADER.codec.pack(*header)),
         run_id=ledger.facts.get("run_id", ""),
         end_unix_ns=header.end_unix_ns if has_ended(ledger) else None,
         wall_ns=life.last_ns if has_ended(ledger) else None,
         counted_ns=min(believed(header.counted_ns) + believed(counting_ns), MOST),
         **_record(header, life),
     )
+    return row
 
 
 def _record(header, life: Life) -> dict[str, int | None]:
@@ -287,39 +284,50 @@ def _record(header, life: Life) -> dict[str, int | None]:
     }
 
 
-def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
+def _thread_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
+    threads = ledger.entries("THREADS", "thread")
     call, communicator, request_call = (
-        entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT)
+        threads["doing"] >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT)
     )
-    return rows.row(
+    is_idle = call == 0
+    return rows.rows(
         "thread",
-        entry,
-        doing_call=ledger.call_name(call) if call else "",
+        threads,
+        doing_call=rows.call_names(call),
         doing_communicator=communicator,
-        doing_is_inside=entry.doing >> DOING_INSIDE_BIT & 1,
-        doing_since_ns=since_ns(clock, entry),
-        doing_bytes=known_bytes(entry.bytes) if call else None,
-        doing_peer=known_rank(entry.peer) if call else None,
-        doing_tag=entry.tag if call and entry.tag != NO_TAG else None,
-        doing_request_call=ledger.call_name(request_call) if request_call else "",
+        doing_is_inside=threads["doing"] >> DOING_INSIDE_BIT & 1,
+        doing_since_ns=since_ns(clock, threads),
+        doing_bytes=unless(
+            is_idle | (threads["bytes"] == BYTES_UNKNOWN), np.minimum(threads["bytes"], MOST)
+        ),
+        doing_peer=unless(is_idle | (threads["peer"] == NO_RANK), threads["peer"]),
+        doing_tag=unless(is_idle | (threads["tag"] == NO_TAG), threads["tag"]),
+        doing_request_call=rows.call_names(request_call),
     )
 
 
-def _communicator_row(rows: Rows, entry) -> tuple:
-    return rows.row(
-        "communicator", entry, identity=f"{entry.identity:016x}",
-        parent_identity=f"{entry.parent_identity:016x}" if entry.parent_identity else None,
-        library=LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
+def _communicator_rows(ledger: Ledger, rows: Rows) -> dict[str, list[Any]]:
+    """Communicators, and their recent collectives except the oldest, whose slot may already be in
+    use by a collective that is not announced yet."""
+    found = ledger.entries("COMMUNICATORS", "communicator")
+    identity, parent = (
+        np.array([f"{value:016x}" for value in found[field].tolist()], object)
+        for field in ("identity", "parent_identity")
     )
-
-
-def _recent_rows(rows: Rows, entry) -> Iterator[tuple]:
-    """The recent collectives except the oldest, whose slot may already be in use by a collective
-    that is not announced yet."""
-    entries = COLLECTIVE.unpack_all(entry.recent)
-    newest = min(entry.collectives, MOST)
-    for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):
-        known = entries[(sequence - 1) % RECENT_COLLECTIVES]
-        yield rows.row(
-            "recent_collective", known, communicator=entry.communicator, sequence=sequence
-        )
+    recent = [
+        (place, sequence) for place, begun in enumerate(found["collectives"].tolist())
+        for newest in [min(begun, MOST)]
+        for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1)
+    ]
+    place, sequence = np.array(recent, np.int64).reshape(-1, 2).T
+    return {
+        "communicator": rows.rows(
+            "communicator", found, identity=identity,
+            parent_identity=unless(found["parent_identity"] == 0, parent),
+            library=[LIBRARIES[int(flags & COMMUNICATOR_NCCL != 0)] for flags in found["flags"]],
+        ),
+        "recent_collective": rows.rows(
+            "recent_collective", found["recent"][place, (sequence - 1) % RECENT_COLLECTIVES],
+            communicator=found["communicator"][place], sequence=sequence,
+        ),
+    }

@@ -7,19 +7,24 @@ Which of them count is decided as in the library (ledger_format.h).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..base.arrays import np
+from ..base.columns import Columns
 from .ledger import (
-    ACTIVITY_SAMPLE, MOST_RANKS, NO_RANK, NO_TAG, OF_STEPS, OF_STREAM, OF_THREAD, OWNER_NUMBER_BIT,
-    PAGE_SAMPLES, PEER_ANY, SAMPLE, WINDOW_NS_LOG2, Ledger,
+    DIRECTIONS, MOST_RANKS, NO_RANK, NO_TAG, PAGE_SAMPLES, PEER_ANY, WINDOW_NS_LOG2, Ledger,
 )
-from .ledger_format import number
-from .rows import MOST, NAMES, Rows, believed, known_rank
+from .ledger_format import layout, number
+from .rows import MOST, NAMES, Rows, believed, unless
 
 Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
 
 SECOND = 1_000_000_000
-KINDS_OF_OWNERS = (OF_THREAD, OF_STREAM, OF_STEPS)
+OWNERS = OF_THREAD, OF_STREAM, OF_STEPS = [
+    number(f"OF_{owner}") for owner in ("THREAD", "STREAM", "STEPS")
+]
+OWNER_NUMBER_BIT = 8
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
@@ -29,7 +34,7 @@ SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER, SAMPLE_POLLED = (
 )
 SAMPLE_ROUND = SAMPLE_RECEIVED
 SAMPLE_EPOCH = SAMPLE_FURTHER | SAMPLE_RECEIVED
-KNOWN_FLAGS = set(range(2 * SAMPLE_FURTHER)) - {SAMPLE_RECEIVED}
+KNOWN_FLAGS = [flags for flags in range(2 * SAMPLE_FURTHER) if flags != SAMPLE_ROUND]
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
@@ -55,9 +60,12 @@ class Clock(NamedTuple):
     def since_start_ns(self, ticks: int) -> int:
         return believed(self.ns + (ticks - self.ticks) * self.rise_ns // self.run_ticks)
 
+    def times_ns(self, ticks: np.ndarray) -> np.ndarray:
+        return np.array([*map(self.since_start_ns, ticks.tolist())], np.int64)
 
-def rows_of(ledger: Ledger, clock: Clock) -> Rows:
-    return Rows(ledger.header, ledger.call_name, clock.since_start_ns)
+    def reset_ns(self, header) -> int:
+        """The last reset; 0: there was none."""
+        return self.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
 
 
 def clock_of(ledger: Ledger) -> Clock:
@@ -67,9 +75,11 @@ def clock_of(ledger: Ledger) -> Clock:
     clock = Clock(
         header.clock_ticks, header.clock_ns - header.start_ns, header.clock_scale, 1 << 32
     )
+    pages = ledger.entries("SAMPLES")
+    pages = pages[pages["owner"] != 0]
     anchors = [
-        (page.anchor_ticks, page.anchor_ns) for page in ledger.pages
-        if _anchor_is_sane(header, page)
+        anchor for anchor in zip(pages["anchor_ticks"].tolist(), pages["anchor_ns"].tolist())
+        if _anchor_is_sane(header, *anchor)
     ]
     if not anchors:
         return clock
@@ -77,93 +87,64 @@ def clock_of(ledger: Ledger) -> Clock:
     return clock._replace(rise_ns=ns - header.clock_ns, run_ticks=ticks - header.clock_ticks)
 
 
-def _anchor_is_sane(header, page) -> bool:
-    run_ticks, rise_ns = page.anchor_ticks - header.clock_ticks, page.anchor_ns - header.clock_ns
+def _anchor_is_sane(header, anchor_ticks: int, anchor_ns: int) -> bool:
+    run_ticks, rise_ns = anchor_ticks - header.clock_ticks, anchor_ns - header.clock_ns
     off_ns = rise_ns - (run_ticks * header.clock_scale >> 32)
-    return (
-        page.owner != 0 and run_ticks > 0 and rise_ns >= SECOND
-        and abs(off_ns) * ONE_PERCENT <= rise_ns
-    )
+    return run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
 
 
 def sample_rows(
-    ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool
+    ledger: Ledger, rows: Rows, clock: Clock, last_ns: int, has_ended: bool
 ) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are
     complete up to the time of reading."""
-    samples, messages, starts, epochs, steps, spans = [], [], [], [], [], []
-    activities: list[Any] = []
-    gaps: dict[int, list[tuple[int, int]]] = {}
-    rows, header = rows_of(ledger, clock), ledger.header
-    damaged = 0
-    for page in ledger.pages:
-        kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
-        if (
-            kind not in KINDS_OF_OWNERS or page.first >= MOST
-            or (kind == OF_STEPS and page.first & ledger.header.step_mask)
-        ):
-            continue
-        if page.until_ticks:
-            end_ns = (page.last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns
-            gaps.setdefault(page.owner, []).append((clock.since_start_ns(page.until_ticks), end_ns))
-        if kind == OF_STREAM:
-            damaged += _activities_take(ledger, rows, page, number, activities)
-            continue
-        for place, sample in enumerate(map(SAMPLE.make, SAMPLE.codec.iter_unpack(page.samples))):
-            if (
-                not sample.start_ticks or not sample.end_ticks
-                or sample.start_ticks < ledger.header.reset_ticks
-            ):
-                continue
-            if not _sample_is_sound(ledger, sample, kind, number):
-                damaged += 1
-            elif kind == OF_STEPS:
-                steps.append(
-                    _step_row(rows, clock, sample, page.first * PAGE_SAMPLES + place + 1, last_ns)
-                )
-            elif _flags(sample) == SAMPLE_FURTHER:
-                starts.append(_start_row(ledger, rows, clock, sample, number))
-            elif _flags(sample) == SAMPLE_EPOCH:
-                epochs.append(_epoch_row(ledger, rows, sample, number))
-            elif _flags(sample) & SAMPLE_FURTHER:
-                messages.append(_message_row(ledger, rows, clock, sample, number))
-            elif _call(sample):
-                samples.append(_sample_row(ledger, rows, clock, sample, number))
-            else:
-                spans.append(rows.row("region_span", sample))
-    if damaged:
-        ledger.damage.append(f"{damaged} of its samples are damaged and left out")
-    end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
-    windows = [
-        (header.world_rank, thread.thread, *window)
-        for thread in (ledger.threads.values() if ledger.pages else ())
-        for window in _windows(
-            ledger, clock, thread, header.window_mask, end_ns,
-            sorted(gaps.get(_owner(OF_THREAD, thread.thread), ())),
-        )
-    ]
-    settled_ns = _settled_ns(ledger, last_ns, activities)
-    gpu_windows = [
-        (header.world_rank, stream.stream, *window)
-        for stream in (ledger.streams.values() if ledger.pages else ())
-        for window in _windows(
-            ledger, clock, stream, header.device_mask, settled_ns,
-            sorted(gaps.get(_owner(OF_STREAM, stream.stream), ())),
-        )
-    ]
-    calls = {
-        "sample": samples, "sample_message": messages, "sample_start": starts,
-        "sample_epoch": epochs, "region_span": spans,
-    }
+    header, pages = ledger.header, ledger.entries("SAMPLES")
+    has_pages, kind = len(pages) > 0, pages["owner"] & 255
+    is_left_out = (kind == OF_STEPS) & (pages["first"] & header.step_mask != 0)
+    counts = np.isin(kind, OWNERS) & (pages["first"] < MOST) & ~is_left_out
+    pages, kind = pages[counts], kind[counts]
+    activities, damaged = _activity_rows(ledger, rows, pages[kind == OF_STREAM])
+    calls = _calls_of(ledger, pages[kind != OF_STREAM])
+    is_sound = _are_sound(calls)
+    ledger.damage_note(damaged + len(is_sound) - int(is_sound.sum()), "samples")
+    tables = _tables(ledger, rows, clock, calls.take(is_sound), last_ns)
     record = range(header.record_first or 1, header.record_last + 1 if header.record_first else 1)
-    in_windows = {
-        table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns", record)
-        for table, found in calls.items()
-    }
-    in_windows["gpu_sample"] = _in_windows(
+    for table in ("sample", "sample_message", "sample_start", "sample_epoch", "region_span"):
+        tables[table] = _in_windows(
+            header.start_unix_ns, header.window_mask, tables[table], "end_ns", record
+        )
+    tables["gpu_sample"] = _in_windows(
         header.start_unix_ns, header.device_mask, activities, "start_ns"
     )
-    return {**in_windows, "sample_window": windows, "step": steps, "gpu_sample_window": gpu_windows}
+    end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
+    settled_ns = _settled_ns(ledger, last_ns, activities)
+    gaps = _gaps(header, clock, pages)
+    for table, owners, field, owner, mask, until_ns in (
+        ("sample_window", "THREADS", "thread", OF_THREAD, header.window_mask, end_ns),
+        ("gpu_sample_window", "STREAMS", "stream", OF_STREAM, header.device_mask, settled_ns),
+    ):
+        found = ledger.entries(owners, field)[: None if has_pages else 0]
+        tables[table] = [
+            (header.world_rank, number, *window)
+            for number, since in zip(found[field].tolist(), found["sampled_since_ticks"].tolist())
+            for window in _windows(
+                header, clock, since, mask, until_ns,
+                sorted(gaps.get(owner | number << OWNER_NUMBER_BIT, ())),
+            )
+        ]
+    return tables
+
+
+def _gaps(header, clock: Clock, pages: np.ndarray) -> dict[int, list[Span]]:
+    """By owner: the times in which there was no room for its samples."""
+    gaps: dict[int, list[Span]] = {}
+    pages = pages[pages["until_ticks"] != 0]
+    for owner, until, last in zip(
+        *(pages[field].tolist() for field in ("owner", "until_ticks", "last"))
+    ):
+        end_ns = (last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns
+        gaps.setdefault(owner, []).append((clock.since_start_ns(until), end_ns))
+    return gaps
 
 
 def _in_windows(
@@ -177,234 +158,234 @@ def _in_windows(
     return [row for window, row in windows if not window & mask or window in record]
 
 
-def _owner(kind: int, number: int) -> int:
-    return kind | number << OWNER_NUMBER_BIT
-
-
 def _settled_ns(ledger: Ledger, last_ns: int, activities: list) -> int:
     """Until when all activities are known. They are stored in the order of their begin, with a
     delay, so while tracing is on they are complete only up to the begin of the last one."""
-    if all(tracing.end_ns for tracing in ledger.tracings):
+    if ledger.entries("TRACINGS")["end_ns"].all():
         return last_ns
     return max((activity.start_ns for activity in activities), default=0)
 
 
-def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: list) -> int:
-    """Adds the activities of a page; returns how many are damaged."""
-    damaged = 0
-    for sample in map(ACTIVITY_SAMPLE.make, ACTIVITY_SAMPLE.codec.iter_unpack(page.samples)):
-        if (
-            not sample.start_ticks or not sample.end_ticks
-            or sample.start_ticks < ledger.header.reset_ticks
-        ):
-            continue
-        is_known = (
-            0 < sample.kind < len(KINDS) and sample.copy < len(COPIES) and sample.stream == stream
-        )
-        if is_known and sample.start_ticks <= sample.end_ticks:
-            activities.append(rows.row("gpu_sample", sample))
-        else:
-            damaged += 1
-    return damaged
+def _are_there(header, entries: np.ndarray) -> np.ndarray:
+    """Whether the samples are: complete, and not from before the last reset."""
+    start, end = entries["start_ticks"], entries["end_ticks"]
+    return (start != 0) & (end != 0) & (start >= header.reset_ticks)
 
 
-def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
-    call, flags = _call(sample), _flags(sample)
-    if flags == SAMPLE_ROUND:
-        offered, agreed = _round(sample)
-        is_round = call > 0 and agreed <= offered and 0 < sample.sequence < ON_OBJECT
-        return is_round and _sample_is_sound(ledger, _without_round(sample), kind, number)
-    is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
-    if flags & SAMPLE_POLLED:
-        is_polled = 0 < sample.completed_ticks <= sample.start_ticks and sample.sequence > 0
-        return is_polled and _sample_is_sound(ledger, _without_polls(sample), kind, number)
-    if sample.end_ticks < sample.start_ticks or is_early or flags not in KNOWN_FLAGS:
-        return False
-    if kind == OF_STEPS:
-        return not sample.call_and_flags
-    is_collective = call > 0 and not flags and 0 < sample.sequence <= MOST
-    if flags == SAMPLE_EPOCH:
-        if not _epoch_is_sound(sample):
-            return False
-    elif sample.sequence and not is_collective:
-        return False
-    if sample.sequence & ON_OBJECT and not all(_on_object(sample)):
-        return False
-    is_peer = is_collective or PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
-    is_start = flags != SAMPLE_FURTHER or (
-        sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS
+def _activity_rows(ledger: Ledger, rows: Rows, pages: np.ndarray) -> tuple[list[Any], int]:
+    """The activities in these pages, and how many are damaged."""
+    entries = pages["samples"].reshape(-1).view(layout("activity_sample").dtype)
+    stream = np.repeat(pages["owner"] >> OWNER_NUMBER_BIT, PAGE_SAMPLES)
+    is_there = _are_there(ledger.header, entries)
+    entries, stream = entries[is_there], stream[is_there]
+    is_sound = (entries["kind"] > 0) & (entries["kind"] < len(KINDS))
+    is_sound &= (entries["copy"] < len(COPIES)) & (entries["stream"] == stream)
+    is_sound &= entries["start_ticks"] <= entries["end_ticks"]
+    return rows.rows("gpu_sample", entries[is_sound]), len(entries) - int(is_sound.sum())
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """Samples of threads and of steps. What a sample does not have is 0."""
+
+    entry: np.ndarray
+    kind: np.ndarray  # of the page's owner
+    owner: np.ndarray  # its number
+    step: np.ndarray  # from 1, if it is one
+    call: np.ndarray
+    flags: np.ndarray  # without those of rounds and polls
+    is_nccl: np.ndarray
+    is_round: np.ndarray
+    is_polled: np.ndarray
+    completed: np.ndarray  # ticks
+    span: np.ndarray  # the field `device_span`, or what else is in it
+    sequence: np.ndarray
+    object: np.ndarray  # of a collective on a window or a file: which one,
+    object_sequence: np.ndarray  # and its number on that
+
+
+def _calls_of(ledger: Ledger, pages: np.ndarray) -> Calls:
+    entries = pages["samples"].reshape(-1)
+    kind, owner, first = (
+        np.repeat(column, PAGE_SAMPLES)
+        for column in (pages["owner"] & 255, pages["owner"] >> OWNER_NUMBER_BIT, pages["first"])
     )
-    is_owner = bool(flags) or sample.thread == number
-    return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
-
-
-def _epoch_is_sound(sample) -> bool:
-    """`partners` and `epoch` are in the fields `thread` and `device_span` of other samples (a union
-    in C). Without a partner there is no number."""
-    is_numbered = 0 < sample.device_span <= MOST_STARTS and 0 <= sample.peer < MOST_RANKS
-    is_of_all = sample.device_span == 0 and sample.peer == NO_RANK
-    is_object = 0 < sample.sequence < 1 << ON_OBJECT_BIT - OBJECT_BIT
-    return (is_numbered or is_of_all) and is_object and sample.thread > 0
-
-
-def _without_polls(sample):
-    """The same call, as if the thread had not polled before."""
-    return sample._replace(
-        call_and_flags=sample.call_and_flags & ~(SAMPLE_POLLED << SAMPLE_CALL_BITS),
-        completed_ticks=0, sequence=0,
+    step = first * PAGE_SAMPLES + np.arange(len(entries), dtype=np.uint64) % PAGE_SAMPLES + 1
+    flags, call = np.divmod(entries["call_and_flags"], 1 << SAMPLE_CALL_BITS)
+    is_round, is_polled = flags == SAMPLE_ROUND, flags & SAMPLE_POLLED != 0
+    sequence = np.where(is_polled, 0, entries["sequence"])
+    on_object = np.where(sequence & ON_OBJECT != 0, sequence - ON_OBJECT, 0)
+    calls = Calls(
+        entries, kind, owner, step, call, np.where(is_round, 0, flags & SAMPLE_POLLED - 1),
+        ledger.is_nccl(call), is_round, is_polled,
+        np.where(is_polled, 0, entries["completed_ticks"]),
+        np.where(is_round, 0, entries["device_span"]), sequence,
+        *np.divmod(on_object, 1 << OBJECT_BIT),
     )
+    return calls.take(_are_there(ledger.header, entries))
 
 
-def _round(sample) -> tuple[int, int]:
+def _are_sound(calls: Calls) -> np.ndarray:
+    entry, call, flags, sequence = calls.entry, calls.call, calls.flags, calls.sequence
+    start, completed, peer = entry["start_ticks"], calls.completed, entry["peer"]
+    offered, agreed = _round(entry)
+    is_collective = (call > 0) & (flags == 0) & (sequence > 0) & (sequence <= MOST)
+    is_epoch, is_start = flags == SAMPLE_EPOCH, flags == SAMPLE_FURTHER
+    is_counted = (calls.span > 0) & (calls.span <= MOST_STARTS)
+    is_rank = (peer >= 0) & (peer < MOST_RANKS)
+    is_object = (sequence > 0) & (sequence < 1 << ON_OBJECT_BIT - OBJECT_BIT)
+    has_thread = entry["thread"] > 0
+    wrong = [
+        calls.is_round & ((call == 0) | (agreed > offered)),
+        calls.is_round & ((sequence == 0) | (sequence >= ON_OBJECT)),
+        calls.is_polled & (entry["completed_ticks"] == 0),
+        calls.is_polled & ((entry["completed_ticks"] > start) | (entry["sequence"] == 0)),
+        (completed > 0) & (completed < start) & ~calls.is_nccl,
+        entry["end_ticks"] < start,
+        ~np.isin(flags, KNOWN_FLAGS),
+    ]
+    of_steps = (call > 0) | (flags > 0)
+    # an epoch without a partner has no number, and is one of all
+    of_all = (calls.span == 0) & (peer == NO_RANK)
+    of_threads = [
+        is_epoch & ~((is_counted & is_rank | of_all) & is_object & has_thread),
+        ~is_epoch & (sequence > 0) & ~is_collective,
+        (sequence & ON_OBJECT != 0) & ((calls.object == 0) | (calls.object_sequence == 0)),
+        is_start & ~(has_thread & is_counted),
+        (flags == 0) & (entry["thread"] != calls.owner),
+        ~is_collective & ((peer < PEER_ANY) | (peer >= MOST_RANKS)) & (peer != NO_RANK),
+        (call == 0) & ((flags > 0) | (entry["region"] == 0)),
+    ]
+    is_wrong = np.where(calls.kind == OF_STEPS, of_steps, np.any(of_threads, axis=0))
+    return ~(is_wrong | np.any(wrong, axis=0))
+
+
+def _round(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Tensors offered and agreed on. They are in the field `device_span` of other samples (a union
     in C)."""
-    return sample.device_span & CALL_MASK, sample.device_span >> 16
+    return entries["device_span"] & CALL_MASK, entries["device_span"] >> 16
 
 
-def _without_round(sample):
-    return sample._replace(call_and_flags=_call(sample), device_span=0)
+def _tables(
+    ledger: Ledger, rows: Rows, clock: Clock, calls: Calls, last_ns: int
+) -> dict[str, list[Any]]:
+    """The rows of each kind of samples. `thread` and `device_span` are `number`, `operation` or
+    `partners`, and `starts` or `epoch`, of some of them (unions in C)."""
+    is_step = calls.kind == OF_STEPS
+    is_epoch, is_start = calls.flags == SAMPLE_EPOCH, calls.flags == SAMPLE_FURTHER
+    is_message = (calls.flags & SAMPLE_FURTHER != 0) & ~is_epoch & ~is_start
+    is_call = (calls.flags & SAMPLE_FURTHER == 0) & (calls.call > 0)
+    steps, spans, messages, starts, epochs, samples = map(
+        calls.take,
+        (
+            is_step, ~is_step & (calls.call == 0), is_message, is_start, is_epoch, is_call,
+        ),
+    )
+
+    def further(table: str, mine: Calls, **computed: object) -> list[Any]:
+        """Rows of the samples that further describe a call."""
+        return rows.rows(
+            table, mine.entry, thread=mine.owner, call=rows.call_names(mine.call),
+            bytes=_bytes(mine), completed_ns=_completed_ns(clock, mine), **computed,
+        )
+
+    is_received = (messages.flags // SAMPLE_RECEIVED & 1).tolist()
+    tag, number_of = _message(messages)
+    return {
+        "step": _step_rows(rows, clock, steps, last_ns),
+        "region_span": rows.rows("region_span", spans.entry),
+        "sample_message": further(
+            "sample_message", messages, tag=tag, number=number_of,
+            direction=[DIRECTIONS[value] for value in is_received],
+        ),
+        "sample_start": further(
+            "sample_start", starts, operation=starts.entry["thread"], number=starts.span
+        ),
+        "sample_epoch": further(
+            "sample_epoch", epochs, object=epochs.sequence, number=_or_none(epochs.span),
+            partners=epochs.entry["thread"],
+        ),
+        "sample": _sample_rows(ledger, rows, clock, samples),
+    }
 
 
-def _polled(clock: Clock, sample) -> tuple[int | None, int | None]:
-    """Begin of the first unsuccessful poll before a call, and how long all of them lasted."""
-    if not _flags(sample) & SAMPLE_POLLED:
-        return None, None
-    since = sample.completed_ticks
-    since_ns = clock.since_start_ns(since)
-    until = since + min(sample.sequence, sample.start_ticks - since)
-    return since_ns, clock.since_start_ns(until) - since_ns
+def _or_none(values: np.ndarray) -> list[Any]:
+    return unless(values == 0, values)
 
 
-def _on_object(sample) -> tuple[int, int]:
-    """The window or file of a collective, and its number on that; 0: it is on neither."""
-    if not sample.sequence & ON_OBJECT:
-        return 0, 0
-    return divmod(sample.sequence - ON_OBJECT, 1 << OBJECT_BIT)
+def _bytes(calls: Calls) -> list[Any]:
+    amount = calls.entry["bytes_and_signature"] & SAMPLE_BYTES_UNKNOWN
+    return unless(amount == SAMPLE_BYTES_UNKNOWN, amount)
 
 
-def _call(sample) -> int:
-    return sample.call_and_flags & SAMPLE_CALL_MASK
+def _message(calls: Calls) -> tuple[list[Any], list[Any]]:
+    """Tags and numbers of samples' messages."""
+    is_none, tag = calls.flags & SAMPLE_MESSAGE == 0, calls.span.astype(np.int32)
+    number = calls.entry["thread"]
+    return unless(is_none | (tag == NO_TAG), tag), unless(is_none | (number == 0), number)
 
 
-def _flags(sample) -> int:
-    return sample.call_and_flags >> SAMPLE_CALL_BITS
-
-
-def _bytes(sample) -> int | None:
-    amount = sample.bytes_and_signature & SAMPLE_BYTES_UNKNOWN
-    return None if amount == SAMPLE_BYTES_UNKNOWN else amount
-
-
-def _message(sample) -> tuple[int | None, int | None]:
-    """Tag and number of a sample's message. They are in the fields `device_span` and `thread` of
-    other samples (a union in C)."""
-    if not _flags(sample) & SAMPLE_MESSAGE:
-        return None, None
-    tag = sample.device_span - (sample.device_span >> 31 << 32)
-    return None if tag == NO_TAG else tag, sample.thread or None
-
-
-def _completed_ns(clock: Clock, sample) -> int | None:
+def _completed_ns(clock: Clock, calls: Calls) -> list[Any]:
     """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ
     by more than its duration."""
-    return (
-        clock.since_start_ns(max(sample.completed_ticks, sample.start_ticks))
-        if sample.completed_ticks else None
-    )
+    ticks = np.maximum(calls.completed, calls.entry["start_ticks"])
+    return unless(calls.completed == 0, clock.times_ns(ticks))
 
 
-def _message_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
-    tag, number = _message(sample)
-    return rows.row(
-        "sample_message", sample, thread=thread, call=ledger.call_name(_call(sample)),
-        direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1], tag=tag, number=number,
-        bytes=_bytes(sample), completed_ns=_completed_ns(clock, sample),
-    )
+def _step_rows(rows: Rows, clock: Clock, calls: Calls, last_ns: int) -> list[Any]:
+    """The last step has no end: it lasts as long as the rank is known to have lived."""
+    start, end = calls.entry["start_ticks"], calls.entry["end_ticks"]
+    end_ns = clock.times_ns(end)
+    end_ns = np.where(start == end, np.maximum(last_ns, end_ns), end_ns)
+    return rows.rows("step", calls.entry, step=calls.step, end_ns=end_ns)
 
 
-def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
-    """`operation` and `starts` are in the fields `thread` and `device_span` of other samples (a
-    union in C)."""
-    return rows.row(
-        "sample_start", sample, thread=thread, call=ledger.call_name(_call(sample)),
-        operation=sample.thread, number=sample.device_span, bytes=_bytes(sample),
-        completed_ns=_completed_ns(clock, sample),
-    )
-
-
-def _epoch_row(ledger: Ledger, rows: Rows, sample, thread: int) -> tuple:
-    return rows.row(
-        "sample_epoch", sample, thread=thread, call=ledger.call_name(_call(sample)),
-        object=sample.sequence, number=sample.device_span or None, partners=sample.thread,
-    )
-
-
-def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) -> tuple:
-    polled_since_ns, polled_ns = _polled(clock, sample)
-    if polled_ns is not None:
-        sample = _without_polls(sample)
-    offered, agreed = _round(sample) if _flags(sample) == SAMPLE_ROUND else (None, None)
-    if offered is not None:
-        sample = _without_round(sample)
-    call = _call(sample)
-    peer_or_root = known_rank(sample.peer)
-    tag, number = _message(sample)
-    is_message = bool(_flags(sample))
-    request_call = 0 if is_message or ledger.call_is_nccl(call) else sample.device_span & CALL_MASK
-    device_start_ns, device_end_ns, is_shared = _on_device(ledger, clock, sample)
-    on_object, object_sequence = _on_object(sample)
-    return rows.row(
+def _sample_rows(ledger: Ledger, rows: Rows, clock: Clock, calls: Calls) -> list[Any]:
+    entry, sequence = calls.entry, calls.sequence
+    is_message, no_rank = calls.flags > 0, entry["peer"] == NO_RANK
+    tag, number = _message(calls)
+    request_call = np.where(is_message | calls.is_nccl, 0, calls.span & CALL_MASK)
+    # of NCCL's operations: the kernel, and whether other operations share it
+    is_host = (calls.completed == 0) | ~calls.is_nccl
+    device_end_ns = clock.times_ns(calls.completed)
+    device_span_ns = (calls.span >> 1).astype(np.int64) * DEVICE_SPAN_UNIT_NS
+    # begin of the first unsuccessful poll before a call, and how long all of them lasted
+    since, start = entry["completed_ticks"], entry["start_ticks"]
+    since_ns = clock.times_ns(since)
+    polled_ns = clock.times_ns(since + np.minimum(entry["sequence"], start - since)) - since_ns
+    offered, agreed = _round(entry)
+    return rows.rows(
         "sample",
-        sample,
-        thread=owner if is_message else sample.thread,
-        call=ledger.call_name(call),
-        completed_ns=_completed_ns(clock, sample),
-        bytes=_bytes(sample),
-        peer=None if sample.sequence else peer_or_root,
-        root=peer_or_root if sample.sequence else None,
-        request_call=ledger.call_name(request_call) if request_call else "",
-        device_start_ns=device_start_ns,
-        device_end_ns=device_end_ns,
-        is_shared=is_shared,
+        entry,
+        thread=np.where(is_message, calls.owner, entry["thread"]),
+        call=rows.call_names(calls.call),
+        completed_ns=_completed_ns(clock, calls),
+        bytes=_bytes(calls),
+        peer=unless(no_rank | (sequence > 0), entry["peer"]),
+        root=unless(no_rank | (sequence == 0), entry["peer"]),
+        request_call=rows.call_names(request_call),
+        device_start_ns=unless(is_host, np.maximum(device_end_ns - device_span_ns, 0)),
+        device_end_ns=unless(is_host, device_end_ns),
+        is_shared=unless(is_host, calls.span & DEVICE_SPAN_SHARED),
         tag=tag,
         number=number,
-        signature=sample.bytes_and_signature >> SIGNATURE_BIT or None,
-        sequence=None if on_object else sample.sequence or None,
-        object=on_object or None,
-        object_sequence=object_sequence or None,
-        polled_since_ns=polled_since_ns,
-        polled_ns=polled_ns,
-        offered=offered,
-        agreed=agreed,
+        signature=_or_none(entry["bytes_and_signature"] >> SIGNATURE_BIT),
+        sequence=unless((sequence == 0) | (calls.object > 0), sequence),
+        object=_or_none(calls.object),
+        object_sequence=_or_none(calls.object_sequence),
+        polled_since_ns=unless(~calls.is_polled, since_ns),
+        polled_ns=unless(~calls.is_polled, polled_ns),
+        offered=unless(~calls.is_round, offered),
+        agreed=unless(~calls.is_round, agreed),
     )
-
-
-def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | None, int | None]:
-    """Begin and end of the kernel of an NCCL operation, and whether other operations share it."""
-    if not sample.completed_ticks or not ledger.call_is_nccl(_call(sample)):
-        return None, None, None
-    end_ns = clock.since_start_ns(sample.completed_ticks)
-    span_ns = (sample.device_span >> 1) * DEVICE_SPAN_UNIT_NS
-    return max(end_ns - span_ns, 0), end_ns, sample.device_span & DEVICE_SPAN_SHARED
-
-
-def _step_row(rows: Rows, clock: Clock, sample, step: int, last_ns: int) -> tuple:
-    """The last step has no end: it lasts as long as the rank is known to have lived."""
-    is_open = sample.start_ticks == sample.end_ticks
-    end_ns = (
-        max(last_ns, clock.since_start_ns(sample.start_ticks)) if is_open
-        else clock.since_start_ns(sample.end_ticks)
-    )
-    return rows.row("step", sample, step=step, end_ns=end_ns)
 
 
 def _windows(
-    ledger: Ledger, clock: Clock, owner, mask: int, end_ns: int, gaps: Sequence[Span]
+    header, clock: Clock, since_ticks: int, mask: int, end_ns: int, gaps: Sequence[Span]
 ) -> Iterator[Span]:
     """The times in which all calls of a thread (activities of a stream) are sampled: from
     `sampled_since_ticks` on, the windows without bits of the mask, without gaps."""
-    header = ledger.header
-    begin_ticks = max(owner.sampled_since_ticks, header.reset_ticks)
+    begin_ticks = max(since_ticks, header.reset_ticks)
     begin_ns = clock.since_start_ns(begin_ticks) if begin_ticks else 0
     for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, mask):
         for gap_begin_ns, gap_end_ns in gaps:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
+from ..base.arrays import np
 from ..base.library_files import source_text
 from .ledger_format import number
 
@@ -15,6 +18,7 @@ MOST = 1 << 62
 BYTES_UNKNOWN, NO_RANK = number("BYTES_UNKNOWN"), number("NO_RANK")
 
 
+@lru_cache(1 << 14)
 def text(data: bytes) -> str:
     """A text of the ledger, up to the first NUL, in any encoding."""
     return data.split(b"\0", 1)[0].decode("utf-8", "replace")
@@ -30,6 +34,11 @@ def known_bytes(amount: int) -> int | None:
 
 def known_rank(rank: int) -> int | None:
     return None if rank == NO_RANK else rank
+
+
+def unless(is_absent: np.ndarray, values: np.ndarray) -> list[Any]:
+    """The values as Python's, None where they are absent."""
+    return np.where(is_absent, np.array(None), values).tolist()
 
 
 class Column(NamedTuple):
@@ -75,7 +84,7 @@ class Rows:
     def __init__(
         self, header, call_name: Callable[[int], str], since_start_ns: Callable[[int], int]
     ) -> None:
-        self.world_rank = header.world_rank
+        self.world_rank, self.start_ns = header.world_rank, header.start_ns
         self.conversions: dict[str, Callable] = {
             "number": lambda value: value if value <= MOST else MOST,
             "unless_zero": lambda value: value or None,
@@ -87,10 +96,17 @@ class Rows:
             "ticks": since_start_ns,
             "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,
         }
-        self.plans = {
+        self.plans: dict[str, list[tuple[str, str, Any]]] = {
             table: [(column.name, column.field, self._conversion(column)) for column in columns]
             for table, columns in COLUMNS.items()
         }
+
+    def call_names(self, calls: np.ndarray) -> list[str]:
+        return [self.conversions["call"](call) for call in calls.tolist()]
+
+    def since_ns(self, monotonic_ns: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the rank's start, at least 0."""
+        return np.array([believed(ns - self.start_ns) for ns in monotonic_ns.tolist()], np.int64)
 
     def _conversion(self, column: Column) -> Callable | None:
         """How the field becomes the column's value; None: the column is no field's."""
@@ -102,13 +118,16 @@ class Rows:
             return lambda value: int(value & mask != 0)
         return self.conversions[column.what] if column.kind == "COLUMN" else None
 
-    def row(self, table: str, entry, **computed: object) -> tuple:
-        """The row of an entry; columns in `computed` have the values given there."""
+    def rows(self, table: str, entries: np.ndarray, **computed: object) -> list[Any]:
+        """The rows of entries; columns in `computed` have the values given there, one for each
+        entry or the same for all."""
         computed.setdefault("world_rank", self.world_rank)
-        values = []
+        columns: list[Any] = []
         for name, field, convert in self.plans[table]:
-            if convert and name not in computed:
-                values.append(convert(getattr(entry, field)))
+            if name not in computed:
+                columns.append(map(convert, entries[field].tolist()))
+            elif isinstance(values := computed[name], (list, np.ndarray)):
+                columns.append(values if isinstance(values, list) else values.tolist())
             else:
-                values.append(computed[name])
-        return ROWS[table]._make(values)
+                columns.append(repeat(values))
+        return list(map(ROWS[table]._make, islice(zip(*columns), len(entries))))
