@@ -8,7 +8,9 @@
  *     b live  c live  a           folding a,b,c       from this store on, a counts
  *     b free  c free a live folding 0
  *
- * Merged cells have no region, so that folding frees cells however many regions there are.
+ * Merged cells have no region, so that folding frees cells however many regions there are. When
+ * all cells are merged, the rarest lose their communicator as well, so that a ledger full of
+ * communicators still counts every call.
  *
  * A thread may also vanish in the middle (asynchronous cancellation, or a handler that leaves by
  * siglongjmp), and its table be used on. Chunks are taken, and cells folded, in quiet parts. All
@@ -272,9 +274,19 @@ static uint64_t power_of_two_above(uint64_t bytes)
     return bytes > 1ull << 63 ? UINT64_MAX : 1ull << (64 - __builtin_clzll(bytes - 1));
 }
 
+/* A coarser key; a key that is as coarse already stays. */
+typedef uint64_t coarser_key(uint64_t key);
+
 static uint64_t folded_key(uint64_t key)
 {
     return (key & ~CELL_KEY_REGION) | CELL_KEY_FOLDED;
+}
+
+static uint64_t shared_key(uint64_t key)
+{
+    bool is_shared = (key >> 16 & UINT16_MAX) <= LEDGER_COMMUNICATOR_OTHER;
+    uint64_t other = key & ~((uint64_t)UINT16_MAX << 16);
+    return folded_key(is_shared ? key : other | LEDGER_COMMUNICATOR_OTHER << 16);
 }
 
 /* Place in the index of the cell with this key that counts; if there is none, an empty place. */
@@ -293,12 +305,12 @@ static void mark(struct ledger_cell *cell, uint64_t live)
     __atomic_store_n(&cell->live, live, __ATOMIC_RELEASE);
 }
 
-/* Replace a rare cell, and the power-of-two cell with its key if there is one, by their sum in a
- * spare cell. */
-static void fold(struct cells *cells, struct ledger_cell *rare)
+/* Replace a rare cell, and the power-of-two cell with its coarser key if there is one, by their sum
+ * in a spare cell. */
+static void fold(struct cells *cells, struct ledger_cell *rare, coarser_key *coarser)
 {
     uint64_t bytes = power_of_two_above(rare->bytes);
-    uint64_t key = folded_key(cell_key_of(rare));
+    uint64_t key = coarser(cell_key_of(rare));
     struct ledger_cell **place = index_place(cells, bytes, key), *folded = *place;
     struct ledger_cell *sum = cells->spare[--cells->spare_count];
 
@@ -338,19 +350,20 @@ static uint64_t bound_of(const uint64_t *counts, uint32_t count, uint32_t wanted
     return low;
 }
 
-static bool may_fold(const struct ledger_cell *cell)
+static bool may_fold(const struct ledger_cell *cell, coarser_key *coarser)
 {
-    return cell->live && !(cell->flags & LEDGER_CELL_FOLDED);
+    return cell->live && coarser(cell_key_of(cell)) != cell_key_of(cell);
 }
 
-static void fold_the_rarest(struct cells *cells)
+/* False: nothing can be folded. */
+static bool fold_the_rarest(struct cells *cells, coarser_key *coarser)
 {
+    uint32_t candidates = 0;
     uint64_t *counts = memory_take(cells->count * sizeof *counts);
     if (!counts || cells->count == 0)
         goto done;
-    uint32_t candidates = 0;
     for (uint32_t i = 0; i < cells->count; i++)
-        if (may_fold(cells->all[i]))
+        if (may_fold(cells->all[i], coarser))
             counts[candidates++] = cell_count(cells->all[i]);
     if (candidates == 0)
         goto done;
@@ -359,31 +372,43 @@ static void fold_the_rarest(struct cells *cells)
     __atomic_fetch_add(&the_ledger.header->folds_begun, 1,
                        __ATOMIC_RELAXED); /* before `folding`, which is a release store */
     for (uint32_t i = 0; i < cells->count && wanted > 0; i++)
-        if (may_fold(cells->all[i]) && cell_count(cells->all[i]) <= rare) {
-            fold(cells, cells->all[i]);
+        if (may_fold(cells->all[i], coarser) && cell_count(cells->all[i]) <= rare) {
+            fold(cells, cells->all[i], coarser);
             wanted--;
         }
     __atomic_fetch_add(&the_ledger.header->folds_ended, 1, __ATOMIC_RELEASE);
     index_rebuild(cells);
 done:
     memory_give(counts);
+    return candidates > 0;
 }
 
-/* From the ledger, or by folding. */
-static void make_room(struct cells *cells)
+/* From the ledger, or by folding until there is room. */
+static bool make_room(struct cells *cells, bool (*has_room)(struct cells *cells))
 {
+    static coarser_key *const COARSER[] = {folded_key, shared_key};
+    if (has_room(cells))
+        return true;
     struct quiet before = quiet_begin();
-    if (!take_chunk(cells))
-        fold_the_rarest(cells);
+    take_chunk(cells);
+    for (unsigned i = 0; i < 2; i++)
+        while (!has_room(cells) && fold_the_rarest(cells, COARSER[i]))
+            continue;
     quiet_end(&before);
+    return has_room(cells);
+}
+
+/* The merged cell that has room for calls of this key; NULL: there is none. */
+static struct ledger_cell *merged_cell(const struct cells *cells, uint64_t bytes, uint64_t key)
+{
+    struct ledger_cell *cell = *index_place(cells, power_of_two_above(bytes), folded_key(key));
+    return cell ? cell : *index_place(cells, power_of_two_above(bytes), shared_key(key));
 }
 
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
 {
-    if (!has_cell(cells))
-        make_room(cells);
-    if (!has_cell(cells))
-        return *index_place(cells, power_of_two_above(bytes), folded_key(key));
+    if (!make_room(cells, has_cell))
+        return merged_cell(cells, bytes, key);
     struct ledger_cell *cell = cells->spare[--cells->spare_count];
     order();
     cell_clear(cell, bytes, key);
@@ -396,7 +421,7 @@ struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cel
 {
     uint64_t bytes = cell->bytes, key = cell_key_of(cell);
     if (!has_block(cells)) {
-        make_room(cells);
+        make_room(cells, has_block);
         cell = cells_find(cells, bytes, key); /* it may have been folded */
     }
     if (!cell || cell->blocks[block])

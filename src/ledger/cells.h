@@ -5,8 +5,8 @@
  * probe of a private hash index; an update touches two cache lines of the ledger: the sums, and the
  * block of the duration's bucket. A cell gets a block at the first duration in its octave. Once in
  * about a hundred new cells a chunk is allocated (a lock, sometimes a system call). When the ledger
- * is full, the rarest sizes fold into power-of-two cells; they are flagged, and the ledger's header
- * counts them. */
+ * is full, the rarest sizes fold into power-of-two cells, and these into cells that communicators
+ * share; they are flagged, and the ledger's header counts them. */
 #ifndef COMMPROF_CELLS_H
 #define COMMPROF_CELLS_H
 

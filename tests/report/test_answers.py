@@ -391,8 +391,8 @@ def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
     rank.world_size, rank.folded_communicators, rank.folded_cells = 1, 2, 1
     folder = planted.write_databases(tmp_path, [rank])
     assert (
-        "\nSeen            all calls\nLess detail     1 cell with several sizes, 2 communicators "
-        "counted as one; all their calls are counted\n"
+        "\nSeen            all calls\nLess detail     1 cell merged into cells of several sizes "
+        "or communicators, 2 communicators counted as one; all their calls are counted\n"
     ) in report("summary", folder).out
     (row,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "gaps"]
     assert (row["found"], row["title"]) == (1, "this profile counts some things together")

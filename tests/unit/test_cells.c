@@ -330,6 +330,16 @@ TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old)
     CHECK(refused > 0);
 }
 
+TEST(communicators_fold_when_all_sizes_have)
+{
+    begin(1);
+    for (unsigned i = 0; i < 3 * SMALLEST_CELLS; i++)
+        CHECK(cells_count(
+            &cells,
+            cells_find(&cells, 64 << i % 5, cell_key(CALL_A, 2 + i / 5, LEDGER_CALL)), 1000, 1, 0));
+    CHECK_EQUAL(totals().count, 3 * SMALLEST_CELLS);
+}
+
 TEST(the_largest_sizes_fold_too)
 {
     begin(1);
