@@ -28,6 +28,11 @@ def test_a_duration_has_three_digits_and_a_fitting_unit(ns, text):
     assert units.duration(ns) == text
 
 
+def test_a_sum_of_hours_is_in_hours():
+    terms = [(10_800 * 10**9, "waiting"), (1_800 * 10**9, "transfer")]
+    assert units.sum_text(terms) == "3.50 h = 3.00 waiting + 0.50 transfer"
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [

@@ -18,7 +18,9 @@ NEGOTIATION = ", negotiation"  # after the name of a call: that of a thread that
 WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
 MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000
 LONG_UNITS = ((DAY_NS, "d", HOUR_NS, "h"), (HOUR_NS, "h", MINUTE_NS, "min"))
-TIME_UNITS = ((MINUTE_NS, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+TIME_UNITS = (
+    (HOUR_NS, "h"), (MINUTE_NS, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"),
+)
 BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
@@ -99,7 +101,7 @@ def duration(ns: float | None) -> str:
 
 def _time_unit(ns: float) -> tuple[int, str]:
     for unit_ns, unit in TIME_UNITS:
-        if ns >= unit_ns * (2 if unit == "min" else 0.9995):
+        if ns >= unit_ns * (2 if unit_ns >= MINUTE_NS else 0.9995):
             return unit_ns, unit
     return 1, "ns"
 
