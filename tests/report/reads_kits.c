@@ -1,5 +1,5 @@
-/* Says of each kit whether commprof-replay reads it, and knows all its calls: 1 or 0. A library has
- * all functions; none is called. */
+/* Says of each kit, on a line, why commprof-replay refuses it, or does not know one of its calls;
+ * nothing if it makes them. A library has all functions; none is called. */
 #include "tools/replay/kit.c"
 #include "tools/replay/arrival.c"
 #include "tools/replay/buffers.c"
@@ -21,11 +21,12 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         struct kit kit;
         struct function function = {0};
-        char why[256];
+        char why[256] = "";
         bool is_read = kit_read(&kit, argv[i], -1, why, sizeof why);
         for (int call = 0; is_read && call < kit.calls; call++)
-            is_read = find(&function, kit.call[call].name);
-        putchar('0' + is_read);
+            if (!find(&function, kit.call[call].name))
+                strcpy(why, "is none of the calls that can be made again");
+        puts(why);
     }
     return 0;
 }

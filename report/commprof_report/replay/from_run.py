@@ -229,6 +229,9 @@ class _Maker:
             for thread, own in by_thread.items()
         }
         self.kit.calls, self.kit.vectors = list(self.calls), list(self.vectors)
+        self.kit.made = Counter(
+            self.kit.calls[made.call].name for own in self.kit.programs.values() for made in own
+        )
 
     def _leave_out(self, row: Row, why: str) -> None:
         self.kit.left_out[row.call, why] += 1

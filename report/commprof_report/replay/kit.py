@@ -1,6 +1,7 @@
 """A kit: the traffic of a job in one file, for commprof-replay, without its program and its data.
 
-The file is text, compressed by gzip. Its lines, with - where there is no value:
+The file is text, of 256 MiB at most, in one gzip stream or as `gzip -d` makes it. Its lines, of 16
+MiB at most, with - where there is no value:
 
     commprof-kit 1
     sha256 HEX                                     of all lines that follow
@@ -38,24 +39,30 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import re
 import zlib
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError
+from ..base.library_files import library_text
 
 VERSION = 1
 NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
-MOST_BYTES = 1 << 30  # of a kit that is read, as text
+BOUNDS = {
+    name: int(number) << int(by) for name, number, by in
+    re.findall(r"(\w+) = (\d+) << (\d+)", library_text("tools/replay/kit_bounds.h"))
+}
 MOST_COUNT = 1 << 31
 MOST_MEMORY = 1 << 40  # bytes of a thread
-MOST_RANKS, MOST_REQUESTS, NAME_BYTES = 1 << 24, 1 << 20, 39
-PIECE = 1 << 20
+NAME_BYTES = 39
+TOO_LARGE = "a kit has 256 MiB of text at most"
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
@@ -81,15 +88,14 @@ KINDS = {
 
 def stem(call: str) -> str:
     """A collective's name, whether it blocks or not."""
-    name = call.removeprefix("MPI_").removesuffix("_init").lower()
-    return name.removeprefix("i")
+    return call.removeprefix("MPI_").removesuffix("_init").lower().removeprefix("i")
 
 
 class Comm(NamedTuple):
     parent: int
     round: int
     how: str  # world, self, dup, split
-    members: tuple[int, ...]  # world ranks
+    members: Sequence[int]  # world ranks
 
 
 class Type(NamedTuple):
@@ -150,19 +156,12 @@ class Kit:
     late: Counter[str] = field(default_factory=Counter)
     comms: list[Comm] = field(default_factory=list)
     types: list[Type] = field(default_factory=list)
-    vectors: list[tuple[int, ...]] = field(default_factory=list)
+    vectors: list[Sequence[int]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)  # how often each call is, by all ranks
+    # what `made` sums up; not of a kit that was read, which may have millions
     programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
     before: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # uncounted set-ups
-
-    @property
-    def made(self) -> Counter[str]:
-        """How often each call is made, by all ranks."""
-        numbers = Counter(made.call for program in self.programs.values() for made in program)
-        names: Counter[str] = Counter()
-        for number, count in numbers.items():
-            names[self.calls[number].name] += count
-        return names
 
 
 def lines(kit: Kit) -> Iterator[str]:
@@ -199,68 +198,64 @@ def write(kit: Kit, path: Path) -> str:
     """Returns the SHA-256, which names the kit: equal traffic has an equal one."""
     text = "".join(f"{line}\n" for line in lines(kit)).encode()
     digest = hashlib.sha256(text).hexdigest()
-    head = f"commprof-kit {VERSION}\nsha256 {digest}\n".encode()
-    path.write_bytes(gzip.compress(head + text, mtime=0))
+    text = f"commprof-kit {VERSION}\nsha256 {digest}\n".encode() + text
+    if len(text) > BOUNDS["TEXT_MOST"]:
+        raise ReportError(path, f"would be too large: {TOO_LARGE}; record a shorter time")
+    path.write_bytes(gzip.compress(text, mtime=0))
     return digest
 
 
-class _Bad(Exception):
-    pass
+def text_of(path: Path) -> bytes:
+    """Of a kit: the file is one gzip stream from its first byte to its last, or the text."""
+    content, most = path.read_bytes(), BOUNDS["TEXT_MOST"]
+    if content[:1] == b"\x1f":
+        stream = zlib.decompressobj(31)
+        try:
+            content = stream.decompress(content, most + 1)
+            is_whole = stream.eof and not stream.unused_data
+        except zlib.error:
+            is_whole = False
+        if not is_whole and len(content) <= most:
+            raise ReportError(path, "is damaged: it is not one whole gzip stream")
+    if len(content) > most:
+        raise ReportError(path, f"is too large: {TOO_LARGE}")
+    return content
 
 
 def read(path: Path) -> tuple[Kit, str]:
-    """The kit and its SHA-256. Anybody may have written the file: what does not fit is an error, as
-    in src/tools/replay/kit.c. The sum is checked first, piece by piece: a file that is small until
-    it is decompressed costs no memory."""
+    """The kit, without its programs, and its SHA-256. Anybody may have written the file: what does
+    not fit is an error, as in src/tools/replay/kit.c."""
+    text = text_of(path)
+    file = io.BytesIO(text)
+    head, said = file.readline(), file.readline()
+    if not head.startswith(b"commprof-kit "):
+        raise ReportError(path, "is no kit of commprof's")
+    if head.removesuffix(b"\n") != f"commprof-kit {VERSION}".encode():
+        raise ReportError(path, f"is a kit of another version than {VERSION}")
+    digest = hashlib.sha256(memoryview(text)[file.tell() :]).hexdigest()
+    if said != f"sha256 {digest}\n".encode():
+        raise ReportError(path, "is damaged: its SHA-256 is another one")
+    number, parser = 2, _Parser()
     try:
-        with gzip.open(path) as file:
-            head, digest_line = file.readline(PIECE), file.readline(PIECE)
-            if not head.startswith(b"commprof-kit "):
-                raise ReportError(path, "is no kit of commprof's")
-            if head != f"commprof-kit {VERSION}\n".encode():
-                version = head[13:40].rstrip().decode(errors="replace")
-                raise ReportError(path, f"is a kit of version {version}; {VERSION} is understood")
-            digest = _sum_of(file, len(head) + len(digest_line))
-            if not digest or digest_line != f"sha256 {digest}\n".encode():
-                raise ReportError(path, "is damaged: its SHA-256 is another one")
-        with gzip.open(path) as file:
-            return _parsed(file, path), digest
-    except (OSError, EOFError, zlib.error) as error:
-        raise ReportError(path, f"cannot be read as a kit: {error}") from None
+        for number, line in enumerate(file, 3):
+            parser.take(line.removesuffix(b"\n"))
+        return parser.checked(), digest
+    except (ValueError, IndexError) as error:
+        raise ReportError(path, f"line {number}: {error}") from None
 
 
-def _sum_of(file: gzip.GzipFile, used: int) -> str:
-    """"": it is too large."""
-    found = hashlib.sha256()
-    while piece := file.read(PIECE):
-        used += len(piece)
-        if used >= MOST_BYTES:
-            return ""
-        found.update(piece)
-    return found.hexdigest()
-
-
-def _parsed(file: gzip.GzipFile, path: Path) -> Kit:
-    number = 0
-    try:
-        parser = _Parser()
-        for number, line in enumerate(file, 1):
-            if number > 2:
-                parser.take(line.removesuffix(b"\n").decode(errors="surrogateescape"))
-        return parser.checked()
-    except (_Bad, ValueError, IndexError) as error:
-        raise ReportError(path, f"line {number} is not as in a kit: {error}") from None
+_is_number = re.compile(r"-?[0-9]{1,18}", re.ASCII).fullmatch
 
 
 def _number(word: str, least: int = 0, most: int = 10**18) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", word, re.ASCII) or not least <= int(word) < most:
-        raise _Bad(f"{word[:40]!r} is no number, or out of range")
+    if not _is_number(word) or not least <= int(word) < most:
+        raise ValueError(f"{word[:40]!r} is no number, or out of range")
     return int(word)
 
 
 def _name(word: str) -> str:
     if not 0 < len(word.encode(errors="surrogateescape")) <= NAME_BYTES:
-        raise _Bad(f"{word[:40]!r} is no name")
+        raise ValueError(f"{word[:40]!r} is no name")
     return word
 
 
@@ -271,41 +266,44 @@ def _maybe(word: str, most: int) -> int | None:
 class _Parser:
     def __init__(self) -> None:
         self.kit = Kit("", 0, 0)
-        self.program: list[Made] | None = None
-        self.latest = (-1, -1)  # rank and thread of it
-        self.before: list[Made] = []  # of this program
-        self.left = 0  # so many more of them
+        self.lines = 0  # that are no calls of programs
+        self.latest = (-1, -1)  # rank and thread of the present program
+        self.left = 0  # calls to come in it that set up
         self.free: set[int] = set()  # ranks of the parent that are in no communicator of this round
 
-    def take(self, line: str) -> None:
-        kind, blank, rest = line.partition(" ")
-        is_asleep = line.startswith("~")
-        if "\0" in line:
-            raise _Bad("a byte is 0")
-        if is_asleep or line[:1] in tuple("0123456789"):
-            gap, call, *requests = line[is_asleep:].split(" ")
-            if self.program is None:
-                raise _Bad("a call outside programs")
-            (self.before if self.left else self.program).append(
-                Made(
-                    _number(gap), _number(call, 0, len(self.kit.calls)),
-                    tuple(_number(word, 0, MOST_REQUESTS + 1) for word in requests), is_asleep,
-                )
-            )
-            self.left -= self.left > 0
+    def take(self, whole: bytes) -> None:
+        if len(whole) > BOUNDS["LINE_MOST"] or b"\0" in whole:
+            raise ValueError("a line is too long, or has a byte that is 0")
+        line = whole.decode(errors="surrogateescape")
+        if "0" <= line[:1] <= "9" or line.startswith("~"):
+            self._take_made(*line.removeprefix("~").split(" "))
             return
+        kind, blank, rest = line.partition(" ")
+        self.lines += 1
         take = getattr(self, "_take_" + kind.replace("-", "_"), None) if "_" not in kind else None
-        if not take or not blank:
-            raise _Bad(f"{kind[:40]!r} is unknown")
+        if self.lines > BOUNDS["TABLE_LINES_MOST"] or not take or not blank:
+            raise ValueError(f"{kind[:40]!r} is unknown, or one of too many lines before the programs")
         take(rest)
+
+    def _take_made(self, gap: str, call: str = "", *requests: str) -> None:
+        _number(gap)
+        name = self.kit.calls[_number(call, 0, len(self.kit.calls))].name
+        if self.latest < (0, 0):
+            raise ValueError("a call outside programs")
+        for word in requests:
+            _number(word, 0, BOUNDS["REQUESTS_MOST"] + 1)
+        if self.left:
+            self.left -= 1
+        else:
+            self.kit.made[name] += 1
 
     def _take_library(self, rest: str) -> None:
         self.kit.library = rest
 
     def _take_ranks(self, rest: str) -> None:
         if self.kit.ranks:
-            raise _Bad("two numbers of ranks")
-        self.kit.ranks = _number(rest, 1, MOST_RANKS + 1)
+            raise ValueError("two numbers of ranks")
+        self.kit.ranks = _number(rest, 1, BOUNDS["RANKS_MOST"] + 1)
 
     def _take_window(self, rest: str) -> None:
         self.kit.window_ns = _number(rest)
@@ -326,9 +324,8 @@ class _Parser:
         number, parent, round_, how, members = rest.split(" ")
         comms = self.kit.comms
         self._in_order(number, comms)
-        ranks = () if members == NONE else tuple(
-            _number(word, 0, self.kit.ranks) for word in members.split(",")
-        )
+        words = () if members == NONE else members.split(",")
+        ranks = array("i", (_number(word, 0, self.kit.ranks) for word in words))
         comms.append(
             Comm(_number(parent, 0, len(comms) + 1), _number(round_, 0, len(comms) + 1), how, ranks)
         )
@@ -347,9 +344,9 @@ class _Parser:
     def _take_vector(self, rest: str) -> None:
         number, *words = rest.split(" ")
         self._in_order(number, self.kit.vectors)
-        counts = tuple(_number(word, 0, MOST_COUNT) for word in words)
+        counts = array("i", (_number(word, 0, MOST_COUNT) for word in words))
         if sum(counts) >= MOST_COUNT:
-            raise _Bad("the counts of a vector are too large")
+            raise ValueError("the counts of a vector are too large")
         self.kit.vectors.append(counts)
 
     def _take_call(self, rest: str) -> None:
@@ -363,15 +360,17 @@ class _Parser:
             size, size, MOST_COUNT, 2, vectors, types, MOST_COUNT, size, MOST_COUNT, vectors,
             MOST_MEMORY, MOST_MEMORY, MOST_COUNT,
         )
-        if len(others) != len(bounds) or name not in KINDS:
-            raise _Bad("a call has not all words, or is none that can be made again")
+        if len(others) != len(bounds):
+            raise ValueError("a call has not all words")
+        if name not in KINDS:
+            raise ValueError(f"{name[:40]!r} is none of the calls that can be made again")
         call = Call(
             name, comm, _maybe(type_, types), _maybe(count, MOST_COUNT),
             None if _name(op) == NONE else op, *map(_maybe, others, bounds),
         )
         for vector in (call.vector, call.received_vector):
             if vector is not None and len(kit.vectors[vector]) != size:
-                raise _Bad("a vector has not a count for each rank")
+                raise ValueError("a vector has not a count for each rank")
         kit.calls.append(call)
 
     def _take_program(self, rest: str) -> None:
@@ -379,15 +378,12 @@ class _Parser:
         self._end_program()
         key = (_number(rank, 0, self.kit.ranks), _number(thread, 0, MOST_COUNT))
         if key <= self.latest:
-            raise _Bad("programs are not in the order of ranks and threads")
+            raise ValueError("programs are not in the order of ranks and threads")
         self.latest, self.left = key, _number(before, 0, MOST_COUNT)
-        self.program = self.kit.programs[key] = []
-        if self.left:
-            self.before = self.kit.before[key] = []
 
     def _end_program(self) -> None:
         if self.left:
-            raise _Bad("a program has fewer calls than set up its requests")
+            raise ValueError("a program has fewer calls than set up its requests")
 
     def _in_order(self, number: str, rows: list) -> None:
         _number(number, len(rows), len(rows) + 1)
@@ -395,26 +391,29 @@ class _Parser:
     def checked(self) -> Kit:
         self._end_program()
         if not self.kit.ranks or len(self.kit.comms) <= SELF:
-            raise _Bad("it is not complete")
+            raise ValueError("it is not complete")
         return self.kit
 
     def _check_comm(self, number: int) -> None:
         """One call on the parent makes all of a round."""
         comms, comm = self.kit.comms, self.kit.comms[number]
         if number <= SELF:
-            everybody = tuple(range(self.kit.ranks)) if number == WORLD else ()
-            if comm != Comm(number, 0, ("world", "self")[number], everybody) or not self.kit.ranks:
-                raise _Bad("the first communicators are not world and self")
+            everybody = () if number else range(min(self.kit.ranks, len(comm.members) + 1))
+            if (
+                not self.kit.ranks or comm[:3] != (number, 0, ("world", "self")[number])
+                or [*comm.members] != [*everybody]
+            ):
+                raise ValueError("the first communicators are not world and self")
             return
         if comm.parent == number or comm.parent == SELF:
-            raise _Bad(f"communicator {number} has no parent")
+            raise ValueError(f"communicator {number} has no parent")
         is_first, members = comm.round == number, set(comm.members)
         if is_first:
             self.free = set(comms[comm.parent].members)
-        if comm.how == "dup":
-            fits = is_first and comm.members == comms[comm.parent].members
-        else:
-            fits = comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
+        fits = (
+            is_first and comm.members == comms[comm.parent].members if comm.how == "dup"
+            else comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
+        )
         if not fits or not members <= self.free or len(members) != len(comm.members):
-            raise _Bad(f"communicator {number} cannot be made")
+            raise ValueError(f"communicator {number} cannot be made")
         self.free -= members

@@ -3,7 +3,6 @@ after the other, and the text of the kit."""
 
 from __future__ import annotations
 
-import gzip
 import posixpath
 import re
 from pathlib import Path
@@ -55,7 +54,7 @@ def program_of(path: Path, name: str) -> str:
     bodies = (
         f"\n/* src/{name} */\n{SYSTEM.sub('', OWN.sub('', text))}" for name, text in files.items()
     )
-    text = gzip.decompress(path.read_bytes()).decode()
+    text = kits.text_of(path).decode()
     return "".join(
         (
             head, *sorted(includes), LIBRARY, *bodies,

@@ -1,12 +1,14 @@
 #include "kit.h"
 
+#include "kit_bounds.h"
+
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIT_BYTES_MOST = 1 << 30, LINE_MOST = 1 << 28, RANKS_MOST = 1 << 24, WORDS_MOST = 20 };
+enum { WORDS_MOST = 20 };
 #define MEMORY_MOST ((int64_t)1 << 40) /* bytes of a thread */
 
 /* A kit that is being read: its lines, and what is wrong with it. */
@@ -20,6 +22,7 @@ struct reader {
      * communicator */
     int *in_parent, *in_round;
     size_t room_made, room_requests;
+    int table_lines; /* read so far */
     const char *wrong;
 };
 
@@ -274,6 +277,13 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
     program->first = kit->made_count;
 }
 
+static void keep_made(struct reader *reader, struct kit_made made)
+{
+    struct kit *kit = reader->kit;
+    kit->made = grown(kit->made, kit->made_count, &reader->room_made, sizeof *kit->made);
+    kit->made[kit->made_count] = made;
+}
+
 static void keep_request(struct reader *reader, int request)
 {
     struct kit *kit = reader->kit;
@@ -281,7 +291,6 @@ static void keep_request(struct reader *reader, int request)
     kit->requests =
         grown(kit->requests, kit->request_count, &reader->room_requests, sizeof *kit->requests);
     kit->requests[kit->request_count++] = request;
-    kit->made[kit->made_count - 1].requests++;
     if (request >= program->requests)
         program->requests = request + 1;
 }
@@ -294,8 +303,8 @@ static void take_made(struct reader *reader, char *line)
     struct kit_made made = {
         .gap_ns = number_of(reader, gap + (*gap == '~'), 0, INT64_MAX),
         .is_asleep = *gap == '~',
-        .call = (int)number_of(reader, call ? call : "", 0, kit->calls - 1),
-        .first_request = kit->request_count,
+        .call = (unsigned)number_of(reader, call ? call : "", 0, kit->calls - 1),
+        .first_request = (uint32_t)kit->request_count,
     };
     if (reader->before < 0)
         reader->wrong = "a call is in no program";
@@ -303,12 +312,12 @@ static void take_made(struct reader *reader, char *line)
     if (reader->wrong)
         return;
     if (reader->is_kept) {
-        kit->made = grown(kit->made, kit->made_count, &reader->room_made, sizeof *kit->made);
-        kit->made[kit->made_count++] = made;
+        keep_made(reader, made);
+        kit->made_count++;
         kit->program[kit->programs - 1].count++;
     }
     for (char *word; (word = next_word(&rest, " ")) && !reader->wrong;) {
-        int request = (int)number_of(reader, word, 0, KIT_REQUESTS_MOST);
+        int request = (int)number_of(reader, word, 0, REQUESTS_MOST);
         if (reader->is_kept)
             keep_request(reader, request);
     }
@@ -370,6 +379,8 @@ static void take_line(struct reader *reader, char *line)
 {
     if (isdigit((unsigned char)*line) || *line == '~')
         take_made(reader, line);
+    else if (reader->table_lines++ == TABLE_LINES_MOST)
+        reader->wrong = "a kit has not so many lines before its programs";
     else if (begins(line, "vector "))
         take_vector(reader, line);
     else if (begins(line, "recorded "))
@@ -477,58 +488,121 @@ static void sha256_end(struct sha256 *sum, char digest[65])
         snprintf(digest + (size_t)8 * (size_t)i, 9, "%08x", sum->state[i]);
 }
 
-/* Files */
+/* Text: of a file, or of this program */
 
-static void *plain_open(const char *path, const char *mode)
-{
-    return fopen(path, mode);
-}
+/* The stream of zlib's inflate, whose layout its version and size confirm; there may be no header
+ * of it where this is built. */
+struct inflation {
+    const unsigned char *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    char *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *message;
+    void *state, *take, *give, *opaque;
+    int data_type;
+    unsigned long adler, reserved;
+};
 
-static int plain_read(void *file, void *to, unsigned bytes)
-{
-    return (int)fread(to, 1, bytes, file);
-}
+enum { INFLATE_OK = 0, INFLATE_END = 1, INFLATE_STUCK = -5, INFLATE_GZIP_ALONE = 31 };
 
-static int plain_close(void *file)
-{
-    return fclose(file);
-}
+static struct {
+    const char *(*version)(void);
+    int (*begin)(struct inflation *, int bits, const char *version, int stream_bytes);
+    int (*more)(struct inflation *, int flush);
+    int (*end)(struct inflation *);
+} zlib;
 
-/* The text of a kit, line by line: of a file, or of this program. Without zlib a kit that `gzip -d`
- * has decompressed can be read. */
+enum { PIECE = 1 << 16 };
+
+/* The text of a kit, line by line. It is one gzip stream from the first byte of the file to the
+ * last, or, for machines without zlib, what `gzip -d` makes of it. */
 struct lines {
-    void *file;
-    int (*read)(void *, void *, unsigned);
-    int (*close)(void *);
+    FILE *file;
+    bool is_packed;
+    struct inflation stream;
+    unsigned char packed[PIECE];
     const char *inside;      /* what remains of it; NULL: it is a file */
     char *buffer;            /* line, and what was read beyond it */
     size_t room, used, next; /* `next`: where the next line begins in it */
     size_t all;              /* bytes read so far */
-    int got;                 /* by the last reading; 0: all was read, -1: it is damaged */
+    bool is_ended;           /* all was read, or it is wrong */
+    const char *wrong;
 };
 
-static bool lines_open(struct lines *lines, const char *path)
+static bool zlib_begin(struct inflation *stream)
 {
-    *lines = (struct lines){.inside = kit_inside, .got = 1};
-    if (kit_inside)
-        return true;
-    void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    void *(*open)(const char *, const char *) =
-        zlib ? (void *(*)(const char *, const char *))dlsym(zlib, "gzopen") : plain_open;
-    lines->read = zlib ? (int (*)(void *, void *, unsigned))dlsym(zlib, "gzread") : plain_read;
-    lines->close = zlib ? (int (*)(void *))dlsym(zlib, "gzclose") : plain_close;
-    return (lines->file = open(path, "rb"));
+    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+#define FUNCTION(NAME, SYMBOL) (zlib.NAME = (__typeof__(zlib.NAME))dlsym(library, SYMBOL))
+    return FUNCTION(version, "zlibVersion") && FUNCTION(begin, "inflateInit2_") &&
+           FUNCTION(more, "inflate") && FUNCTION(end, "inflateEnd") &&
+           zlib.begin(stream, INFLATE_GZIP_ALONE, zlib.version(), sizeof *stream) == INFLATE_OK;
+#undef FUNCTION
 }
 
-static bool lines_close(struct lines *lines)
+static void lines_open(struct lines *lines, const char *path)
 {
+    enum { GZIP_BEGINS = 0x1f };
+    *lines = (struct lines){.inside = kit_inside};
+    if (kit_inside)
+        return;
+    if (!(lines->file = fopen(path, "rb"))) {
+        lines->wrong = "cannot be opened";
+        return;
+    }
+    int first = getc(lines->file);
+    ungetc(first, lines->file);
+    lines->is_packed = first == GZIP_BEGINS;
+    if (lines->is_packed && !zlib_begin(&lines->stream))
+        lines->wrong = "needs zlib (libz.so.1), which decompresses it";
+}
+
+static void lines_close(struct lines *lines)
+{
+    if (lines->stream.state)
+        zlib.end(&lines->stream);
+    if (lines->file)
+        fclose(lines->file);
     free(lines->buffer);
-    return !lines->file || lines->close(lines->file) == 0;
+}
+
+/* The next piece of what is packed; 0: there is none, or it is damaged. */
+static size_t unpack(struct lines *lines, char *to)
+{
+    struct inflation *stream = &lines->stream;
+    stream->next_out = to;
+    stream->avail_out = PIECE;
+    for (int result = INFLATE_OK; stream->avail_out > 0 && result != INFLATE_END;) {
+        if (stream->avail_in == 0) {
+            stream->next_in = lines->packed;
+            stream->avail_in = (unsigned)fread(lines->packed, 1, PIECE, lines->file);
+        }
+        bool is_last = stream->avail_in == 0;
+        result = zlib.more(stream, 0);
+        bool is_right = result == INFLATE_END ? stream->avail_in == 0 && getc(lines->file) == EOF
+                        : is_last             ? stream->avail_out == 0
+                                              : result == INFLATE_OK || result == INFLATE_STUCK;
+        if (!is_right) {
+            lines->wrong = "is damaged: it is not one whole gzip stream";
+            return 0;
+        }
+    }
+    return PIECE - stream->avail_out;
+}
+
+static size_t copy_inside(struct lines *lines, char *to)
+{
+    size_t bytes = strnlen(lines->inside, PIECE);
+    memcpy(to, lines->inside, bytes);
+    lines->inside += bytes;
+    return bytes;
 }
 
 static void read_more(struct lines *lines)
 {
-    enum { PIECE = 1 << 16 };
     if (lines->next > 0)
         memmove(lines->buffer, lines->buffer + lines->next, lines->used - lines->next);
     lines->used -= lines->next;
@@ -538,72 +612,86 @@ static void read_more(struct lines *lines)
         if (!(lines->buffer = realloc(lines->buffer, lines->room)))
             abort();
     }
-    if (lines->inside) {
-        lines->got = (int)strnlen(lines->inside, PIECE);
-        memcpy(lines->buffer + lines->used, lines->inside, (size_t)lines->got);
-        lines->inside += lines->got;
-    } else
-        lines->got = lines->read(lines->file, lines->buffer + lines->used, PIECE);
-    lines->used += lines->got > 0 ? (size_t)lines->got : 0;
-    lines->all += lines->got > 0 ? (size_t)lines->got : 0;
+    char *to = lines->buffer + lines->used;
+    size_t bytes = lines->inside      ? copy_inside(lines, to)
+                   : lines->is_packed ? unpack(lines, to)
+                                      : fread(to, 1, PIECE, lines->file);
+    lines->used += bytes;
+    lines->all += bytes;
+    if (lines->all > TEXT_MOST)
+        lines->wrong = "is too large: a kit has 256 MiB of text at most";
+    lines->is_ended = bytes == 0 || lines->wrong;
+}
+
+/* Reads until the next line is held; NULL: it has no end, or is too long. */
+static char *end_of_line(struct lines *lines)
+{
+    for (size_t seen = 0;;) {
+        size_t held = lines->used - lines->next;
+        char *begin = lines->buffer + lines->next;
+        char *end = held > seen ? memchr(begin + seen, '\n', held - seen) : NULL;
+        if (end || lines->is_ended || held > LINE_MOST)
+            return end;
+        seen = held;
+        read_more(lines);
+    }
 }
 
 /* The next line with its length, without its end; NULL: there is none. */
-static char *lines_next(struct lines *lines, size_t *length, bool *is_ended)
+static char *lines_next(struct lines *lines, size_t *length)
 {
-    char *end;
-    while (!(end = lines->used > lines->next
-                       ? memchr(lines->buffer + lines->next, '\n', lines->used - lines->next)
-                       : NULL) &&
-           lines->got > 0 && lines->used - lines->next < LINE_MOST && lines->all < KIT_BYTES_MOST)
-        read_more(lines);
-    char *line = lines->buffer + lines->next;
-    *is_ended = end;
+    char *end = end_of_line(lines), *line = lines->buffer + lines->next;
     *length = end ? (size_t)(end - line) : lines->used - lines->next;
-    if (!end && *length == 0)
+    if (lines->wrong || (!end && *length == 0))
         return NULL;
     line[*length] = '\0';
     lines->next += *length + (end != NULL);
     return line;
 }
 
+static bool is_line(const char *line, size_t length, const char *text)
+{
+    return line && length == strlen(text) && memcmp(line, text, length) == 0;
+}
+
 /* The first two lines, and the sum of the others; what is wrong, or NULL. */
 static const char *check_sum(struct lines *lines, char digest[65])
 {
-    static const char HEAD[] = "commprof-kit 1", NAME[] = "sha256 ";
     struct sha256 sum;
-    size_t length;
-    bool is_ended;
-    char said[65] = "", *line = lines_next(lines, &length, &is_ended);
-    if (!line || strcmp(line, HEAD) != 0)
-        return line && *line == '\x1f' ? "needs zlib (libz.so.1), which decompresses it"
-                                       : "is no kit of this version";
-    line = lines_next(lines, &length, &is_ended);
-    if (!line || !begins(line, NAME) || length >= sizeof NAME - 1 + sizeof said)
-        return "has no SHA-256";
-    strcpy(said, line + strlen(NAME));
+    size_t length = 0;
+    char said[sizeof "sha256 " + 64] = "", own[sizeof said];
+    char *line = lines_next(lines, &length);
+    if (lines->wrong)
+        return lines->wrong;
+    if (!line || !begins(line, "commprof-kit "))
+        return "is no kit of commprof's";
+    if (!is_line(line, length, "commprof-kit 1"))
+        return "is a kit of another version than 1";
+    line = lines_next(lines, &length);
+    if (line && strlen(line) == length)
+        snprintf(said, sizeof said, "%.*s", length < sizeof said ? (int)length : 0, line);
     sha256_begin(&sum);
-    while ((line = lines_next(lines, &length, &is_ended))) {
-        sha256_add(&sum, line, length);
-        sha256_add(&sum, "\n", is_ended);
-    }
+    do {
+        sha256_add(&sum, lines->buffer + lines->next, lines->used - lines->next);
+        lines->next = lines->used;
+        read_more(lines);
+    } while (!lines->is_ended);
     sha256_end(&sum, digest);
-    return lines->all >= KIT_BYTES_MOST               ? "is too large"
-           : lines->got < 0                           ? "is damaged"
-           : !kit_inside && strcmp(said, digest) != 0 ? "is damaged: its SHA-256 is another one"
-                                                      : NULL;
+    snprintf(own, sizeof own, "sha256 %s", digest);
+    return lines->wrong                               ? lines->wrong
+           : !kit_inside && strcmp(said, own) != 0 ? "is damaged: its SHA-256 is another one"
+                                                   : NULL;
 }
 
 /* The lines behind the first two. */
 static int take_lines(struct reader *reader, struct lines *lines)
 {
     size_t length;
-    bool is_ended;
     int number = 0;
-    for (char *line; !reader->wrong && (line = lines_next(lines, &length, &is_ended));)
+    for (char *line; !reader->wrong && (line = lines_next(lines, &length));)
         if (++number > 2) {
-            if (strlen(line) != length)
-                reader->wrong = "a line is not as in a kit";
+            if (length > LINE_MOST || strlen(line) != length)
+                reader->wrong = "a line is too long, or has a byte that is 0";
             else
                 take_line(reader, line);
         }
@@ -611,6 +699,7 @@ static int take_lines(struct reader *reader, struct lines *lines)
         end_program(reader);
     if (!reader->wrong && (!reader->kit->ranks || reader->kit->comms < KIT_DUP))
         reader->wrong = "it is not complete";
+    keep_made(reader, (struct kit_made){.first_request = (uint32_t)reader->kit->request_count});
     return number;
 }
 
@@ -622,22 +711,20 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
         .kit = kit, .rank = rank, .before = -1, .program_rank = -1, .thread = -1};
     struct lines lines;
     *kit = (struct kit){0};
-    if (!lines_open(&lines, path)) {
-        snprintf(why, why_bytes, "cannot be opened");
-        return false;
-    }
-    const char *damage = check_sum(&lines, kit->sha256);
-    if (!lines_close(&lines) && !damage)
-        damage = "is damaged";
-    if (damage || !lines_open(&lines, path)) {
-        snprintf(why, why_bytes, "%s", damage ? damage : "cannot be opened");
-        return false;
-    }
-    int number = take_lines(&reader, &lines);
+    lines_open(&lines, path);
+    const char *wrong = lines.wrong ? lines.wrong : check_sum(&lines, kit->sha256);
     lines_close(&lines);
-    if (reader.wrong)
-        snprintf(why, why_bytes, "line %d: %s", number, reader.wrong);
+    if (!wrong) {
+        lines_open(&lines, path);
+        int number = lines.wrong ? 0 : take_lines(&reader, &lines);
+        wrong = lines.wrong;
+        lines_close(&lines);
+        if (!wrong && reader.wrong)
+            snprintf(why, why_bytes, "line %d: %s", number, reader.wrong);
+    }
+    if (wrong)
+        snprintf(why, why_bytes, "%s", wrong);
     free(reader.in_parent);
     free(reader.in_round);
-    return !reader.wrong;
+    return !wrong && !reader.wrong;
 }

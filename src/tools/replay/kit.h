@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KIT_VERSION = 1, KIT_NONE = INT32_MIN, KIT_NAME_BYTES = 40, KIT_REQUESTS_MOST = 1 << 20 };
+enum { KIT_VERSION = 1, KIT_NONE = INT32_MIN, KIT_NAME_BYTES = 40 };
 
 enum kit_how { KIT_WORLD, KIT_SELF, KIT_DUP, KIT_SPLIT };
 
@@ -39,13 +39,17 @@ struct kit_call {
     int64_t pause_ns;               /* between polls that find nothing */
 };
 
-/* A call of a program; its requests are kit->requests[first_request...]. */
+/* A call of a program. Kits have millions of them. */
 struct kit_made {
     int64_t gap_ns;
-    bool is_asleep; /* in the gap the job slept, rather than computed */
-    int call, requests;
-    size_t first_request;
+    unsigned call : 31, is_asleep : 1; /* in the gap the job slept, rather than computed */
+    uint32_t first_request; /* of kit->requests, up to the first of the next call */
 };
+
+static inline int kit_requests(const struct kit_made *made)
+{
+    return (int)(made[1].first_request - made->first_request);
+}
 
 struct kit_program {
     int thread;
@@ -64,7 +68,7 @@ struct kit {
     struct kit_vector *vector;
     struct kit_call *call;
     struct kit_program *program; /* of one rank */
-    struct kit_made *made;
+    struct kit_made *made; /* one more stands behind them */
     int *requests;
     size_t made_count, request_count;
 };

@@ -151,9 +151,9 @@ static bool has_requests(const struct kit *kit, const struct kit_program *progra
         enum shape shape = function->shape;
         bool is_one = function->starts || (shape >= MPROBE && shape <= MRECV) || shape == START ||
                       shape == REQUEST_FREE;
-        is_right = is_one ? made->requests == 1 : (shape >= START) == (made->requests > 0);
+        is_right = is_one ? kit_requests(made) == 1 : (shape >= START) == (kit_requests(made) > 0);
         is_right = is_right && (i >= program->before || function->sets_up);
-        for (int j = 0; is_right && j < made->requests; j++) {
+        for (int j = 0; is_right && j < kit_requests(made); j++) {
             char *at = &states[kit->requests[made->first_request + (size_t)j]];
             bool completes = shape >= WAIT, is_found = shape == MRECV || shape == IMRECV;
             bool restarts = shape == START || shape == STARTALL, frees = shape == REQUEST_FREE;
@@ -504,7 +504,7 @@ static void complete(struct player *player, const struct kit_made *made)
     const struct function *function = &functions[made->call];
     void *address = function->address, *ignore = mpi_abi.status_ignore,
          *requests = player->together;
-    int count = made->requests, flag = 0, done = 0;
+    int count = kit_requests(made), flag = 0, done = 0;
     for (int left = count; left > 0;) {
         int before = left;
         switch (function->shape) {
@@ -545,14 +545,14 @@ static void handle(struct player *player, const struct function *function,
                    const struct kit_made *made)
 {
     const int *which = &player->kit->requests[made->first_request];
-    gather(player, which, made->requests);
+    gather(player, which, kit_requests(made));
     if (function->shape == STARTALL)
-        ((int (*)(int, void *))function->address)(made->requests, player->together);
+        ((int (*)(int, void *))function->address)(kit_requests(made), player->together);
     else if (function->shape < WAIT)
         ((int (*)(void *))function->address)(player->together);
     else
         complete(player, made);
-    scatter(player, which, made->requests);
+    scatter(player, which, kit_requests(made));
 }
 
 /* A call with one buffer has it at `buffer_at`, whether it sends it or not. */
@@ -574,7 +574,7 @@ static void settle(const struct player *player, const struct kit_made *made)
     const struct function *function = &functions[made->call];
     bool restarts = function->shape == START || function->shape == STARTALL;
     const int *which = &player->kit->requests[made->first_request];
-    for (int i = 0; i < (restarts ? made->requests : 1); i++) {
+    for (int i = 0; i < (restarts ? kit_requests(made) : 1); i++) {
         int at = restarts || function->starts ? which[i] : player->program->requests;
         int call = restarts ? player->set_up[at] : made->call;
         struct pair pair = buffers_of(player, call, at);
@@ -589,7 +589,7 @@ static void make(struct player *player, const struct kit_made *made)
     const struct kit_call *call = &player->kit->call[made->call];
     const struct function *function = &functions[made->call];
     int blocking = player->program->requests;
-    int request = made->requests ? player->kit->requests[made->first_request] : blocking;
+    int request = kit_requests(made) ? player->kit->requests[made->first_request] : blocking;
     if (function->shape >= START)
         handle(player, function, made);
     else if (function->shape >= PROBE && function->shape <= IMPROBE)
