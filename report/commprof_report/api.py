@@ -25,9 +25,11 @@ class Rows(list):
     """Named tuples with the keys that --json and --csv print, which docs/SCHEMA.md defines.
     `fields`: these keys, also if there is no row."""
 
-    def __init__(self, rows: Iterable[object], fields: Sequence[str], name: str) -> None:
+    def __init__(
+        self, rows: Iterable[Sequence[object]], fields: Sequence[str], name: str
+    ) -> None:
         row_type = namedtuple(name, fields)  # type: ignore[misc]  # named after the command
-        super().__init__(row_type._make(getattr(row, field) for field in fields) for row in rows)
+        super().__init__(map(row_type._make, rows))
         self.fields = tuple(fields)
 
     def to_frame(self) -> object:

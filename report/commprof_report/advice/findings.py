@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.present import Unknown
 from ..base.thresholds import threshold, whole
 from ..retime.graph import Change
 from .curves import Curve
@@ -27,14 +28,6 @@ class Finding(NamedTuple):
     bytes: int | None = None
     change: Change | None = None  # what is played again for the saving
     is_played: bool = False  # the saving is known from there already
-
-
-class Unknown(NamedTuple):
-    """Why a rule could not look. needs: what lets it look in this run, if that is not what the rule
-    always needs."""
-
-    why: str
-    needs: str = ""
 
 
 def is_notable(finding: Finding, inputs: Inputs) -> bool:
@@ -60,7 +53,7 @@ def size_range(low_bytes: int, high_bytes: int) -> str:
 
 
 def calls_take(number: int) -> str:
-    return f"{units.counted(number, 'call')} {'takes' if number == 1 else 'take'}"
+    return f"{units.counted(number, 'call')} {units.agreeing('take', number)}"
 
 
 def waiting_text(waiting: float | None) -> str:

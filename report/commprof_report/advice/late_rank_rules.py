@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..late.links import Link
 from ..late.reasons import ASLEEP, COMPUTES, DISK, LOST_CORE
-from ..late.sentences import unfinished_text, verdict
+from ..late.sentences import answer, unfinished_text
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
 
-MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
 
-
-def waited_for(ranks: str) -> str:
-    return f"rank {ranks} is waited for" if units.is_one(ranks) else f"ranks {ranks} are waited for"
+def waited_for(ranks: Sequence[int], width: int | None = None) -> str:
+    return f"{units.rank_names(ranks, width)} {units.agreeing('are', len(ranks))} waited for"
 
 
 def slow_text(link: Link) -> str:
@@ -40,14 +38,9 @@ def crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
     )
 
 
-def late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
-    """The verdict of hvprof-report late as unknown, if it begins so: then nothing is denied."""
+def late_unknown(inputs: Inputs) -> Iterator[Unknown]:
+    """The verdict of hvprof-report late, if it is not known: then nothing is denied."""
     if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
-    elif (text := verdict(inputs.late)).startswith(beginnings):
-        yield unknown(text)
-
-
-def unknown(text: str, needs_mark: bool = False) -> Unknown:
-    needs = MARK if needs_mark or "commprof_step" in text else ""
-    return Unknown(text.removeprefix("unknown: "), needs)
+    elif isinstance(said := answer(inputs.late), Unknown):
+        yield said

@@ -16,7 +16,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """If the named ranks are those, rule imbalance says it."""
     text = held_up_text(inputs.late)
     if not text:
-        yield from late_unknown(inputs, "unknown: ")
+        yield from late_unknown(inputs)
     elif not is_held_up(inputs.late.run):
         found = Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,

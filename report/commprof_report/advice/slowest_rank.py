@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..base.members import Members
 from ..late.reasons import remedy
 from ..steps.steps_summary import slowest_text
 from . import changes
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
-from .late_rank_rules import crowded, unknown, waited_for
+from .late_rank_rules import crowded, waited_for
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -24,17 +23,16 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         )
     elif not steps.delimited_by and not inputs.is_alone:
         yield Unknown(f"steps found none: {steps.why}")
-    elif steps.slowest_why.startswith("unknown: ") and not inputs.is_alone:
-        yield unknown(steps.slowest_why, inputs.late.is_negotiated)
+    elif isinstance(steps.slowest_why, Unknown) and not inputs.is_alone:
+        yield steps.slowest_why
 
 
-def _slowest(slowest: str, inputs: Inputs) -> Finding:
-    steps = inputs.steps
-    named = f"rank {slowest} is" if units.is_one(slowest) else f"ranks {slowest} are"
+def _slowest(slowest: units.Ranks, inputs: Inputs) -> Finding:
+    steps, are = inputs.steps, units.agreeing("are", len(slowest))
     return Finding(
-        f"{named} the slowest in steps", slowest_text(steps),
+        f"{units.rank_names(slowest, None)} {are} the slowest in steps", slowest_text(steps),
         remedy(steps.slowest_reason, slowest) if steps.slowest_reason
         else "balance the work, or look at the host; `steps` shows what each step does",
         POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * inputs.ranks,
-        change=changes.without(inputs, Members(slowest).below(inputs.answers.summary.world_size)),
+        change=changes.without(inputs, slowest),
     )

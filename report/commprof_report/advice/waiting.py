@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
+from ..late.judgement import Kind
 from ..late.late_ranks import LateRow
 from ..late.sentences import basis_text, is_mostly, verdict
 from ..late.verdict import COVERED, FEWEST_BLOCKS
@@ -20,12 +21,12 @@ MUCH = threshold("advice.waiting")
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     is_named = row.late_ranks is not None and not is_mostly(row) or (
-        row.verdict == "by-call"
+        row.verdict is Kind.BY_CALL
         and not any(each.named.is_mostly for each in inputs.late.blame.calls)
     )
     is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
     if is_named or inputs.late.is_negotiated or not is_much:
-        yield from late_unknown(inputs, "unknown: ")
+        yield from late_unknown(inputs)
     else:
         yield crowded(_waiting(inputs), inputs)
 

@@ -19,7 +19,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         calls.setdefault(row.call, []).append(row)
     for call, rows in calls.items():
         if inputs.late_share(call):
-            yield Unknown(waited_for(inputs.late.run.late_ranks or ""))
+            yield Unknown(waited_for(inputs.late_ranks))
         yield from _of_call(call, rows, inputs)
 
 
@@ -55,5 +55,5 @@ def _of_call(call: str, rows: Sequence[SizeRow], inputs: Inputs) -> Iterator[Fin
 
 
 def _late_part(inputs: Inputs, share: float) -> str:
-    ranks = units.rank_names(list(inputs.late_ranks))
+    ranks = units.rank_names(inputs.late_ranks)
     return f", {units.share(share)} of that because of {ranks}" if share else ""

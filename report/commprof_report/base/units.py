@@ -8,12 +8,13 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Tuple
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 NO_VALUE = "-"
+OF_ONE = {"they": "it", "them": "it", "their": "its", "are": "is", "do": "does", "have": "has"}
 NEGOTIATION = ", negotiation"  # after the name of a call: that of a thread that negotiates
 WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
 MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000
@@ -195,13 +196,23 @@ def capital(text: str) -> str:
 
 def counted(number: float, noun: str) -> str:
     """1 call, 2 calls; 2 processes."""
-    plural = noun + ("es" if noun.endswith(("s", "ch")) else "s")
-    return f"{count(number)} {noun if number == 1 else plural}"
+    return f"{count(number)} {noun if number == 1 else _with_s(noun)}"
 
 
 def are(number: float, noun: str) -> str:
     """1 call is, 2 calls are."""
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+    return f"{counted(number, noun)} {agreeing('are', number)}"
+
+
+def agreeing(words: str, number: float) -> str:
+    """they cause; of one: it causes."""
+    if number != 1:
+        return words
+    return " ".join(OF_ONE.get(word) or _with_s(word) for word in words.split())
+
+
+def _with_s(word: str) -> str:
+    return word + ("es" if word.endswith(("s", "ch")) else "s")
 
 
 def change(part: float | None) -> str:
@@ -233,26 +244,35 @@ def rank_list(ranks: Iterable[int]) -> str:
     return span_list(spans)
 
 
-def is_one(ranks: str) -> bool:
-    """Whether a list as rank_list writes it has one rank alone."""
-    return ranks.isdigit()
+class Listed(Tuple[Any, ...]):
+    """Values of one column; a,b for scripts and as text."""
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
 
 
-def of_ranks(ranks: str, width: int | None = None) -> str:
-    """rank 3; ranks 0-2,5; of a list as rank_list writes it."""
-    return (
-        f"rank{'' if is_one(ranks) else 's'} {ranks if width is None else shortened(ranks, width)}"
-    )
+class Ranks(Listed):
+    """Likewise ranks in order: 0-2,5."""
+
+    def __str__(self) -> str:
+        return rank_list(self)
 
 
-def rank_names(ranks: Iterable[int], width: int = 40) -> str:
+def rank_names(ranks: Iterable[int], width: int | None = 40) -> str:
     """rank 3; ranks 0-2,5."""
-    return of_ranks(rank_list(ranks), width)
+    return _names(rank_list(ranks), width)
 
 
 def span_names(spans: Iterable[range], width: int | None = 40) -> str:
     """rank 3; ranks 0-2,5."""
-    return of_ranks(span_list(spans), width)
+    return _names(span_list(spans), width)
+
+
+def _names(listed: str, width: int | None) -> str:
+    return (
+        f"rank{'' if listed.isdigit() else 's'} "
+        f"{listed if width is None else shortened(listed, width)}"
+    )
 
 
 def span_list(spans: Iterable[range]) -> str:

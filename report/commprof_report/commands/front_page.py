@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.present import present
+from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, Last
 from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text, reaching
@@ -121,10 +122,10 @@ def share_cards(row: SummaryRow, steps: StepsRow | None) -> list[Card]:
 def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     """By the verdict of late, which is about all calls; if it names nobody, by that of steps."""
     row = late.run
-    if row.verdict == "marks":
+    if row.verdict is Kind.MARKS:
         yield marks_card(present(late.last))
     elif row.late_ranks is not None:
-        them = "it" if units.is_one(row.late_ranks) else "them"
+        them = units.agreeing("them", len(row.late_ranks))
         text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
         if is_mostly(row):
             text += f", {units.share(row.late_others_share)} for all others together"
@@ -133,14 +134,14 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
         often = f"{steps.slowest_steps:,} of {steps.judged_steps:,} steps"
         lead = units.duration(steps.slowest_lead_ns)
         yield named(steps.slowest_ranks), f"late in {often}, by {lead}"
-    elif row.verdict == "rotation":
+    elif row.verdict is Kind.ROTATION:
         yield "in turns", "ranks arrive last, in a fixed order"
-    elif row.verdict == "by-call":
+    elif row.verdict is Kind.BY_CALL:
         yield "several ranks", "are late, each in other calls"
     elif late.is_known and not is_unknown(row):
         waiting = units.share(row.wait_share)
         yield "no rank", f"is late beyond chance; waiting is {waiting} of the communication"
-    elif row.verdict != "none":
+    elif row.verdict is not Kind.NONE:
         way_out = ": a mark shows it, see Waiting" if late.is_negotiated else ""
         yield "not known", f"which rank is late{way_out}"
 
@@ -152,13 +153,13 @@ def marks_card(last: Last) -> Card:
         return "no rank", f"{reaching(point)} late beyond chance, in {judged}"
     lead = units.duration(last.lead_ns)
     return (
-        f"{'mostly ' * last.is_mostly}{named(units.rank_list(last.ranks))}",
-        f"{reaching(point, len(last.ranks) == 1)} last in {last.times:,} of {judged}, by {lead}",
+        f"{'mostly ' * last.is_mostly}{named(last.ranks)}",
+        f"{reaching(point, len(last.ranks))} last in {last.times:,} of {judged}, by {lead}",
     )
 
 
-def named(ranks: str) -> str:
-    return units.of_ranks(ranks, 16)
+def named(ranks: Sequence[int]) -> str:
+    return units.rank_names(ranks, 16)
 
 
 def wall_card(row: SummaryRow) -> Card:

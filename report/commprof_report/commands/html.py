@@ -38,6 +38,7 @@ from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.efficiencies import is_beside_main, region_rows
+from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
 from ..plots import call_bars as calls_plot
@@ -404,7 +405,7 @@ def late_section(run: Run, answers: Late) -> str:
         "itself takes time. Each bar is one rank: a rank"
         " that waits little while others wait long may be the one they wait for."
     )
-    if answers.run.verdict == "none":
+    if answers.run.verdict is Kind.NONE:
         return page.section("Who is late", late.verdict(answers))
     if answers.is_negotiated:
         return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))

@@ -40,6 +40,7 @@ from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
 from ..display import tables
 from ..display.tables import Column
+from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED, Last
 from ..late.sentences import (
@@ -166,7 +167,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
         why_none = (
-            verdict(answers) if answers.run.verdict == "none"
+            verdict(answers) if answers.run.verdict is Kind.NONE
             else common.nothing_text(run, "call that was split")
         )
         common.picture_save(
@@ -226,7 +227,7 @@ def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
 
 def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
     """calls: of each communicator, or each family."""
-    if answers.run.verdict == "none":
+    if answers.run.verdict is Kind.NONE:
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
     by_rank = tables.text_table(cause_columns(RANK_COLUMNS, ranks), ranks[:MOST_ROWS])
@@ -289,12 +290,12 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
             "Unfinished",
             f"{unfinished_text(answers)}, which is not counted here: see hvprof-report stuck",
         )
-    if row.verdict == "none":
+    if row.verdict is Kind.NONE:
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
         yield from unread_facts(run)
         return
-    if row.verdict == "marks":
+    if row.verdict is Kind.MARKS:
         yield "Based on", marks_basis_text(answers)
         yield "Waiting", ahead_text(present(answers.last))
         yield from certain_facts(row)
@@ -435,7 +436,7 @@ def marks_basis_text(answers: Late) -> str:
     point = mark_text(present(answers.last).region)
     how = " by what each one offers and all agree on" * (point == mark_text(HANDED))
     return (
-        f"when ranks {reaching(point, False)},{how}: {share} of the time inside MPI is on a thread "
+        f"when ranks {reaching(point, 2)},{how}: {share} of the time inside MPI is on a thread "
         "that negotiates, which joins each call in time"
     ).replace(",:", ":")
 
@@ -471,7 +472,7 @@ def part_of_run_text(profiled: Profiled, world_size: int) -> str:
 
 
 def gain_text(row: LateRow) -> str:
-    who = "it" if units.is_one(present(row.late_ranks)) else "they"
+    who = units.agreeing("they", len(present(row.late_ranks)))
     gain = f"about {units.duration(row.late_gain_ns)} of the run, if {who}"
     if row.late_gain_share is None:
         return f"{gain} arrived with the next rank (estimate)"

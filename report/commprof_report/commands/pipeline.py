@@ -184,16 +184,17 @@ def star_text(star: Star) -> str:
     """Rank 0 serves ranks 1-3 as a master or parameter server: they exchange messages with it, and
     none with each other."""
     servers, others = (units.rank_names(ranks, MOST_RANKS) for ranks in (star.servers, star.others))
-    is_one = len(star.servers) == 1
+    number = len(star.servers)
     if star.has_workers:
         return (
-            f"{units.capital(servers)} {'serves' if is_one else 'serve'} {others} as "
-            f"{'a master or parameter server' if is_one else 'masters or parameter servers'}: "
-            f"these exchange messages with {'it' if is_one else 'them'}, and none with each other."
+            f"{units.capital(servers)} {units.agreeing('serve', number)} {others} as "
+            f"{'a master or parameter server' if number == 1 else 'masters or parameter servers'}: "
+            f"these exchange messages with {units.agreeing('them', number)}, and none with each "
+            "other."
         )
     verb, word = ("send", "to") if star.sent_bytes else ("receive", "from")
     return (
-        f"{units.capital(servers)} {verb}{'s' if is_one else ''} messages {word} {others}, which "
+        f"{units.capital(servers)} {units.agreeing(verb, number)} messages {word} {others}, which "
         "exchange none with each other."
     )
 

@@ -34,6 +34,7 @@ from ..calls.by_call import CallRow
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
+from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
 from ..late.sentences import basis_text, efficiency_text, verdict
 from ..run.alignment import align
@@ -142,7 +143,7 @@ def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
 
 
 def where_and_when(summary: SummaryRow) -> str:
-    hosts = [host for host in summary.hosts.split(",") if host]
+    hosts = summary.hosts
     ranks = units.counted(summary.world_size, "rank")
     if summary.ranks_read < summary.world_size:
         ranks = f"{summary.ranks_read} of {ranks}"
@@ -454,7 +455,7 @@ def waiting_text(late: Late) -> str:
         f"; about {units.duration(row.late_gain_ns)} of the run could be gained (predicted)"
         if row.late_gain_ns else ""
     )
-    basis = "" if row.verdict == "marks" else f"; based on {basis_text(row)}"
+    basis = "" if row.verdict is Kind.MARKS else f"; based on {basis_text(row)}"
     return f"{sentence}{gain}{basis}"
 
 

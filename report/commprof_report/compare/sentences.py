@@ -138,7 +138,7 @@ def work_text(answers: Comparison) -> str:
     if cut:
         return f"yes: {cut}, on {ranks}"
     same, uneven = map(len, answers.work)
-    differ = f"{units.counted(uneven, 'row')} {'differs' if uneven == 1 else 'differ'} between runs"
+    differ = f"{units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs"
     least = units.share(threshold("compare.work"))
     varies = (
         f"; {differ}, between the sides by no more than within them or by less than {least}"

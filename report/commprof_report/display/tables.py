@@ -8,10 +8,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import Callable, NamedTuple, TextIO
 
 from ..base.field import Field
-from ..base.units import NO_VALUE, count, visible, volume
+from ..base.present import Unknown
+from ..base.units import NO_VALUE, Listed, count, visible, volume
 
 
 # also in the wide forms of East Asia
@@ -62,14 +64,18 @@ def write_rows(
 ) -> None:
     """Writes the rows to stdout as --json or --csv requests, or hands them to the program that
     asked for them."""
+    told = [[_told(getattr(row, field)) for field in fields] for row in rows]
     if arguments.take_rows is not None:
-        arguments.take_rows(rows, fields)
-        return
-    records = [{field: getattr(row, field) for field in fields} for row in rows]
-    if arguments.json:
-        write_json(sys.stdout, records)
+        arguments.take_rows(told, fields)
+    elif arguments.json:
+        write_json(sys.stdout, (dict(zip(fields, values)) for values in told))
     else:
-        write_csv(sys.stdout, fields, (record.values() for record in records))
+        write_csv(sys.stdout, fields, told)
+
+
+def _told(value: object) -> object:
+    """Listed values, kinds and reasons are text to scripts."""
+    return str(value) if isinstance(value, (Enum, Listed, Unknown)) else value
 
 
 def write_json(file: TextIO, records: Iterable[dict]) -> None:

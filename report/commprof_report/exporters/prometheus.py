@@ -13,6 +13,7 @@ from ..base.present import present
 from ..calls.by_rank import rank_rows
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
+from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..run.facts import fact_rows
 from ..run.run import Run
@@ -218,7 +219,7 @@ def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str,
 def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
     """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
     hides them."""
-    if late.run.verdict == "none":
+    if late.run.verdict is Kind.NONE:
         return
     waited = [Sample({"rank": row.rank}, row.wait_ns / 1e9) for row in late.ranks]
     yield (

@@ -11,7 +11,7 @@ neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts
@@ -91,27 +91,16 @@ def blocking_waits(
 ) -> list[Waits]:
     """The split of blocking collectives. start_ns: on the run's axis; is_estimate: durations
     decide."""
+    ways = {**SHARES, NEIGHBORS: lambda come: _of_sources(come, sources)}
+    known = [
+        ((rows.kind == texts.number(kind)) & ~is_estimate, way, False) for kind, way in ways.items()
+    ]
     parts = []
-    for kind in KINDS:
-        own = (rows.kind == texts.number(kind)) & ~is_estimate
+    for own, way, is_guess in (*known, (is_estimate, _by_duration, True)):
         if own.any():
             come = Come(rows.take(own), start_ns[own])
-            parts.append(_waits(come, SHARES[kind](come), False))
-    own = (rows.kind == texts.number(NEIGHBORS)) & ~is_estimate
-    if own.any():
-        come = Come(rows.take(own), start_ns[own])
-        parts.append(_waits(come, _of_sources(come, sources), False))
-    if is_estimate.any():
-        come = Come(rows.take(is_estimate), start_ns[is_estimate])
-        parts.append(_waits(come, _by_duration(come), True))
+            parts.append(_waits(come, way(come), is_guess))
     return parts
-
-
-def as_blocking(rows: Collectives, start_ns: Ints) -> Waits:
-    """The split of operations in which all wait for all, as if each were a blocking call from its
-    start to its completion. start_ns: on the run's axis."""
-    come = Come(replace(rows, end_ns=rows.completed_ns), start_ns)
-    return _waits(come, _all(come), False)
 
 
 def _waits(come: Come, found: Shares, is_estimate: bool) -> Waits:
@@ -247,19 +236,16 @@ def completed_arrivals(
 ) -> list[Arrivals]:
     """Dependencies of each rank's completion of nonblocking collectives."""
     parts = []
-    for kind in KINDS:
+    for kind in (*KINDS, NEIGHBORS):
         own = rows.kind == texts.number(kind)
         if own.any():
             come = Come(rows.take(own), start_ns[own])
-            last = DEPENDS[kind](come)
-            found = _arrivals(come, last, kind == ALL)
+            awaited = _last_sources(come, sources) if kind == NEIGHBORS else None
+            found = (
+                _arrivals(come, awaited.row, False, awaited.second_ns) if awaited is not None
+                else _arrivals(come, DEPENDS[kind](come), kind == ALL)
+            )
             parts.append(found.take(come.rows.completed_ns != NONE))
-    own = rows.kind == texts.number(NEIGHBORS)
-    if own.any():
-        come = Come(rows.take(own), start_ns[own])
-        awaited = _last_sources(come, sources)
-        found = _arrivals(come, awaited.row, False, awaited.second_ns)
-        parts.append(found.take(come.rows.completed_ns != NONE))
     return parts
 
 

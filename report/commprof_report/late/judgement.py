@@ -4,6 +4,7 @@ found. docs/SCHEMA.md defines the verdicts."""
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -27,17 +28,38 @@ from .verdict import (
 SQL = query.beside(__file__)
 
 
+class Kind(Enum):
+    """Of a verdict; docs/SCHEMA.md defines them."""
+
+    NONE = "none"
+    UNKNOWN = "unknown"
+    LITTLE = "little"
+    TRANSFER = "transfer"
+    IMBALANCE = "imbalance"
+    MOSTLY = "mostly"
+    BY_CALL = "by-call"
+    ROTATION = "rotation"
+    SPREAD = "spread"
+    MARKS = "marks"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+NAMING = Kind.IMBALANCE, Kind.MOSTLY
+
+
 class VerdictRow(NamedTuple):
     """late_*: None unless ranks are named, but for the marks and their p."""
 
-    verdict: str
-    late_ranks: str | None = None
-    late_hosts: str | None = None
+    verdict: Kind
+    late_ranks: units.Ranks | None = None
+    late_hosts: units.Listed | None = None
     late_programs: str | None = None
     late_share: float | None = None
     late_others_share: float | None = None
     late_direct_share: float | None = None
-    late_through: str | None = None
+    late_through: units.Ranks | None = None
     late_progress_share: float | None = None
     late_gain_ns: int | None = None
     late_gain_share: float | None = None
@@ -74,25 +96,24 @@ def judged(
     could be done notably sooner."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(sooner_ns, counted)
-    if named and is_named and verdict in ("transfer", "imbalance", "mostly"):
+    if named and is_named and verdict in (Kind.TRANSFER, *NAMING):
         return _naming(verdict, named, hosts, blocks, chains, gain, progress)
-    is_refused = verdict in ("imbalance", "mostly")
-    return VerdictRow("spread" if is_refused else verdict, blocks=blocks)
+    return VerdictRow(Kind.SPREAD if verdict in NAMING else verdict, blocks=blocks)
 
 
 def _naming(
-    verdict: str, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
+    verdict: Kind, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
     gain: Gain, progress: float,
 ) -> VerdictRow:
     direct_share, through = _chain(named.ranks, chains)
     return VerdictRow(
         verdict,
-        late_ranks=units.rank_list(named.ranks),
+        late_ranks=units.Ranks(named.ranks),
         late_hosts=_hosts(named.ranks, hosts),
         late_share=named.share,
         late_others_share=named.others_share,
         late_direct_share=direct_share,
-        late_through=units.rank_list(through) if through else None,
+        late_through=through or None,
         late_progress_share=progress,
         late_gain_ns=gain.gain_ns if gain.share else None,
         late_gain_share=gain.share,
@@ -108,7 +129,7 @@ def _naming(
 def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
     nobody = VerdictRow(
-        "marks",
+        Kind.MARKS,
         late_p=last.p,
         late_mark=last.region or "commprof_step",
         late_mark_steps=last.judged,
@@ -118,7 +139,7 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
     if not last.ranks:
         return nobody
     return nobody._replace(
-        late_ranks=units.rank_list(last.ranks),
+        late_ranks=units.Ranks(last.ranks),
         late_hosts=_hosts(last.ranks, hosts),
         late_share=last.share,
         late_others_share=1 - last.share,
@@ -136,21 +157,21 @@ def progress_share(
     return sum(row.wait_ns for row in held_up if row.rank in ranks) / (whole_ns or 1)
 
 
-def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> str:
-    return ",".join(sorted({hosts[rank] for rank in ranks}))
+def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> units.Listed:
+    return units.Listed(sorted({hosts[rank] for rank in ranks}))
 
 
-def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, list[int]]:
+def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, units.Ranks]:
     """The share of the waiting that these ranks cause by arriving last themselves, and the ranks
     through which they cause the rest, as far as that is notable."""
     whole_ns = sum(row.caused_ns for row in chains)
     own = [row for row in chains if row.cause_rank in ranks]
-    through = [
+    through = {
         row.last_rank for row in own
         if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns
-    ]
+    }
     direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
-    return direct_ns / (whole_ns or 1), sorted({*through})
+    return direct_ns / (whole_ns or 1), units.Ranks(sorted(through))
 
 
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:
@@ -179,21 +200,21 @@ def is_few_transfers(calls: int, sampled_share: float | None) -> bool:
 
 def verdict_of(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
-) -> str:
+) -> Kind:
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:
-        return "none"
+        return Kind.NONE
     if negotiated_share >= NEGOTIATED or present(counted.coverage) < COVERED:
-        return "unknown"
+        return Kind.UNKNOWN
     if counted.wait_ns < NOTABLE * counted.counted_ns > counted.transfer_ns:
-        return "little"
+        return Kind.LITTLE
     if counted.wait_ns < max(counted.transfer_ns, NOTABLE * counted.counted_ns):
         is_few = is_few_transfers(counted.transfer_calls, counted.sampled_share)
-        return "unknown" if is_few else "transfer"
+        return Kind.UNKNOWN if is_few else Kind.TRANSFER
     if blocks < FEWEST_BLOCKS:
-        return "unknown"
+        return Kind.UNKNOWN
     if found.named:
-        return "mostly" if found.named.is_mostly else "imbalance"
+        return Kind.MOSTLY if found.named.is_mostly else Kind.IMBALANCE
     if found.calls or found.turns:
-        return "by-call" if found.calls else "rotation"
-    return "spread" if unknown_ns < COVERED * counted.wait_ns else "unknown"
+        return Kind.BY_CALL if found.calls else Kind.ROTATION
+    return Kind.SPREAD if unknown_ns < COVERED * counted.wait_ns else Kind.UNKNOWN

@@ -21,6 +21,7 @@ from .efficiencies import EfficiencyShareRow, efficiency_of, negotiated_share, w
 from .finalize import final_wait
 from .judgement import (
     Gain,
+    Kind,
     VerdictRow,
     is_notable,
     judged,
@@ -150,7 +151,7 @@ class Late(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        return self.run.verdict not in ("none", "unknown")
+        return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN)
 
     @property
     def is_negotiated(self) -> bool:
@@ -214,19 +215,18 @@ def late(run: Selection, alignment: Alignment) -> Late:
         progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
-    if is_negotiated and verdict.verdict != "none" and (len(alignment.clocks) == 1 or error_ns):
+    is_split = verdict.verdict is not Kind.NONE
+    if is_negotiated and is_split and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last, hosts)
     why = None
     if verdict.late_ranks:
-        own = last.ranks if last and last.ranks else named
+        own = verdict.late_ranks
         verdict = verdict._replace(
             late_region=late_region(connection, own), late_programs=programs_of(run, own)
         )
-        why = (
-            reason_at_marks(connection, last) if last and last.ranks else reason(connection, named)
-        )
+        why = reason_at_marks(connection, last) if last and last.ranks else reason(connection, own)
     final = final_wait(connection, alignment)
     unsplit = LateUnsplitRow(
         negotiated_share=share_negotiated,

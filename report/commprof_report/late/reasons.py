@@ -145,37 +145,34 @@ def reason_row(found: Reason | None) -> ReasonRow:
     )
 
 
-def reason_text(found: Reason | None, ranks: str, who: str = "") -> str:
+def reason_text(found: Reason | None, ranks: Sequence[int], who: str = "") -> str:
     """it computes 2.48 s longer (2.60 s on a core outside MPI, the others 122 ms on average). who:
     in place of it."""
     if found is None:
         return ""
-    is_one = units.is_one(ranks)
-    who = who or ("it" if is_one else "they")
     longer = units.duration(found.own_ns - found.others_ns)
-    said, how = {
-        COMPUTES: (f"{'computes' if is_one else 'compute'} {longer} longer", "on a core"),
-        LOST_CORE: (f"lost {'its core' if is_one else 'their cores'}", "ready without one"),
-        READY: (
-            f"{'is' if is_one else 'are'} ready to run {longer} longer",
-            "on a core or waiting for one",
+    do, said, how = {
+        COMPUTES: ("compute", f" {longer} longer", "on a core"),
+        LOST_CORE: (
+            "", f"lost {'its core' if len(ranks) == 1 else 'their cores'}", "ready without one",
         ),
-        ASLEEP: (f"{'sleeps' if is_one else 'sleep'} {longer} longer", "asleep"),
-        DISK: (f"{'waits' if is_one else 'wait'} {longer} longer for a disk", "waiting for it"),
+        READY: ("are", f" ready to run {longer} longer", "on a core or waiting for one"),
+        ASLEEP: ("sleep", f" {longer} longer", "asleep"),
+        DISK: ("wait", f" {longer} longer for a disk", "waiting for it"),
     }[found.kind]
+    who, do = who or units.agreeing("they", len(ranks)), units.agreeing(do, len(ranks))
     own, others = units.duration(found.own_ns), units.duration(found.others_ns)
-    return f"{who} {said} ({own} {how} {found.where}, the others {others} on average)"
+    return f"{who} {do}{said} ({own} {how} {found.where}, the others {others} on average)"
 
 
-def remedy(kind: str, ranks: str) -> str:
-    it, its, do = ("it", "its", "does") if units.is_one(ranks) else ("they", "their", "do")
-    them = "it" if it == "it" else "them"
+def remedy(kind: str, ranks: Sequence[int]) -> str:
+    do, them, their = (units.agreeing(words, len(ranks)) for words in ("they do", "them", "their"))
     return {
         COMPUTES: "balance the work",
-        LOST_CORE: f"give {them} a core of {its} own: other binding, fewer ranks or threads, no "
+        LOST_CORE: f"give {them} a core of {their} own: other binding, fewer ranks or threads, no "
         "other jobs",
         READY: "balance the work, and give each rank a core of its own",
-        ASLEEP: f"look at what {it} {do} outside MPI without a core: a sleep, a lock, input from "
+        ASLEEP: f"look at what {do} outside MPI without a core: a sleep, a lock, input from "
         "elsewhere",
-        DISK: f"look at what {it} {do} with files outside MPI, and on which file system",
+        DISK: f"look at what {do} with files outside MPI, and on which file system",
     }[kind]

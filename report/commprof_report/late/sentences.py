@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ..base import units
-from ..base.present import present
+from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text
-from .judgement import is_few_transfers
+from .judgement import Kind, is_few_transfers
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .reasons import reason_text
@@ -24,10 +24,11 @@ from .verdict import (
     CallCause,
     Cause,
     Named,
-    concentration,
-    costliest_arrivals,
+    When,
+    half_of_run,
     is_concentrated,
-    late_arrivals,
+    is_later,
+    when,
 )
 
 ALL = threshold("base.all")
@@ -59,6 +60,7 @@ LINK = (
     "look at what lies between the two: placement on other sockets, switches or hosts, a cable, an "
     "adapter"
 )
+MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
 WILDCARDS = (
     "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 )
@@ -66,41 +68,42 @@ WILDCARDS = (
 
 def verdict(answers: Late) -> str:
     """One sentence; every command that speaks about waiting prints this one."""
-    row = answers.run
-    if row.verdict == "none":
-        return nothing_text(answers)
-    if row.verdict == "unknown":
-        return unknown_text(answers)
-    if row.verdict == "little":
-        return (
-            "calls in which ranks wait for each other take " f"{units.share(row.share_of_wall)} of "
-            "counted time: no rank waits notably in them"
-        )
-    if row.verdict == "marks":
-        return f"{marks_text(present(answers.last))}{why_text(answers)}"
-    if row.verdict == "transfer":
-        return transfer_text(answers)
-    if row.verdict in ("imbalance", "mostly"):
-        return named_text(answers)
-    if row.verdict == "by-call":
-        said = ", ".join(call_text(answers, each) for each in answers.blame.calls)
-        return f"different ranks are late in different calls: {said}{whys_text(answers)}"
-    if row.verdict == "rotation":
-        return (
-            f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
-            "arrive last one after the other"
-        )
+    return str(answer(answers))
+
+
+def answer(answers: Late) -> str | Unknown:
+    return ANSWERS[answers.run.verdict](answers)
+
+
+def little_text(answers: Late) -> str:
+    return (
+        f"calls in which ranks wait for each other take {units.share(answers.run.share_of_wall)} "
+        "of counted time: no rank waits notably in them"
+    )
+
+
+def by_call_text(answers: Late) -> str:
+    said = ", ".join(call_text(answers, each) for each in answers.blame.calls)
+    return f"different ranks are late in different calls: {said}{whys_text(answers)}"
+
+
+def turns_text(answers: Late) -> str:
+    return (
+        f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
+        "arrive last one after the other"
+    )
+
+
+def spread_text(answers: Late) -> str:
     if answers.blame.named:
         return hardly_text(answers.blame.named)
     if answers.serving:
         return f"no rank is late: {serving_text(answers.serving)}"
-    if text := most_text(answers):
-        return text
-    few = few_text(answers.causes, answers.causes)
-    when = f"; nearly all waiting is in {few}" if few else ""
-    return (
+    found = when(answers.causes, answers.causes, "")
+    few = f"; nearly all waiting is in {few_text(found)}" if found.few else ""
+    return most_text(answers) or (
         "waiting is spread: no single rank, host or call is to blame; "
-        f"{largest_text(answers)}{when}"
+        f"{largest_text(answers)}{few}"
     )
 
 
@@ -129,12 +132,12 @@ def least_factor_text(row: Efficient) -> str:
 
 def transfer_text(answers: Late) -> str:
     """65.5 % is transfer, 34.5 % waiting; ..."""
-    row, who, when, also = answers.run, late_text(answers.run), "", ""
+    row, who, also = answers.run, late_text(answers.run), ""
     if who:
-        when = f"{when_text(answers)}{outside_text(answers)}"
+        more = f"{when_text(answers)}{outside_text(answers)}"
         part = (
-            f"load imbalance: {mostly_text(row, when)}" if is_mostly(row)
-            else f"of the waiting, {units.share(row.late_share)} is for {who}{when}"
+            f"load imbalance: {mostly_text(row, more)}" if is_mostly(row)
+            else f"of the waiting, {units.share(row.late_share)} is for {who}{more}"
         )
         also = f"; {part}{why_text(answers)}"
     elif is_unknown(row):
@@ -166,7 +169,7 @@ def named_text(answers: Late) -> str:
     more, reason = f"{chain_text(row)}{when_text(answers)}{outside}", why_text(answers)
     if is_mostly(row):
         return f"{why}: {mostly_text(row, more)}{reason}"
-    causes = "causes" if units.is_one(present(row.late_ranks)) else "cause"
+    causes = units.agreeing("cause", len(present(row.late_ranks)))
     return (
         f"{why}: {late_text(row)} {causes} {units.share(row.late_share)} of the waiting{more}"
         f"{reason}"
@@ -174,9 +177,9 @@ def named_text(answers: Late) -> str:
 
 
 def hardly_text(named: Named) -> str:
-    causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
+    causes, they = (units.agreeing(word, len(named.ranks)) for word in ("cause", "they"))
     return (
-        f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the "
+        f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the "
         "waiting, but others arrive hardly earlier: less"
         f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
         "arrived with the next rank"
@@ -184,18 +187,18 @@ def hardly_text(named: Named) -> str:
 
 
 def serving_text(named: Named) -> str:
-    is_one = len(named.ranks) == 1
-    causes, they, serve = ("causes", "it", "serves") if is_one else ("cause", "they", "serve")
+    causes, serve = (units.agreeing(words, len(named.ranks)) for words in ("cause", "they serve"))
     return (
         f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting by "
-        f"messages with which {they} {serve} the others, not by time outside MPI"
+        f"messages with which {serve} the others, not by time outside MPI"
     )
 
 
 def why_text(answers: Late) -> str:
     """Why the named ranks are late."""
-    ranks = answers.run.late_ranks or ""
-    who = units.of_ranks(ranks) if is_mostly(answers.run) else ""  # others were told of last
+    ranks = answers.run.late_ranks or ()
+    # others were told of last
+    who = units.rank_names(ranks, None) if is_mostly(answers.run) else ""
     why = reason_text(answers.reason, ranks, who)
     return why and f"; {why}"
 
@@ -203,7 +206,7 @@ def why_text(answers: Late) -> str:
 def whys_text(answers: Late) -> str:
     """Likewise those that are named in single calls."""
     said = [
-        reason_text(found, units.rank_list(ranks), units.rank_names(ranks))
+        reason_text(found, ranks, units.rank_names(ranks))
         for ranks, found in answers.call_reasons.items()
     ]
     return "; " * bool(said) + ", ".join(said)
@@ -215,14 +218,13 @@ def marks_text(last: Last, point: str = "") -> str:
     point, judged = point or mark_text(last.region), judged_text(last)
     if last.ranks:
         return reaches_text(
-            units.rank_list(last.ranks), point, last.times, judged, present(last.lead_ns),
-            last.share,
+            last.ranks, point, last.times, judged, present(last.lead_ns), last.share
         )
     if last.leader is None:
         notable = units.share(NOTABLE_LEAD)
         return f"no rank {reaching(point)} {notable} of a step after the others, in {judged}"
     rank = reaches_text(
-        str(last.leader), point, last.times, judged, present(last.lead_ns), MAJORITY
+        [last.leader], point, last.times, judged, present(last.lead_ns), MAJORITY
     )
     return (
         f"no rank is late beyond chance: {rank}; that is {units.share(last.share)} of what the "
@@ -231,25 +233,25 @@ def marks_text(last: Last, point: str = "") -> str:
 
 
 def reaches_text(
-    ranks: str, point: str, times: int, judged: str, lead_ns: float, share: float
+    ranks: Sequence[int], point: str, times: int, judged: str, lead_ns: float, share: float
 ) -> str:
     """share: of what the last ranks are behind; less than half of it: mostly rank 3 (41.0 % of what
     the last ranks are behind) reaches the mark last ..., others together 59.0 %"""
-    who, others = units.of_ranks(ranks), ""
+    who, others = units.rank_names(ranks, None), ""
     if share < MAJORITY:
         who = f"mostly {who} ({units.share(share)} of what the last ranks are behind)"
         others = f", others together {units.share(1 - share)}"
     return (
-        f"{who} {reaching(point, units.is_one(ranks))} last in {times:,} of {judged}, "
+        f"{who} {reaching(point, len(ranks))} last in {times:,} of {judged}, "
         f"{units.duration(lead_ns)} (median) after the mean of the others{others}"
     )
 
 
-def reaching(point: str, is_one: bool = True) -> str:
+def reaching(point: str, ranks: int = 1) -> str:
     """reaches the mark; hand their gradients over"""
     if point == mark_text(HANDED):
-        return "hands its gradients over" if is_one else "hand their gradients over"
-    return f"{'reaches' if is_one else 'reach'} {point}"
+        return f"{units.agreeing('hand their', ranks)} gradients over"
+    return f"{units.agreeing('reach', ranks)} {point}"
 
 
 def is_in_files(answers: Late) -> bool:
@@ -291,13 +293,10 @@ def largest_text(answers: Late) -> str:
 
 
 def when_text(answers: Late) -> str:
-    """In how many late arrivals or in which half of the run the named ranks cause it, or that it
-    grows."""
-    row, half = answers.run, present(answers.blame.named).half
-    if few := few_of_named(answers):
-        return f", nearly all of it in {few}" + (f", in the {half} half of the run" if half else "")
-    if half:
-        return f", nearly all of it in the {half} half of the run"
+    """When the named ranks cause it, or that it grows."""
+    row = answers.run
+    if text := nearly_all_text(when_of_named(answers)):
+        return text
     if not row.late_is_growing:
         return ""
     first, last = (
@@ -308,27 +307,29 @@ def when_text(answers: Late) -> str:
     )
 
 
-def few_of_named(answers: Late) -> str:
-    """As few_text. A rank is late in few of those collectives that it takes part in."""
-    if answers.blame.named is None:
-        return ""
-    ranks, members = set(answers.blame.named.ranks), answers.participants.members
+def when_of_named(answers: Late) -> When:
+    """A rank is late in few of those collectives that it takes part in."""
+    named, members = present(answers.blame.named), answers.participants.members
+    own = [cause for cause in answers.causes if cause.cause_rank in named.ranks]
     shared = [
-        cause for cause in answers.causes if not ranks.isdisjoint(members.get(cause.identity, ()))
+        cause for cause in answers.causes
+        if not set(named.ranks).isdisjoint(members.get(cause.identity, ()))
     ]
-    return few_text([cause for cause in answers.causes if cause.cause_rank in ranks], shared)
+    return when(own, shared, named.half)
 
 
-def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
-    """8 of 208 late arrivals, that have nearly all of it: if these are few, of collectives. A
-    message has only one rank that may be late."""
-    collectives = [cause for cause in among if not cause.is_message]
-    needed, arrived = costliest_arrivals(own), len(late_arrivals(collectives))
-    is_known = not any(cause.is_message and cause.cost_ns for cause in own)
-    return (
-        f"{needed:,} of {units.counted(arrived, 'late arrival')}"
-        if is_known and is_concentrated(needed, arrived) else ""
-    )
+def nearly_all_text(found: When) -> str:
+    """, nearly all of it in 8 of 208 late arrivals, in the second half of the run"""
+    said = [few_text(found)] if found.few else []
+    if found.half and not found.is_first:
+        said.append(f"the {found.half} half of the run")
+    return f", nearly all of it in {', in '.join(said)}" if said else ""
+
+
+def few_text(found: When) -> str:
+    """8 of 208 late arrivals; the first of 208 late arrivals"""
+    words = ["the first"] * found.is_first + [f"{found.few:,}"] * (found.few > found.is_first)
+    return f"{' '.join(words)} of {units.counted(found.late_arrivals, 'late arrival')}"
 
 
 def chain_text(row: LateRow) -> str:
@@ -338,7 +339,7 @@ def chain_text(row: LateRow) -> str:
     indirect = units.share(present(row.late_share) - present(row.late_direct_share))
     return (
         f", {units.share(row.late_direct_share)} directly and {indirect} through "
-        f"{units.of_ranks(row.late_through, 24)}"
+        f"{units.rank_names(row.late_through, 24)}"
     )
 
 
@@ -378,8 +379,8 @@ def outside_text(answers: Late) -> str:
     if not is_held_up(row):
         return ""
     ranks = present(answers.blame.named).ranks
-    they, are = ("it", "is") if len(ranks) == 1 else ("they", "are")
-    return f": {they} {are} outside MPI between {_started(ranks, answers)}"
+    they = units.agreeing("they are", len(ranks))
+    return f": {they} outside MPI between {_started(ranks, answers)}"
 
 
 def _started(ranks: Sequence[int], answers: Late) -> str:
@@ -421,59 +422,60 @@ def call_text(answers: Late, cause: CallCause) -> str:
     return f"mostly {text} ({units.share(named.share)} of the waiting there)"
 
 
-def nothing_text(answers: Late) -> str:
+def nothing(answers: Late) -> str | Unknown:
     row = answers.run
     if answers.processes == 1:
         return "one rank: there is nobody to wait for"
     if not row.total_ns and answers.is_untimed:
-        return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
+        return Unknown("NCCL's collectives were not timed on the device (the GPU was not traced)")
     if not row.total_ns:
         return (
-            f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for " "each "
+            f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for each "
             "other"
         )
     if len(answers.timelines) == 1:
-        return (
-            f"unknown: 1 of {answers.processes:,} processes that communicate was read; for " "whom "
-            "it waits is not known"
+        return Unknown(
+            f"1 of {answers.processes:,} processes that communicate was read; for whom it waits is "
+            "not known"
         )
     if answers.unsampled:
-        return f"unknown: {answers.unsampled}"
-    return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
+        return Unknown(answers.unsampled)
+    return Unknown(f"no call was split into waiting and transfer: {rest_text(answers)}")
 
 
-def unknown_text(answers: Late) -> str:
+def unknown(answers: Late) -> Unknown:
     row = answers.run
     if answers.is_negotiated and answers.last:
-        return (
-            f"unknown: {judged_text(answers.last, units.are)} too few to tell from chance who "
+        return Unknown(
+            f"{judged_text(answers.last, units.are)} too few to tell from chance who "
             f"{reaching(mark_text(answers.last.region))} last"
         )
     if answers.is_negotiated:
-        return (
-            f"unknown: {units.share(row.negotiated_share)} of the time inside MPI is on a thread "
+        return Unknown(
+            f"{units.share(row.negotiated_share)} of the time inside MPI is on a thread "
             "that negotiates: it joins each call in time, whatever the main thread does, and what "
             "ranks hand over is not recorded (as with HOROVOD_CACHE_CAPACITY=0; else mark where "
-            "the main thread begins to wait for its gradients: see commprof_step(3))"
+            "the main thread begins to wait for its gradients: see commprof_step(3))",
+            MARK,
         )
     if present(row.coverage) < COVERED:
-        return (
-            f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls "
+        return Unknown(
+            f"only {units.share(row.coverage)} of the time inside MPI is in calls "
             "whose waiting is known"
         )
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     if is_transfer and is_few_transfers(row.transfer_calls, row.sampled_share):
-        return (
-            f"unknown: half of the transfer is that of {analysed_text(row)}, too few to stand for "
+        return Unknown(
+            f"half of the transfer is that of {analysed_text(row)}, too few to stand for "
             f"the calls that were not sampled, {units.share(1 - present(row.sampled_share))} of "
             "the time"
         )
     if row.blocks < FEWEST_BLOCKS:
-        return (
-            f"unknown: {units.are(row.blocks, 'late arrival')} too few to tell a cause "
-            f"from chance; {largest_text(answers)}"
+        return Unknown(
+            f"{units.are(row.blocks, 'late arrival')} too few to tell a cause from chance; "
+            f"{largest_text(answers)}"
         )
-    return f"unknown: {unknown_cause_text(row)}; {largest_text(answers)}"
+    return Unknown(f"{unknown_cause_text(row)}; {largest_text(answers)}")
 
 
 def few_transfers_text(row: LateRow) -> str:
@@ -513,7 +515,7 @@ def unknown_cause_text(row: LateRow) -> str:
 
 
 def unfinished_text(answers: Late) -> str:
-    has, its = ("has", "its") if len(answers.unfinished) == 1 else ("have", "their")
+    has, its = (units.agreeing(word, len(answers.unfinished)) for word in ("have", "their"))
     return f"{units.rank_names(answers.unfinished)} {has} not returned from {its} last call"
 
 
@@ -579,8 +581,8 @@ def late_text(row: LateRow) -> str:
     if row.late_ranks is None:
         return ""
     program = f" ({row.late_programs})" if row.late_programs else ""
-    place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
-    return f"{units.of_ranks(row.late_ranks)}{program}{place}"
+    place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
+    return f"{units.rank_names(row.late_ranks, None)}{program}{place}"
 
 
 def is_mostly(row: LateRow) -> bool:
@@ -618,7 +620,7 @@ def most_text(answers: Late) -> str | None:
     None: no rank does, or some are named."""
     rank, share, unknown_share = main_cause(answers)
     if (
-        answers.run.verdict != "spread"
+        answers.run.verdict is not Kind.SPREAD or answers.blame.named or answers.serving
         or share + (unknown_share if unknown_share >= NOTABLE else 0) < MAJORITY
     ):
         return None
@@ -627,21 +629,17 @@ def most_text(answers: Late) -> str | None:
         return (
             f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
         )
-    found, text = concentration(answers.causes, rank), f"no rank is late beyond chance: {text}"
-    if not found.is_later:
+    text = f"no rank is late beyond chance: {text}"
+    if not is_later(answers.causes, rank):
         return f"{text}, but the others are late, too, where nobody waits for them"
-    if found.is_start:
-        first = "first" if found.arrivals == 1 else f"first {found.arrivals:,}"
-        where = (
-            f"nearly all of it at the start: in the {first} of "
-            f"{units.counted(found.late_arrivals, 'late arrival')}"
-        )
-        return (
-            f"no rank is late beyond chance: {units.share(share)} of the waiting is for rank "
-            f"{rank}, {where}"
-        )
-    when = f", in the {found.half} half of the run" if found.half else ""
-    return (
-        f"{text}, nearly all of it in {found.arrivals:,} of "
-        f"{units.counted(found.late_arrivals, 'late arrival')}{when}"
-    )
+    own = [cause for cause in answers.causes if cause.cause_rank == rank]
+    found = when(own, answers.causes, half_of_run(own, answers.causes))
+    return f"{text}{nearly_all_text(found)}"
+
+
+ANSWERS: Mapping[Kind, Callable[[Late], str | Unknown]] = {
+    Kind.NONE: nothing, Kind.UNKNOWN: unknown, Kind.LITTLE: little_text,
+    Kind.TRANSFER: transfer_text, Kind.IMBALANCE: named_text, Kind.MOSTLY: named_text,
+    Kind.BY_CALL: by_call_text, Kind.ROTATION: turns_text, Kind.SPREAD: spread_text,
+    Kind.MARKS: lambda answers: f"{marks_text(present(answers.last))}{why_text(answers)}",
+}

@@ -270,28 +270,34 @@ def _candidates(suspected: Suspected, level: float) -> Iterator[Named]:
     yield from of_ranks
 
 
-class Concentration(NamedTuple):
-    """When the waiting occurs that one rank causes. arrivals: the fewest late arrivals that have
-    nearly all of it, out of late_arrivals in the run. is_start: they are the first ones, and
-    few."""
+class When(NamedTuple):
+    """When ranks cause nearly all of what they cause. few: in so many late arrivals of collectives,
+    out of late_arrivals; 0: not in few."""
 
-    arrivals: int
+    few: int
     late_arrivals: int
-    is_start: bool
-    half: str
-    is_later: bool  # it is also later than the others, whether or not anyone waits for them
+    is_first: bool  # these are the first ones
+    half: str  # of the run
 
 
-def concentration(causes: Sequence[Cause], rank: int) -> Concentration:
-    own = [cause for cause in causes if cause.cause_rank == rank]
-    costs = _sums(own, lambda _: rank, "cost_ns")
-    needed, in_order = costliest_arrivals(own), late_arrivals(causes)
+def when(own: Sequence[Cause], among: Sequence[Cause], half: str) -> When:
+    """own: of the causes `among`. A message has only one rank that may be late."""
+    in_order = late_arrivals([cause for cause in among if not cause.is_message])
+    needed, is_known = costliest_arrivals(own), not any(
+        cause.is_message and cause.cost_ns for cause in own
+    )
+    if not (is_known and is_concentrated(needed, len(in_order))):
+        return When(0, len(in_order), False, half)
     first = set(in_order[:needed])
-    at_first = sum(cause.cost_ns for cause in own if cause.arrival in first)
-    is_start = is_concentrated(needed, len(in_order)) and at_first >= NEARLY_ALL * costs[rank]
+    at_first_ns = sum(cause.cost_ns for cause in own if cause.arrival in first)
+    is_first = at_first_ns >= NEARLY_ALL * sum(cause.cost_ns for cause in own)
+    return When(needed, len(in_order), is_first, half)
+
+
+def is_later(causes: Sequence[Cause], rank: int) -> bool:
+    """Than all others together, whether or not anyone waits for them."""
     compared = _sums(causes, lambda each: each, "compared_ns")
-    is_later = compared[rank] >= MAJORITY * sum(compared.values())
-    return Concentration(needed, len(in_order), is_start, half_of_run(own, causes), is_later)
+    return compared[rank] >= MAJORITY * sum(compared.values())
 
 
 def costliest_arrivals(causes: Sequence[Cause]) -> int:

@@ -98,7 +98,7 @@ def sentence(found: Sequence[Crowding]) -> str:
     count = _sum(crowded.involuntary_switches for crowded in found)
     switches = (
         "" if count is None
-        else f", {units.count(count)} involuntary switch{'' if count == 1 else 'es'}"
+        else f", {units.counted(count, 'involuntary switch')}"
     )
     lost = [crowded.lost for crowded in found if crowded.lost]
     what = (

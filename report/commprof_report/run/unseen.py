@@ -23,7 +23,7 @@ class SeenRow(NamedTuple):
 
     reason: str
     effect: str
-    ranks: str
+    ranks: units.Ranks
     amount: int | None
     unit: str
     share: float | None
@@ -57,7 +57,7 @@ def _row(key: tuple, of_ranks: Sequence[tuple], selected: int) -> SeenRow:
     share = (
         None if None in wholes or amount is None or not sum(wholes) else amount / sum(wholes)
     )
-    named = "" if None in ranks or len(ranks) == selected else units.rank_list(ranks)
+    named = units.Ranks(() if None in ranks or len(ranks) == selected else ranks)
     return SeenRow(reason, effect, named, amount, unit, share, what, detail, way_out)
 
 
@@ -80,7 +80,7 @@ def unseen_calls_text(connection: Connection) -> str:
 def reason_text(row: SeenRow) -> str:
     """1,234 calls dropped: the ledger was full, on ranks 0-3"""
     detail = f": {units.shortened(row.detail, 100)}" if row.detail else ""
-    ranks = f", on {units.of_ranks(row.ranks, 40)}" if row.ranks else ""
+    ranks = f", on {units.rank_names(row.ranks)}" if row.ranks else ""
     return f"{_amount_text(row)}{row.what}{detail}{ranks}"
 
 

@@ -330,7 +330,7 @@ def _least_first(visits: tuple[tuple[int, int], int]) -> tuple[int, int]:
 
 def _others_text(ranks: list[int]) -> str:
     return (
-        f"{units.rank_names(ranks)} left out: {'its' if len(ranks) == 1 else 'their'} steps are at "
+        f"{units.rank_names(ranks)} left out: {units.agreeing('their', len(ranks))} steps are at "
         "other times" if ranks else ""
     )
 
@@ -341,9 +341,8 @@ def _without_text(refused: Sequence[Refusal], stepping: Container[int]) -> str:
     if not left:
         return ""
     ranks = units.rank_names([each.world_rank for each in left])
-    has = "has" if len(left) == 1 else "have"
     of_first = "" if len(left) == 1 else f" (rank {left[0].world_rank})"
-    return f"{ranks} {has} none: {left[0].found.why}{of_first}"
+    return f"{ranks} {units.agreeing('have', len(left))} none: {left[0].found.why}{of_first}"
 
 
 def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:

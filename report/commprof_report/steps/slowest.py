@@ -23,11 +23,14 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.present import Unknown
 from ..base.thresholds import threshold
 from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
-from ..late.sentences import judged_text, mark_text, marks_text, serving_text, short_text
+from ..late.sentences import (
+    MARK, judged_text, mark_text, marks_text, serving_text, short_text,
+)
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
@@ -41,7 +44,7 @@ Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; 
 class Slowest(NamedTuple):
     """Slowest ranks of a run. slowest_why: why no rank is named, in words."""
 
-    slowest_ranks: str | None = None
+    slowest_ranks: units.Ranks | None = None
     slowest_steps: int = 0
     slowest_lead_ns: float | None = None
     slowest_p: float | None = None
@@ -50,7 +53,10 @@ class Slowest(NamedTuple):
     slowest_at: str = ""
     slowest_region: str = ""
     slowest_is_growing: int | None = None
-    slowest_why: str = ""
+    slowest_why: str | Unknown = ""
+    slowest_reason: str | None = None  # why they are, if that is known
+    slowest_reason_ns: float | None = None
+    slowest_reason_others_ns: float | None = None
     judged_steps: int = 0
 
 
@@ -75,7 +81,7 @@ def _slowest_ranks(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
 ) -> tuple[list[StepRow], Slowest]:
     if late is None:
-        return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
+        return costs.steps, Slowest(slowest_why=Unknown("waiting was not analysed"))
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
     arriving = arrivals(steps, alignment, late) if is_beside or late.is_negotiated else None
     if late.last and late.last.region and steps.detection.by != "region":
@@ -86,32 +92,18 @@ def _slowest_ranks(
     if arriving and (late.is_negotiated or steps.detection.by == "region"):
         return _by_arrival(costs.steps, arriving, steps.detection)
     rows, found = _by_calls(steps, costs, alignment, late)
-    is_unknown = found.slowest_why.startswith("unknown: ")
-    return (
-        _by_arrival(costs.steps, arriving, steps.detection) if arriving and is_unknown
-        else (rows, found)
-    )
+    if arriving and isinstance(found.slowest_why, Unknown):
+        return _by_arrival(costs.steps, arriving, steps.detection)
+    return rows, found
 
 
 def _by_calls(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
-    if not whole:
-        return costs.steps, Slowest(
-            slowest_why="unknown: no step of several ranks was sampled whole"
-        )
-    if late.is_negotiated:
-        return costs.steps, Slowest(
-            slowest_why="unknown: a thread that negotiates joins each call in time, whatever the "
-            "main thread does"
-        )
-    if costs.is_driven and costs.main_poll_share >= COVERED:
-        why = (
-            f"unknown: {units.share(costs.main_poll_share)} of the time inside MPI is in polls, "
-            "between which a rank may work"
-        )
-        return costs.steps, Slowest(slowest_why=why)
+    needs = MARK if late.is_negotiated else ""
+    if why := _why_unjudged(whole, costs, late):
+        return costs.steps, Slowest(slowest_why=Unknown(why, needs))
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     times = steps.aligned(alignment, judged)
     spans = spans_of(times)
@@ -124,10 +116,10 @@ def _by_calls(
     ]
     if 2 * len(judged) < len(whole):
         why = (
-            f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than "
-            "half of " "the time inside MPI is split"
+            f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
+            "inside MPI is split"
         )
-        return rows, Slowest(slowest_why=why, judged_steps=len(judged))
+        return rows, Slowest(slowest_why=Unknown(why), judged_steps=len(judged))
     notable_ns = NOTABLE_LEAD * sum(row.step_ns for row in judged.values())
 
     @lru_cache(maxsize=None)
@@ -146,6 +138,17 @@ def _by_calls(
         else verdict.blame(causes, late.participants, gains, is_part=True)
     )
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
+
+
+def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> str:
+    if not whole:
+        return "no step of several ranks was sampled whole"
+    if late.is_negotiated:
+        return "a thread that negotiates joins each call in time, whatever the main thread does"
+    if not (costs.is_driven and costs.main_poll_share >= COVERED):
+        return ""
+    polls = units.share(costs.main_poll_share)
+    return f"{polls} of the time inside MPI is in polls, between which a rank may work"
 
 
 def are_most_of(causes: Sequence[Cause], of_run: Sequence[Cause]) -> bool:
@@ -228,7 +231,7 @@ def _judged(
     leads = [lead for lead in found_in_steps if lead is not None]
     if named and len(leads) >= _fewest(rows) and named.is_measurable and gains(ranks):
         return Slowest(
-            units.rank_list(ranks), len(leads), fmean(leads), named.p, named.share,
+            units.Ranks(ranks), len(leads), fmean(leads), named.p, named.share,
             named.others_share, slowest_is_growing=int(named.growth.is_growing),
             judged_steps=len(rows),
         )
@@ -245,7 +248,7 @@ def _fewest(rows: Sequence[StepRow]) -> float:
 def _why_none(
     rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
     slow_steps: int,
-) -> str:
+) -> str | Unknown:
     by_rank = sum(caused.values(), Counter())
     whole_ns = sum(by_rank.values())
     if whole_ns < NOTABLE_LEAD * sum((row.ranks - 1) * row.step_ns for row in rows):
@@ -254,12 +257,12 @@ def _why_none(
             "these steps"
         )
     if found.named:
-        names, several = units.rank_names(list(found.named.ranks)), len(found.named.ranks) > 1
+        names = units.rank_names(found.named.ranks)
         if slow_steps < _fewest(rows):
             part, number = units.share(NOTABLE_LEAD), units.counted(len(rows), "step")
             return (
-                f"none: {names} {'make' if several else 'makes'} the others wait for {part} of "
-                f"a step or more in {slow_steps} of {number} only"
+                f"none: {names} {units.agreeing('make', len(found.named.ranks))} the others wait "
+                f"for {part} of a step or more in {slow_steps} of {number} only"
             )
         shorter = f"{units.share(NOTABLE_LEAD)} shorter{short_text(found.named)}"
         return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
@@ -268,13 +271,13 @@ def _why_none(
     if found.turns:
         return "none: ranks take turns in arriving last"
     if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
-        return (
-            f"unknown: in these steps {units.are(blocks, 'late arrival')} too few to tell a "
-            "cause from chance"
+        return Unknown(
+            f"in these steps {units.are(blocks, 'late arrival')} too few to tell a cause from "
+            "chance"
         )
     if by_rank[None] >= COVERED * whole_ns:
-        return (
-            f"unknown: the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in "
+        return Unknown(
+            f"the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in "
             "these steps is not known"
         )
     return "none: no rank causes half of the waiting in these steps beyond chance"
@@ -299,13 +302,13 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
 def _slowest(judged: Last, at: str, point: str) -> Slowest:
     if judged.ranks:
         return Slowest(
-            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, judged.share,
+            units.Ranks(judged.ranks), judged.times, judged.lead_ns, judged.p, judged.share,
             1 - judged.share, slowest_at=at, slowest_region=judged.region,
             judged_steps=judged.judged,
         )
-    why = f"none: {marks_text(judged, point)}"
+    why: str | Unknown = f"none: {marks_text(judged, point)}"
     if judged.judged < FEWEST_BLOCKS:
-        why = f"unknown: {judged_text(judged, units.are)} too few to tell a cause from chance"
+        why = Unknown(f"{judged_text(judged, units.are)} too few to tell a cause from chance")
     return Slowest(
         slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged
     )

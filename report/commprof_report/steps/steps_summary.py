@@ -14,11 +14,11 @@ from ..base.attempt import attempt
 from ..base.arrays import np
 from ..base.columns import by_rank, grouped
 from ..base.field import Row
-from ..base.members import Members
 from ..base.percentiles import of_values
-from ..base.present import present
+from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
+from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, Intervals, WaitRegion
 from ..late.reasons import BEFORE, Reason, reason, reason_text
@@ -34,7 +34,7 @@ from .sampled_calls import SampledCalls
 from .slowest import Slowest
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
-from .trend import trend
+from .trend import Trend, trend
 
 SQL = query.beside(__file__)
 
@@ -75,7 +75,7 @@ class StepTimesRow(NamedTuple):
 
 
 class StepCausesRow(NamedTuple):
-    """Its last columns: threads beside the main one, the slowest ranks, the trend, GPUs."""
+    """The next columns: threads beside the main one."""
 
     background_ns: float | None
     communication_share: float | None
@@ -100,24 +100,11 @@ class StepCausesRow(NamedTuple):
     thread_is_main: int
     poll_share: float
     main_poll_share: float
-    slowest_ranks: str | None
-    slowest_steps: int
-    slowest_lead_ns: float | None
-    slowest_p: float | None
-    slowest_share: float | None
-    slowest_others_share: float | None
-    slowest_at: str
-    slowest_region: str
-    slowest_is_growing: int | None
-    slowest_why: str
-    slowest_reason: str | None
-    slowest_reason_ns: float | None
-    slowest_reason_others_ns: float | None
-    judged_steps: int
-    trend: str
-    trend_p: float | None
-    first_tenth_ns: float | None
-    last_tenth_ns: float | None
+
+
+class StepLastRow(NamedTuple):
+    """Its last columns: outliers, GPUs."""
+
     outliers: int
     outlier_limit_ns: float | None
     nccl_host_ns: float | None
@@ -132,9 +119,13 @@ class StepCausesRow(NamedTuple):
 if TYPE_CHECKING:
 
     # several tuples: row_of
-    class StepsRow(StepTimesRow, Efficiency, StepCausesRow): ...  # type: ignore[misc]
+    class StepsRow(  # type: ignore[misc]
+        StepTimesRow, Efficiency, StepCausesRow, Slowest, Trend, StepLastRow
+    ): ...
 else:
-    StepsRow = query.row_of("StepsRow", StepTimesRow, Efficiency, StepCausesRow)
+    StepsRow = query.row_of(
+        "StepsRow", StepTimesRow, Efficiency, StepCausesRow, Slowest, Trend, StepLastRow
+    )
 
 
 @dataclass(frozen=True)
@@ -353,10 +344,10 @@ def _reason(run: Selection, slowest: Slowest, late: Late | None) -> dict:
     them so, too."""
     ranks = slowest.slowest_ranks
     if slowest.slowest_at:
-        is_same = late and late.run.verdict == "marks" and late.run.late_ranks == ranks
+        is_same = late and late.run.verdict is Kind.MARKS and late.run.late_ranks == ranks
         found = late.reason if late and is_same else None
     else:
-        found = reason(run.connection, [*Members(ranks).below(run.world_size)]) if ranks else None
+        found = reason(run.connection, ranks) if ranks else None
     return {
         "slowest_reason": found and found.kind, "slowest_reason_ns": found and found.own_ns,
         "slowest_reason_others_ns": found and found.others_ns,
@@ -388,10 +379,9 @@ def _slowest_text(steps: StepsRow) -> str:
         )
         return (
             f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps"
-            if is_part else steps.slowest_why
+            if is_part else str(steps.slowest_why)
         )
-    is_one = units.is_one(steps.slowest_ranks)
-    who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
+    who = units.rank_names(steps.slowest_ranks, None)
     often, lead = (
         f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps",
         units.duration(steps.slowest_lead_ns),
@@ -411,8 +401,8 @@ def _slowest_text(steps: StepsRow) -> str:
         others_share = present(steps.slowest_others_share)
         who = f"{shares_text(who, present(steps.slowest_share), others_share)};"
     return (
-        f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on "
-        f"average over these steps{growing}"
+        f"{who} {often}: the others wait {lead} because of "
+        f"{units.agreeing('them', len(steps.slowest_ranks))}, on average over these steps{growing}"
     )
 
 
@@ -473,9 +463,9 @@ def outside_text(steps: StepsRow) -> str:
     return "outside MPI or in polls" if steps.main_poll_share > NOTABLE_POLLS else "outside MPI"
 
 
-def _named(ranks: str, late: LateRow) -> str:
+def _named(ranks: units.Ranks, late: LateRow) -> str:
     region = late.late_region if ranks == late.late_ranks else None
-    return units.of_ranks(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
+    return units.rank_names(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
 
 
 def _gpu(rows: Sequence[Row]) -> dict:

@@ -44,7 +44,7 @@ class Unhanded(NamedTuple):
     def text(self) -> str:
         """ranks 0,2 have waited 3.2 s for 28 tensors that rank 1 has not handed over"""
         waits, hands = (
-            "has" if len(ranks) == 1 else "have" for ranks in (self.waiting, self.behind)
+            units.agreeing("have", len(ranks)) for ranks in (self.waiting, self.behind)
         )
         what = units.counted(self.tensors, "tensor") if self.tensors else "tensors"
         whom = units.rank_names(self.behind) if self.behind else "others"

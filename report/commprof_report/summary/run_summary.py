@@ -55,7 +55,7 @@ class RunRow(NamedTuple):
     program: str
     command_line: str
     start_unix_ns: int
-    hosts: str
+    hosts: units.Listed
     world_size: int
     ranks_read: int
     missing_ranks: int
@@ -98,7 +98,7 @@ class RunRow(NamedTuple):
     wait_verdict: str
     wait_coverage: float | None
     wait_share: float | None
-    late_ranks: str | None
+    late_ranks: units.Ranks | None
     late_gain_ns: int | None
     late_gain_share: float | None
 
@@ -222,7 +222,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
         "program": ", ".join(run.programs),
         "run_id": run.run_id,
         "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
-        "hosts": ",".join(hosts),
+        "hosts": units.Listed(hosts),
         "world_size": run.world_size,
         "ranks_read": len(ranks),
         "missing_ranks": sum(map(len, run.missing)),

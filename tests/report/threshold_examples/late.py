@@ -56,7 +56,7 @@ BLOCKS = 16
 
 
 def verdict(negotiated: float = 0.0, blocks: int = 16, **differing: object) -> str:
-    return verdict_of(RUN._replace(**differing), negotiated, 0, NOBODY, blocks)
+    return str(verdict_of(RUN._replace(**differing), negotiated, 0, NOBODY, blocks))
 
 
 def caused(*costs: dict[int | None, float]) -> list[Cause]:
@@ -133,7 +133,7 @@ def with_lateness(ns: float) -> str:
     hosts = dict.fromkeys(range(4), "node")
     found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
     gain = Gain(COUNTED_NS, 1.0)
-    return judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain).verdict
+    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain).verdict)
 
 
 def among_links(pairs: int, times: float) -> str:
