@@ -46,7 +46,7 @@ from commprof_report.base import units  # noqa: E402
 from commprof_report.display import page, pictures  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
-from commprof_report.run.ledger_format import Layout, layout, number  # noqa: E402
+from commprof_report.run.ledger_format import Layout, layout  # noqa: E402
 
 program.parser_build = functools.lru_cache(program.parser_build)  # a third of the time of a case
 BATCH = 250

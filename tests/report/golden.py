@@ -1,4 +1,4 @@
-"""What every command says with --json about recordings of all kinds, as it was taken last.
+"""All that every command says with --json about recordings of all kinds, as it was taken last.
 `make golden` shows what has changed since, command by command; `make golden TAKE=1` takes it."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def write_runs() -> None:
 
 
 def answer(*words: str) -> object:
-    """What the command prints: the values of --json, or lines."""
+    """All that the command prints: the values of --json, or lines."""
     printed, said = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
         status = main(list(words))

@@ -27,7 +27,7 @@ class Call(NamedTuple):
 def bursts(
     calls: Sequence[Call], times: int = STEPS, thread: int = 0, **more: object
 ) -> list[Rank]:
-    """Runs of Allreduces. thread 1: beside the main one. Calls of bits are rounds; those that others
+    """Runs of Allreduces. thread 1: beside the main one. Calls of bits are rounds; those that
     follow agree on a tensor."""
     return [_rank(rank, calls, times, thread, more) for rank in range(RANKS)]
 

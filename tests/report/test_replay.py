@@ -49,7 +49,7 @@ def kit(
 
 
 def check_written(made: kits.Kit, path: Path) -> None:
-    """What is read is what was written, but for programs, which are counted."""
+    """A kit is read as it was written, but for programs, which are counted."""
     digest = kits.write(made, path)
     read, said = kits.read(path)
     assert (said, read.made) == (digest, made.made)

@@ -266,7 +266,8 @@ def negotiating(is_main: int, rounds: int = 40, has_bits: int = 1) -> list[Rank]
             samples=[
                 Sample(
                     call, *time, bytes=size, sequence=place, thread=1 - is_main,
-                    signature=None if call == "MPI_Gatherv" and (rank, has_bits) == (0, 0) else kind,
+                    signature=None
+                    if call == "MPI_Gatherv" and (rank, has_bits) == (0, 0) else kind,
                 )
                 for place, ((call, size, kind), time) in enumerate(zip(calls, times), 1)
             ],

@@ -334,9 +334,9 @@ TEST(communicators_fold_when_all_sizes_have)
 {
     begin(1);
     for (unsigned i = 0; i < 3 * SMALLEST_CELLS; i++)
-        CHECK(cells_count(
-            &cells,
-            cells_find(&cells, 64 << i % 5, cell_key(CALL_A, 2 + i / 5, LEDGER_CALL)), 1000, 1, 0));
+        CHECK(cells_count(&cells,
+                          cells_find(&cells, 64 << i % 5, cell_key(CALL_A, 2 + i / 5, LEDGER_CALL)),
+                          1000, 1, 0));
     CHECK_EQUAL(totals().count, 3 * SMALLEST_CELLS);
 }
 

@@ -58,7 +58,7 @@ def row_type(name: str, fields: Sequence[Field]) -> Any:
 
 
 def shown(fields: Sequence[Field], keys: str = "") -> list[Field]:
-    """Those for people; in the order of these keys, if any."""
+    """The fields for people; in the order of these keys, if any."""
     by_key = {field.key: field for field in fields if field.head}
     return [by_key[key] for key in keys.split() or by_key]
 

@@ -18,7 +18,7 @@ SQL = query.beside(__file__)
 
 
 class Negotiation(NamedTuple):
-    """Of the whole run: means over the ranks that have such a thread. None: no rounds were counted,
+    """The whole run's: means over the ranks that have such a thread. None: no rounds were counted,
     as without Horovod's cache."""
 
     call: str  # the most frequent one in which it negotiates

@@ -29,7 +29,7 @@ SQL = query.beside(__file__)
 
 
 class Kind(Enum):
-    """Of a verdict; docs/SCHEMA.md defines them."""
+    """A verdict's; docs/SCHEMA.md defines them."""
 
     NONE = "none"
     UNKNOWN = "unknown"

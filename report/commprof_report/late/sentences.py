@@ -22,7 +22,6 @@ from .verdict import (
     NOTABLE,
     SHORTEST_NS,
     CallCause,
-    Cause,
     Named,
     When,
     half_of_run,

@@ -206,7 +206,7 @@ def write(kit: Kit, path: Path) -> str:
 
 
 def text_of(path: Path) -> bytes:
-    """Of a kit: the file is one gzip stream from its first byte to its last, or the text."""
+    """A kit's: the file is one gzip stream from its first byte to its last, or the text."""
     content, most = path.read_bytes(), BOUNDS["TEXT_MOST"]
     if content[:1] == b"\x1f":
         stream = zlib.decompressobj(31)
@@ -282,7 +282,9 @@ class _Parser:
         self.lines += 1
         take = getattr(self, "_take_" + kind.replace("-", "_"), None) if "_" not in kind else None
         if self.lines > BOUNDS["TABLE_LINES_MOST"] or not take or not blank:
-            raise ValueError(f"{kind[:40]!r} is unknown, or one of too many lines before the programs")
+            raise ValueError(
+                f"{kind[:40]!r} is unknown, or one of too many lines before the programs"
+            )
         take(rest)
 
     def _take_made(self, gap: str, call: str = "", *requests: str) -> None:

@@ -15,7 +15,7 @@ from ..base.arrays import np
 from ..base.columns import by_rank, grouped
 from ..base.field import Row
 from ..base.percentiles import of_values
-from ..base.present import Unknown, present
+from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.judgement import Kind

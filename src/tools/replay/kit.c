@@ -678,7 +678,7 @@ static const char *check_sum(struct lines *lines, char digest[65])
     } while (!lines->is_ended);
     sha256_end(&sum, digest);
     snprintf(own, sizeof own, "sha256 %s", digest);
-    return lines->wrong                               ? lines->wrong
+    return lines->wrong                            ? lines->wrong
            : !kit_inside && strcmp(said, own) != 0 ? "is damaged: its SHA-256 is another one"
                                                    : NULL;
 }

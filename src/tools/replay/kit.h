@@ -43,7 +43,7 @@ struct kit_call {
 struct kit_made {
     int64_t gap_ns;
     unsigned call : 31, is_asleep : 1; /* in the gap the job slept, rather than computed */
-    uint32_t first_request; /* of kit->requests, up to the first of the next call */
+    uint32_t first_request;            /* of kit->requests, up to the first of the next call */
 };
 
 static inline int kit_requests(const struct kit_made *made)
@@ -68,7 +68,7 @@ struct kit {
     struct kit_vector *vector;
     struct kit_call *call;
     struct kit_program *program; /* of one rank */
-    struct kit_made *made; /* one more stands behind them */
+    struct kit_made *made;       /* one more stands behind them */
     int *requests;
     size_t made_count, request_count;
 };

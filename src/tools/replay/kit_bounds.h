@@ -1,4 +1,4 @@
-/* What a kit has at most, so that a file of anybody costs little memory; the reporter reads this
+/* A kit has at most these, so that a file of anybody costs little memory; the reporter reads this
  * file, too. */
 #ifndef COMMPROF_KIT_BOUNDS_H
 #define COMMPROF_KIT_BOUNDS_H
