@@ -2,7 +2,7 @@
  *
  *     watched     the program's allocator looks who calls it: never the profiler in a call
  *     allocates   a handler allocates and prints, 10,000 times a second
- *     calls       a handler duplicates a communicator
+ *     calls       a handler duplicates a communicator; Open MPI may die of it, also bare
  *     cancelled   threads are cancelled asynchronously */
 #define _GNU_SOURCE
 #include <dlfcn.h>
