@@ -391,7 +391,7 @@ static bool make_room(struct cells *cells, bool (*has_room)(struct cells *cells)
         return true;
     struct quiet before = quiet_begin();
     take_chunk(cells);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < sizeof COARSER / sizeof *COARSER; i++)
         while (!has_room(cells) && fold_the_rarest(cells, COARSER[i]))
             continue;
     quiet_end(&before);

@@ -164,10 +164,6 @@ def bandwidth(bytes_per_s: float | None) -> str:
     return NO_VALUE if bytes_per_s is None else f"{volume(bytes_per_s)}/s"
 
 
-def rate(bytes_per_s: float | None) -> str:
-    return NO_VALUE if bytes_per_s is None else f"{volume(bytes_per_s)}/s"
-
-
 def share(part: float | None) -> str:
     if part is None:
         return NO_VALUE

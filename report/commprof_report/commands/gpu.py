@@ -582,8 +582,8 @@ def rate_text(rows: Sequence[Row], link: str, direction: str) -> str:
         return ""
     each = " a GPU" if len(rows) > 1 else ""
     return (
-        f"{direction} {units.rate(sum(means) / len(means))}{each} on average, "
-        f"{units.rate(most)} at most"
+        f"{direction} {units.bandwidth(sum(means) / len(means))}{each} on average, "
+        f"{units.bandwidth(most)} at most"
     )
 
 

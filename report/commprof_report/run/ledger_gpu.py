@@ -135,10 +135,10 @@ def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> lis
             for field in entries.dtype.names if field.endswith("_bytes")
         ], axis=0,
     )
-    is_sound &= entries["at_ns"] >= ledger.header.start_ns
-    is_sound &= rows.since_ns(entries["at_ns"]) <= last_ns
-    entries = ledger.sound(entries, is_sound, "readings of sensors")
-    entries = entries[rows.since_ns(entries["at_ns"]) >= clock.reset_ns(ledger.header)]
+    at_ns = rows.since_ns(entries["at_ns"])
+    is_sound &= (entries["at_ns"] >= ledger.header.start_ns) & (at_ns <= last_ns)
+    ledger.damage_note(len(entries) - int(is_sound.sum()), "readings of sensors")
+    entries = entries[is_sound & (at_ns >= clock.reset_ns(ledger.header))]
     is_unknown = entries["limits"] & LIMITS_KNOWN == 0
     limits = {
         name: unless(is_unknown, entries["limits"] // bit & 1) for name, bit in LIMITS.items()

@@ -17,7 +17,7 @@ from .ledger import (
 from .ledger_format import layout, number
 from .ledger_gpu import bucket_rows, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, sample_rows
-from .rows import BYTES_UNKNOWN, MOST, Rows, believed, unless
+from .rows import BYTES_UNKNOWN, MOST, Rows, believed, hexadecimal, unless
 
 MOST_SIGNATURES = (1 << 16) - 1
 STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
@@ -99,10 +99,10 @@ def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
     is_sound = (entries["core_ns"] < MOST) & (
         (waiting_ns < MOST) | (waiting_ns == BYTES_UNKNOWN)
     )
-    is_sound &= entries["at_ns"] >= ledger.header.start_ns
-    is_sound &= rows.since_ns(entries["at_ns"]) < MOST
-    entries = ledger.sound(entries, is_sound, "readings of CPU times")
-    counts = rows.since_ns(entries["at_ns"]) >= clock.reset_ns(ledger.header)
+    at_ns = rows.since_ns(entries["at_ns"])
+    is_sound &= (entries["at_ns"] >= ledger.header.start_ns) & (at_ns < MOST)
+    ledger.damage_note(len(entries) - int(is_sound.sum()), "readings of CPU times")
+    counts = is_sound & (at_ns >= clock.reset_ns(ledger.header))
     return rows.rows("cpu_time", entries[counts])
 
 
@@ -165,14 +165,13 @@ def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     entries = ledger.sound(entries, is_sound, "signatures")
     flags = entries["flags"]
     has_no_type, has_no_op = (entries[field].astype("S1") == b"" for field in ("datatype", "op"))
-    hashes = np.array([f"{value:016x}" for value in entries["counts_hash"].tolist()], object)
     return rows.rows(
         "signature",
         entries,
         type_bytes=unless(has_no_type, entries["type_bytes"]),
         extent=unless(has_no_type, entries["extent"]),
         is_commutative=unless(has_no_op, flags // SIGNATURE_COMMUTATIVE & 1),
-        counts_hash=unless(flags & SIGNATURE_COUNTS == 0, hashes),
+        counts_hash=unless(flags & SIGNATURE_COUNTS == 0, hexadecimal(entries["counts_hash"])),
         memory_kind=[memory_kind_name(pair) for pair in entries["memory_kind"].tolist()],
     )
 
@@ -310,10 +309,7 @@ def _communicator_rows(ledger: Ledger, rows: Rows) -> dict[str, list[Any]]:
     """Communicators, and their recent collectives except the oldest, whose slot may already be in
     use by a collective that is not announced yet."""
     found = ledger.entries("COMMUNICATORS", "communicator")
-    identity, parent = (
-        np.array([f"{value:016x}" for value in found[field].tolist()], object)
-        for field in ("identity", "parent_identity")
-    )
+    parent = hexadecimal(found["parent_identity"])
     recent = [
         (place, sequence) for place, begun in enumerate(found["collectives"].tolist())
         for newest in [min(begun, MOST)]
@@ -322,7 +318,7 @@ def _communicator_rows(ledger: Ledger, rows: Rows) -> dict[str, list[Any]]:
     place, sequence = np.array(recent, np.int64).reshape(-1, 2).T
     return {
         "communicator": rows.rows(
-            "communicator", found, identity=identity,
+            "communicator", found, identity=hexadecimal(found["identity"]),
             parent_identity=unless(found["parent_identity"] == 0, parent),
             library=[LIBRARIES[int(flags & COMMUNICATOR_NCCL != 0)] for flags in found["flags"]],
         ),

@@ -41,6 +41,11 @@ def unless(is_absent: np.ndarray, values: np.ndarray) -> list[Any]:
     return np.where(is_absent, np.array(None), values).tolist()
 
 
+def hexadecimal(values: np.ndarray) -> np.ndarray:
+    """The texts of numbers of 64 bits."""
+    return np.array([f"{value:016x}" for value in values.tolist()], object)
+
+
 class Column(NamedTuple):
     """A line of rows.def."""
 

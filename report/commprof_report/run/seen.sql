@@ -50,7 +50,8 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('connected', 'elsewhere', 'process', '',
      'of other jobs, connected to this one: in profiles of their own, if they were profiled', ''),
     ('communicators', 'merged', 'communicator', '', 'counted as one', 'commprof-run --memory 256M'),
-    ('cells', 'merged', 'cell', '', 'merged into cells of several sizes or communicators', 'commprof-run --memory 256M'),
+    ('cells', 'merged', 'cell', '', 'merged into cells of several sizes or communicators',
+     'commprof-run --memory 256M'),
     ('regions', 'merged', '', 'region_refused', 'regions counted in the one around them, from this one on', ''),
     ('record', 'merged', 'ns', '', 'of COMMPROF_RECORD not recorded call by call: there was no more room',
      'commprof-run --memory 256M')

@@ -23,10 +23,10 @@ INSERT INTO negotiating
 SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= :fewest_rounds;
 -- The root of a Gatherv sends nothing, so its own calls do not say that it gathers bytes.
 INSERT OR IGNORE INTO negotiating SELECT DISTINCT world_rank, thread
-FROM sample JOIN communicator USING (world_rank, communicator) JOIN thread USING (world_rank, thread)
-WHERE call = 'MPI_Gatherv' AND NOT is_main AND identity IN (
-    SELECT identity FROM negotiating JOIN sample USING (world_rank, thread) JOIN communicator USING (world_rank, communicator)
-    WHERE call = 'MPI_Gatherv');
+FROM sample JOIN communicator USING (world_rank, communicator)
+JOIN thread USING (world_rank, thread) WHERE call = 'MPI_Gatherv' AND NOT is_main AND identity IN (
+    SELECT identity FROM negotiating JOIN sample USING (world_rank, thread)
+    JOIN communicator USING (world_rank, communicator) WHERE call = 'MPI_Gatherv');
 
 DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM negotiating);
 
