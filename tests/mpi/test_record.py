@@ -29,12 +29,22 @@ def run_opened(folder: Path, **how):
 
 
 def kit_of(folder: Path, path: Path):
-    """Its text, and what was printed about it."""
+    """It with its programs, which the reader only counts, and what was printed about it."""
     outcome = answer("replay", "kit", folder, "-o", path)
     assert outcome.exit_status == 0, outcome
     from commprof_report.replay import kit as kits  # here, where reporter.py has set the path
 
-    return kits.read(path)[0], outcome.stdout
+    kit, program = kits.read(path)[0], []
+    for line in kits.text_of(path).decode().splitlines():
+        first, *others = line.split()
+        if first == "program":
+            program = kit.programs[int(others[0]), int(others[1])] = []
+        elif first.lstrip("~").isdigit():
+            call, *requests = map(int, others)
+            gap_ns, is_asleep = int(first.lstrip("~")), first[0] == "~"
+            program.append(kits.Made(gap_ns, call, tuple(requests), is_asleep))
+    assert sum(map(len, kit.programs.values())) == kit.made.total()
+    return kit, outcome.stdout
 
 
 def made_by_phase(kit) -> dict[str, Counter[int]]:
