@@ -11,7 +11,7 @@ neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts
@@ -19,10 +19,9 @@ from .neighbors import Awaited, Sources, last_sources
 from .waits import Arrivals, Shares, Waits, shares
 
 NEVER_NS = -(1 << 62)
-ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
+KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
     "all", "root-first", "root-last", "lower", "neighbors",
 )
-KINDS = (ALL, ROOT_FIRST, ROOT_LAST, LOWER)  # NEIGHBORS need more than the arrivals: neighbors.py
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,10 @@ class Come:
         self.rows, self.start_ns = rows, start_ns
         self.groups = Groups(rows.identity, rows.sequence)
         self.numbers = np.arange(len(rows))
+
+    @classmethod
+    def among(cls, rows: Collectives, start_ns: Ints, own: Flags) -> Come:
+        return cls(rows.take(own), start_ns[own])
 
     def last_but(self, left_out: Flags) -> Ints:
         """First row of each group that came last, without those left out; such a row may be missing
@@ -91,15 +94,14 @@ def blocking_waits(
 ) -> list[Waits]:
     """The split of blocking collectives. start_ns: on the run's axis; is_estimate: durations
     decide."""
-    ways = {**SHARES, NEIGHBORS: lambda come: _of_sources(come, sources)}
-    known = [
-        ((rows.kind == texts.number(kind)) & ~is_estimate, way, False) for kind, way in ways.items()
-    ]
     parts = []
-    for own, way, is_guess in (*known, (is_estimate, _by_duration, True)):
-        if own.any():
-            come = Come(rows.take(own), start_ns[own])
-            parts.append(_waits(come, way(come), is_guess))
+    for kind in KINDS:
+        come = Come.among(rows, start_ns, (rows.kind == texts.number(kind)) & ~is_estimate)
+        if len(come.rows):
+            parts.append(_waits(come, _by_arrival(come, kind, sources), False))
+    if is_estimate.any():
+        come = Come.among(rows, start_ns, is_estimate)
+        parts.append(_waits(come, _by_duration(come), True))
     return parts
 
 
@@ -138,11 +140,6 @@ def _is_waited_for(come: Come, last_rank: Ints) -> Flags:
     return np.isin(group + come.rows.world_rank, np.unique(group[is_some] + last_rank[is_some]))
 
 
-def _waited(found: Shares) -> Shares:
-    """Nobody is last where nobody waited."""
-    return Shares(found.wait_ns, found.alone_ns, np.where(found.wait_ns > 0, found.last_rank, NONE))
-
-
 def _duration_ns(come: Come) -> Ints:
     return come.rows.end_ns - come.rows.start_ns
 
@@ -156,79 +153,50 @@ def _by_duration(come: Come) -> Shares:
     return Shares(excess_ns, alone_ns, come.spread(come.rows.world_rank[shortest]))
 
 
-def _after(come: Come, last: Ints) -> Shares:
-    """All ranks wait for that row of their group."""
-    before_ns = come.time_but(come.is_at(last))
-    times_ns = (come.spread(come.start_ns[last]), come.spread(before_ns))
-    return shares(
-        come.start_ns, _duration_ns(come), *times_ns, come.spread(come.rows.world_rank[last])
+def awaited(come: Come, kind: str, sources: Sources) -> Awaited:
+    """The one place that says whom each rank of a collective depends on."""
+    rows, groups = come.rows, come.groups
+    if kind == NEIGHBORS:
+        return last_sources(rows.identity, rows.world_rank, groups, come.start_ns, sources)
+    if kind == LOWER:
+        return _lower(come)
+    last = (
+        groups.first_at(rows.is_root) if kind == ROOT_FIRST
+        else come.last_but(rows.is_root & (kind == ROOT_LAST))
+    )
+    depends = {ALL: True, ROOT_FIRST: ~rows.is_root, ROOT_LAST: rows.is_root}[kind]
+    return Awaited(
+        np.where(depends, come.spread(last), -1), come.spread(come.time_but(come.is_at(last)))
     )
 
 
-def _all(come: Come) -> Shares:
-    return _after(come, come.last_but(np.zeros(len(come.rows), bool)))
-
-
-def _root_first(come: Come) -> Shares:
-    return _waited(_after(come, come.groups.first_at(come.rows.is_root)))
-
-
-def _root_last(come: Come) -> Shares:
-    """Waiting of the root for the last rank; if several came last together, the highest one
-    counts."""
-    rows, is_root = come.rows, come.rows.is_root
-    last_ns = come.time_but(is_root)
-    is_last = ~is_root & (come.start_ns == come.spread(last_ns))
-    last_rank = come.groups.max(np.where(is_last, rows.world_rank, -1))
-    before_ns = come.time_but(is_root | (is_last & (rows.world_rank == come.spread(last_rank))))
-    root = come.groups.first_at(is_root)
-    before_ns = np.where(before_ns == NEVER_NS, come.start_ns[root], before_ns)
-    found = shares(come.start_ns[root], _duration_ns(come)[root], last_ns, before_ns, last_rank)
-    wait_ns, alone_ns, last = (
-        np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.full(len(rows), NONE),
-    )
-    wait_ns[root], alone_ns[root], last[root] = found.wait_ns, found.alone_ns, found.last_rank
-    return _waited(Shares(wait_ns, alone_ns, last))
-
-
-def _lower(come: Come) -> Shares:
+def _lower(come: Come) -> Awaited:
     """Rank after rank, in all collectives at once."""
-    start_ns, duration_ns, ranks = come.start_ns, _duration_ns(come), come.rows.world_rank
-    found = Shares(
-        np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64), np.full(len(ranks), NONE)
-    )
-    last, before_ns = come.groups.first.copy(), come.groups.min(start_ns)
-    for place in range(1, int(come.groups.counts.max())):
-        more = come.groups.counts > place
-        row = come.groups.first[more] + place
-        start, last_ns = start_ns[row], start_ns[last[more]]
-        own = shares(
-            start, duration_ns[row], last_ns, np.maximum(start, before_ns[more]), ranks[last[more]]
+    groups, start_ns = come.groups, come.start_ns
+    found = Awaited(np.full(groups.rows, -1), np.full(groups.rows, NEVER_NS))
+    last, before_ns = groups.first.copy(), np.full(len(groups), NEVER_NS)
+    for place in range(1, int(groups.counts.max())):
+        more = groups.counts > place
+        row = groups.first[more] + place
+        found.row[row], found.second_ns[row] = last[more], before_ns[more]
+        last_ns = start_ns[last[more]]
+        is_later = start_ns[row] > last_ns
+        before_ns[more] = np.where(
+            is_later, last_ns, np.maximum(before_ns[more], start_ns[row])
         )
-        found.wait_ns[row], found.alone_ns[row], found.last_rank[row] = (
-            own.wait_ns, own.alone_ns, own.last_rank,
-        )
-        is_later = start > last_ns
-        before_ns[more] = np.where(is_later, last_ns, np.maximum(before_ns[more], start))
         last[more] = np.where(is_later, row, last[more])
-    return _waited(found)
+    return found
 
 
-def _last_sources(come: Come, sources: Sources) -> Awaited:
-    rows = come.rows
-    return last_sources(rows.identity, rows.world_rank, come.groups, come.start_ns, sources)
-
-
-def _of_sources(come: Come, sources: Sources) -> Shares:
-    awaited = _last_sources(come, sources)
-    depends = awaited.row >= 0
-    last_ns = np.where(depends, come.start_ns[awaited.row], come.start_ns)
-    last_rank = np.where(depends, come.rows.world_rank[awaited.row], NONE)
-    times_ns = (come.start_ns, _duration_ns(come), last_ns, awaited.second_ns)
-    return _waited(shares(*times_ns, last_rank))
-
-
-SHARES = {ALL: _all, ROOT_FIRST: _root_first, ROOT_LAST: _root_last, LOWER: _lower}
+def _by_arrival(come: Come, kind: str, sources: Sources) -> Shares:
+    """Nobody is last where nobody waited, unless all wait for all."""
+    row, second_ns = awaited(come, kind, sources)
+    found = shares(
+        come.start_ns, _duration_ns(come), np.where(row >= 0, come.start_ns[row], NEVER_NS),
+        second_ns, come.rows.world_rank[row],
+    )
+    is_known = (found.wait_ns > 0) | (kind == ALL)
+    return replace(found, last_rank=np.where(is_known, found.last_rank, NONE))
 
 
 def completed_arrivals(
@@ -236,31 +204,17 @@ def completed_arrivals(
 ) -> list[Arrivals]:
     """Dependencies of each rank's completion of nonblocking collectives."""
     parts = []
-    for kind in (*KINDS, NEIGHBORS):
-        own = rows.kind == texts.number(kind)
-        if own.any():
-            come = Come(rows.take(own), start_ns[own])
-            awaited = _last_sources(come, sources) if kind == NEIGHBORS else None
-            found = (
-                _arrivals(come, awaited.row, False, awaited.second_ns) if awaited is not None
-                else _arrivals(come, DEPENDS[kind](come), kind == ALL)
-            )
+    for kind in KINDS:
+        come = Come.among(rows, start_ns, rows.kind == texts.number(kind))
+        if len(come.rows):
+            found = _arrivals(come, awaited(come, kind, sources), kind == ALL)
             parts.append(found.take(come.rows.completed_ns != NONE))
     return parts
 
 
-def _arrivals(
-    come: Come, last: Ints, is_all: bool, others_ns: Ints | None = None
-) -> Arrivals:
-    """last: for each row the row whose arrival it depends on; -1: nobody's. others_ns: when the
-    last of the others arrived on which it depends; without it, when the last of all others did."""
-    rows, start_ns = come.rows, come.start_ns
-    first = come.last_but(np.zeros(len(rows), bool))
-    second_ns = come.time_but(come.is_at(first))
-    without_ns = np.where(
-        last == come.spread(first), come.spread(second_ns), come.spread(start_ns[first])
-    )
-    last_ns = np.where(last >= 0, start_ns[last], NEVER_NS)
+def _arrivals(come: Come, found: Awaited, is_all: bool) -> Arrivals:
+    rows = come.rows
+    last_ns = np.where(found.row >= 0, come.start_ns[found.row], NEVER_NS)
     return Arrivals(
         rows.world_rank,
         rows.completed_ns,
@@ -270,40 +224,10 @@ def _arrivals(
         rows.bytes,
         rows.wait_state,
         last_ns,
-        np.minimum(without_ns if others_ns is None else others_ns, last_ns),
-        rows.world_rank[last],
-        (start_ns > last_ns) if is_all else np.zeros(len(rows), bool),
+        np.minimum(found.second_ns, last_ns),
+        rows.world_rank[found.row],
+        come.is_at(come.last_but(rows.is_root & False)) & is_all,
         np.full(len(rows), NONE),
         np.full(len(rows), NONE),
         np.ones(len(rows), bool),
     )
-
-
-def _last_other(come: Come) -> Ints:
-    first = come.last_but(np.zeros(len(come.rows), bool))
-    is_first = come.is_at(first)
-    return np.where(is_first, come.spread(come.last_but(is_first)), come.spread(first))
-
-
-def _root_of_others(come: Come) -> Ints:
-    return np.where(come.rows.is_root, -1, come.spread(come.groups.first_at(come.rows.is_root)))
-
-
-def _last_for_root(come: Come) -> Ints:
-    return np.where(come.rows.is_root, come.spread(come.last_but(come.rows.is_root)), -1)
-
-
-def _last_lower(come: Come) -> Ints:
-    last = np.full(len(come.rows), -1)
-    latest = come.groups.first.copy()
-    for place in range(1, int(come.groups.counts.max())):
-        more = come.groups.counts > place
-        row = come.groups.first[more] + place
-        last[row] = latest[more]
-        latest[more] = np.where(come.start_ns[row] > come.start_ns[latest[more]], row, latest[more])
-    return last
-
-
-DEPENDS = {
-    ALL: _last_other, ROOT_FIRST: _root_of_others, ROOT_LAST: _last_for_root, LOWER: _last_lower,
-}
