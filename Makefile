@@ -52,7 +52,7 @@ GLIBC_x86_64 := $(if $(filter __x86_64__,$(MACROS)),GLIBC_2.2.5)
 GLIBC_aarch64 := $(if $(filter __aarch64__,$(MACROS)),GLIBC_2.17)
 OLDEST_GLIBC := $(if $(filter __GLIBC__,$(MACROS)),$(GLIBC_x86_64)$(GLIBC_aarch64))
 MOVED_FROM_libdl.so.2 := dladdr dlclose dlerror dlopen dlsym dlvsym
-MOVED_FROM_libpthread.so.0 := pthread_attr_setstacksize pthread_barrier_destroy pthread_barrier_init pthread_barrier_wait pthread_create pthread_getspecific pthread_join pthread_key_create pthread_once pthread_setspecific pthread_sigmask sem_destroy sem_init sem_post sem_timedwait
+MOVED_FROM_libpthread.so.0 := pthread_attr_setstacksize pthread_barrier_destroy pthread_barrier_init pthread_barrier_wait pthread_create pthread_getspecific pthread_join pthread_key_create pthread_once pthread_setspecific pthread_sigmask
 STAND_INS := $(if $(OLDEST_GLIBC),$(BUILD)/glibc/libdl.so.2 $(BUILD)/glibc/libpthread.so.0)
 C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed overlooks what only LTO objects use
 

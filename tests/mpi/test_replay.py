@@ -402,18 +402,57 @@ def test_an_unknown_way_is_refused(mpi, tmp_path):
         assert outcome.exit_status == 2 and "usage:" in outcome.stderr
 
 
-def test_a_call_that_does_not_end_is_named(mpi, tmp_path):
-    """Rank 0 sends 3 s later than rank 1 receives."""
-    kit = tmp_path / "job.kit"
-    kit.write_bytes(
-        signed(
-            "ranks 2\nwindow 1\ncomm 0 0 0 world 0,1\ncomm 1 1 0 self -\ntype 0 MPI_DOUBLE 8 8 1\n"
-            "call 0 MPI_Send 0 0 1 - - 1 7 0 - - - - - - - - -\n"
-            "call 1 MPI_Recv 0 0 1 - - 0 7 0 - - - - - - - - -\n"
-            "program 0 0 0\n~3000000000 0\nprogram 1 0 0\n0 1\n"
-        )
-    )
-    outcome = launch(mpi, 2, [str(REPLAY), "--patience", "1", str(kit)], tmp_path, {})
-    assert outcome.exit_status == 0
-    assert "no call has ended for 1 s: rank 1, thread 0 waits in MPI_Recv" in outcome.stderr
+TWO_RANKS = """\
+ranks 2
+window 1
+comm 0 0 0 world 0,1
+comm 1 1 0 self -
+type 0 MPI_DOUBLE 8 8 1
+call 0 MPI_Send 0 0 1 - - 1 7 0 - - - - - - - - -
+call 1 MPI_Recv 0 0 1 - - 0 7 0 - - - - - - - - -
+call 2 MPI_Irecv 0 0 1 - - 0 7 0 - - - - - - - - -
+call 3 MPI_Bcast 0 0 1 - 0 - - 0 - - - - - - - - -
+call 4 MPI_Bcast 0 0 1 - 1 - - 0 - - - - - - - - -
+program 0 0 0
+"""
+MORE = TWO_RANKS.replace("type 0", "comm 2 0 2 dup 0,1\ntype 0")
+AGAIN = ("--repeat", "2")
+
+
+def launch_each(mpi, folder: Path, *ranks: tuple, patience_s: int):
+    """Each rank with a kit of its own, and options."""
+    command: list[str] = []
+    for number, (text, *options) in enumerate(ranks):
+        kit = folder / f"{number}.kit"
+        kit.write_bytes(signed(text))
+        words = [str(REPLAY), "--patience", str(patience_s), *options, str(kit)]
+        command += [":", "-n", "1", *words] if number else words
+    return launch(mpi, 1, command, folder, {})
+
+
+@pytest.mark.parametrize("rest, other, where", [
+    ("program 1 0 0\n0 1\n", (), "1 waits in MPI_Recv from 0, line 15 of the kit"),
+    ("0 4\nprogram 1 0 0\n0 3\n", (), "0 waits in MPI_Bcast with root 1, line 14 of the kit"),
+    (
+        "program 1 0 0\n0 2 0\n", (),
+        "1 waits in MPI_Wait after its calls, for MPI_Irecv from 0, line 15 of the kit",
+    ),
+    ("", (MORE,), "1 waits in MPI_Comm_dup for communicator 2"),
+    ("", (TWO_RANKS, *AGAIN), "0 waits in MPI_Finalize"),
+], ids=["message", "root", "request", "object", "end"])
+def test_a_replay_that_hangs_says_where_and_ends(mpi, tmp_path, rest, other, where):
+    text = TWO_RANKS + rest
+    outcome = launch_each(mpi, tmp_path, (text,), other or (text,), patience_s=4)
+    assert f"s: rank {where}" in outcome.stderr, outcome
+    assert "; the job is ended (--patience 4)" in outcome.stderr
+    assert outcome.exit_status in ((1, 3) if mpi.name == "mpich" else (3,)), outcome
+
+
+def test_a_replay_that_computes_does_not_hang(mpi, tmp_path):
+    """Rank 0 sends 3 s later than rank 1 receives, which says that it waits."""
+    text = TWO_RANKS.replace("window 1", f"window {10**12}")
+    text += "~3000000000 0\nprogram 1 0 0\n0 1\n"
+    outcome = launch_each(mpi, tmp_path, (text,), (text,), patience_s=1)
+    assert outcome.exit_status == 0, outcome
+    assert "no call has ended for 1 s: rank 1 waits in MPI_Recv from 0, line 16 of" in outcome.stderr
     assert "rank 0" not in outcome.stderr

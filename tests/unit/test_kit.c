@@ -7,6 +7,8 @@
 #include "tools/replay/buffers.c"
 /* NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tools/replay/player.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/watch.c"
 
 #include "unit.h"
 
@@ -112,6 +114,8 @@ TEST(a_kit_has_the_programs_of_one_rank)
     CHECK_EQUAL(kit.program[0].before, 1);
     CHECK_EQUAL(kit.program[0].requests, 2);
     CHECK_EQUAL(kit.program[1].first, 10);
+    CHECK_EQUAL(kit.program[1].line, 36);
+    CHECK_EQUAL(kit.gaps_ns, 29);
     CHECK_EQUAL(kit.made[2].gap_ns, 12);
     CHECK(kit.made[2].is_asleep && !kit.made[3].is_asleep);
     CHECK_EQUAL(kit_requests(&kit.made[2]), 1);
@@ -221,7 +225,8 @@ TEST(communicators_that_no_library_can_make_are_refused)
 static bool plays_with(const char *old, const char *new, char why[256])
 {
     struct kit kit;
-    return text_with(old, new, &kit, why) && player_begin(&kit, why, 256);
+    return text_with(old, new, &kit, why) && player_begin(&kit, why, 256) &&
+           player_begin_programs(&kit, why, 256);
 }
 
 /* Else buffers would be too small, or a handle be used that is none. */
@@ -277,7 +282,8 @@ TEST(numbers_of_a_damaged_kit_stay_in_range)
             CHECK(kit.call[call].comm < kit.comms && kit.call[call].type < kit.types);
             CHECK(kit.call[call].vector < kit.vectors);
         }
-        if (player_begin(&kit, why, sizeof why))
+        if (player_begin(&kit, why, sizeof why) &&
+            player_begin_programs(&kit, why, sizeof why))
             played++;
         free(functions);
     }

@@ -7,6 +7,7 @@
  * `hvprof-report replay source` writes these files and a kit as one file of C, for people who have
  * an MPI library and nothing else of ours. */
 #include "player.h"
+#include "watch.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2, PASSES_MOST = 1000000 };
+enum { EXIT_USAGE = 2, NUMBER_MOST = 1000000 };
 
 static const char USAGE[] = "usage: mpirun -n RANKS commprof-run commprof-replay [options] KIT\n"
                             "Make the MPI calls of a kit (hvprof-report replay kit) again, on as "
@@ -29,7 +30,9 @@ static const char OPTIONS[] =
     "                             one time; barrier: after a barrier\n"
     "  --buffers HOW              recorded; hot: read before each call; cold: taken out of all\n"
     "                             caches before each call\n"
-    "  --patience SECONDS         name the calls of a rank in which none ends for so long (60)\n"
+    "  --patience SECONDS         end the job if no call of a rank ends for so long and as long "
+    "as\n"
+    "                             the kit computes; 0: never (300)\n"
     "  --mpi LIBRARY              the MPI library (default: the one that the program is linked\n"
     "                             with, else the launcher's)\n";
 
@@ -40,11 +43,12 @@ static int print_usage(FILE *to, int exit_status)
     return exit_status;
 }
 
-static int passes_of(const char *text)
+/* -1: it is no number, or out of range. */
+static int number_from(int least, const char *text)
 {
     char *end;
     long number = strtol(text, &end, 10);
-    return end == text || *end || number < 1 || number > PASSES_MOST ? 0 : (int)number;
+    return end == text || *end || number < least || number > NUMBER_MOST ? -1 : (int)number;
 }
 
 /* Which of the words it is; -1: none. */
@@ -84,7 +88,7 @@ static int next_option(int argc, char **argv, const struct option *names)
 
 struct options {
     const char *kit, *library;
-    int passes;
+    int passes, patience_s;
     struct player_settings settings;
 };
 
@@ -99,11 +103,10 @@ static bool read_options(struct options *options, int argc, char **argv)
                              *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
                              *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
     int gaps = 0, arrival = 0, buffers = 0;
-    int patience_s = 60;
-    *options = (struct options){.passes = 1};
+    *options = (struct options){.passes = 1, .patience_s = WATCH_PATIENCE_S};
     for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
         if (option == 'r')
-            options->passes = passes_of(optarg);
+            options->passes = number_from(1, optarg);
         else if (option == 'g')
             gaps = choice(optarg, GAPS);
         else if (option == 'a')
@@ -111,18 +114,16 @@ static bool read_options(struct options *options, int argc, char **argv)
         else if (option == 'b')
             buffers = choice(optarg, BUFFERS);
         else if (option == 'p')
-            patience_s = passes_of(optarg);
+            options->patience_s = number_from(0, optarg);
         else if (option == 'm')
             options->library = optarg;
         else
             exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
-    options->settings = (struct player_settings){.has_gaps = gaps == 0,
-                                                 .arrival = (enum arrival)arrival,
-                                                 .buffers = (enum buffers)buffers,
-                                                 .patience_s = patience_s};
+    options->settings = (struct player_settings){
+        .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
     options->kit = kit_inside ? "the kit in this program" : argv[optind];
-    return optind + !kit_inside == argc && options->passes && patience_s && gaps >= 0 &&
-           arrival >= 0 && buffers >= 0;
+    return optind + !kit_inside == argc && options->passes > 0 && options->patience_s >= 0 &&
+           gaps >= 0 && arrival >= 0 && buffers >= 0;
 }
 
 /* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
@@ -150,7 +151,9 @@ static void play_passes(const struct kit *kit, const struct objects *objects,
     struct player_settings settings = options->settings;
     settings.rank = rank;
     for (int pass = 0; pass <= options->passes; pass++) {
+        watch_own(watch_slot(0), "MPI_Bcast or MPI_Recv to compare clocks", KIT_NONE);
         arrival_begin(settings.arrival, rank, kit->ranks);
+        watch_own_end(watch_slot(0));
         settings.is_counted = pass > 0;
         int64_t took_ns = player_play(kit, objects, &settings);
         if (rank == 0 && pass > 0)
@@ -178,24 +181,32 @@ int main(int argc, char **argv)
                                      "recorded is offered");
     if (options.settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
         return complain("--buffers cold", "is not offered for this processor");
+    watch_begin(options.patience_s);
+    watch_own(watch_slot(0), "MPI_Init_thread", KIT_NONE);
     setup.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
+    watch_own_end(watch_slot(0));
     setup.Pcontrol(0);
     setup.Comm_rank(mpi_abi.comm_world, &rank);
     setup.Comm_size(mpi_abi.comm_world, &size);
     bool fits = size == kit.ranks;
     if (!fits)
         snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit.ranks, size);
-    if (!fits || !kit_read(&kit, options.kit, rank, why, sizeof why) ||
-        !player_begin(&kit, why, sizeof why) ||
-        !objects_make(&objects, &kit, rank, why, sizeof why)) {
-        if (rank == 0)
+    bool is_right = fits && kit_read(&kit, options.kit, rank, why, sizeof why) &&
+                    player_begin(&kit, why, sizeof why);
+    bool is_own = is_right && !player_begin_programs(&kit, why, sizeof why);
+    if (is_right && !is_own) {
+        watch_kit(&kit, rank, options.settings.has_gaps, setup.Abort);
+        is_right = objects_make(&objects, &kit, rank, why, sizeof why);
+    }
+    if (!is_right || is_own) {
+        if (rank == 0 || is_own)
             complain(options.kit, why);
         if (fits)
             setup.Abort(mpi_abi.comm_world, EXIT_USAGE);
-        setup.Finalize();
-        return EXIT_USAGE;
-    }
-    play_passes(&kit, &objects, &options, rank);
+    } else
+        play_passes(&kit, &objects, &options, rank);
+    watch_own(watch_slot(0), "MPI_Finalize", KIT_NONE);
     setup.Finalize();
-    return 0;
+    watch_own_end(watch_slot(0));
+    return is_right && !is_own ? 0 : EXIT_USAGE;
 }

@@ -18,6 +18,8 @@ struct reader {
     bool is_kept;   /* the present program is */
     int64_t before; /* so many calls of it that set up are to come; -1: there is no program */
     int64_t program_rank, thread; /* programs are in order */
+    int64_t gaps_ns;              /* of the program so far */
+    int line;                     /* its number */
     /* of each rank, the last round whose parent it is a member of, and in which it is in a
      * communicator */
     int *in_parent, *in_round;
@@ -267,6 +269,7 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
     reader->program_rank = rank;
     reader->thread = thread;
     reader->before = number_of(reader, words[3], 0, INT32_MAX);
+    reader->gaps_ns = 0;
     reader->is_kept = rank == reader->rank;
     kit->has_threads |= thread != 0;
     if (!reader->is_kept || reader->wrong)
@@ -274,6 +277,7 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
     struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
     program->thread = (int)thread;
     program->before = (size_t)reader->before;
+    program->line = reader->line + 1;
     program->first = kit->made_count;
 }
 
@@ -309,6 +313,10 @@ static void take_made(struct reader *reader, char *line)
     if (reader->before < 0)
         reader->wrong = "a call is in no program";
     reader->before -= reader->before > 0;
+    if (__builtin_add_overflow(reader->gaps_ns, made.gap_ns, &reader->gaps_ns))
+        reader->gaps_ns = INT64_MAX;
+    if (reader->gaps_ns > kit->gaps_ns)
+        kit->gaps_ns = reader->gaps_ns;
     if (reader->wrong)
         return;
     if (reader->is_kept) {
@@ -684,12 +692,11 @@ static const char *check_sum(struct lines *lines, char digest[65])
 }
 
 /* The lines behind the first two. */
-static int take_lines(struct reader *reader, struct lines *lines)
+static void take_lines(struct reader *reader, struct lines *lines)
 {
     size_t length;
-    int number = 0;
     for (char *line; !reader->wrong && (line = lines_next(lines, &length));)
-        if (++number > 2) {
+        if (++reader->line > 2) {
             if (length > LINE_MOST || strlen(line) != length)
                 reader->wrong = "a line is too long, or has a byte that is 0";
             else
@@ -700,7 +707,6 @@ static int take_lines(struct reader *reader, struct lines *lines)
     if (!reader->wrong && (!reader->kit->ranks || reader->kit->comms < KIT_DUP))
         reader->wrong = "it is not complete";
     keep_made(reader, (struct kit_made){.first_request = (uint32_t)reader->kit->request_count});
-    return number;
 }
 
 /* Its sum is checked first, piece by piece: a file that is small until it is decompressed costs no
@@ -716,11 +722,12 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
     lines_close(&lines);
     if (!wrong) {
         lines_open(&lines, path);
-        int number = lines.wrong ? 0 : take_lines(&reader, &lines);
+        if (!lines.wrong)
+            take_lines(&reader, &lines);
         wrong = lines.wrong;
         lines_close(&lines);
         if (!wrong && reader.wrong)
-            snprintf(why, why_bytes, "line %d: %s", number, reader.wrong);
+            snprintf(why, why_bytes, "line %d: %s", reader.line, reader.wrong);
     }
     if (wrong)
         snprintf(why, why_bytes, "%s", wrong);

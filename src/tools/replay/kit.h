@@ -54,14 +54,15 @@ static inline int kit_requests(const struct kit_made *made)
 struct kit_program {
     int thread;
     size_t first, count; /* of kit->made */
+    int line;            /* of the kit, on which the first of them stands */
     size_t before;       /* the first of them, which set up persistent requests, are not counted */
     int requests;        /* as many are open at most */
 };
 
 struct kit {
     char sha256[65];
-    bool has_threads; /* some rank has more than one */
-    int64_t window_ns;
+    bool has_threads;           /* some rank has more than one */
+    int64_t window_ns, gaps_ns; /* the longest that a program of any rank computes */
     int ranks, comms, types, vectors, calls, programs;
     struct kit_comm *comm;
     struct kit_type *type;

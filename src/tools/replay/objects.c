@@ -2,6 +2,7 @@
 
 #include "mpi/datatypes.h"
 #include "mpi/launcher.h"
+#include "watch.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -91,6 +92,8 @@ static int make_round(struct objects *objects, const struct kit *kit, int first,
                 mine = end, key = i;
     if (parent == mpi_abi.comm_null)
         return end;
+    watch_own(watch_slot(0), comm->how == KIT_DUP ? "MPI_Comm_dup" : "MPI_Comm_split",
+              mine < 0 ? first : mine);
     if (comm->how == KIT_DUP)
         dup(parent, &objects->comm[first]);
     else {
@@ -99,6 +102,7 @@ static int make_round(struct objects *objects, const struct kit *kit, int first,
         if (mine >= 0)
             objects->comm[mine] = made;
     }
+    watch_own_end(watch_slot(0));
     return end;
 }
 

@@ -1,9 +1,9 @@
 #include "player.h"
 
+#include "watch.h"
+
 #include <ctype.h>
-#include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,12 +227,17 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
             return false;
         }
     }
-    for (int i = 0; functions && i < kit->programs; i++)
+    return functions;
+}
+
+bool player_begin_programs(const struct kit *kit, char *why, size_t why_bytes)
+{
+    for (int i = 0; i < kit->programs; i++)
         if (!has_requests(kit, &kit->program[i])) {
             snprintf(why, why_bytes, "its requests are not in order");
             return false;
         }
-    return functions;
+    return true;
 }
 
 /* A thread's requests, and buffers for what each may move; the last is for blocking calls. */
@@ -251,8 +256,7 @@ struct player {
     uint64_t *together; /* requests as an array in the library's layout */
     int *indices;       /* of requests */
     int *set_up;        /* the call that set a persistent request up */
-    const char *inside; /* the call that it is in, NULL: none */
-    size_t ended;       /* calls */
+    struct watched *watched;
 };
 
 /* Common to all threads of this rank. */
@@ -260,9 +264,6 @@ struct players {
     struct player *player;
     pthread_barrier_t are_prepared;
     int64_t begin_ns;
-    int count;
-    sem_t are_done; /* wakes the thread that watches */
-    bool are_ended;
 };
 
 /* All its buffers are in the thread's memory. */
@@ -590,6 +591,7 @@ static void make(struct player *player, const struct kit_made *made)
     const struct function *function = &functions[made->call];
     int blocking = player->program->requests;
     int request = kit_requests(made) ? player->kit->requests[made->first_request] : blocking;
+    watch_enter(player->watched, made);
     if (function->shape >= START)
         handle(player, function, made);
     else if (function->shape >= PROBE && function->shape <= IMPROBE)
@@ -606,6 +608,7 @@ static void make(struct player *player, const struct kit_made *made)
     }
     if (function->shape == MRECV)
         mpi_handle_store(&player->requests[request], mpi_abi.request_null);
+    watch_leave(player->watched);
 }
 
 static void play(struct player *player)
@@ -618,50 +621,8 @@ static void play(struct player *player)
             settle(player, made);
         if (player->settings->has_gaps)
             pass_time(player, before_ns + made->gap_ns, made->is_asleep);
-        __atomic_store_n(&player->inside, player->kit->call[made->call].name, __ATOMIC_RELAXED);
         make(player, made);
-        __atomic_store_n(&player->inside, NULL, __ATOMIC_RELAXED);
-        __atomic_store_n(&player->ended, i + 1, __ATOMIC_RELEASE);
         before_ns = arrival_now_ns();
-    }
-}
-
-static size_t ended_of(const struct players *all)
-{
-    size_t ended = 0;
-    for (int i = 0; i < all->count; i++)
-        ended += __atomic_load_n(&all->player[i].ended, __ATOMIC_ACQUIRE);
-    return ended;
-}
-
-/* Names calls that do not end: the kit lacks a message, or has one that was changed. */
-static void *watch(void *context)
-{
-    struct players *all = context;
-    const struct player_settings *settings = all->player->settings;
-    struct timespec until;
-    size_t ended = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    for (int waited_s = 0;; waited_s++) {
-        until.tv_sec++;
-        while (sem_timedwait(&all->are_done, &until) != 0)
-            if (errno == ETIMEDOUT)
-                break;
-            else if (errno != EINTR)
-                return NULL;
-        if (__atomic_load_n(&all->are_ended, __ATOMIC_ACQUIRE))
-            return NULL;
-        size_t now = ended_of(all);
-        waited_s = now == ended ? waited_s : 0;
-        ended = now;
-        for (int i = 0; i < all->count && waited_s == settings->patience_s; i++) {
-            const char *inside = __atomic_load_n(&all->player[i].inside, __ATOMIC_RELAXED);
-            if (inside)
-                fprintf(stderr,
-                        "commprof-replay: no call has ended for %d s: rank %d, thread %d waits in "
-                        "%s\n",
-                        waited_s, settings->rank, all->player[i].program->thread, inside);
-        }
     }
 }
 
@@ -686,7 +647,9 @@ static void *perform(void *context)
         for (int i = 0; i < player->kit->programs; i++)
             for (size_t j = 0; j < all->player[i].program->before; j++)
                 make(&all->player[i], &player->kit->made[all->player[i].program->first + j]);
+        watch_own(player->watched, "MPI_Barrier before its calls", KIT_NONE);
         ((int (*)(mpi_handle))library_function("MPI_Barrier"))(mpi_abi.comm_world);
+        watch_own_end(player->watched);
         level(player->settings->is_counted);
         all->begin_ns = arrival_now_ns();
     }
@@ -701,7 +664,9 @@ static void finish(struct player *player)
     int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");
     int (*free_)(void *) = (int (*)(void *))library_function("MPI_Request_free");
     for (int i = 0; i < player->program->requests; i++) {
+        watch_own(player->watched, WATCH_WAIT, i);
         wait(&player->requests[i], mpi_abi.status_ignore);
+        watch_own_end(player->watched);
         if (mpi_handle_bits(mpi_handle_load(&player->requests[i], 0)) != mpi_abi.request_null)
             free_(&player->requests[i]);
     }
@@ -713,25 +678,21 @@ int64_t player_play(const struct kit *kit, const struct objects *objects,
     /* a rank without a program waits for the others as well */
     static const struct kit_program NOTHING;
     int programs = kit->programs ? kit->programs : 1;
-    struct players all = {.player = calloc((size_t)programs, sizeof *all.player),
-                          .count = programs};
-    pthread_t watcher;
+    struct players all = {.player = calloc((size_t)programs, sizeof *all.player)};
     pthread_t *threads = calloc((size_t)programs, sizeof *threads);
     level = (int (*)(int, ...))library_function("MPI_Pcontrol");
     if (!empty_info)
         make_info();
     if (!all.player || !threads ||
-        pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0 ||
-        sem_init(&all.are_done, 0, 0) != 0)
+        pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0)
         abort();
     for (int i = programs - 1; i >= 0; i--)
         all.player[i] = (struct player){.all = &all,
                                         .kit = kit,
                                         .objects = objects,
                                         .settings = settings,
+                                        .watched = watch_slot(i),
                                         .program = kit->programs ? &kit->program[i] : &NOTHING};
-    if (pthread_create(&watcher, NULL, watch, &all) != 0)
-        abort();
     for (int i = 1; i < programs; i++)
         if (pthread_create(&threads[i], NULL, perform, &all.player[i]) != 0)
             abort();
@@ -740,10 +701,6 @@ int64_t player_play(const struct kit *kit, const struct objects *objects,
         pthread_join(threads[i], NULL);
     int64_t took_ns = arrival_now_ns() - all.begin_ns;
     level(0);
-    __atomic_store_n(&all.are_ended, true, __ATOMIC_RELEASE);
-    sem_post(&all.are_done);
-    pthread_join(watcher, NULL);
-    sem_destroy(&all.are_done);
     for (int i = 0; i < programs; i++) {
         finish(&all.player[i]);
         release(&all.player[i]);

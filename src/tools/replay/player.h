@@ -12,11 +12,13 @@ struct player_settings {
     enum buffers buffers;
     bool is_counted; /* this pass is */
     int rank;
-    int patience_s; /* a call that does not end for so long is named */
 };
 
 /* Checks that the library has all functions; else `why` has the name of the one it lacks. */
 bool player_begin(const struct kit *kit, char *why, size_t why_bytes);
+
+/* Checks this rank's programs; other ranks have others. */
+bool player_begin_programs(const struct kit *kit, char *why, size_t why_bytes);
 
 /* All programs of this rank once, each in a thread of its own; the first one in this thread. All
  * ranks begin together. Nothing is counted before and after. Returns how many nanoseconds it
