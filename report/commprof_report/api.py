@@ -14,6 +14,7 @@ from typing import Callable
 
 from .base.attempt import take_note
 from .base.errors import ReportError
+from .base.options import options_add
 from .base.present import present
 from .commands import COMMANDS
 from .main import PROGRAM, Parser
@@ -120,7 +121,7 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
 
 for _name, _command in COMMANDS.items():
     _parser = Parser(prog=f"{PROGRAM} {_name}", allow_abbrev=False)
-    _command.add_arguments(_parser)
+    options_add(_parser, _command.OPTIONS)
     if "take_rows" in _parser._defaults and any(
         action.dest == "run" for action in _parser._actions
     ):

@@ -9,14 +9,16 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterable
 from typing import NoReturn
 
 from . import __version__
 from .base import units
 from .base.attempt import FAULTS, attempt
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base.options import options_add
 from .base.present import present
-from .commands import COMMANDS, compare
+from .commands import COMMANDS, SEPARATOR
 
 PROGRAM = "hvprof-report"
 # objects; an analysis makes millions that are needed to its end, and each collection visits many of
@@ -71,19 +73,21 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def parser_build() -> Parser:
+def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
+    """With these commands alone, whose modules are imported."""
     parser = Parser(
         prog=PROGRAM, description=__doc__, epilog=EPILOG, formatter_class=Help, allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
+    for name in names:
+        command = COMMANDS[name]
         first_line = present(command.__doc__).partition("\n")[0]
         subparser = subparsers.add_parser(
             name, help=first_line, description=command.__doc__, formatter_class=Help,
             allow_abbrev=False,
         )
-        command.add_arguments(subparser)
+        options_add(subparser, command.OPTIONS)
         subparser.set_defaults(
             run_command=command.run, command_name=name, command_parser=subparser
         )
@@ -94,7 +98,7 @@ def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
     the end of options."""
     if words and words[0] in ("compare", "html", "replay"):
-        return [compare.SEPARATOR if word == "--" else word for word in words]
+        return [SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
@@ -130,9 +134,9 @@ def main(words: list[str] | None = None) -> int:
     # numpy's threads would take memory for nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        arguments, unknown = parser_build().parse_known_args(
-            with_default_command(sys.argv[1:] if words is None else words)
-        )
+        words = with_default_command(sys.argv[1:] if words is None else words)
+        asked = tuple(name for name in COMMANDS if words[0] in (name, "-h", "--help"))
+        arguments, unknown = parser_build(asked).parse_known_args(words)
         if unknown:
             arguments.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         FAULTS.clear()

@@ -42,6 +42,16 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     assert not list((tmp_path / "share").rglob("*.pyc"))
 
 
+def test_a_command_imports_no_other():
+    ask = "import sys; from commprof_report.main import main; main(['seen', '/nowhere'])"
+    known = f"{ask}; print(*(name for name in sys.modules if '.commands.' in name))"
+    done = subprocess.run(
+        [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True,
+    )
+    modules = {name.rpartition(".")[2] for name in done.stdout.split()}
+    assert modules == {"common", "seen"}, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command):

@@ -1,17 +1,33 @@
-"""The commands, in the order in which help shows them. A command has a docstring, add_arguments and
-run."""
+"""The commands, in the order in which help shows them. A command has a docstring, EXAMPLES,
+SEE_ALSO, OPTIONS and run."""
 
 from __future__ import annotations
 
-from . import (
-    advise, calls, communicators, compare, export, gpu, html, hvprof, late, latency, merge, peers,
-    pipeline, ranks, regions, replay, seen, sizes, steps, stuck, summary, top, traffic,
-)
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
 
-COMMANDS = {
-    "summary": summary, "seen": seen, "steps": steps, "late": late, "advise": advise,
-    "compare": compare, "traffic": traffic, "calls": calls, "sizes": sizes, "latency": latency,
-    "hvprof": hvprof, "communicators": communicators, "ranks": ranks, "regions": regions,
-    "gpu": gpu, "peers": peers, "pipeline": pipeline, "stuck": stuck, "top": top, "merge": merge,
-    "export": export, "replay": replay, "html": html,
-}
+NAMES = (
+    "summary", "seen", "steps", "late", "advise", "compare", "traffic", "calls", "sizes", "latency",
+    "hvprof", "communicators", "ranks", "regions", "gpu", "peers", "pipeline", "stuck", "top",
+    "merge", "export", "replay", "html",
+)
+SEPARATOR = " -- "  # of sides; argparse takes "--" for the end of options
+
+
+class Commands(Mapping[str, ModuleType]):
+    """By name; a module is imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> ModuleType:
+        if name not in NAMES:
+            raise KeyError(name)
+        return import_module(f"{__name__}.{name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+COMMANDS = Commands()

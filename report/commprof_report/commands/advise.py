@@ -69,8 +69,7 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+OPTIONS = common.SELECTED
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..base import units
 from ..base.attempt import take_note
+from ..base.options import Option, option
 from ..display import page, pictures, tables
 from ..run import cache, selection
 from ..run.run import Run, run_open
@@ -17,37 +19,38 @@ from ..run.thinning import MOST_SAMPLES
 from ..run.unseen import unseen_calls_text
 
 
-def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
-    parser.add_argument(
-        "run", metavar="RUN", type=Path, nargs=nargs,
-        help="a run folder, a merged database, or one rank's file; several folders of one run; "
-        "default: the newest run here",
+def run_options(nargs: str = "*") -> tuple[Option, ...]:
+    return (
+        option(
+            "run", metavar="RUN", type=Path, nargs=nargs,
+            help="a run folder, a merged database, or one rank's file; several folders of one run; "
+            "default: the newest run here",
+        ),
+        option(
+            "--no-cache", action="store_true",
+            help=f"neither read nor write {cache.NAME} in the folder of a large run",
+        ),
     )
-    parser.add_argument(
-        "--no-cache", action="store_true",
-        help=f"neither read nor write {cache.NAME} in the folder of a large run",
-    )
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser, draws: bool = False, by_memory_kind: bool = False
-) -> None:
-    """RUN, the filters, --json and --csv, --plot where there is something to draw, and
-    --memory-kind where it applies."""
-    add_run_argument(parser)
-    selection.add_arguments(parser)
-    if by_memory_kind:
-        selection.add_memory_kind_argument(parser)
-    tables.add_arguments(parser)
-    if draws:
-        add_plot_argument(parser)
+RUN = run_options()
 
 
-def add_plot_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plot", type=pictures.picture_path, metavar="FILE",
-        help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
-    )
+PLOT = option(
+    "--plot", type=pictures.picture_path, metavar="FILE",
+    help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
+)
+NO_FILTERS: dict[str, Any] = dict.fromkeys(("call", "communicator", "region", "rank", "bytes"))
+ONLY_RANKS = (
+    option(**NO_FILTERS),
+    option(
+        "--rank", type=selection.rank_spans, metavar="LIST", group="filters",
+        help="these world ranks only: 0,3-5",
+    ),
+)
+SELECTED = (*RUN, *selection.OPTIONS, *tables.ROWS)
+DRAWN = (*SELECTED, PLOT)
+DRAWN_BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *tables.ROWS, PLOT)
 
 
 def row_count(word: str) -> int:
@@ -72,9 +75,7 @@ def open_whole(
 ) -> Selection:
     """The run, of commands without filters."""
     run = open_noted(arguments, with_histograms, with_samples, most_samples)
-    return selection.select(
-        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
-    )
+    return selection.select(run, argparse.Namespace(**NO_FILTERS))
 
 
 def open_noted(

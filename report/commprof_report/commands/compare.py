@@ -44,6 +44,7 @@ from pathlib import Path
 from ..base import units
 from ..base.errors import UsageError
 from ..base.forked import forked
+from ..base.options import option
 from ..base.progress import Progress
 from ..base.thresholds import threshold
 from ..compare import sentences
@@ -62,7 +63,7 @@ from ..experiment.plan import CHECK, is_experiment, plan_read
 from ..plots import change_intervals as plot
 from ..plots.axis import time_text
 from ..run.rank_files import files_mode
-from . import common
+from . import SEPARATOR, common
 from .compare_tables import figure_table, row_table, run_columns, size_columns
 
 EXAMPLES = (
@@ -78,7 +79,6 @@ EXAMPLES = (
     ),
 )
 SEE_ALSO = ("late", "sizes", "steps")
-SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
 # the space between a number and its unit
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
@@ -103,60 +103,6 @@ SCRIPT_FIELDS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    runs_help = (
-        "A... -- B...: the runs of each side (two runs need no --); or the folder of an experiment"
-    )
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="*", help=runs_help)
-    add_rule_arguments(parser)
-    parser.add_argument(
-        "--by", choices=SCRIPT_FIELDS,
-        help="this table only (--json and --csv: row unless said otherwise); size has a column for "
-        "each side",
-    )
-    tables.add_arguments(parser)
-    common.add_plot_argument(parser)
-
-
-def add_rule_arguments(parser: argparse._ActionsContainer) -> None:
-    metric_help = (
-        "what is compared (default: step, if messages are cut otherwise in each run; "
-        "else transfer, "
-    )
-    metric_help += "if it is known for half of the time inside MPI; else time)"
-    parser.add_argument("--metric", choices=METRICS, help=metric_help)
-    parser.add_argument(
-        "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
-        help="differences below this do not matter (default: 2%%)",
-    )
-    parser.add_argument(
-        "--level", type=level, default=threshold("compare.level"), metavar="N%",
-        help="confidence of the verdict and of intervals (default: 95%%)",
-    )
-    parser.add_argument(
-        "--allow", type=kinds, default=(), metavar="LIST",
-        help=f"give a verdict all the same; a list of {', '.join(KINDS)}, or all",
-    )
-    skip_help = (
-        "leave the first N %% of the steps of each run out, in which a library may still "
-        "have tuned itself; rows are not shown then"
-    )
-    parser.add_argument("--skip-steps", type=percent, default=0.0, metavar="N%", help=skip_help)
-    check_help = (
-        "of replays: the result of replay check -o FILE, by which they stand for a share of the job"
-        " (default: EXPERIMENT/job.kit.check)"
-    )
-    parser.add_argument("--check", metavar="FILE", type=Path, help=check_help)
-    parser.add_argument(
-        "--unpaired", action="store_true",
-        help="compare all runs with each other, even if they are in blocks",
-    )
-    parser.add_argument(
-        "--all-rows", action="store_true",
-        help="show all rows; otherwise those below 1 %% of the time are added up",
-    )
-
-
 def percent(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%?", text)
     if not match or not 0 < float(match[1]) < 100:
@@ -177,6 +123,60 @@ def kinds(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]}: not one of {', '.join(KINDS)}, all")
     return KINDS if "all" in words else tuple(words)
+
+
+RULES = (
+    option(
+        "--metric", choices=METRICS,
+        help="what is compared (default: step, if messages are cut otherwise in each run; else "
+        "transfer, if it is known for half of the time inside MPI; else time)",
+    ),
+    option(
+        "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
+        help="differences below this do not matter (default: 2%%)",
+    ),
+    option(
+        "--level", type=level, default=threshold("compare.level"), metavar="N%",
+        help="confidence of the verdict and of intervals (default: 95%%)",
+    ),
+    option(
+        "--allow", type=kinds, default=(), metavar="LIST",
+        help=f"give a verdict all the same; a list of {', '.join(KINDS)}, or all",
+    ),
+    option(
+        "--skip-steps", type=percent, default=0.0, metavar="N%",
+        help="leave the first N %% of the steps of each run out, in which a library may still "
+        "have tuned itself; rows are not shown then",
+    ),
+    option(
+        "--check", metavar="FILE", type=Path,
+        help="of replays: the result of replay check -o FILE, by which they stand for a share of "
+        "the job (default: EXPERIMENT/job.kit.check)",
+    ),
+    option(
+        "--unpaired", action="store_true",
+        help="compare all runs with each other, even if they are in blocks",
+    ),
+    option(
+        "--all-rows", action="store_true",
+        help="show all rows; otherwise those below 1 %% of the time are added up",
+    ),
+)
+OPTIONS = (
+    option(
+        "runs", metavar="RUN", type=Path, nargs="*",
+        help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
+        "experiment",
+    ),
+    *RULES,
+    option(
+        "--by", choices=SCRIPT_FIELDS,
+        help="this table only (--json and --csv: row unless said otherwise); size has a column for "
+        "each side",
+    ),
+    *tables.ROWS,
+    common.PLOT,
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -63,6 +63,7 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
 from ..base.errors import UsageError
+from ..base.options import option
 from ..display import tables
 from ..exporters import long_csv, parquet, perfetto, prometheus
 from ..exporters.trace_files import OfRank, trace_files, traces_open
@@ -109,41 +110,6 @@ TABLES = (
     "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "nccl_algorithm",
     "gpu_sample", "gpu_sample_window",
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    parser.add_argument(
-        "--format", choices=tuple(FORMATS), help="what to write (default: json)",
-    )
-    tables.add_form_arguments(parser)
-    parser.add_argument(
-        "--table", choices=(*TABLES, *VIEWS), action="append",
-        help="this table only; may be repeated",
-    )
-    parser.add_argument(
-        "--output", type=Path, metavar="PATH",
-        help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file",
-    )
-    parser.add_argument(
-        "--with-trace",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
-        ".json.gz, a folder of them, or RANK=FILE where a"
-        " file does not say its rank; it takes all words up to the next option, so RUN is given "
-        "before it",
-    )
-    parser.add_argument(
-        "--from", type=seconds, metavar="SECONDS", dest="from_ns",
-        help="of a timeline: what ends after this; counted from the earliest start of a rank",
-    )
-    parser.add_argument(
-        "--to", type=seconds, metavar="SECONDS", dest="to_ns",
-        help="of a timeline: what begins before this",
-    )
 
 
 def seconds(word: str) -> int:
@@ -251,6 +217,35 @@ FORMATS = {
     "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
     "perfetto": Format(write_perfetto, "a timeline takes calls, not tables", is_timeline=True),
 }
+
+
+OPTIONS = (
+    *common.RUN,
+    option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
+    *tables.FORMS,
+    option(
+        "--table", choices=(*TABLES, *VIEWS), action="append",
+        help="this table only; may be repeated",
+    ),
+    option(
+        "--output", type=Path, metavar="PATH",
+        help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file",
+    ),
+    option(
+        "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
+        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
+        ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it takes all "
+        "words up to the next option, so RUN is given before it",
+    ),
+    option(
+        "--from", type=seconds, metavar="SECONDS", dest="from_ns",
+        help="of a timeline: what ends after this; counted from the earliest start of a rank",
+    ),
+    option(
+        "--to", type=seconds, metavar="SECONDS", dest="to_ns",
+        help="of a timeline: what begins before this",
+    ),
+)
 
 
 def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:

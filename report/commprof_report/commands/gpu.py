@@ -36,6 +36,7 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.field import Field, Row, shown
+from ..base.options import option
 from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
@@ -47,7 +48,6 @@ from ..gpu.gpu_activity import (
 from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
 from ..plots import gpu_bars as plot
 from ..plots import gpu_kernels as kernels_plot
-from ..run import selection
 from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import SeenRow, reason_text, seen_rows
@@ -151,38 +151,11 @@ class Answers(NamedTuple):
     seen: list[SeenRow]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    group = parser.add_argument_group("filters")
-    group.add_argument(
-        "--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5"
-    )
-    group = parser.add_argument_group("what to show")
-    group.add_argument(
-        "--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}"
-    )
-    group.add_argument(
-        "--top", type=common.row_count, metavar="N",
-        help=f"N kernels, those with the most time (default {TOP}; of rows all)",
-    )
-    tables.add_arguments(parser)
-    parser.add_argument(
-        "--plot", type=pictures.picture_path, metavar="FILE",
-        help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
-    )
-
-
 def run(arguments: argparse.Namespace) -> None:
     with_samples = arguments.by in (None, "run", "device", "step", "operation")
-    run = common.open_noted(
+    run = common.open_selected(
         arguments, with_histograms=arguments.by in (None, "kernel", "copy"),
         with_samples=with_samples,
-    )
-    run = selection.select(
-        run,
-        argparse.Namespace(
-            call=None, communicator=None, region=None, rank=arguments.rank, bytes=None
-        ),
     )
     if arguments.plot:
         picture_save(run, arguments)
@@ -280,6 +253,25 @@ TABLES = {
         MOST_WINDOWS,
     ),
 }
+
+
+OPTIONS = (
+    *common.RUN,
+    *common.ONLY_RANKS,
+    option(
+        "--by", choices=tuple(TABLES), metavar="TABLE", group="what to show",
+        help=f"only this table: {', '.join(TABLES)}",
+    ),
+    option(
+        "--top", type=common.row_count, metavar="N", group="what to show",
+        help=f"N kernels, those with the most time (default {TOP}; of rows all)",
+    ),
+    *tables.ROWS,
+    option(
+        "--plot", type=pictures.picture_path, metavar="FILE",
+        help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
+    ),
+)
 
 
 def write_rows(run: Selection, arguments: argparse.Namespace) -> None:

@@ -31,6 +31,7 @@ from ..base import units
 from ..base.attempt import FAULTS, attempt
 from ..base.aside import written_whole
 from ..base.errors import UsageError
+from ..base.options import option
 from ..base.present import present
 from ..calls.by_rank import rank_call_rows, rank_time_rows
 from ..calls.by_size import best_timed, size_rows
@@ -102,23 +103,6 @@ NO_PICTURES = (
     "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
     "steps and the timeline"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    selection.add_arguments(parser)
-    output_help = (
-        "where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
-        f"B... {COMPARISON} in the working directory)"
-    )
-    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=output_help)
-    steps_help = (
-        "the timeline holds the calls of these steps, as many as there is room for: 7, or 100-120 "
-        "(default: the median, the longest, and others)"
-    )
-    parser.add_argument("--steps", type=steps_read, metavar="A-B", help=steps_help)
-    parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
-    compare.add_rule_arguments(parser.add_argument_group("of A... -- B..., as in compare"))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -347,6 +331,24 @@ def steps_read(word: str) -> range:
     if first > last:
         raise argparse.ArgumentTypeError(f"{word}: no steps such as 7 or 100-120")
     return range(first, last + 1)
+
+
+OPTIONS = (
+    *common.RUN,
+    *selection.OPTIONS,
+    option(
+        "--output", "-o", type=Path, metavar="FILE",
+        help="where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
+        f"B... {COMPARISON} in the working directory)",
+    ),
+    option(
+        "--steps", type=steps_read, metavar="A-B",
+        help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
+        "100-120 (default: the median, the longest, and others)",
+    ),
+    option("--anonymous", action="store_true", help=anonymous.HELP),
+    *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),
+)
 
 
 def steps_text(wanted: range) -> str:

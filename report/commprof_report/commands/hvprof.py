@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.options import option
 from ..base.thresholds import threshold
 from ..calls.by_size import SizeRow, size_rows
 from ..calls.by_size import best_timed as sizes_best_timed
@@ -141,12 +142,11 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_memory_kind=True)
-    parser.add_argument(
-        "--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"
-    )
-    parser.add_argument("--per-rank", action="store_true", help="one row a rank")
+OPTIONS = (
+    *common.DRAWN_BY_MEMORY_KIND,
+    option("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"),
+    option("--per-rank", action="store_true", help="one row a rank"),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

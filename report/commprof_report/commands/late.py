@@ -35,6 +35,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
+from ..base.options import option
 from ..base.present import present
 from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
@@ -150,12 +151,13 @@ SIZE_COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
-    parser.add_argument(
+OPTIONS = (
+    *common.DRAWN,
+    option(
         "--by", choices=(*SCRIPT_ROWS, "run"),
         help="this table only (--json and --csv: ranks unless said otherwise)",
-    )
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -34,8 +34,7 @@ BAR_WIDTH, MOST_BARS = 40, 24
 LARGEST = (1 << 63) - 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_memory_kind=True)
+OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from ..base import units
 from ..base.aside import renamed_whole
 from ..base.errors import ReportError
+from ..base.options import option
 from ..run import anonymous
 from ..run.alignment import align
 from ..run.database import database_is_plain, database_write
@@ -40,14 +41,15 @@ EXAMPLES = (
 SEE_ALSO = ("export",)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser, nargs="+")
-    parser.add_argument("output", metavar="OUT.db", type=Path, help="the database to write")
-    parser.add_argument(
+OPTIONS = (
+    *common.run_options(nargs="+"),
+    option("output", metavar="OUT.db", type=Path, help="the database to write"),
+    option(
         "--workers", choices=("mpi",),
         help="read by the ranks of the MPI job that starts this command; needs mpi4py",
-    )
-    parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
+    ),
+    option("--anonymous", action="store_true", help=anonymous.HELP),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

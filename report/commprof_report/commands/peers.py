@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from ..base import units
 from ..base.errors import UsageError
+from ..base.options import option
 from ..calls.by_pair import PeerRow, peer_rows
 from ..display import tables
 from ..display.tables import Column
@@ -26,12 +27,11 @@ MOST_COLUMNS = 16
 MOST_PAIRS = 30
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
-    parser.add_argument(
-        "--counts", action="store_true", help="numbers of messages instead of bytes"
-    )
-    parser.add_argument("--received", action="store_true", help="what the receivers counted")
+OPTIONS = (
+    *common.DRAWN,
+    option("--counts", action="store_true", help="numbers of messages instead of bytes"),
+    option("--received", action="store_true", help="what the receivers counted"),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -66,10 +66,7 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    tables.add_arguments(parser)
-    common.add_plot_argument(parser)
+OPTIONS = (*common.RUN, *tables.ROWS, common.PLOT)
 
 
 def run(arguments: argparse.Namespace) -> None:

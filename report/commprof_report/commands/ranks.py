@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.options import option
 from ..calls.by_rank import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
@@ -67,9 +68,10 @@ NCCL_COLUMNS = (
 NO_SETUP = "call but those that set MPI up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
-    parser.add_argument("--per-rank", action="store_true", help="only the table of ranks")
+OPTIONS = (
+    *common.DRAWN,
+    option("--per-rank", action="store_true", help="only the table of ranks"),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

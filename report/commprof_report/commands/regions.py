@@ -82,8 +82,7 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
+OPTIONS = common.DRAWN
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -28,6 +28,7 @@ from pathlib import Path
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
 from ..base.errors import ReportError, UsageError
+from ..base.options import option
 from ..compare import sides
 from ..base.present import present
 from ..compare.figures import Figures, row_name
@@ -41,7 +42,7 @@ from ..replay.from_run import kit_of
 from ..replay.source import program_of
 from ..replay.split import Split, SplitRow, by_kind, is_possible, kind_of, split
 from ..run.rank_files import files_mode
-from . import common, compare
+from . import SEPARATOR, common, compare
 
 EXAMPLES = (
     ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
@@ -70,20 +71,21 @@ WHY = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=ACTIONS, help="what to do")
-    parser.add_argument(
+OPTIONS = (
+    option("action", choices=ACTIONS, help="what to do"),
+    option(
         "runs", metavar="RUN", type=Path, nargs="*",
         help="a run (default: the newest here); a kit; JOB... -- REPLAY...; REPLAY...",
-    )
-    parser.set_defaults(no_cache=False)
-    parser.add_argument(
+    ),
+    option(no_cache=False),
+    option(
         "-o", "--output", metavar="FILE", type=Path,
         help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"
         " compare (job.kit.check)",
-    )
-    tables.add_arguments(parser)
-    common.add_plot_argument(parser)
+    ),
+    *tables.ROWS,
+    common.PLOT,
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -242,7 +244,7 @@ def check_runs(arguments: argparse.Namespace) -> None:
 
 
 def split_runs(arguments: argparse.Namespace) -> None:
-    words = [word for word in arguments.runs if word != Path(compare.SEPARATOR)]
+    words = [word for word in arguments.runs if word != Path(SEPARATOR)]
     named = (
         compare.chosen(words) if compare.names_experiment(words) else [sides.Chosen("", words)]
     )

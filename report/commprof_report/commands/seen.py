@@ -14,7 +14,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from ..display import tables
-from ..run import selection
 from ..run.unseen import ALL, SeenRow, reason_text, seen_rows
 from . import common
 
@@ -27,14 +26,7 @@ HEADS = {
 HEAD_WIDTH = 16
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    group = parser.add_argument_group("filters")
-    group.add_argument(
-        "--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5"
-    )
-    tables.add_arguments(parser)
-    parser.set_defaults(call=None, communicator=None, region=None, bytes=None)
+OPTIONS = (*common.RUN, *common.ONLY_RANKS, *tables.ROWS)
 
 
 def run(arguments: argparse.Namespace) -> None:

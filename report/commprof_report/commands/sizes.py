@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.bins import BINS
+from ..base.options import option
 from ..calls.by_size import SizeRow, best_timed, size_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
@@ -77,22 +78,21 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_memory_kind=True)
-    parser.add_argument(
+OPTIONS = (
+    *common.DRAWN_BY_MEMORY_KIND,
+    option(
         "--bins", choices=BINS, default="exact",
         help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to "
         "128 KiB, 16, 32, 64 MiB, and above",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--sort", choices=ORDERS,
         help="by what, the largest first; default: calls by their time, then by size",
-    )
-    parser.add_argument("--top", type=common.row_count, metavar="N", help="only the first N rows")
-    parser.add_argument(
-        "--exact", action="store_true", help="bytes to the byte instead of KB and MB"
-    )
-    parser.add_argument("--per-rank", action="store_true", help="one row a rank")
+    ),
+    option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
+    option("--exact", action="store_true", help="bytes to the byte instead of KB and MB"),
+    option("--per-rank", action="store_true", help="one row a rank"),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -39,8 +39,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.options import option
 from ..base.present import present
-from ..display import page, pictures, tables
+from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
@@ -149,31 +150,31 @@ PATH_COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    group = parser.add_argument_group("what is a step").add_mutually_exclusive_group()
-    group.add_argument(
-        "--by", choices=("marks", "calls"),
+OPTIONS = (
+    *common.RUN,
+    option(
+        "--by", choices=("marks", "calls"), group="what is a step", is_alone=True,
         help="only marked steps, or only found ones (default: marked, else found)",
-    )
-    group.add_argument(
-        "--region", type=units.as_read, metavar="NAME",
+    ),
+    option(
+        "--region", type=units.as_read, metavar="NAME", group="what is a step", is_alone=True,
         help="each visit to the region of this name is a step",
-    )
-    shown = parser.add_argument_group("what to show").add_mutually_exclusive_group()
-    shown.add_argument("--per-step", action="store_true", help="a row for each step")
-    shown.add_argument(
-        "--critical-path", action="store_true",
+    ),
+    option(
+        "--per-step", action="store_true", group="what to show", is_alone=True,
+        help="a row for each step",
+    ),
+    option(
+        "--critical-path", action="store_true", group="what to show", is_alone=True,
         help="a row for each part of the critical path of each step",
-    )
-    shown.add_argument(
-        "--per-call", action="store_true", help="a row for each call and communicator"
-    )
-    tables.add_arguments(parser)
-    parser.add_argument(
-        "--plot", type=pictures.picture_path, metavar="FILE",
-        help="draw into FILE: .png, .svg or .pdf",
-    )
+    ),
+    option(
+        "--per-call", action="store_true", group="what to show", is_alone=True,
+        help="a row for each call and communicator",
+    ),
+    *tables.ROWS,
+    common.PLOT,
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

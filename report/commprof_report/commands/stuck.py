@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.options import option
 from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
@@ -50,16 +51,6 @@ class Verdict(NamedTuple):
     is_sure: int = 1  # 0: it holds if the job hung before all of its ranks were killed
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    parser.add_argument(
-        "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
-        help="calls of a running job count from this duration on; of a job that was killed as a "
-        "whole, waits up to the last call that any rank" " began or ended (default: %(default)g)",
-    )
-    tables.add_form_arguments(parser)
-
-
 def seconds(text: str) -> float:
     try:
         number = float(text)
@@ -68,6 +59,17 @@ def seconds(text: str) -> float:
     if not 0 <= number <= 1e9:
         raise argparse.ArgumentTypeError(f"{text}: not a number of seconds")
     return number
+
+
+OPTIONS = (
+    *common.RUN,
+    option(
+        "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
+        help="calls of a running job count from this duration on; of a job that was killed as a "
+        "whole, waits up to the last call that any rank began or ended (default: %(default)g)",
+    ),
+    *tables.FORMS,
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

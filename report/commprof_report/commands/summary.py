@@ -74,8 +74,7 @@ HEADS = {
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+OPTIONS = common.SELECTED
 
 
 def run(arguments: argparse.Namespace) -> None:

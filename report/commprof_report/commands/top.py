@@ -32,6 +32,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..base import units
+from ..base.options import option
 from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column
@@ -98,32 +99,6 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
-    selection.add_arguments(parser)
-    parser.add_argument(
-        "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
-        help="between two looks (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--count", type=int, default=0, metavar="N",
-        help="end after so many screens (default: with the run); 1 gives one block for a script",
-    )
-    parser.add_argument(
-        "--sort", choices=tuple(ORDERS), default="collectives",
-        help="by what (default: %(default)s, least first)",
-    )
-    parser.add_argument(
-        "--web", type=port, metavar="PORT",
-        help="show a page there instead, until Ctrl-C; 0: a port that is free",
-    )
-    parser.add_argument(
-        "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
-        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
-        "only this machine reaches)",
-    )
-
-
 def port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 1 << 16:
@@ -139,6 +114,33 @@ def address(text: str) -> str:
             f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web"
         )
     return found
+
+
+OPTIONS = (
+    *common.RUN,
+    *selection.OPTIONS,
+    option(
+        "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
+        help="between two looks (default: %(default)g)",
+    ),
+    option(
+        "--count", type=int, default=0, metavar="N",
+        help="end after so many screens (default: with the run); 1 gives one block for a script",
+    ),
+    option(
+        "--sort", choices=tuple(ORDERS), default="collectives",
+        help="by what (default: %(default)s, least first)",
+    ),
+    option(
+        "--web", type=port, metavar="PORT",
+        help="show a page there instead, until Ctrl-C; 0: a port that is free",
+    ),
+    option(
+        "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
+        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
+        "only this machine reaches)",
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Callable, NamedTuple, TextIO
 
 from ..base.field import Field
+from ..base.options import option
 from ..base.present import Unknown
 from ..base.units import NO_VALUE, Listed, count, visible, volume
 
@@ -38,21 +39,18 @@ def volume_column(head: str, key: str) -> Column:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--json and --csv, of a command that ends in write_rows. A program may take the rows instead
-    (api.py)."""
-    add_form_arguments(parser)
-    parser.set_defaults(take_rows=None)
-
-
-def add_form_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output").add_mutually_exclusive_group()
-    group.add_argument(
-        "--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md"
-    )
-    group.add_argument(
-        "--csv", action="store_true", help="the same keys as a header, then one line per row"
-    )
+FORMS = (
+    option(
+        "--json", action="store_true", group="output", is_alone=True,
+        help="a list of objects; keys and units in docs/SCHEMA.md",
+    ),
+    option(
+        "--csv", action="store_true", group="output", is_alone=True,
+        help="the same keys as a header, then one line per row",
+    ),
+)
+# of a command that ends in write_rows: a program may take the rows instead (api.py)
+ROWS = (*FORMS, option(take_rows=None))
 
 
 def is_for_scripts(arguments: argparse.Namespace) -> bool:

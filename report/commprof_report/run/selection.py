@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.bins import BINS
 from ..base.errors import UsageError
+from ..base.options import option
 from ..base.thresholds import whole
 from .run import Run
 
@@ -82,39 +83,37 @@ def rank_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("filters")
-    group.add_argument(
-        "--call", action="append", type=units.as_read, metavar="NAME",
+OPTIONS = (
+    option(
+        "--call", action="append", type=units.as_read, metavar="NAME", group="filters",
         help="only these calls: Allreduce or MPI_Allreduce, in any case; repeat the option or "
         "write a,b",
-    )
-    group.add_argument(
-        "--communicator", action="append", type=units.as_read, metavar="NAME",
+    ),
+    option(
+        "--communicator", action="append", type=units.as_read, metavar="NAME", group="filters",
         help="only these: a label, a name, or four digits of an identity, as `communicators` "
         "prints them; may be repeated",
-    )
-    group.add_argument(
-        "--region", action="append", type=units.as_read, metavar="NAME",
+    ),
+    option(
+        "--region", action="append", type=units.as_read, metavar="NAME", group="filters",
         help="only calls in these regions and in regions inside them, as `regions` prints them; "
         "may be repeated",
-    )
-    group.add_argument(
-        "--rank", type=rank_spans, metavar="LIST", help="only these world ranks: 0,3-5"
-    )
-    group.add_argument(
-        "--bytes", type=byte_range, metavar="LOW:HIGH",
+    ),
+    option(
+        "--rank", type=rank_spans, metavar="LIST", group="filters",
+        help="only these world ranks: 0,3-5",
+    ),
+    option(
+        "--bytes", type=byte_range, metavar="LOW:HIGH", group="filters",
         help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: "
         "powers of 2^10; 1.18MB: all sizes printed so",
-    )
-
-
-def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
-    text = (
-        "only calls whose buffers have this memory kind; mixed: sent from one kind, received "
-        "into another"
-    )
-    parser.add_argument("--memory-kind", choices=MEMORY_KINDS, help=text)
+    ),
+)
+MEMORY_KIND = option(
+    "--memory-kind", choices=MEMORY_KINDS,
+    help="only calls whose buffers have this memory kind; mixed: sent from one kind, received "
+    "into another",
+)
 
 
 class Selection(Run):
