@@ -11,6 +11,7 @@ from pathlib import Path
 from commprof_report.base.field import table_of_meanings
 from commprof_report.gpu.gpu_activity import ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW
 from commprof_report.gpu.sensors import SENSOR
+from commprof_report.late import sums as late
 from commprof_report.steps.gpu_steps import STEP
 
 TABLES = {  # by the head of their first column
@@ -22,6 +23,11 @@ TABLES = {  # by the head of their first column
     "key of `--by window`": WINDOW,
     "key of `--by operation`": OPERATION,
     "key of `--by algorithm`": ALGORITHM,
+    "key of `late --by rank`": late.RANK,
+    "key of `late --by host`": late.HOST,
+    "key of `late --by call`": late.CALL,
+    "key of `late --by state`": late.STATE,
+    "key of `late --by size`": late.SIZE,
 }
 
 

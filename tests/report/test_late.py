@@ -1261,7 +1261,7 @@ def test_without_samples_the_setting_is_named(text):
 
 def test_the_picture_stacks_waiting_on_transfer():
     matplotlib = pytest.importorskip("matplotlib.figure")
-    from commprof_report.late.late_ranks import LateRankRow
+    from commprof_report.late.sums import LateRankRow
     from commprof_report.plots import wait_bars as plot
 
     axes = matplotlib.Figure().add_subplot()

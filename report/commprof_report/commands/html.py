@@ -428,12 +428,12 @@ def late_section(run: Run, answers: Late) -> str:
     picture = common.picture(
         late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank"
     )
-    by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
+    by_rank = page.table(late.cause_columns(late.RANK, ranks), ranks)
     note = page.sentence_of(late.legend(ranks))
     calls = late.family_rows(run, answers)
     by_call = page.table(late.call_columns(calls), calls)
     by_host = (
-        page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts)
+        page.table(late.cause_columns(late.HOST, answers.hosts), answers.hosts)
         if len(answers.hosts) > 1 else ""
     )
     return page.section(

@@ -35,12 +35,12 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
+from ..base.field import Field, Row, shown
 from ..base.options import option
 from ..base.present import present
 from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
 from ..display import tables
-from ..display.tables import Column
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED, Last
@@ -62,7 +62,7 @@ from ..late.sentences import (
     unfinished_text,
     verdict,
 )
-from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, LateStateRow
+from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import wait_bars as plot
 from ..roles import roles
@@ -86,68 +86,14 @@ MOST_ROWS = 64
 HEAD_WIDTH = 16
 LEAST_FINAL_NS = whole("commands.finalize")
 SCRIPT_ROWS = {
-    "rank": ("ranks", LateRankRow._fields),
-    "host": ("hosts", LateHostRow._fields),
-    "call": ("calls", LateCallRow._fields),
-    "state": ("states", LateStateRow._fields),
-    "size": ("sizes", LateSizeRow._fields),
+    "rank": ("ranks", RANK), "host": ("hosts", HOST), "call": ("calls", CALL),
+    "state": ("states", STATE), "size": ("sizes", SIZE),
 }
 WIDTH = 100  # of lines on screen
-ROOT_CAUSE = "root cause of"
-RANK_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
-    Column("host", lambda row: units.shortened(row.host or "", 20), False),
-    Column("times last", lambda row: units.count(row.last_count)),
-    Column("others waited", lambda row: units.duration(row.cost_ns)),
-    Column("avoidable", lambda row: units.duration(row.alone_ns)),
-    Column(ROOT_CAUSE, lambda row: units.duration(row.caused_ns)),
-    Column("waited", lambda row: units.duration(row.wait_ns)),
-    Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting share", lambda row: units.share(row.wait_share)),
-)
-HOST_COLUMNS = (
-    Column("host", lambda row: units.shortened(row.host, 40), False),
-    Column("ranks", lambda row: units.count(row.ranks)),
-    Column("times last", lambda row: units.count(row.last_count)),
-    Column("others waited", lambda row: units.duration(row.cost_ns)),
-    Column("avoidable", lambda row: units.duration(row.alone_ns)),
-    Column(ROOT_CAUSE, lambda row: units.duration(row.caused_ns)),
-    Column("waited", lambda row: units.duration(row.wait_ns)),
-    Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting share", lambda row: units.share(row.wait_share)),
-)
-CALL_COLUMNS = (
-    Column("library", lambda row: row.library.upper(), False),
-    Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column("analysed", lambda row: units.count(row.collectives)),
-    Column("time", lambda row: units.duration(row.total_ns)),
-    Column("waiting", lambda row: units.duration(row.wait_ns)),
-    Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
-    Column(
-        "largest cause",
-        lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}",
-    ),
-    Column("it caused", lambda row: units.duration(row.top_cost_ns)),
-)
-STATE_COLUMNS = (
-    Column("wait state", lambda row: row.wait_state, False),
-    Column("calls", lambda row: units.count(row.calls)),
-    Column("waited", lambda row: units.duration(row.wait_ns)),
-    Column("of waiting", lambda row: units.share(row.share)),
-)
-SIZE_COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column("bytes", lambda row: units.size(row.bytes) if row.bytes is not None else units.NO_VALUE),
-    Column("analysed", lambda row: units.count(row.collectives)),
-    Column("skew p50", lambda row: units.duration(row.skew_p50_ns)),
-    Column("skew p95", lambda row: units.duration(row.skew_p95_ns)),
-    Column("transfer p50", lambda row: units.duration(row.transfer_p50_ns)),
-    Column("transfer p95", lambda row: percentile_text(row.transfer_p95_ns, row.collectives, 95)),
-    Column("transfer p99", lambda row: percentile_text(row.transfer_p99_ns, row.collectives, 99)),
-    Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
+CALL_COLUMNS = shown(
+    CALL,
+    "library call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank "
+    "top_cost_ns",
 )
 
 
@@ -180,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):
         name, fields = SCRIPT_ROWS[arguments.by or "rank"]
-        tables.write_rows(arguments, getattr(answers, name), fields)
+        tables.write_rows(arguments, getattr(answers, name), [field.key for field in fields])
     else:
         print_text(run, answers, arguments.by)
 
@@ -195,7 +141,7 @@ def siblings(run: Run, answers: Late) -> list[Family]:
     )
 
 
-def sibling(row: LateCallRow) -> Sibling:
+def sibling(row: Row) -> Sibling:
     wait_ns, transfer_ns = present(row.wait_ns), present(row.transfer_ns)
     return Sibling(row.communicator, wait_ns / row.ranks, (wait_ns + transfer_ns) / row.ranks)
 
@@ -222,58 +168,51 @@ def shown_unasked(answers: Late) -> Collection[str]:
     return () if answers.is_negotiated else ("rank", "host", "call", "state")
 
 
-def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
+def family_rows(run: Run, answers: Late) -> list[Row]:
     """Rows of each call, one for a family of communicators."""
     return answers.call_rows(roles.families(world_of(run.connection))) if answers.calls else []
 
 
-def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
+def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     """calls: of each communicator, or each family."""
     if answers.run.verdict is Kind.NONE:
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
-    by_rank = tables.text_table(cause_columns(RANK_COLUMNS, ranks), ranks[:MOST_ROWS])
+    by_rank = tables.text_table(cause_columns(RANK, ranks), ranks[:MOST_ROWS])
     if len(ranks) > MOST_ROWS:
         by_rank += f"\n... and {len(ranks) - MOST_ROWS} more ranks; --csv has them all."
     texts = {"rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}"}
     if len(answers.hosts) > 1:
-        texts["host"] = tables.text_table(cause_columns(HOST_COLUMNS, answers.hosts), answers.hosts)
+        texts["host"] = tables.text_table(cause_columns(HOST, answers.hosts), answers.hosts)
     texts["call"] = tables.text_table(call_columns(calls), calls)
     if len(calls) < len(answers.calls):
         texts["call"] += "\n--by call has each communicator of a family."
     if answers.states:
-        texts["state"] = tables.text_table(STATE_COLUMNS, answers.states)
+        texts["state"] = tables.text_table(STATE, answers.states)
     if answers.sizes:
-        texts["size"] = tables.text_table(SIZE_COLUMNS, answers.sizes)
+        texts["size"] = tables.text_table(shown(SIZE), answers.sizes)
     return texts
 
 
-def percentile_text(ns: int, collectives: int, percent: int) -> str:
-    """A percentile is shown if some of the calls are beyond it."""
-    return units.duration(ns) if collectives * (100 - percent) >= 100 else units.NO_VALUE
-
-
-def cause_columns(
-    columns: Sequence[Column], rows: Sequence[LateRankRow | LateHostRow]
-) -> list[Column]:
+def cause_columns(fields: Sequence[Field], rows: Sequence[Row]) -> list[Field]:
     """Without the root causes where they are the ranks that arrived last."""
     whole_ns = sum(row.cost_ns for row in rows)
     are_alike = all(abs(row.caused_ns - row.cost_ns) <= NOTABLE_SHARE * whole_ns for row in rows)
-    return [column for column in columns if column.head != ROOT_CAUSE or not are_alike]
+    return [field for field in shown(fields) if field.head != ROOT_CAUSE or not are_alike]
 
 
-def legend(rows: Sequence[LateRankRow | LateHostRow]) -> str:
+def legend(rows: Sequence[Row]) -> str:
     """The legend of the columns that need one."""
     words = (
         "Times last: how often a rank arrived last. Others waited: for it, all others together; "
         "avoidable: the part saved if it were as early as the next one."
     )
-    if any(column.head == ROOT_CAUSE for column in cause_columns(RANK_COLUMNS, rows)):
+    if any(column.head == ROOT_CAUSE for column in cause_columns(RANK, rows)):
         words += " Root cause of: the waiting that it causes, directly or through other ranks."
     return words
 
 
-def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
+def call_columns(rows: Sequence[Row]) -> list[Field]:
     """Without the library where there is MPI alone."""
     return [
         column for column in CALL_COLUMNS
@@ -509,7 +448,3 @@ def clock_text(row: LateRow, collective: str) -> str:
             "beyond the shortest count as waiting (~)"
         )
     return text
-
-
-def estimated(share: float | None, estimate_share: float | None) -> str:
-    return ("~" if estimate_share else "") + units.share(share)

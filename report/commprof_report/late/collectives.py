@@ -164,7 +164,7 @@ def awaited(come: Come, kind: str, sources: Sources) -> Awaited:
         groups.first_at(rows.is_root) if kind == ROOT_FIRST
         else come.last_but(rows.is_root & (kind == ROOT_LAST))
     )
-    depends = {ALL: True, ROOT_FIRST: ~rows.is_root, ROOT_LAST: rows.is_root}[kind]
+    depends = {ALL: rows.is_root | True, ROOT_FIRST: ~rows.is_root, ROOT_LAST: rows.is_root}[kind]
     return Awaited(
         np.where(depends, come.spread(last), -1), come.spread(come.time_but(come.is_at(last)))
     )

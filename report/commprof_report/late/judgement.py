@@ -10,10 +10,11 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.field import Row
 from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
-from .sums import ChainRow, HeldUpRow, LateRankRow, LateRunRow
+from .sums import ChainRow, HeldUpRow, LateRunRow
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -149,7 +150,7 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
 
 
 def progress_share(
-    ranks: Container[int], held_up: Sequence[HeldUpRow], rows: Sequence[LateRankRow]
+    ranks: Container[int], held_up: Sequence[HeldUpRow], rows: Sequence[Row]
 ) -> float:
     """The share of the waiting for these ranks that is for their progress in operations that they
     have begun."""

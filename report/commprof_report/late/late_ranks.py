@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from ..base.columns import grouped
+from ..base.field import Row
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..retime.efficiency import Efficiency
@@ -37,13 +38,8 @@ from .serving import is_serving, without_serving
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
-    LateCallRow,
-    LateHostRow,
-    LateRankRow,
     LateRestRow,
     LateRunRow,
-    LateSizeRow,
-    LateStateRow,
     Sums,
     arrival_costs,
     call_rows,
@@ -108,11 +104,11 @@ else:
 
 class Late(NamedTuple):
     run: LateRow
-    ranks: list[LateRankRow]
-    hosts: list[LateHostRow]
-    calls: list[LateCallRow]
-    sizes: list[LateSizeRow]
-    states: list[LateStateRow]
+    ranks: list[Row]
+    hosts: list[Row]
+    calls: list[Row]
+    sizes: list[Row]
+    states: list[Row]
     links: list[Link]  # slow ones that cost notably, of the chosen calls of all ranks
     held_up: list[HeldUpRow]  # all, whatever ranks were selected
     rest: list[LateRestRow]
@@ -132,7 +128,7 @@ class Late(NamedTuple):
     last: Last | None  # at marks, if most calls are on threads that negotiate
     stages: Stages
 
-    def call_rows(self, families: Mapping[str, str]) -> list[LateCallRow]:
+    def call_rows(self, families: Mapping[str, str]) -> list[Row]:
         """families: names of communicators, by identity; those of one name share rows."""
         split = self.stages.split
         return call_rows(self.stages.sums, split.ranks, split.known.communicators, families)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 
+from ..base.field import Row
 from ..base.thresholds import threshold
-from .sums import LateRankRow
 from .timelines import FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import Blame, Named
 
@@ -29,7 +29,7 @@ def without_serving(
 
 
 def is_serving(
-    rows: Sequence[LateRankRow], lines: Lines, ranks: Collection[int]
+    rows: Sequence[Row], lines: Lines, ranks: Collection[int]
 ) -> bool:
     """Whether these ranks make far more calls with others than the rest, and are later than the
     rest by the transfer of these, not by time outside MPI or in files."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
+from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_values
+from ..base.units import NO_VALUE, duration, size
+from ..base.units import share as share_text
 from .known import CallInfo, CommunicatorRow
 from .own_time import Compared
 from .progress import NO_PROGRESS
@@ -18,56 +22,138 @@ from .waits import Waits
 
 MOST_REST = 3  # calls
 MOST_NUMBER = (1 << 63) - 1
+ROOT_CAUSE = "root cause of"
+RANK = (
+    number("rank", "the rank, and its host", "rank"),
+    text("host", "", "host", 20),
+    Field(
+        "collectives",
+        "analysed collectives that it took part in (of several operations that one call "
+        "completed, the one that decided); analysed calls in which a message decided",
+    ),
+    Field("message_calls", ""),
+    Field(
+        "last_count",
+        "the number of collectives in which it was last, and of calls in which others waited for "
+        "a message with it: one exchange can make several ranks wait",
+        "times last",
+    ),
+    Field("cost_ns", "what others waited for it", "others waited"),
+    Field("alone_ns", "the part of that which it causes alone", "avoidable"),
+    Field(
+        "caused_ns",
+        "the waiting of which it is the root cause; the part that it causes directly, arriving "
+        "last itself. Text shows it if it differs from the cost",
+        ROOT_CAUSE,
+    ),
+    Field("direct_ns", ""),
+    Field(
+        "gain_ns",
+        "the sum of alone_ns x (what it caused of the wait) / wait for the other rank with the "
+        "largest: by about so much the run would be shorter had this rank not been late (an "
+        "estimate: later arrivals may take its place)",
+    ),
+    Field("wait_ns", "of its own calls; wait / (wait + transfer)", "waited"),
+    Field("transfer_ns", "", "transfer"),
+    Field("wait_share", "", "waiting share"),
+)
+HOST = (
+    text("host", "its name; number of its ranks", "host", 40),
+    Field("ranks", "", "ranks"),
+    Field(
+        "collectives",
+        "sums over its ranks (a collective counts for each of them); cost includes what its own "
+        "ranks waited",
+    ),
+    *(
+        field._replace(meaning="") for field in RANK[3:]
+        if field.key not in ("direct_ns", "gain_ns")
+    ),
+)
+CALL = (
+    text("call", "the call; the communicator's label and identity", "call"),
+    text("communicator", "", "communicator", 40),
+    Field("identity", ""),
+    Field(
+        "ranks",
+        "number of ranks that made the call; exact time in all calls (messages and nonblocking "
+        "collectives: wait and transfer)",
+    ),
+    Field("total_ns", "", "time"),
+    Field("collectives", "number of collectives analysed; for messages, of calls", "analysed"),
+    Field("wait_ns", "over its ranks; null: none was analysed", "waiting"),
+    Field("transfer_ns", "", "transfer"),
+    Field(
+        "wait_share", "", "waiting share",
+        of_row=lambda row: estimated(row.wait_share, row.estimate_share),
+    ),
+    Field("estimate_share", "part of wait and transfer that was split by durations (Estimate)"),
+    Field(
+        "top_rank", "the root cause of most of the waiting, and of how much", "largest cause",
+        lambda rank: NO_VALUE if rank is None else f"rank {rank}",
+    ),
+    Field("top_cost_ns", "", "it caused"),
+    Field("library", "`mpi`, `nccl`", "library", str.upper, is_number=False),
+)
 
 
-class LateRankRow(NamedTuple):
-    """A rank's sums over the split calls."""
-
-    rank: int
-    host: str | None
-    collectives: int
-    message_calls: int
-    last_count: int
-    cost_ns: int
-    alone_ns: int
-    caused_ns: int
-    direct_ns: int
-    gain_ns: int
-    wait_ns: int
-    transfer_ns: int
-    wait_share: float | None
+def percentile_text(row: Row, percent: int) -> str:
+    """A percentile is shown if some of the calls are beyond it."""
+    is_beyond = row.collectives * (100 - percent) >= 100
+    return duration(getattr(row, f"transfer_p{percent}_ns")) if is_beyond else NO_VALUE
 
 
-class LateHostRow(NamedTuple):
-    """The ranks of a host, added up."""
-
-    host: str
-    ranks: int
-    collectives: int
-    message_calls: int
-    last_count: int
-    cost_ns: int
-    alone_ns: int
-    caused_ns: int
-    wait_ns: int
-    transfer_ns: int
-    wait_share: float | None
-
-
-class LateCallRow(NamedTuple):
-    call: str
-    communicator: str
-    identity: str
-    ranks: int
-    total_ns: int
-    collectives: int
-    wait_ns: int | None
-    transfer_ns: int | None
-    wait_share: float | None
-    estimate_share: float | None
-    top_rank: int | None
-    top_cost_ns: int | None
-    library: str
+SIZE = (
+    text("call", "as in [sizes](#sizes)", "call"),
+    text("communicator", "", "communicator", 40),
+    Field("identity", ""),
+    Field("bytes", "", "bytes", lambda value: NO_VALUE if value is None else size(value)),
+    Field(
+        "collectives", "that were split; text shows p95 of 20 and more, p99 of 100 and more",
+        "analysed",
+    ),
+    Field("skew_p50_ns", "last arrival - first arrival", "skew p50"),
+    Field("skew_p95_ns", "", "skew p95"),
+    Field(
+        "transfer_p50_ns",
+        "last return - last arrival, not less than 0; pN is the first value at which N % are "
+        "reached",
+        "transfer p50",
+    ),
+    *(
+        Field(
+            f"transfer_p{percent}_ns", "", f"transfer p{percent}",
+            of_row=partial(percentile_text, percent=percent),
+        )
+        for percent in (95, 99)
+    ),
+    Field("wait_share", "wait / (wait + transfer) of the ranks"),
+    Field("ranks", "of the communicator; as in table `call`"),
+    Field("bandwidth", ""),
+    Field(
+        "busbw_bytes_per_s",
+        "bus bandwidth as in [sizes](#sizes), over `transfer_p50_ns` in place of the mean "
+        "duration; null if not all ranks wait for all (`call.waits_for`), because data may then "
+        "move before the last arrival",
+        "busbw",
+    ),
+)
+STATE = (
+    text("wait_state", "see above", "wait state"),
+    Field(
+        "calls", "number of analysed calls in which a rank waited so, each rank's counted", "calls"
+    ),
+    Field("wait_ns", "their waiting, scaled; its part of all waiting", "waited"),
+    Field("share", "", "of waiting"),
+)
+LateRankRow = row_type("LateRankRow", RANK)  # sums over the split calls
+LateHostRow = row_type("LateHostRow", HOST)
+LateCallRow = row_type("LateCallRow", CALL)
+# Blocking collectives of one size: arrivals, and the time from the last arrival to the last return.
+# That is free of late arrivals: it is the library's own time, and so is the bus bandwidth over its
+# median; a rooted collective has none, because data may move before the last arrival.
+LateSizeRow = row_type("LateSizeRow", SIZE)
+LateStateRow = row_type("LateStateRow", STATE)
 
 
 class ChainRow(NamedTuple):
@@ -76,36 +162,6 @@ class ChainRow(NamedTuple):
     cause_rank: int | None
     last_rank: int
     caused_ns: float
-
-
-class LateSizeRow(NamedTuple):
-    """Blocking collectives of one size: arrivals, and the time from the last arrival to the last
-    return. That is free of late arrivals: it is the library's own time, and so is the bus bandwidth
-    over its median; a rooted collective has none, because data may move before the last arrival."""
-
-    call: str
-    communicator: str
-    identity: str
-    bytes: int | None
-    collectives: int
-    skew_p50_ns: int
-    skew_p95_ns: int
-    transfer_p50_ns: int
-    transfer_p95_ns: int
-    transfer_p99_ns: int
-    wait_share: float | None
-    ranks: int
-    bandwidth: str
-    busbw_bytes_per_s: float | None
-
-
-class LateStateRow(NamedTuple):
-    """Waiting of one kind."""
-
-    wait_state: str
-    calls: int
-    wait_ns: int
-    share: float | None
 
 
 class HeldUpRow(NamedTuple):
@@ -168,7 +224,7 @@ class Sums:
         return np.isin(self.waits.world_rank, list(ranks))
 
 
-def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
+def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would
     shrink had this one not been late."""
     waits, causes, ranks = sums.waits, sums.causes, list(hosts)
@@ -225,14 +281,14 @@ def _most_of_another(causing: Ints, waiting: Ints, ns: Floats, number: int) -> F
     return most_ns
 
 
-def host_rows(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
-    by_host: dict[str, list[LateRankRow]] = {}
+def host_rows(ranks: Iterable[Row]) -> list[Row]:
+    by_host: dict[str, list[Row]] = {}
     for row in ranks:
         by_host.setdefault(row.host or "", []).append(row)
     return [_host(host, rows) for host, rows in sorted(by_host.items())]
 
 
-def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
+def _host(host: str, rows: list[Row]) -> Row:
     names = LateHostRow._fields[2:-1]
     summed = {name: sum(getattr(row, name) for row in rows) for name in names}
     return LateHostRow(
@@ -244,7 +300,7 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
 def call_rows(
     sums: Sums, ranks: Iterable[int], communicators: Mapping[str, CommunicatorRow],
     families: Mapping[str, str],
-) -> list[LateCallRow]:
+) -> list[Row]:
     """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
     the chosen ones. families: names of communicators, by identity; those of one name share rows."""
     waits, texts, exact = sums.waits, sums.texts, sums.scaled.exact
@@ -337,7 +393,7 @@ def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, flo
 
 def size_rows(
     sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: Mapping[str, CallInfo]
-) -> list[LateSizeRow]:
+) -> list[Row]:
     """Without nonblocking collectives, messages and estimates."""
     texts = sums.texts
     waits = sums.chosen.take(sums.chosen.is_blocking_collective & ~sums.chosen.is_estimate)
@@ -425,7 +481,7 @@ def transfer_shares(
     }
 
 
-def state_rows(sums: Sums, ranks: Iterable[int]) -> list[LateStateRow]:
+def state_rows(sums: Sums, ranks: Iterable[int]) -> list[Row]:
     own = np.flatnonzero(sums.of_ranks(ranks) & (sums.waits.wait_state != NONE))
     state = sums.waits.wait_state[own]
     counts, waited_ns = np.bincount(state), np.bincount(state, sums.wait_ns[own])
@@ -619,3 +675,7 @@ def share(part: float, whole: float) -> float | None:
 def rounded(value: float) -> int:
     """To the nearest integer that a column can hold, halves up."""
     return min(int(np.floor(value + 0.5)), MOST_NUMBER)
+
+
+def estimated(share: float | None, estimate_share: float | None) -> str:
+    return ("~" if estimate_share else "") + share_text(share)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..base.field import Row
 from ..base.siblings import Family
 from ..display.colours import TRANSFER, WAITING
-from ..late.sums import LateRankRow
 from .axis import time_axis
 from .families import beneath, height
 from .rank_bars import bars, label_ranks
@@ -17,11 +17,11 @@ from .rank_bars import bars, label_ranks
 class Picture(NamedTuple):
     """families: by the waiting of each communicator, per rank."""
 
-    ranks: Sequence[LateRankRow]
+    ranks: Sequence[Row]
     families: Sequence[Family]
 
 
-def picture(ranks: Sequence[LateRankRow], families: Sequence[Family]) -> Picture | None:
+def picture(ranks: Sequence[Row], families: Sequence[Family]) -> Picture | None:
     """None where there is neither waiting nor transfer."""
     return (
         Picture(ranks, families) if any(row.wait_ns or row.transfer_ns for row in ranks) else None
