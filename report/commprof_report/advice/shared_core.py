@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..run.crowding import CoreUseRow, core_uses, cores_of
+from ..run.crowding import core_uses, cores_of
 from .findings import POSSIBLE, Finding
 from .inputs import Inputs
 
@@ -31,10 +31,10 @@ def find(inputs: Inputs) -> Iterator[Finding]:
     )
 
 
-def bound(inputs: Inputs) -> list[CoreUseRow]:
+def bound(inputs: Inputs) -> list:
     """The ranks that may run on one core only."""
     return [row for row in _known(inputs) if bin(cores_of(row.affinity)).count("1") == 1]
 
 
-def _known(inputs: Inputs) -> list[CoreUseRow]:
+def _known(inputs: Inputs) -> list:
     return [row for row in core_uses(inputs.run.connection) if cores_of(row.affinity)]

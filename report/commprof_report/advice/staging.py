@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..gpu.copied import CopiedRow, copied_rows
+from ..gpu.copied import copied_rows
 from .findings import POSSIBLE, Finding
 from .inputs import Inputs
 
@@ -41,7 +41,7 @@ def is_staged(copied_bytes: Sequence[int], mpi_bytes: int) -> bool:
     )
 
 
-def _copies_text(copied: Sequence[CopiedRow]) -> str:
+def _copies_text(copied: Sequence) -> str:
     """1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)"""
     return " and ".join(
         f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})"

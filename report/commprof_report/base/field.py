@@ -7,10 +7,10 @@ from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple
 
+from .query import Row
 from .units import NO_VALUE, bandwidth, count, duration, shortened, volume
 from .units import share as share_text
 
-Row = Any  # of a type that row_type made
 FORMS = {
     "ns": duration, "share": share_text, "bytes": lambda value: volume(value or None),
     "s": bandwidth, "mhz": lambda value: NO_VALUE if value is None else f"{value:,.0f}",

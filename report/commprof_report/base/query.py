@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import namedtuple
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-Row = TypeVar("Row", bound=NamedTuple)
+Kind = TypeVar("Kind", bound=NamedTuple)
+Row = Any  # of a query: its columns are the fields; or of a type that field.row_type made
 
 
 class Folder:
@@ -28,14 +31,26 @@ class Folder:
             cursor.execute(statement, parameters)
         return cursor
 
+    def rows(
+        self, connection: sqlite3.Connection, name: str, **parameters: object
+    ) -> Iterator[Row]:
+        """The rows of name.sql, one by one."""
+        cursor = self.run(connection, name, **parameters)
+        return map(row_type(*(column[0] for column in cursor.description))._make, cursor)
+
     def ask(
-        self, connection: sqlite3.Connection, name: str, row: type[Row], **parameters: object
-    ) -> list[Row]:
-        """The rows of name.sql. Its columns are the row's fields, in order."""
+        self, connection: sqlite3.Connection, name: str, kind: type[Kind], **parameters: object
+    ) -> list[Kind]:
+        """The rows of name.sql, of a type that others make, too: its fields are the columns."""
         cursor = self.run(connection, name, **parameters)
         columns = tuple(column[0] for column in cursor.description)
-        assert columns == row._fields, f"{name}.sql answers {columns}, not {row._fields}"
-        return [row._make(values) for values in cursor]
+        assert columns == kind._fields, f"{name}.sql answers {columns}, not {kind._fields}"
+        return [kind._make(values) for values in cursor]
+
+
+@lru_cache(maxsize=None)
+def row_type(*columns: str) -> Any:
+    return namedtuple("Row", columns)  # type: ignore[misc]
 
 
 def row_of(name: str, *parts: type[NamedTuple]) -> Any:
@@ -43,7 +58,7 @@ def row_of(name: str, *parts: type[NamedTuple]) -> Any:
     return NamedTuple(name, [field for part in parts for field in part.__annotations__.items()])
 
 
-def joined(row: type[Row], *parts: tuple) -> Row:
+def joined(row: type[Kind], *parts: tuple) -> Kind:
     """A row of a type that row_of made, of these parts."""
     return row._make(value for part in parts for value in part)
 

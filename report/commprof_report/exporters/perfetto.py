@@ -26,6 +26,7 @@ from typing import Callable, NamedTuple, TypeVar
 
 from ..base import query, units
 from ..base.columns import NONE
+from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import readers
@@ -63,45 +64,6 @@ RATES = {
 PEERS = {-1: "outside the job", -2: "any"}
 
 
-class CallRow(NamedTuple):
-    rank: int
-    thread: int
-    call: str
-    communicator: str | None
-    sequence: int | None
-    start_ns: int
-    end_ns: int
-    completed_ns: int | None
-    bytes: int | None
-    volume_bytes: float | None
-    peer: int | None
-    root: int | None
-    request_call: str | None
-    region: str | None
-    wait_ns: int | None
-    last_rank: int | None
-    last_thread: int | None  # of that rank, in the call with which it arrived
-    is_estimate: int | None
-    library: str
-    datatype: str | None
-    op: str | None
-
-
-class ThreadRow(NamedTuple):
-    rank: int
-    thread: int
-    tid: int
-    name: str
-    is_main: int
-    unfinished: str | None
-    since_ns: int
-    last_ns: int
-    communicator: str | None
-    bytes: int | None
-    peer: int | None
-    request_call: str | None
-
-
 class SpanRow(NamedTuple):
     rank: int
     track: str
@@ -109,60 +71,6 @@ class SpanRow(NamedTuple):
     name: str
     begin_ns: int
     end_ns: int
-
-
-class StreamRow(NamedTuple):
-    """trace_streams.sql"""
-
-    rank: int
-    stream: int
-    number: int
-    device: int | None
-
-
-class ActivityRow(NamedTuple):
-    """trace_activities.sql"""
-
-    rank: int
-    stream: int
-    kind: str
-    kernel: str
-    copy: str
-    is_graph: int
-    communicator: str | None
-    bytes: int
-    start_ns: int
-    end_ns: int
-
-
-class ReadingRow(NamedTuple):
-    """trace_readings.sql"""
-
-    rank: int
-    device: int
-    at_ns: int
-    clock_mhz: int | None
-    memory_used_bytes: int | None
-    is_throttled: int | None
-    nvlink_sent_bytes: int | None
-    nvlink_received_bytes: int | None
-    pcie_sent_bytes: int | None
-    pcie_received_bytes: int | None
-
-
-class SampledRow(NamedTuple):
-    samples: int
-    activities: int
-    collective_share: float | None
-    window_share: float | None
-
-
-class RankRow(NamedTuple):
-    rank: int
-    host: str | None
-    wall_ns: int
-    state: str
-    error_ns: int | None
 
 
 class Slice(NamedTuple):
@@ -250,9 +158,9 @@ class Trace:
         self.run, self.connection = run, run.connection
         self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
         self.cut, self.steps = cut, steps
-        self.ranks = SQL.ask(self.connection, "trace_ranks", RankRow)
-        self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
-        streams = SQL.ask(self.connection, "trace_streams", StreamRow)
+        self.ranks = list(SQL.rows(self.connection, "trace_ranks"))
+        self.threads = list(SQL.rows(self.connection, "trace_threads"))
+        streams = list(SQL.rows(self.connection, "trace_streams"))
         shared = _shared_with(self.connection)
         self.streams = {
             (row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), ""))
@@ -262,7 +170,7 @@ class Trace:
 
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
-        (sampled,) = SQL.ask(self.connection, "trace_sampled", SampledRow)
+        (sampled,) = SQL.rows(self.connection, "trace_sampled")
         unsampled = unsampled_text(self.run)
         errors = [row.error_ns for row in self.ranks if row.error_ns is not None]
         return {
@@ -288,7 +196,7 @@ class Trace:
         yield from self._sensors()
         bins = self._bins()
         inside, waiting, flying = (Bins(*bins) for _ in range(3))
-        rows = map(CallRow._make, SQL.run(self.connection, "trace_calls"))
+        rows = SQL.rows(self.connection, "trace_calls")
         of_ranks = groupby(rows, key=attrgetter("rank"))
         rank_of_calls, calls = next(of_ranks, NO_CALLS)
         for rank in (row.rank for row in self.ranks):
@@ -385,7 +293,7 @@ class Trace:
                 rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream
             )
         names = self._kernel_names()
-        rows = map(ActivityRow._make, SQL.run(self.connection, "trace_activities"))
+        rows = SQL.rows(self.connection, "trace_activities")
         for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
             for slice_ in nested(self._activity(row, names) for row in of_stream):
                 if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
@@ -393,7 +301,7 @@ class Trace:
 
     def _sensors(self) -> Iterator[str]:
         """Counters of the devices, each by the rank whose readings are taken."""
-        rows = map(ReadingRow._make, SQL.run(self.connection, "trace_readings"))
+        rows = SQL.rows(self.connection, "trace_readings")
         by_device = {
             key: list(of_device)
             for key, of_device in groupby(rows, key=attrgetter("rank", "device"))
@@ -413,7 +321,7 @@ class Trace:
                 counted = [(at_ns, getattr(row, key)) for at_ns, row in zip(times, shown)]
                 yield from _counter(own.rank, f"GPU {own.number} {name}", changes(rates(counted)))
 
-    def _shows(self, row: ReadingRow) -> bool:
+    def _shows(self, row: Row) -> bool:
         at_ns = self.aligned_ns(row.rank, row.at_ns)
         return self.cut.overlaps(at_ns, at_ns)
 
@@ -428,7 +336,7 @@ class Trace:
             for name in mangled
         }
 
-    def _activity(self, row: ActivityRow, names: dict[str, tuple[str, str]]) -> Slice:
+    def _activity(self, row: Row, names: dict[str, tuple[str, str]]) -> Slice:
         short, kernel = (
             names.get(row.kernel, ("", "")) if row.kind == "kernel"
             else (f"{row.kind} {row.copy}".rstrip(), "")
@@ -453,7 +361,7 @@ class Trace:
         return _title(track, number)
 
     def _thread(
-        self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside,
+        self, rank: int, thread: int, rows: Iterable[Row], handed: Bins, own: Inside,
         waits: Inside, flying: Bins,
     ) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
@@ -478,7 +386,7 @@ class Trace:
                     slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns)
                 )
 
-    def _arrival(self, rank: int, thread: int, time_ns: int, row: CallRow) -> Iterator[str]:
+    def _arrival(self, rank: int, thread: int, time_ns: int, row: Row) -> Iterator[str]:
         """A flow from the call that the rank that arrived last has just begun, if it is shown:
         Perfetto binds flows to slices."""
         if (
@@ -497,14 +405,14 @@ class Trace:
             f'"ts": {_us(time_ns)}}}'
         )
 
-    def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:
+    def _calls(self, rank: int, rows: Iterable[Row]) -> Iterator[tuple[Slice, Row]]:
         for row in rows:
             start_ns, end_ns = (
                 self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, row.end_ns),
             )
             yield Slice(start_ns, end_ns, row.call, _details(row)), row
 
-    def _operation(self, rank: int, row: CallRow) -> Iterator[str]:
+    def _operation(self, rank: int, row: Row) -> Iterator[str]:
         self.operations += 1
         start_ns, end_ns = (
             self.aligned_ns(rank, row.start_ns),
@@ -621,7 +529,7 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
     return (slice_ for slice_, _ in nested_with((slice_, None) for slice_ in slices))
 
 
-With = TypeVar("With", CallRow, None)
+With = TypeVar("With")
 
 
 def nested_with(slices: Iterable[tuple[Slice, With]]) -> Iterator[tuple[Slice, With]]:
@@ -637,7 +545,7 @@ def nested_with(slices: Iterable[tuple[Slice, With]]) -> Iterator[tuple[Slice, W
         yield slice_._replace(end_ns=end_ns), row
 
 
-def _waiting(call: Slice, row: CallRow) -> Slice:
+def _waiting(call: Slice, row: Row) -> Slice:
     """The slice from the rank's arrival to that of the last rank."""
     whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
     arguments: dict[str, object] = (
@@ -653,7 +561,7 @@ def _peer(rank: int | None) -> int | str | None:
     return None if rank is None else PEERS.get(rank, rank)
 
 
-def _details(row: CallRow) -> dict[str, object]:
+def _details(row: Row) -> dict[str, object]:
     """The known arguments of a call."""
     details = {
         "communicator": row.communicator,
@@ -687,7 +595,7 @@ def _title(track: str, thread: int) -> tuple[str, int]:
     )
 
 
-def _stream_title(row: StreamRow, shared: str) -> str:
+def _stream_title(row: Row, shared: str) -> str:
     device = "GPU" if row.device is None else f"GPU {row.device}"
     return (
         f"{device}{shared}, "

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.present import present
+from ..base.query import Row
 from ..calls.by_rank import rank_rows
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
@@ -23,36 +24,6 @@ from ..stuck.negotiating import NegotiatingRow, negotiating_rows
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
 SQL = query.beside(__file__)
-
-
-class TotalRow(NamedTuple):
-    rank: int
-    call: str
-    communicator: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    volume_bytes: int
-    total_ns: int
-    library: str
-
-
-class DurationRow(NamedTuple):
-    """The number of calls that lasted no longer than a bound."""
-
-    rank: int
-    call: str
-    bound_ns: int | None
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    total_ns: int
-
-
-class DeviceTotalRow(NamedTuple):
-    """The time of a rank's NCCL operations on the device."""
-
-    rank: int
-    call: str
-    communicator: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    total_ns: int
 
 
 class Sample(NamedTuple):
@@ -186,7 +157,7 @@ def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
             yield Sample(labels, row.doing_ns / 1e9)
 
 
-def _totals(totals: Iterable[TotalRow], amount) -> Iterator[Sample]:
+def _totals(totals: Iterable[Row], amount) -> Iterator[Sample]:
     for row in totals:
         labels = {"rank": row.rank, "call": row.call, "communicator": row.communicator}
         yield Sample(
@@ -194,7 +165,7 @@ def _totals(totals: Iterable[TotalRow], amount) -> Iterator[Sample]:
         )
 
 
-def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _device_metrics(rows: list[Row]) -> Iterator[tuple[str, str, str, list[Sample]]]:
     """Metrics of NCCL's operations on the device, if any was timed."""
     if rows:
         labels = [
@@ -312,13 +283,13 @@ def _durations(run: Run) -> Iterator[Sample]:
         yield Sample({"rank": rank, "call": call}, row.count, "_count")
 
 
-def total_rows(connection: Connection) -> list[TotalRow]:
-    return SQL.ask(connection, "totals", TotalRow)
+def total_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "totals"))
 
 
-def device_total_rows(connection: Connection) -> list[DeviceTotalRow]:
-    return SQL.ask(connection, "device_totals", DeviceTotalRow)
+def device_total_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "device_totals"))
 
 
-def duration_rows(connection: Connection) -> list[DurationRow]:
-    return SQL.ask(connection, "duration_buckets", DurationRow)
+def duration_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "duration_buckets"))

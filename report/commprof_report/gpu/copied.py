@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 
 SQL = query.beside(__file__)
 
 
-class CopiedRow(NamedTuple):
-    """The copies of the GPUs in one direction, while they were traced."""
-
-    copy: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    volume_bytes: int
-    total_ns: int
-
-
-def copied_rows(connection: Connection) -> list[CopiedRow]:
-    return SQL.ask(connection, "copied", CopiedRow)
+def copied_rows(connection: Connection) -> list[query.Row]:
+    return list(SQL.rows(connection, "copied"))

@@ -20,44 +20,13 @@ from ..base.units import (
 )
 from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
-from .sharing import DeviceFacts, Group
+from .sharing import Group
 
 SQL = query.beside(__file__)
 
 OTHERS = "(other kernels)"
 LONG_NS = whole("gpu.empty-window")
 UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
-
-
-class BusyRow(NamedTuple):
-    rank: int
-    device: int
-    state: int
-    ns: int
-
-
-class RankRow(NamedTuple):
-    """gpu_ranks.sql"""
-
-    rank: int
-    state: str
-    reason: str
-    tracing_library: str
-    driver: str
-    device_memory: str
-    traced_part: str
-    unseen_graph_launches: int
-    has_unseen_captures: int
-    wall_ns: int | None
-    records: int
-    dropped_records: int
-    implausible_records: int
-    late_records: int
-    unattributed_records: int
-    lost_intervals: int
-    unmatched_operations: int
-    cost_begin_ns: int
-    cost_end_ns: int
 
 
 WINDOW = (
@@ -339,7 +308,7 @@ class Gpu(NamedTuple):
     summary: GpuRow
     devices: list[GpuDeviceRow]
     parts: list[GpuDeviceRow]  # of each rank its own
-    ranks: list[RankRow]
+    ranks: list[Row]
     windows: list[Row]
     incomplete: dict[int, int | None]  # sampled.incomplete_ranks
 
@@ -366,27 +335,27 @@ def gpu(connection: Connection) -> Gpu:
     return Gpu(summary, devices, parts, ranks, windows, incomplete)
 
 
-def rank_rows(connection: Connection) -> list[RankRow]:
-    return SQL.ask(connection, "gpu_ranks", RankRow)
+def rank_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "gpu_ranks"))
 
 
-def busy_rows(connection: Connection) -> list[BusyRow]:
-    return SQL.ask(connection, "gpu_busy", BusyRow)
+def busy_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "gpu_busy"))
 
 
-def device_facts(connection: Connection) -> list[DeviceFacts]:
+def device_facts(connection: Connection) -> list[Row]:
     """Facts on the devices of all ranks, selected or not."""
-    return SQL.ask(connection, "gpu_devices", DeviceFacts)
+    return list(SQL.rows(connection, "gpu_devices"))
 
 
-def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
+def selected_groups(facts: Iterable[Row]) -> list[Group]:
     """For each device the selected ranks on it."""
     found = ([own for own in group if own.is_selected] for group in sharing.groups(facts))
     return sorted((group for group in found if group), key=lambda group: group[0].rank)
 
 
 def _devices(
-    connection: Connection, facts: Sequence[DeviceFacts], windows: Sequence[Row],
+    connection: Connection, facts: Sequence[Row], windows: Sequence[Row],
     state_ns: dict[tuple[int, int], list[int]], incomplete: dict[int, int | None],
 ) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
     """The devices; and what each rank did on its own."""
@@ -411,7 +380,7 @@ def _devices(
 
 
 def _part(
-    own: DeviceFacts, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
+    own: Row, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
 ) -> GpuDeviceRow:
     """One rank's activity on a device. Where its sums lack activities, only bounds of its idle time
     are known: the sums count these as idle at most for as long as they lasted."""
@@ -455,7 +424,7 @@ def _device(
     return query.joined(GpuDeviceRow, sums, communication_sms(group), times, of_time, idle)
 
 
-def communication_sms(devices: Iterable[DeviceFacts]) -> CommunicationSms:
+def communication_sms(devices: Iterable[Row]) -> CommunicationSms:
     known = [own for own in devices if own.communication_ns]
     kinds = {own.sms for own in known}
     ns = sum(own.communication_ns for own in known)
@@ -482,7 +451,7 @@ def shares(times: Busy) -> SharesRow:
 
 
 def _coverage(
-    ranks: Sequence[RankRow], windows: Sequence[Row], devices: Sequence[GpuDeviceRow],
+    ranks: Sequence[Row], windows: Sequence[Row], devices: Sequence[GpuDeviceRow],
     on_devices: set[int],
 ) -> dict:
     traced = {row.rank for row in windows} | on_devices
@@ -521,7 +490,7 @@ def pauses_of(windows: Sequence[Row], walls: dict[int, int]) -> dict[str, int]:
     return pauses
 
 
-def _losses(ranks: Sequence[RankRow], windows: Sequence[Row]) -> dict:
+def _losses(ranks: Sequence[Row], windows: Sequence[Row]) -> dict:
     counted = (
         *(
             "records", "dropped_records", "implausible_records", "late_records",
@@ -601,12 +570,12 @@ def traced_ranks(found: Gpu) -> list[int]:
     return sorted({row.rank for row in found.windows} | {row.rank for row in found.parts})
 
 
-def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+def unseen(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
     """Ranks without a traced GPU, by state and reason."""
     return _by_reason(row for row in rows if row.state in UNSEEN)
 
 
-def _by_reason(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+def _by_reason(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         found.setdefault((row.state, row.reason), []).append(row.rank)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..base.thresholds import threshold
@@ -18,16 +17,6 @@ NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
 OTHER_STREAM = 1023  # represents several streams, of any device
 
 Spans = list[tuple[int, int]]
-
-
-class GpuSampledRow(NamedTuple):
-    """gpu_sampled.sql"""
-
-    rank: int
-    device: int
-    stream: int
-    begin_ns: int | None
-    end_ns: int | None
 
 
 def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
@@ -60,7 +49,7 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     unsure = _with_other_streams(connection)
     incomplete = incomplete_ranks(connection)
     known: dict[int, dict[int, Spans]] = {}
-    sampled = SQL.ask(connection, "gpu_sampled", GpuSampledRow)
+    sampled = SQL.rows(connection, "gpu_sampled")
     for (rank, device), of_device in groupby(sampled, key=attrgetter("rank", "device")):
         spans = traced.get(rank, [])
         for _, rows in groupby(of_device, key=attrgetter("stream")):

@@ -14,7 +14,7 @@ from ..base import query, units
 from ..base.field import Field, Row, row_type, text
 from ..base.units import rank_list
 from . import gpu_activity
-from .sharing import DeviceFacts, groups
+from .sharing import groups
 
 SQL = query.beside(__file__)
 
@@ -96,8 +96,8 @@ def sensors(connection: Connection) -> list[Row]:
 
 
 def readers(
-    facts: Iterable[DeviceFacts], readings: dict[tuple[int, int], int]
-) -> list[tuple[list[DeviceFacts], DeviceFacts]]:
+    facts: Iterable[Row], readings: dict[tuple[int, int], int]
+) -> list[tuple[list[Row], Row]]:
     """For each device with readings: the ranks on it, and the one whose readings are taken.
     `readings`: their number by rank and slot."""
     found = []

@@ -16,6 +16,7 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from ..base.query import Row
 from ..run.holes import Hole, holes
 from .overlap import ON_DEVICE, Interval, added, common, joined, time_by_states
 from .sampled import NO_DEVICE, Spans, intervals, known_spans
@@ -23,32 +24,7 @@ from .sampled import NO_DEVICE, Spans, intervals, known_spans
 FOREVER = 1 << 62
 
 
-class DeviceFacts(NamedTuple):
-    """gpu_devices.sql: a device of a rank."""
-
-    rank: int
-    host: str | None
-    device: int
-    number: int
-    name: str
-    uuid: str
-    first_ns: int | None
-    last_ns: int | None
-    kernels: int
-    copies: int
-    sets: int
-    sms: int | None
-    communication_ns: int
-    communication_sm_ns: int
-    communication_most_sms: int
-    memory_bytes: int | None
-    kernel_id: str | None
-    clock_id: str | None
-    start_monotonic_ns: int
-    is_selected: int
-
-
-Group = list[DeviceFacts]  # the ranks of one device, in order
+Group = list[Row]  # the ranks of one device, in order
 
 
 class Together(NamedTuple):
@@ -59,7 +35,7 @@ class Together(NamedTuple):
     intervals: list[Interval]
 
 
-def groups(facts: Iterable[DeviceFacts]) -> list[Group]:
+def groups(facts: Iterable[Row]) -> list[Group]:
     """One for each device, known by its host and UUID; without them each rank has its own."""
     found: dict[tuple, Group] = {}
     for own in facts:

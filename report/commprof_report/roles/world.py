@@ -67,16 +67,6 @@ class TurnsRow(NamedTuple):
     repeats: float  # how often a size occurs in a turn
 
 
-class RootRow(NamedTuple):
-    """The sampled collectives of a root; roots.sql."""
-
-    identity: str
-    call: str
-    root: int
-    calls: int
-    ranks: int  # that made them
-
-
 class World(NamedTuple):
     """The run to which the communicators belong."""
 
@@ -93,7 +83,7 @@ class World(NamedTuple):
     passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
     passed_per_rank: float  # number of such messages
     turns: dict[str, TurnsRow]  # by identity; without those that have no samples
-    roots: list[RootRow]
+    roots: list[query.Row]
 
 
 def world_of(connection: Connection) -> World:
@@ -123,7 +113,7 @@ def world_of(connection: Connection) -> World:
         frozenset(row.bytes for row in passed),
         sum(row.count for row in passed) / max(1, len(read)),
         {row.identity: row for row in turns},
-        SQL.ask(connection, "roots", RootRow),
+        list(SQL.rows(connection, "roots")),
     )
 
 

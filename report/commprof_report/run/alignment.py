@@ -18,11 +18,12 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.arrays import np
 from ..base import query
+from ..base.arrays import np
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, grouped, joined,
 )
+from ..base.query import Row
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 from .passed_messages import passed_messages
 from .sampled import communicators, sampled, synchronizing
@@ -41,13 +42,6 @@ MOST_ROUNDS = 8  # of tightening bounds via third clocks
 
 Pair = tuple[int, int]
 Bounds = dict[Pair, list[Bound]]  # of the pair's difference; times are those of the first clock
-
-
-class RankClockRow(NamedTuple):
-    world_rank: int
-    clock: int
-    start_monotonic_ns: int
-    start_unix_ns: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ class Alignment:
     earliest start of a rank. In SQL: aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until
     the run is aligned again."""
 
-    def __init__(self, ranks: Sequence[RankClockRow], clocks: dict[int, Clock]) -> None:
+    def __init__(self, ranks: Sequence[Row], clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
         self.clock_of = {rank.world_rank: clocks[rank.clock] for rank in ranks}
         self.starts = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
@@ -205,7 +199,7 @@ class Alignment:
 
 def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
-    ranks = SQL.ask(connection, "clocks", RankClockRow)
+    ranks = list(SQL.rows(connection, "clocks"))
     lines = {rank.clock: rank for rank in reversed(ranks)}  # each clock's lowest rank
     meetings = _meetings(connection, ranks)
     violations, found = _violations(meetings), _of_meetings(meetings)
@@ -244,7 +238,7 @@ def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
     connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _meetings(connection: Connection, ranks: Sequence[RankClockRow]) -> Meetings:
+def _meetings(connection: Connection, ranks: Sequence[Row]) -> Meetings:
     """The collectives that relate clocks, in order, without those in which ranks called different
     functions or named different roots. Empty messages depend on nobody. If there are many samples,
     only one in a few collectives, always including the first one of each communicator."""
@@ -327,7 +321,7 @@ def _of_meetings(meetings: Meetings) -> PairBounds:
     return found.take(np.argsort(found.pair, kind="stable"))
 
 
-def _of_messages(connection: Connection, ranks: Sequence[RankClockRow]) -> PairBounds:
+def _of_messages(connection: Connection, ranks: Sequence[Row]) -> PairBounds:
     """The difference of the receiver's clock and the sender's is at most that of the arrival and
     the posting."""
     rows = sorted(ranks, key=lambda rank: rank.world_rank)
@@ -408,7 +402,7 @@ def _of_pairs(meetings: Meetings, first: Ints, second: Ints, is_upper: bool) -> 
     )
 
 
-def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clock]:
+def _clocks_lay(lines: dict[int, Row], bounds: Bounds) -> dict[int, Clock]:
     """Places the clocks of each island on the axis of its lowest clock; the islands' axes are
     related by their wall clocks."""
     clocks: dict[int, Clock] = {}
@@ -424,14 +418,14 @@ def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clo
     return clocks
 
 
-def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
+def _by_wall(clock: Row, axis: Row) -> int:
     """The difference axis - clock, if both hosts' wall clocks are right."""
     return (clock.start_unix_ns - clock.start_monotonic_ns) - (
         axis.start_unix_ns - axis.start_monotonic_ns
     )
 
 
-def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
+def _island(first: int, lines: dict[int, Row], bounds: Bounds) -> list[Clock]:
     """The clocks that bounds connect with the first one, placed on its axis."""
     bounded = {first, *chain.from_iterable(bounds)}
     rough = {

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.present import present
+from ..base.query import Row
 from ..base.thresholds import threshold
 from .cpu_time import CpuTimeRow, Use, cpu_times, use_of
 
@@ -25,20 +26,6 @@ SQL = query.beside(__file__)
 WAITS, TAKEN = threshold("run.core-wait"), threshold("run.core-taken")
 
 SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
-
-
-class CoreUseRow(NamedTuple):
-    rank: int
-    host: str | None
-    kernel: str | None
-    affinity: str | None
-    quota_cores: float | None
-    quota_cgroup: str | None
-    cpu_ns: int | None
-    elapsed_ns: int | None
-    involuntary_switches: int | None
-    throttled_ns: int | None
-    stolen_ns: int | None
 
 
 class Lost(NamedTuple):
@@ -70,14 +57,14 @@ class Crowding(NamedTuple):
         return sentence([self])
 
 
-def core_uses(connection: Connection) -> list[CoreUseRow]:
-    return SQL.ask(connection, "crowding", CoreUseRow)
+def core_uses(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "crowding"))
 
 
 def crowding(connection: Connection) -> list[Crowding]:
     """The hosts with crowded ranks, over the whole run; empty if there are none, or it is not
     known."""
-    by_kernel: dict[str, list[CoreUseRow]] = {}
+    by_kernel: dict[str, list[Row]] = {}
     for row in core_uses(connection):
         if row.kernel is not None:
             by_kernel.setdefault(row.kernel, []).append(row)
@@ -153,7 +140,7 @@ def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
         yield "Crowded", sentence(found)
 
 
-def _measured(rows: list[CoreUseRow], times: Mapping[int, CpuTimeRow]) -> Crowding | None:
+def _measured(rows: list[Row], times: Mapping[int, CpuTimeRow]) -> Crowding | None:
     """The ranks that waited for a core; all of the host if the machine beneath took cores."""
     known = [row for row in rows if row.rank in times]
     taken = _stolen_share(rows)
@@ -175,7 +162,7 @@ def is_crowded(use: Use) -> bool:
     return use.core_wait_ns >= WAITS * use.counted_ns > 0
 
 
-def _throttled_share(rows: list[CoreUseRow]) -> float | None:
+def _throttled_share(rows: list[Row]) -> float | None:
     """The cgroup's count is of all cores together; no more than one for each rank is throttled."""
     quotas = Counter(row.quota_cgroup for row in rows)
     shares = [
@@ -185,7 +172,7 @@ def _throttled_share(rows: list[CoreUseRow]) -> float | None:
     return max(shares, default=None)
 
 
-def _stolen_share(rows: list[CoreUseRow]) -> float | None:
+def _stolen_share(rows: list[Row]) -> float | None:
     """The host's count is of all its cores: at least those of the masks, and one for each rank."""
     masks = 0
     for row in rows:
@@ -197,7 +184,7 @@ def _stolen_share(rows: list[CoreUseRow]) -> float | None:
     return max(shares, default=None)
 
 
-def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
+def _of_host(rows: list[Row]) -> Crowding | None:
     candidates = [*_by_mask(rows), *_by_quota(rows)]
     if not candidates:
         return None
@@ -207,14 +194,14 @@ def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
     return _crowding(crowded, cores, is_quota)
 
 
-def _crowding(crowded: list[CoreUseRow], cores: float, is_quota: bool) -> Crowding:
+def _crowding(crowded: list[Row], cores: float, is_quota: bool) -> Crowding:
     return Crowding(
         ", ".join(sorted({row.host for row in crowded if row.host})), [row.rank for row in crowded],
         cores, is_quota, _sum(row.involuntary_switches for row in crowded), _share(crowded),
     )
 
 
-def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
+def _by_mask(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
     """The union of the groups of ranks with fewer cores than members, as long as this also holds
     for the union."""
     masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
@@ -251,8 +238,8 @@ def _inside(whole: int, masks: Iterable[int]) -> int:
     return sum(not mask & ~whole for mask in masks)
 
 
-def _by_quota(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
-    by_cgroup: dict[str, list[CoreUseRow]] = {}
+def _by_quota(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
+    by_cgroup: dict[str, list[Row]] = {}
     for row in rows:
         if row.quota_cores:
             by_cgroup.setdefault(row.quota_cgroup or "", []).append(row)
@@ -282,6 +269,6 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(all_numbers) else None
 
 
-def _share(rows: list[CoreUseRow]) -> float | None:
+def _share(rows: list[Row]) -> float | None:
     cpu_ns, elapsed_ns = _sum(row.cpu_ns for row in rows), _sum(row.elapsed_ns for row in rows)
     return cpu_ns / elapsed_ns if cpu_ns is not None and elapsed_ns else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query, units
 from .selection import Selection
@@ -16,16 +15,9 @@ MOST_NAMES = 3
 HEAD = "No samples"
 
 
-class UnsampledRow(NamedTuple):
-    communicator: str
-    total_ns: int
-    share: float | None
-    communicators: int  # number of all communicators with collectives
-
-
 def unsampled_text(run: Selection) -> str:
     """A sentence for a run read with or without samples; "": all communicators have some."""
-    rows = SQL.ask(run.connection, "unsampled", UnsampledRow)
+    rows = list(SQL.rows(run.connection, "unsampled"))
     if not rows:
         return ""
     names = ", ".join(units.shortened(row.communicator, 32) for row in rows[:MOST_NAMES])

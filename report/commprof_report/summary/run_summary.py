@@ -17,7 +17,7 @@ from ..late.efficiencies import EfficiencyShareRow
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
 from ..run.crowding import crowding, sentence
-from ..run.facts import FactRow, fact_rows
+from ..run.facts import fact_rows
 from ..run.run import Run
 from ..run.traffic_class import traffic_classify
 from ..run.unseen import SeenRow, missing, seen_rows, seen_text
@@ -168,7 +168,7 @@ class RunSummary(NamedTuple):
     calls: list[CallRow]
     ranks: list[RankRow]
     peers: list[PeerRow]
-    facts: list[FactRow]
+    facts: list
     memory_kinds: list[MemoryKindRow]
     seen: list[SeenRow]
     negotiated: list[NegotiatedRow]  # none: no thread negotiates
@@ -208,7 +208,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     )
 
 
-def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
+def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence) -> dict:
     first: dict[str, str] = {}
     for fact in facts:
         first.setdefault(fact.key, fact.value)
@@ -416,7 +416,7 @@ def _known_sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
+def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence) -> dict:
     """The calls on the host, which only enqueue operations, and separately the time of the
     operations on the device."""
     captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")
