@@ -10,7 +10,7 @@ from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, Last
 from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text, reaching
-from ..steps.steps_summary import StepsRow
+from ..steps.steps_summary import StepsRow, waited_text
 from ..summary.run_summary import RunSummary, SummaryRow
 from . import summary
 
@@ -81,7 +81,7 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         exposed, where = units.duration(steps.wait_region_ns), f"in {mark_text(steps.wait_region)}"
         if steps.wait_region == HANDED:
             where = "after its gradients are handed over"
-        yield units.share(steps.wait_region_share), f"{of_step} ({exposed} {where})"
+        yield waited_text(steps), f"{of_step} ({exposed} {where})"
     elif steps.is_driven:
         return
     elif steps.negotiation and steps.data_ns:

@@ -58,6 +58,7 @@ from ..steps.step_calls import StepCallRow
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
     NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
+    waited_text,
 )
 from ..steps.trend import FEWEST_STEPS
 from . import common
@@ -380,10 +381,7 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
                 "not known",
             )
         if summary.wait_region:
-            spent = (
-                f"{units.share(summary.wait_region_share)} "
-                f"({units.duration(summary.wait_region_ns)})"
-            )
+            spent = f"{waited_text(summary)} ({units.duration(summary.wait_region_ns)})"
             yield (
                 "", f"exposed besides: {spent} in {mark_text(summary.wait_region)}; "
                 f"{waiting_text(summary)}",

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold, whole
+from ..steps.gpu_steps import DEVIATION, around_median
 from . import machine
 from .figures import Figures
 from .judge import known
 from .refusals import tunes_itself
 from .results import FigureRow, Rules
 from .sides import Side
-
-MAD = 1.4826  # median absolute deviations in a standard deviation of a normal distribution
 
 
 def of_sides(
@@ -201,10 +200,9 @@ def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
     values = known([run.of_run(metric) for run in side.runs])
     if len(values) < max(whole("compare.outlier-runs"), len(side.runs)):
         return
-    middle = median(values)
-    deviation = MAD * median(abs(value - middle) for value in values)
+    middle, deviation = around_median(values)
     for run, value in zip(side.runs, values):
-        far = max(threshold("compare.outlier") * deviation, least * middle)
+        far = max(threshold("compare.outlier") * DEVIATION * deviation, least * middle)
         if deviation and abs(value - middle) > far:
             apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
             yield (

@@ -395,7 +395,7 @@ def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
     arrived = arrivals(causes)
     return [
         [cause for own in arrived[begin:end] for cause in own]
-        for begin, end in _spans(len(arrived), number)
+        for begin, end in spans(len(arrived), number)
     ]
 
 
@@ -404,8 +404,8 @@ def _number_of_blocks(arrivals: int) -> int:
     return min(arrivals, max(MOST_BLOCKS // 2, min(MOST_BLOCKS, arrivals // LONG_BLOCK)))
 
 
-def _spans(length: int, number: int) -> list[tuple[int, int]]:
-    """Bounds of so many blocks of equal length."""
+def spans(length: int, number: int) -> list[tuple[int, int]]:
+    """Bounds of so many parts of equal length."""
     edges = [length * at // number for at in range(number + 1)] if number else []
     return list(zip(edges, edges[1:]))
 
@@ -615,7 +615,7 @@ def _chance(compared: Compared, unit: int, is_counted: Flags | None = None) -> f
     number = _number_of_blocks(len(own))
     if number < FEWEST_BLOCKS:
         return 1.0
-    block = np.repeat(np.arange(number), [end - begin for begin, end in _spans(len(own), number)])
+    block = np.repeat(np.arange(number), [end - begin for begin, end in spans(len(own), number)])
     # arrivals of a block are added up at which the same units could have been late
     order, groups = grouped(block, compared.compared[own])
     sizes = compared.sizes[compared.compared[own[order[groups.first]]], None]

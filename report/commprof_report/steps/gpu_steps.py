@@ -206,10 +206,10 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
 
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
     """The median, and the median absolute deviation from it."""
-    return _spread(times) if times else (None, None)
+    return around_median(times) if times else (None, None)
 
 
-def _spread(times: Sequence[float]) -> tuple[float, float]:
+def around_median(times: Sequence[float]) -> tuple[float, float]:
     middle = median(times)
     return middle, median(abs(time - middle) for time in times)
 
@@ -220,6 +220,6 @@ def cost_of(
     """The cost, and twice its standard error if step times are independent."""
     if min(len(traced), len(untraced)) < FEWEST_STEPS or not median(untraced):
         return None, None
-    (on_ns, on_deviation), (off_ns, off_deviation) = _spread(traced), _spread(untraced)
+    (on_ns, on_deviation), (off_ns, off_deviation) = around_median(traced), around_median(untraced)
     variance = on_deviation**2 / len(traced) + off_deviation**2 / len(untraced)
     return on_ns / off_ns - 1, 2 * MEDIAN_ERROR * DEVIATION * variance**0.5 / off_ns

@@ -455,7 +455,13 @@ def _exposed_text(steps: StepsRow) -> str:
         ((steps.step_ns or 0.0) - inside_ns, before),
         (inside_ns, f"{after}, exposed communication"),
     )
-    return f"{units.sum_text(terms)} ({units.share(steps.wait_region_share)})"
+    return f"{units.sum_text(terms)} ({waited_text(steps)})"
+
+
+def waited_text(steps: StepsRow) -> str:
+    """After the last sum, a program that has handed its gradients over waits for a core, too."""
+    least = "at least " if steps.wait_region == HANDED else ""
+    return least + units.share(steps.wait_region_share)
 
 
 def outside_text(steps: StepsRow) -> str:

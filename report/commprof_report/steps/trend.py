@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..base import kendall
 from ..base.thresholds import threshold, whole
-from ..late.verdict import LEVEL
+from ..late.verdict import LEVEL, spans
 
 FEWEST_STEPS = whole("steps.trend-steps")
 MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-part")
@@ -31,16 +31,11 @@ def trend(step_ns: Sequence[float]) -> Trend:
     """Trend of the durations of steps in order of time."""
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)
-    medians = [median(part) for part in parts(step_ns)]
+    parts = spans(len(step_ns), min(MOST_PARTS, len(step_ns) // FEWEST_OF_A_PART))
+    medians = [median(step_ns[begin:end]) for begin, end in parts]
     score = kendall.score(medians)
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
     change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
     is_seen = p < LEVEL and change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
     return Trend(("slower" if score > 0 else "faster") if is_seen else "none", p, first_ns, last_ns)
-
-
-def parts(step_ns: Sequence[float]) -> list[Sequence[float]]:
-    number = min(MOST_PARTS, len(step_ns) // FEWEST_OF_A_PART)
-    edges = [len(step_ns) * at // number for at in range(number + 1)]
-    return [step_ns[begin:end] for begin, end in zip(edges, edges[1:])]
