@@ -92,9 +92,11 @@ static void say_slot(FILE *line, const struct watched *slot, const struct kit_pr
         return;
     }
     fputs(own ? own : "", line);
-    if (own && number != KIT_NONE && strcmp(own, WATCH_WAIT) == 0)
+    if (!own || !job.kit || number == KIT_NONE)
+        return;
+    if (strcmp(own, WATCH_WAIT) == 0)
         say_request(line, program, &job.kit->made[program->first + program->count], number);
-    else if (own && number != KIT_NONE)
+    else
         fprintf(line, " for communicator %d", number);
 }
 
