@@ -97,10 +97,9 @@ def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
     the end of options."""
-    if words and words[0] in ("compare", "html", "replay"):
-        return [SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
-        return words
+        end = "--" if words[0] in ("compare", "html", "replay") else None
+        return [SEPARATOR if word == end else word for word in words]
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
         raise UsageError(words[0], f"neither a command nor a run; {suggestion(words[0])}")
     return ["summary", *words]
@@ -137,8 +136,8 @@ def main(words: list[str] | None = None) -> int:
         words = with_default_command(sys.argv[1:] if words is None else words)
         asked = tuple(name for name in COMMANDS if words[0] in (name, "-h", "--help"))
         arguments, unknown = parser_build(asked).parse_known_args(words)
-        if unknown:
-            arguments.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if unknown:  # or behind an option
+            arguments = arguments.command_parser.parse_intermixed_args(words[1:])
         FAULTS.clear()
         attempt(arguments.command_name, arguments.run_command, arguments)
         sys.stdout.flush()

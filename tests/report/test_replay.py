@@ -746,7 +746,7 @@ def test_replays_stand_for_rows_with_equal_calls_and_times(report, tmp_path):
         ]
 
     jobs = folders("job", 50_000, 6)
-    stands = report("replay", "check", *jobs, "--", *folders("same", 50_200, 6), "--json").out
+    stands = report("replay", "check", "--json", *jobs, "--", *folders("same", 50_200, 6)).out
     assert [row["verdict"] for row in json.loads(stands)][0] == "stands"
     longer = report("replay", "check", *jobs, "--", *folders("slow", 99_000, 6))
     assert "Within" not in longer.out
