@@ -301,20 +301,17 @@ def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path)
     assert "transfer dominates: " in verdict(0.02) and "scheduling" not in verdict(0.02)
 
 
-def test_advice_that_rests_on_medians_is_possible_at_most_where_ranks_wait_for_cores(
-    report, tmp_path
-):
-    def certainty(share: float) -> str:
+def test_nothing_is_to_be_fused_where_the_scheduler_made_the_times(report, tmp_path):
+    def advised(share: float) -> list[str]:
         ranks: list[Rank] = run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000))
         for rank in ranks:
             rank.facts = HOST
             rank.cpu_times = waiting(share)
         rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
-        (row,) = [row for row in rows if row["rule"] == "small_messages"]
-        assert ("may be the scheduler's" in row["evidence"]) == (share > 0.05)
-        return row["certainty"]
+        return [row["title"] for row in rows if row["found"]]
 
-    assert (certainty(0.4), certainty(0.02)) == ("possible", "likely")
+    assert advised(0.4) == ["give each rank a core: ranks waited for a core 40.0 % of the time"]
+    assert advised(0.02) == ["fuse small MPI_Allreduce on MPI_COMM_WORLD"]
 
 
 @pytest.mark.parametrize("cores", (1, 8))
@@ -326,9 +323,9 @@ def test_and_where_masks_say_that_ranks_share_cores(report, tmp_path, cores):
         rank.facts = {**HOST, "begin.affinity": mask, "last.affinity": mask}
     rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
     (row,) = [row for row in rows if row["rule"] == "small_messages"]
-    is_shared = cores == 1
-    assert ("Ranks share cores: these times may be the scheduler's" in row["evidence"]) == is_shared
-    assert row["certainty"] == ("possible" if is_shared else "likely")
+    why = "ranks share cores: these times may be the scheduler's"
+    assert (row["found"], row["evidence"] == why) == (int(cores > 1), cores == 1)
+    assert (rows[0]["title"] == "give each rank a core: ranks share cores") == (cores == 1)
 
 
 def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():

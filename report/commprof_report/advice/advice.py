@@ -1,9 +1,10 @@
 """Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it
 could save.
 
-A rule is a module: find() yields what it found, in sentences. RULES lists them; docs/SCHEMA.md has
-the conditions and the formula of each. Two rules may save the same time: what all save together is
-a row of its own.
+A rule is a function that yields what it found, in sentences: of calls (messages.py), of late ranks
+(ranks.py), of what surrounds the job (surroundings.py). RULES lists them; docs/SCHEMA.md has the
+conditions and the formula of each. Two rules may save the same time: what all save together is a
+row of its own.
 """
 
 from __future__ import annotations
@@ -19,30 +20,10 @@ from ..run.crowding import scheduling_text
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import (
-    barriers,
-    basis,
-    changes,
-    curves,
-    cycle,
-    gaps,
-    imbalance,
-    overlap,
-    polling,
-    progress,
-    reduce_and_bcast,
-    shared_core,
-    slow_link,
-    slowest_rank,
-    small_messages,
-    staging,
-    tiny_messages,
-    waiting,
-    waiting_messages,
-)
+from . import basis, changes, messages, ranks, surroundings
 from .basis import Basis
-from .curves import Curve, Knee
-from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
+from .curves import FEWEST, Curve, Knee
+from .findings import POSSIBLE, Finding, Unknown, is_notable, size_range
 from .inputs import Inputs, inputs_of
 
 
@@ -68,58 +49,63 @@ class Advice(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """needs: what lets the rule look. basis: how much of that the run has."""
+    """needs: what lets the rule look. basis: how much of that the run has. is_cost: a saving is a
+    part of what calls cost without waiting, which where ranks lack cores is the scheduler's."""
 
     name: str
     looks_for: str
     needs: str
     basis: Callable[[Inputs], Basis]
     find: Callable[[Inputs], Iterator["Finding | Unknown"]]
-    is_by_medians: bool = False  # of the times of calls
+    is_cost: bool = False
 
 
+CORES = "cores"  # before all others
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
 BLOCKING = "blocking calls of MPI"
 TRACED = "GPUs that are traced (COMMPROF_GPU)"
+CORES_KNOWN = "the cores of each rank"
 
 # fmt: off
 RULES = (
+    Rule(CORES, "ranks that lack a core of their own",
+         CORES_KNOWN, basis.of_cores, surroundings.cores),
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
-         ALLREDUCES, basis.of_knees, small_messages.find, True),
+         ALLREDUCES, basis.of_knees, messages.small_messages, True),
     Rule("tiny_messages", "many Allreduces of a few bytes",
-         ALLREDUCES, basis.of_allreduces, tiny_messages.find, True),
+         ALLREDUCES, basis.of_allreduces, messages.tiny_messages, True),
     Rule("imbalance", "a rank that the others wait for",
-         SAMPLED, basis.of_late, imbalance.find),
+         SAMPLED, basis.of_late, ranks.imbalance),
     Rule("waiting", "much waiting for ranks that are not named",
-         SAMPLED, basis.of_late, waiting.find),
+         SAMPLED, basis.of_late, ranks.waiting),
     Rule("progress", "operations that make no progress while ranks compute",
-         SAMPLED, basis.of_late, progress.find),
+         SAMPLED, basis.of_late, ranks.progress),
     Rule("slow_link", "a pair of ranks whose messages are slow",
-         SAMPLED, basis.of_messages, slow_link.find),
+         SAMPLED, basis.of_messages, ranks.slow_link),
     Rule("slowest_rank", "a rank that is the slowest in steps",
-         STEPS, basis.of_steps, slowest_rank.find),
+         STEPS, basis.of_steps, ranks.slowest_rank),
     Rule("polling", "polls that find nothing",
-         "polls of the main thread", basis.of_polls, polling.find),
+         "polls of the main thread", basis.of_polls, messages.polling),
     Rule("overlap", "nonblocking operations that overlap with nothing",
-         "requests followed to completion", basis.of_nonblocking, overlap.find),
+         "requests followed to completion", basis.of_nonblocking, messages.overlap, True),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
-         STEPS, basis.of_rounds, cycle.find),
+         STEPS, basis.of_rounds, surroundings.cycle),
     Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates",
-         "the cores of each rank", basis.of_cores, shared_core.find),
+         CORES_KNOWN, basis.of_shared_cores, surroundings.shared_core),
     Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do",
-         BLOCKING, basis.of_operations("MPI_Reduce", "MPI_Bcast"), reduce_and_bcast.find),
+         BLOCKING, basis.of_operations("MPI_Reduce", "MPI_Bcast"), messages.reduce_and_bcast),
     Rule("waiting_messages", "blocking point-to-point calls that wait",
-         SAMPLED, basis.of_messages, waiting_messages.find),
+         SAMPLED, basis.of_messages, messages.waiting_messages, True),
     Rule("barriers", "barriers that cost time",
-         BLOCKING, basis.of_operations(*barriers.BARRIERS), barriers.find),
+         BLOCKING, basis.of_operations(*messages.BARRIERS), messages.barriers, True),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
-         "", basis.of_all_calls, gaps.find),
+         "", basis.of_all_calls, surroundings.gaps),
 )
 GPU_RULES = (
     Rule("staging", "GPU data that goes through the host to MPI",
-         TRACED, basis.of_copies, staging.find),
+         TRACED, basis.of_copies, surroundings.staging),
 )
 # fmt: on
 
@@ -138,7 +124,12 @@ def advice(
     ]
     rows += _together(said, inputs)
     rows += [_knee(curve, knee, inputs) for curve, knee in knees(inputs)]
-    return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
+    return sorted(
+        rows,
+        key=lambda row: (
+            -row.found, row.rule != CORES, row.saving_ns is None, -(row.saving_ns or 0),
+        ),
+    )
 
 
 def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
@@ -147,7 +138,9 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
     played = [each.change for each in saving if each.change is not None]
     if len(played) < max(2, len(saving)):
         return
-    saving_ns = round(changes.saving_ns(inputs, played))
+    saving_ns = round(
+        min(changes.saving_ns(inputs, played), sum(each.saving_ns or 0 for each in saving))
+    )
     share = saving_ns / (inputs.counted_ns or 1)
     text = (
         f"{units.share(share)} of the time, {units.duration(saving_ns)} over all ranks, could be "
@@ -161,7 +154,7 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
 def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:
     """Curves that have one, by their time. If sizes with few observations are faster, the best rate
     was not found."""
-    found = [(curve, knee) for curve in inputs.curves if (knee := curve.knee)]
+    found = [(each, knee) for each in inputs.curves if not each.is_blocked and (knee := each.knee)]
     known = [each for each in found if not each[1].is_exceeded]
     return sorted(known, key=lambda each: -sum(point.total_ns for point in each[0].points))
 
@@ -169,20 +162,20 @@ def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:
 def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Advice:
     label, role = inputs.named(curve.identities)
     where = (curve.call, label, role, knee.bytes)
-    text = knee_text(curve, knee, inputs)
+    text = _knee_text(curve, knee, inputs)
     return Advice("knee", 0, text, "", "", "", None, None, *where, "", None, "")
 
 
-def knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
+def _knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
     """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s, and at least
     two thirds of that at 1 MiB to 4 MiB"""
-    rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
+    where, rate = inputs.where(curve.identities), units.bandwidth(1e9 / knee.best_ns_per_byte)
     timed = "without waiting" if curve.is_split else "including waiting"
     return (
-        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
+        f"{curve.call} on {where}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
         f"best algbw is {rate}, and at least two thirds of that at "
         f"{size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with "
-        f"{curves.FEWEST} observations or more; algbw in `sizes` is by means)"
+        f"{FEWEST} observations or more; algbw in `sizes` is by means)"
     )
 
 
@@ -193,31 +186,34 @@ HIDDEN = (
 
 def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
     """Appends the findings to `said`."""
-    found = [_beside_main(_played(each, inputs), inputs) for each in rule.find(inputs)]
-    if rule.is_by_medians and inputs.late.crowding:
-        found = [_scheduled(each, inputs) for each in found]
+    found = [_beside_main(_played(each, rule, inputs), inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
-    said += findings
-    seen = rule.basis(inputs)
-    about = (seen.text, seen.coverage, rule.needs)
+    seen, why, needs = rule.basis(inputs), "", ""
+    if rule.is_cost and inputs.late.crowding and findings:
+        findings, why = [], (
+            f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
+        )
     if findings:
+        said += findings
+        about = (seen.text, seen.coverage, rule.needs)
         return [_advice(rule, finding, inputs, about) for finding in findings]
-    unknown = next((each for each in found if isinstance(each, Unknown)), Unknown(""))
-    why, about = unknown.why, (seen.text, seen.coverage, unknown.needs or rule.needs)
+    if not why:
+        why, needs = next((each for each in found if isinstance(each, Unknown)), ("", ""))
     if seen.whole and not seen.part and not why:
         why = f"needs {rule.needs}; the run has {seen.text}"
-    return [
-        Advice(
-            rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about
-        )
-    ]
+    about = (seen.text, seen.coverage, needs or rule.needs)
+    nothing = (None, None, None, None, None, None)
+    return [Advice(rule.name, 0, rule.looks_for, why, "", "", *nothing, *about)]
 
 
-def _played(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """The gain of the run, if its calls can be played again, and it is not known from there yet."""
+def _played(found: Finding | Unknown, rule: Rule, inputs: Inputs) -> Finding | Unknown:
+    """The gain of the run, if its calls can be played again, and it is not known from there yet; no
+    more than what the calls cost."""
     if isinstance(found, Unknown) or found.change is None or found.is_played:
         return found
-    return found._replace(saving_ns=changes.saving_ns(inputs, [found.change]))
+    gain_ns = changes.saving_ns(inputs, [found.change])
+    most_ns = (found.saving_ns or 0) if rule.is_cost else gain_ns
+    return found._replace(saving_ns=min(gain_ns, most_ns))
 
 
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
@@ -227,14 +223,6 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     if found.call.startswith("MPI_") and inputs.is_beside_main(found.call, found.identities):
         return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {HIDDEN}")
     return found
-
-
-def _scheduled(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """The scheduler makes the times of calls, too, where ranks wait for cores or share them."""
-    if isinstance(found, Unknown):
-        return found
-    why = f"Ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
-    return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {why}")
 
 
 def _advice(

@@ -10,11 +10,10 @@ from ..calls.by_call import operation, poll_rows
 from ..calls.by_size import SizeRow
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
-from ..run.crowding import core_uses, cores_of
-from .allreduces import TINY_BYTES
-from .curves import Curve, Point
+from .curves import Point
 from .inputs import Inputs
-from .operations import blocked_point
+from .messages import allreduces, fusible, is_message
+from .surroundings import with_cores
 
 MOST_NAMES = 60  # characters, of calls that no rule can judge
 
@@ -32,14 +31,15 @@ class Basis(NamedTuple):
 
 
 def of_knees(inputs: Inputs) -> Basis:
-    with_knee = (
-        curve for curve in (*fusible(inputs), *blocked_allreduces(inputs)) if curve.knee
-    )
-    return _of_calls(inputs, _does("allreduce"), _points(with_knee))
+    points = (point for curve in fusible(inputs) if curve.knee for point in curve.points)
+    return _of_calls(inputs, _does("allreduce"), points)
 
 
 def of_allreduces(inputs: Inputs) -> Basis:
-    return _of_calls(inputs, _does("allreduce"), _points(allreduces(inputs)))
+    blocking = (curve for curve in allreduces(inputs) if not curve.is_blocked)
+    return _of_calls(
+        inputs, _does("allreduce"), (point for curve in blocking for point in curve.points)
+    )
 
 
 def of_operations(*calls: str) -> Callable[[Inputs], Basis]:
@@ -53,8 +53,7 @@ def of_operations(*calls: str) -> Callable[[Inputs], Basis]:
 
 
 def of_messages(inputs: Inputs) -> Basis:
-    messages = [row for row in inputs.sizes if is_message(row)]
-    return _of_calls(inputs, is_message, messages)
+    return _of_calls(inputs, is_message, [row for row in inputs.sizes if is_message(row)])
 
 
 def of_late(inputs: Inputs) -> Basis:
@@ -69,8 +68,7 @@ def of_steps(inputs: Inputs) -> Basis:
 
 
 def of_polls(inputs: Inputs) -> Basis:
-    polls = sum(row.polls + row.found for row in poll_rows(inputs.run.connection))
-    return _of(polls, polls, "poll")
+    return _all(sum(row.polls + row.found for row in poll_rows(inputs.run.connection)), "poll")
 
 
 def of_nonblocking(inputs: Inputs) -> Basis:
@@ -81,19 +79,21 @@ def of_nonblocking(inputs: Inputs) -> Basis:
 
 
 def of_rounds(inputs: Inputs) -> Basis:
-    rounds = (inputs.negotiation.rounds if inputs.negotiation else 0) or 0
-    return _of(rounds, rounds, "round")
+    return _all((inputs.negotiation.rounds if inputs.negotiation else 0) or 0, "round")
 
 
 def of_cores(inputs: Inputs) -> Basis:
+    return _all(len(with_cores(inputs)), "rank")
+
+
+def of_shared_cores(inputs: Inputs) -> Basis:
     """Coverage of the rule on jobs that communicate beside the main thread."""
-    known = sum(bool(cores_of(row.affinity)) for row in core_uses(inputs.run.connection))
-    return _of(known, inputs.ranks if inputs.is_beside_main_mostly else 0, "rank")
+    whole = inputs.ranks if inputs.is_beside_main_mostly else 0
+    return _of(len(with_cores(inputs)), whole, "rank")
 
 
 def of_all_calls(inputs: Inputs) -> Basis:
-    calls = sum(row.count for row in inputs.answers.calls)
-    return _of(calls, calls, "call")
+    return _all(sum(row.count for row in inputs.answers.calls), "call")
 
 
 def of_copies(inputs: Inputs) -> Basis:
@@ -101,48 +101,6 @@ def of_copies(inputs: Inputs) -> Basis:
     return Basis(
         f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1
     )
-
-
-def allreduces(inputs: Inputs) -> list[Curve]:
-    return [curve for curve in inputs.curves if operation(curve.call) == "allreduce"]
-
-
-def fusible(inputs: Inputs) -> list[Curve]:
-    """Without calls on a thread beside the main one: these compete with the computation, whatever
-    their size. Where a framework negotiates, it is known which of them were ready together."""
-    return [
-        curve for curve in allreduces(inputs)
-        if inputs.negotiation or not inputs.is_beside_main(curve.call, curve.identities)
-    ]
-
-
-def blocked_allreduces(inputs: Inputs) -> list[Curve]:
-    """Nonblocking and persistent Allreduces larger than a value by size, with how long ranks are
-    blocked by one. Without those of a framework that has fused what was ready together."""
-    alike: dict[tuple, dict[int, list[SizeRow]]] = {}
-    for row in () if inputs.negotiation else inputs.completed:
-        size = row.bytes_high or 0
-        if operation(row.call) == "allreduce" and size > TINY_BYTES and not row.is_folded:
-            key = (row.call, inputs.family(row.identity), row.memory_kind)
-            alike.setdefault(key, {}).setdefault(size, []).append(row)
-    return [
-        Curve(
-            call, "",
-            tuple(sorted({row.identity for rows in sizes.values() for row in rows})), memory_kind,
-            inputs.ranks, [blocked_point(rows, inputs.ranks) for _, rows in sorted(sizes.items())],
-        )
-        for (call, _, memory_kind), sizes in alike.items()
-    ]
-
-
-def is_message(row: SizeRow) -> bool:
-    """A blocking call that sends or receives, of MPI."""
-    is_blocking = row.form == "blocking" and row.bandwidth != "silent" and row.library == "mpi"
-    return is_blocking and row.family == "point-to-point"
-
-
-def _points(curves: Iterable[Curve]) -> list[Point]:
-    return [point for curve in curves for point in curve.points]
 
 
 def _does(*operations: str) -> Callable[[SizeRow], bool]:
@@ -162,6 +120,10 @@ def _of_calls(
         return _of(calls, whole, "call", f", {share} of the time")
     names = units.shortened(", ".join(sorted({row.call for row in named})), MOST_NAMES)
     return Basis(f"{units.counted(whole, 'call')} of {names}", 0, whole)
+
+
+def _all(number: float, noun: str) -> Basis:
+    return _of(number, number, noun)
 
 
 def _of(part: float, whole: float, noun: str, more: str = "") -> Basis:

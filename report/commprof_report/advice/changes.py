@@ -4,7 +4,7 @@ played."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import reduce
 
 from ..base.arrays import np
@@ -18,15 +18,17 @@ Which = Callable[[Waits], Flags]  # some of the waits
 
 
 def chosen(
-    inputs: Inputs, calls: Collection[str], identities: Collection[str],
-    sizes: Iterable[int] | None = None, which: Which | None = None,
+    inputs: Inputs, calls: Collection[str], identities: Collection[str] = (),
+    sizes: Sequence[int] = (), which: Which | None = None,
 ) -> Flags:
-    """The waits in these calls, on these communicators; of these sizes, if they are given."""
+    """The waits in these calls; on these communicators, of these sizes, if they are given."""
     of_all = inputs.late.stages.split.of_all
     waits, texts = of_all.waits, of_all.texts
-    found = texts.among(waits.call, calls) & texts.among(waits.identity, identities)
-    if sizes is not None:
-        found &= np.isin(waits.bytes, list(sizes))
+    found = texts.among(waits.call, calls)
+    if identities:
+        found &= texts.among(waits.identity, identities)
+    if sizes:
+        found &= np.isin(waits.bytes, sizes)
     return found & which(waits) if which else found
 
 

@@ -9,7 +9,6 @@ from ..base import units
 from ..base.present import Unknown
 from ..base.thresholds import threshold, whole
 from ..retime.graph import Change
-from .curves import Curve
 from .inputs import Inputs
 
 NOTABLE = threshold("advice.notable")
@@ -18,6 +17,8 @@ SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 
 
 class Finding(NamedTuple):
+    """change: what is played again for the saving, unless that is known from there already."""
+
     title: str
     evidence: str
     suggestion: str
@@ -26,8 +27,8 @@ class Finding(NamedTuple):
     call: str | None = None
     identities: Sequence[str] = ()
     bytes: int | None = None
-    change: Change | None = None  # what is played again for the saving
-    is_played: bool = False  # the saving is known from there already
+    change: Change | None = None
+    is_played: bool = False
 
 
 def is_notable(finding: Finding, inputs: Inputs) -> bool:
@@ -41,10 +42,6 @@ def is_notable_time(ns: float, inputs: Inputs) -> bool:
 def ran_once(calls: float, inputs: Inputs) -> bool:
     """No rank made such a call twice, if all made as many: nothing to be learned from."""
     return calls <= inputs.ranks
-
-
-def on(inputs: Inputs, curve: Curve) -> str:
-    return ", ".join(filter(None, (inputs.where(curve.identities), curve.side)))
 
 
 def size_range(low_bytes: int, high_bytes: int) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from sqlite3 import Connection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
 from ..base.thresholds import threshold
+from ..calls.by_call import operation
 from ..calls.by_size import SizeRow, size_rows
 from ..calls.negotiation import Negotiation
 from ..late.late_ranks import Late
@@ -19,8 +19,7 @@ from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import curves
-from .curves import Curve
+from .curves import Curve, curve, has_curve, splits_of
 
 SQL = query.beside(__file__)
 
@@ -30,21 +29,22 @@ PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 
 
 class Inputs(NamedTuple):
-    """Input of the rules."""
+    """Input of the rules. families: the identities of each; `communicator` of a row of sizes is a
+    place in them."""
 
     run: Run
     answers: RunSummary
     late: Late
     steps: StepsRow
-    curves: list[Curve]
+    families: list[list[str]]
+    uses: list[query.Row]  # calls on communicators
     sizes: list[SizeRow]
     completed: list[SizeRow]  # nonblocking operations
-    labels: dict[str, str]
+    curves: list[Curve]
     kin: dict[str, Kin]
     framework: str
     ranks: int
     counted_ns: int  # of all ranks
-    background: dict[tuple[str, str], float]  # the share of each call's time, by communicator
 
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
@@ -73,40 +73,42 @@ class Inputs(NamedTuple):
         """Most time inside MPI is on threads other than the main one."""
         return self.late.run.background_share >= BACKGROUND
 
-    def is_beside_main(self, call: str, identities: Iterable[str] = ()) -> bool:
+    def is_beside_main(self, call: str, identities: Collection[str] = ()) -> bool:
         """Threads other than the main one make these calls; without identities, on any
         communicator."""
         return is_mostly_beside_main(
-            share for (each, identity), share in self.background.items()
-            if each == call and (not identities or identity in identities)
+            use.beside_main or 0.0 for use in self.uses
+            if use.call == call and (not identities or use.identity in identities)
         )
 
     def setting(self, name: str) -> str:
         """The value of an environment variable; empty: it is not set, or not known."""
         facts = self.answers.facts
-        return next((fact.value for fact in facts if fact.key == f"env.{name}"), "")
+        return next((fact.value.strip() for fact in facts if fact.key == f"env.{name}"), "")
 
     def per_step(self, calls_per_rank: float) -> float | None:
         """None: the number of steps is not known."""
         number = self.steps.total_steps or self.steps.steps
         return calls_per_rank / number if self.steps.delimited_by and number else None
 
-    def family(self, identity: str) -> object:
-        return self.kin[identity].family if identity in self.kin else identity
+    def family(self, row: SizeRow) -> list[str]:
+        return self.families[int(row.communicator)]
+
+    def _label(self, identity: str) -> str | None:
+        return next((use.label for use in self.uses if use.identity == identity), None)
 
     def where(self, identities: Sequence[str]) -> str:
-        return family_name(
-            self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-")
-        )
+        label = self._label(identities[0]) or "-"
+        return family_name(self.kin.get(identities[0]), len(identities), label)
 
     def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
         """The label of one communicator, and the role of it or of several of a family."""
-        label = self.labels.get(identities[0]) if len(identities) == 1 else None
+        label = self._label(identities[0]) if len(identities) == 1 else None
         known = self.kin.get(identities[0]) if identities else None
         return label, known.role if known else None
 
     def waiting(
-        self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None
+        self, calls: Collection[str], total_ns: float, identities: Collection[str] | None = None
     ) -> float | None:
         """The share of waiting in the total time of calls on some or all communicators; null: known
         of less than half of it."""
@@ -139,46 +141,59 @@ def is_mostly_beside_main(shares: Iterable[float]) -> bool:
 def inputs_of(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
 ) -> Inputs:
-    all_sizes = size_rows(run.connection)
-    sizes = [row for row in all_sizes if row.measure != "completion"]
-    completed = [row for row in all_sizes if row.measure == "completion"]
-    known = kin(world)
-    families = curves.families_of(run.connection, known)
-    negotiates = late.negotiation
-    background = SQL.run(run.connection, "background_calls")
-    return Inputs(
-        run,
-        answers,
-        late,
-        steps,
-        _without_control(
-            curves.curves(run.connection, late, families), negotiates, run.connection
-        ),
-        sizes,
-        completed,
-        {row.identity: row.communicator for row in sizes},
-        known,
-        HOROVOD if negotiates else framework(run, answers),
-        len(answers.ranks),
+    known, uses = kin(world), list(SQL.rows(run.connection, "uses"))
+    families = _families(uses, known)
+    numbers = {identity: n for n, family in enumerate(families) for identity in family}
+    rows = size_rows(run.connection, families={each: str(n) for each, n in numbers.items()})
+    found = Inputs(
+        run, answers, late, steps, families, uses,
+        [row for row in rows if row.measure != "completion"],
+        [row for row in rows if row.measure == "completion"],
+        [], known, HOROVOD if late.negotiation else framework(run, answers), len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
-        {(call, identity): share or 0.0 for call, identity, share in background},
     )
+    return found._replace(curves=_curves(found, numbers))
 
 
-def _without_control(
-    found: list[Curve], negotiates: Negotiation | None, connection: Connection
-) -> list[Curve]:
-    """A framework's negotiation is no message that could be fused."""
-    if negotiates is None:
-        return found
-    control = set(SQL.run(connection, "control_sizes"))
-    kept = [
-        curve._replace(
-            points=[point for point in curve.points if (curve.call, point.bytes) not in control]
+def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[str]]:
+    """Calls may name communicators that no file describes; each is its own family."""
+    members: dict[object, list[str]] = {}
+    for identity in sorted({use.identity for use in uses}):
+        family = known[identity].family if identity in known else identity
+        members.setdefault(family, []).append(identity)
+    return list(members.values())
+
+
+def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
+    """Of blocking calls, and NCCL's operations on the device, without the sizes with which a
+    framework negotiates; and of other Allreduces, by how long ranks are blocked by them, unless a
+    framework has fused what was ready together."""
+    negotiates = inputs.negotiation is not None
+    control = set(SQL.run(inputs.run.connection, "control_sizes")) if negotiates else ()
+    blocked = [
+        row._replace(
+            total_ns=row.blocked_ns, p50_ns=row.blocked_ns / max(1, row.count),
+            bandwidth_bytes=row.bytes,
         )
-        for curve in found
+        for row in inputs.completed if operation(row.call) == "allreduce" and not negotiates
     ]
-    return [curve for curve in kept if curve.points]
+    timed = [row for row in inputs.sizes if (row.call, row.bytes_high) not in control]
+    sizes: dict[tuple[str, str, str], list[SizeRow]] = {}
+    for row in filter(has_curve, [*timed, *blocked]):
+        sizes.setdefault((row.call, row.communicator, row.memory_kind), []).append(row)
+    splits = splits_of(inputs.late.stages.sums, numbers)
+    found = []
+    for (call, number, _), rows in sizes.items():
+        of_sizes = {
+            row.bytes_low: split for row in rows
+            if (split := splits.get((call, int(number), row.bytes_low)))
+        }
+        identities = inputs.family(rows[0])
+        ranks = sum(
+            use.ranks for use in inputs.uses if use.call == call and use.identity in identities
+        )
+        found.append(curve(rows, of_sizes, identities, ranks))
+    return found
 
 
 def framework(run: Run, answers: RunSummary) -> str:

@@ -1,4 +1,4 @@
-"""Messages that could be fused, padded, overlapped or left out.
+"""Messages that could be fused, overlapped or left out.
 
 Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and
 how sure it is; the one that could save most is first. The rules look for
@@ -6,8 +6,8 @@ how sure it is; the one that could save most is first. The rules look for
 - many Allreduces that are too small to be fast and could be fused (Horovod:
   HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME; PyTorch's DistributedDataParallel: bucket_cap_mb),
   and Allreduces of a few bytes;
-- sizes that are slower than a larger one and should be padded;
-- jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
+- ranks that lack a core of their own: then the times of calls may be the scheduler's, and none of
+  them is advised to be fused, fewer or overlapped;
 - a cycle of Horovod's negotiation that is long beside a step; ranks bound to one core, on which a
   thread communicates beside the main one;
 - a rank that the others wait for, or that is the slowest in steps; much waiting, where none is
@@ -20,15 +20,11 @@ how sure it is; the one that could save most is first. The rules look for
 
 Advice that could save less than 0.5 % of the time is left out. All savings are estimates: where
 calls are sampled and not hidden behind compute, the recorded calls of all ranks are played again
-with the change. Two pieces may save the same time, so what all save together is said too. Where
-ranks waited for cores, advice that rests on
-the median times of calls is no more than possible. The same advice on communicators of one family
-(all tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen
-each call has its best rate, which rules found nothing and in how many calls, and which could not
-look, why, and what they need.
-
-Two sizes are compared without waiting, and only at like places: both after pauses of the rank, or
-both in bursts of calls. On a thread beside the main one savings are "possible" at most: what is
+with the change. No call saves more than it costs without waiting. Two pieces may save the same
+time, so what all save together is said too. The same advice on communicators of one family (all
+tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen each
+call has its best rate, which rules found nothing and in how many calls, and which could not look,
+why, and what they need. On a thread beside the main one savings are "possible" at most: what is
 hidden behind compute cannot be saved.
 """
 

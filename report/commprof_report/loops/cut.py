@@ -56,6 +56,8 @@ def cut(
     is missing. is_preferred: calls with which a step may end; if the body has none, any that
     counts."""
     runs, size = found.loops.runs[found.loop], len(found.loops.bodies[found.loop])
+    if not runs:  # among its own calls alone the loop repeats otherwise
+        return Spans(found.place[:0], found.place[:0])
     pauses, is_good = _pauses(found, runs, size, is_counted, gap_ns, is_preferred)
     if is_good.any():
         pauses = np.where(is_good, pauses, -1.0)
@@ -92,15 +94,11 @@ def _pauses(
 
 def _of_phase(found: Filtered, runs: list[Run], size: int, phase: int) -> Spans:
     """The iterations that end with this element of the body."""
-    firsts, ends = [], []
-    for run in runs:
-        edges = run.starts[(run.before + phase + 1) % size :: size]
-        firsts.append(found.place[edges[:-1]])
-        ends.append(found.place[edges[1:] - 1] + 1)
-    order = np.argsort(np.concatenate(firsts), kind="stable")
-    first, end = np.concatenate(firsts)[order], np.concatenate(ends)[order]
-    is_own = first >= np.append(0, np.maximum.accumulate(end)[:-1])
-    return Spans(first, end).take(is_own)
+    edges = [run.starts[(run.before + phase + 1) % size :: size] for run in runs]
+    first = np.concatenate([found.place[each[:-1]] for each in edges])
+    end = np.concatenate([found.place[each[1:] - 1] + 1 for each in edges])
+    spans = Spans(first, end).take(np.argsort(first, kind="stable"))
+    return spans.take(spans.first >= np.append(0, np.maximum.accumulate(spans.end)[:-1]))
 
 
 def joined_parts(spans: Spans, is_own: Flags, stretch: Ints) -> Spans:

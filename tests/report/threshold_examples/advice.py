@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.advice.allreduces import certainty, is_tiny
-from commprof_report.advice.curve_waits import CurveWaitRow
-from commprof_report.advice.curves import Curve, Point
-from commprof_report.advice.cycle import is_long
+from commprof_report.advice.curves import Curve, Point, Split
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
-from commprof_report.advice.operations import is_blocked
-from commprof_report.advice.reduce_and_bcast import are_pairs
-from commprof_report.advice.staging import is_staged
-from commprof_report.advice.waiting import is_much_waiting
+from commprof_report.advice.messages import are_pairs, certainty, is_blocked, is_tiny
+from commprof_report.advice.ranks import is_much_waiting
+from commprof_report.advice.surroundings import is_long, is_staged
 
 WHOLE, KIB = 1_000_000, 1_024
 
 
 def point(size: int, ns: float = 1_000.0, observations: int = 100) -> Point:
     """All calls of a size take this long."""
-    each_ns, calls = round(ns), 100
-    wait = CurveWaitRow(
-        "MPI_Allreduce", 0, "", size, calls, observations, each_ns, 0.0, calls * ns
-    )
-    return Point(size, size, calls, observations, calls * ns, ns, calls * ns, wait)
+    calls = 100
+    return Point(size, size, calls, observations, calls * ns, ns, Split(calls, round(ns), 0.0))
 
 
 def curve(*points: Point) -> Curve:
-    return Curve("MPI_Allreduce", "", ("world",), "host", 4, list(points))
+    return Curve("MPI_Allreduce", False, ("world",), 4, list(points))
 
 
 def least_large_enough(ratio: float) -> str:
@@ -54,9 +47,7 @@ EXAMPLES = {
     ),
     "advice.knee": least_large_enough,
     "advice.tiny": lambda size: either("a value", "a tensor", is_tiny(point(size))),
-    "advice.likely": lambda share: certainty(
-        1, [point(KIB)._replace(least_total_ns=share * WHOLE, p50_ns=WHOLE)], WHOLE
-    ),
+    "advice.likely": lambda share: certainty([point(KIB)._replace(p50_ns=share * 1_000)]),
     "advice.waiting": lambda share: either(
         "much waiting", "little waiting", is_much_waiting(round(share * WHOLE), WHOLE)
     ),
