@@ -20,6 +20,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -30,7 +32,7 @@ from ..base.errors import ReportError, version_check
 from ..base.regular import regular_open
 from . import process
 from .ledger_format import FORMAT, layout, number
-from .rows import COLUMNS, MOST, NAMES, numbers_of, text
+from .rows import COLUMNS, MOST, NAMES, numbers_of, plausible, text
 from .stub import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
@@ -49,6 +51,10 @@ DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (
     number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL")
 )
 TRIES = 8  # to read a ledger that is being written to in a consistent state
+# of a header: these differ while cells are folded or reset, or masks of samples get bits
+_moving = attrgetter(
+    "folds_begun", "folds_ended", "epoch", "window_mask", "step_mask", "device_mask", "record_last"
+)
 FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 
 MEASURES, MEMORY_KINDS, DIRECTIONS = NAMES["measure"], NAMES["memory_kind"], NAMES["direction"]
@@ -248,7 +254,7 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
             ledger = _read(path, file, wanted)
             moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
             state = process.process_state(ledger.header.pid, ledger.facts)
-            is_closed = moving.folds_begun == moving.folds_ended or state == process.KILLED
+            is_closed = moving[0] == moving[1] or state == process.KILLED
             if moving == moved and (is_closed or (moving == seen and state == process.UNKNOWN)):
                 break
             seen = moved
@@ -258,20 +264,6 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
                 "changed each time it was read: its sums may be slightly inconsistent"
             )
     return ledger
-
-
-class Moving(NamedTuple):
-    folds_begun: int
-    folds_ended: int
-    epoch: int
-    window_mask: int
-    step_mask: int
-    device_mask: int
-    record_last: int
-
-
-def _moving(header) -> Moving:
-    return Moving(*(getattr(header, field) for field in Moving._fields))
 
 
 def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
@@ -285,7 +277,7 @@ def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
         ]
     for fact, found in ledger.texts[FACTS]:
         ledger.facts[text(found[: fact.key_bytes])] = text(found[fact.key_bytes :])
-    ledger.calls = _calls(ledger)
+    ledger.calls = _calls(b"".join(chunk.data for chunk in ledger.chunks.get(number("CALLS"), ())))
     ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
@@ -395,11 +387,11 @@ def _pages_settled(*read: bytes) -> bytes:
     return after[is_settled].tobytes()
 
 
-def _calls(ledger: Ledger) -> dict[int, tuple[str, ...]]:
-    """By number: name, family, library, and the other columns of the table."""
-    if number("CALLS") not in ledger.chunks:
-        return {}
-    entries = ledger.entries("CALLS")
+@lru_cache(maxsize=16)
+def _calls(data: bytes) -> dict[int, tuple[str, ...]]:
+    """By number: name, family, library, and the other columns of the table. All ranks of a job have
+    the same."""
+    entries = ENTRIES[number("CALLS")].array(data)
     name, family, library, *about = (
         [*map(text, entries[column.field].tolist())] for column in COLUMNS["call"]
     )
@@ -544,7 +536,7 @@ def peers_sum(ledger: Ledger) -> np.ndarray:
     """The peers with calls, with equal keys added up over all threads."""
     peers = ledger.entries("PEERS", threads=ledger.threads_that_count())
     fields = numbers_of("peer", but=("peer",))
-    is_sound = np.all([peers[field] < MOST for field in fields], axis=0)
+    is_sound = plausible(peers, fields)
     is_sound &= peers["direction"] % (1 << PEER_SLOT_BIT) < len(DIRECTIONS)
     is_sound &= (peers["peer"] >= -1) & (peers["peer"] < MOST_RANKS)
     peers = ledger.sound(peers, is_sound, "peers")

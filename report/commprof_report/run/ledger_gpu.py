@@ -8,8 +8,8 @@ from typing import Any
 from ..base.arrays import np
 from .ledger import KERNELS, Buckets, Ledger, Sums, sums_of
 from .ledger_format import number
-from .ledger_samples import COPIES, KINDS, Clock
-from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, numbers_of, text, unless
+from .ledger_samples import COPIES, KINDS
+from .rows import BYTES_UNKNOWN, MOST, NAMES, Kind, Rows, numbers_of, plausible, text, unless
 
 BEST_PART = number("PART_STEPS")
 BUSY = [number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI")]
@@ -32,26 +32,22 @@ CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 ACTIVITY_SUMS = numbers_of("gpu_activity", but=ACTIVITY_KEY)
 
 
-def gpu_rows(
-    ledger: Ledger, rows: Rows, clock: Clock, last_ns: int, with_histograms: bool
-) -> dict[str, list[Any]]:
+def gpu_rows(ledger: Ledger, rows: Rows, with_histograms: bool) -> dict[str, list[Any]]:
     """Rows by table; activities are numbered from 1."""
-    rank, devices, activities = rows.world_rank, _devices(ledger), _activities_sum(ledger)
+    devices, activities = _devices(ledger), _activities_sum(ledger)
     numbers = np.arange(1, len(activities.entries) + 1)
     return {
         "gpu_device": rows.rows("gpu_device", devices),
-        "gpu_busy": _busy_rows(rank, devices),
-        "gpu_stream": rows.rows("gpu_stream", ledger.entries("STREAMS", "stream")),
+        "gpu_busy": _busy_rows(rows.world_rank, devices),
         "gpu_kernel": [
-            (rank, kernel.kernel, text(name), int(kernel.is_communication != 0))
+            (rows.world_rank, kernel.kernel, text(name), int(kernel.is_communication != 0))
             for kernel, name in ledger.texts[KERNELS]
         ],
         "gpu_activity": rows.rows(
             "gpu_activity", activities.entries, activity=numbers, count=activities.calls
         ),
         "gpu_bucket": bucket_rows(activities) if with_histograms else [],
-        "gpu_tracing": _tracing_rows(ledger, rows, clock, last_ns),
-        "gpu_reading": _reading_rows(ledger, rows, clock, last_ns),
+        **{table: rows.of_kind(table, kind) for table, kind in GPU_KINDS.items()},
     }
 
 
@@ -78,7 +74,7 @@ def _devices(ledger: Ledger) -> np.ndarray:
             devices[field] = 0
         return devices
     states = devices["state_ns"]
-    is_sound = np.all([devices[field] < MOST for field in AMOUNTS_OF_DEVICE], axis=0)
+    is_sound = plausible(devices, AMOUNTS_OF_DEVICE)
     return ledger.sound(devices, is_sound & (states.sum(1, dtype=float) < MOST), "GPUs")
 
 
@@ -105,42 +101,50 @@ def _activities_sum(ledger: Ledger) -> Sums:
     )
 
 
-def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Tracing windows of the best part of the run that was traced; the time before a reset does not
-    count."""
-    tracings = ledger.entries("TRACINGS")
-    begin_ns, end_ns = (rows.since_ns(tracings[field]) for field in ("begin_ns", "end_ns"))
-    end_ns = np.where(tracings["end_ns"] == 0, np.maximum(last_ns, begin_ns), end_ns)
-    part = tracings["part"]
-    is_sound = (begin_ns <= end_ns) & (tracings["ended"] < len(NAMES["tracing_end"]))
-    is_sound &= (tracings["records"] <= MOST) & (part <= BEST_PART)
-    ledger.damage_note(len(tracings) - int(is_sound.sum()), "times of tracing")
-    reset_ns = clock.reset_ns(ledger.header)
-    best = part[part <= BEST_PART].max(initial=0)
-    counts = is_sound & (end_ns >= reset_ns) & (part == best)
-    error_ns = tracings["clock_error_ns"][counts]
-    return rows.rows(
-        "gpu_tracing", tracings[counts], begin_ns=np.maximum(begin_ns, reset_ns)[counts],
-        end_ns=end_ns[counts], clock_error_ns=unless(error_ns == CLOCK_ERROR_UNKNOWN, error_ns),
-    )
+def _traced_ns(rows: Rows, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """When tracing began and ended; it goes on until now where it has not ended."""
+    begin_ns, end_ns = (rows.since_ns(found[field]) for field in ("begin_ns", "end_ns"))
+    return begin_ns, np.where(found["end_ns"] == 0, np.maximum(rows.last_ns, begin_ns), end_ns)
 
 
-def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Readings of sensors; those from before a reset do not count."""
-    entries = ledger.entries("READINGS")
-    entries = entries[entries["live"] == 1]
-    is_sound = np.all(
-        [
-            (entries[field] < MOST) | (entries[field] == BYTES_UNKNOWN)
-            for field in entries.dtype.names if field.endswith("_bytes")
-        ], axis=0,
-    )
-    at_ns = rows.since_ns(entries["at_ns"])
-    is_sound &= (entries["at_ns"] >= ledger.header.start_ns) & (at_ns <= last_ns)
-    ledger.damage_note(len(entries) - int(is_sound.sum()), "readings of sensors")
-    entries = entries[is_sound & (at_ns >= clock.reset_ns(ledger.header))]
-    is_unknown = entries["limits"] & LIMITS_KNOWN == 0
-    limits = {
-        name: unless(is_unknown, entries["limits"] // bit & 1) for name, bit in LIMITS.items()
+def _tracing_columns(rows: Rows, found: np.ndarray) -> dict[str, Any]:
+    begin_ns, end_ns = _traced_ns(rows, found)
+    error_ns = found["clock_error_ns"]
+    return {
+        "begin_ns": np.maximum(begin_ns, rows.reset_ns), "end_ns": end_ns,
+        "clock_error_ns": unless(error_ns == CLOCK_ERROR_UNKNOWN, error_ns),
     }
-    return rows.rows("gpu_reading", entries, **limits)
+
+
+# by table; the time before a reset does not count, and of tracing the best part of the run does
+GPU_KINDS = {
+    "gpu_stream": Kind("STREAMS", key="stream"),
+    "gpu_tracing": Kind(
+        "TRACINGS", "times of tracing",
+        are_sound=lambda rows, found: (
+            np.less_equal(*_traced_ns(rows, found)) & (found["ended"] < len(NAMES["tracing_end"]))
+            & (found["records"] <= MOST) & (found["part"] <= BEST_PART)
+        ),
+        counts=lambda rows, found: (_traced_ns(rows, found)[1] >= rows.reset_ns)
+        & (found["part"] == found["part"].max(initial=0)),
+        computed=_tracing_columns,
+    ),
+    "gpu_reading": Kind(
+        "READINGS", "readings of sensors",
+        are_there=lambda rows, found: found["live"] == 1,
+        are_sound=lambda rows, found: np.all(
+            [
+                found["at_ns"] >= rows.start_ns, rows.since_ns(found["at_ns"]) <= rows.last_ns,
+                *(
+                    (found[field] < MOST) | (found[field] == BYTES_UNKNOWN)
+                    for field in found.dtype.names or () if field.endswith("_bytes")
+                ),
+            ], axis=0,
+        ),
+        counts=lambda rows, found: rows.since_ns(found["at_ns"]) >= rows.reset_ns,
+        computed=lambda rows, found: {
+            name: unless(found["limits"] & LIMITS_KNOWN == 0, found["limits"] // bit & 1)
+            for name, bit in LIMITS.items()
+        },
+    ),
+}

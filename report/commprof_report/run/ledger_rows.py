@@ -17,7 +17,7 @@ from .ledger import (
 from .ledger_format import layout, number
 from .ledger_gpu import bucket_rows, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, sample_rows
-from .rows import BYTES_UNKNOWN, MOST, Rows, believed, hexadecimal, unless
+from .rows import BYTES_UNKNOWN, MOST, Kind, Rows, believed, hexadecimal, plausible, unless
 
 MOST_SIGNATURES = (1 << 16) - 1
 STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
@@ -27,15 +27,14 @@ STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     """Rows by table; cells and activities are numbered from 1."""
-    rank = ledger.header.world_rank
     clock = clock_of(ledger)
-    life = life_of(ledger, clock)
-    rows = Rows(ledger.header, ledger.call_name, clock.since_start_ns)
-    is_alive = life.facts.get("process_state") == process.RUNNING
-    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **life.facts}
-    samples = sample_rows(ledger, rows, clock, life.last_ns, has_ended(ledger))
+    last_ns, facts_of_life = life_of(ledger, clock)
+    rows = Rows(ledger, clock, last_ns)
+    is_alive = facts_of_life.get("process_state") == process.RUNNING
+    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **facts_of_life}
+    samples = sample_rows(ledger, rows, has_ended(ledger))
     cells, threads = cells_sum(ledger)
-    cell_rows = _cell_rows(ledger, rows, cells, threads)
+    cell_rows = _cell_rows(rows, cells, threads)
     calls = {name: (name, *about) for name, *about in ledger.calls.values()}
     unknown = {row.call for row in (*cell_rows, *samples["sample"])} - calls.keys()
     calls.update(
@@ -45,27 +44,21 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         }
     )
     return {
-        "rank": [_rank_row(ledger, rows, life)],
-        "fact": [(rank, key, value) for key, value in facts.items()],
-        "thread": _thread_rows(ledger, rows, clock),
-        "cpu_time": _cpu_time_rows(ledger, rows, clock),
-        "negotiation": _negotiation_rows(ledger, rows, clock),
-        "negotiated_place": _place_rows(ledger, rows),
-        "negotiated_step": _negotiated_step_rows(ledger, rows),
+        "rank": [_rank_row(rows)],
+        "fact": [(rows.world_rank, key, value) for key, value in facts.items()],
         "call": list(calls.values()),
-        **_communicator_rows(ledger, rows),
         "cell": cell_rows,
         "bucket": bucket_rows(cells) if with_histograms else [],
-        "peer": _peer_rows(ledger, rows),
-        "region": rows.rows("region", ledger.entries("REGIONS")),
-        "signature": _signature_rows(ledger, rows),
-        "nccl_algorithm": _algorithm_rows(ledger, rows),
-        **gpu_rows(ledger, rows, clock, life.last_ns, with_histograms),
+        "peer": _peer_rows(rows),
+        "recent_collective": _recent_rows(rows),
+        "negotiated_place": _place_rows(rows),
+        **{table: rows.of_kind(table, kind) for table, kind in KINDS.items()},
+        **gpu_rows(ledger, rows, with_histograms),
         **samples,
     }
 
 
-def _cell_rows(ledger: Ledger, rows: Rows, cells: Sums, threads: np.ndarray) -> list[Any]:
+def _cell_rows(rows: Rows, cells: Sums, threads: np.ndarray) -> list[Any]:
     found = cells.entries
     measure, is_folded = found["measure_and_flags"] & 15, found["measure_and_flags"] >> 4
     return rows.rows(
@@ -73,59 +66,32 @@ def _cell_rows(ledger: Ledger, rows: Rows, cells: Sums, threads: np.ndarray) -> 
         found,
         cell=np.arange(1, len(found) + 1),
         thread=threads[cells.first],
-        call=[ledger.call_name(call) for call in found["call"].tolist()],
+        call=[*map(rows.ledger.call_name, found["call"].tolist())],
         measure=[MEASURES[value] for value in measure.tolist()],
-        memory_kind=[memory_kind_name(pair) for pair in found["memory_kind"].tolist()],
+        memory_kind=[*map(memory_kind_name, found["memory_kind"].tolist())],
         is_folded=is_folded & CELL_FOLDED,
         count=cells.calls,
     )
 
 
-def _peer_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    peers = peers_sum(ledger)
+def _peer_rows(rows: Rows) -> list[Any]:
+    peers = peers_sum(rows.ledger)
     communicator, direction = np.divmod(peers["direction"], 1 << PEER_SLOT_BIT)
     return rows.rows(
-        "peer", peers, call=[ledger.call_name(call) for call in peers["call"].tolist()],
+        "peer", peers, call=[*map(rows.ledger.call_name, peers["call"].tolist())],
         direction=[DIRECTIONS[value] for value in direction.tolist()], communicator=communicator,
     )
 
 
-def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
-    """Readings from before a reset do not count. A rank that hangs is read on after its last
-    call."""
-    entries = ledger.entries("CPU_TIMES")
-    entries = entries[entries["live"] == 1]
-    waiting_ns = entries["waiting_ns"]
-    is_sound = (entries["core_ns"] < MOST) & (
-        (waiting_ns < MOST) | (waiting_ns == BYTES_UNKNOWN)
-    )
-    at_ns = rows.since_ns(entries["at_ns"])
-    is_sound &= (entries["at_ns"] >= ledger.header.start_ns) & (at_ns < MOST)
-    ledger.damage_note(len(entries) - int(is_sound.sum()), "readings of CPU times")
-    counts = is_sound & (at_ns >= clock.reset_ns(ledger.header))
-    return rows.rows("cpu_time", entries[counts])
+def _of_epoch(rows: Rows, found: np.ndarray) -> np.ndarray:
+    """The entries since the last reset."""
+    return found["epoch"] == rows.header.epoch
 
 
-def _of_epoch(ledger: Ledger, kind: str) -> np.ndarray:
-    """The entries of this kind since the last reset."""
-    entries = ledger.entries(kind)
-    return entries[entries["epoch"] == ledger.header.epoch]
-
-
-def _negotiation_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
-    entries = _of_epoch(ledger, "NEGOTIATIONS")
-    entries = entries[entries["rounds"] + entries["disbelieved"] > 0]
-    numbers = [entries[field] for field in entries.dtype.names if entries[field].dtype == "<u8"]
-    is_sound = (np.max(numbers, axis=0) < MOST) & (entries["words_most"] <= WORDS_MOST)
-    entries = ledger.sound(entries, is_sound, "negotiations")
-    ahead_since = entries["ahead_since_ticks"]
-    ahead_since_ns = unless(ahead_since == 0, clock.times_ns(ahead_since))
-    return rows.rows("negotiation", entries, ahead_since_ns=ahead_since_ns)
-
-
-def _place_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    entries = _of_epoch(ledger, "PLACES")
-    entries = ledger.sound(entries, entries["word"] < WORDS_MOST, "words of negotiations")
+def _place_rows(rows: Rows) -> list[Any]:
+    entries = rows.ledger.entries("PLACES")
+    entries = entries[_of_epoch(rows, entries)]
+    entries = rows.ledger.sound(entries, entries["word"] < WORDS_MOST, "words of negotiations")
     agreed = entries["agreed"]
     place = entries["word"][:, None] * WORD_PLACES + np.arange(WORD_PLACES)
     chosen = (agreed > 0) & (agreed < MOST) & (place >= STATUS_PLACES)
@@ -135,45 +101,106 @@ def _place_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     )
 
 
-def _negotiated_step_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    entries = ledger.entries("NEGOTIATED_STEPS")
-    counted = (entries["live"] == 1) & (entries["begin_ticks"] >= ledger.header.reset_ticks)
-    entries = entries[counted]
-    is_sound = (entries["step"] > 0) & (entries["tensors"] > 0) & (entries["done_ticks"] < MOST)
-    times = ("handed_after_ticks", "handed_ticks", "agreed_ticks", "done_ticks")
-    for earlier, later in zip(times, times[1:]):
-        is_sound &= entries[earlier] <= entries[later]
-    entries = ledger.sound(entries, is_sound, "steps of negotiations")
-    return rows.rows("negotiated_step", entries)
+def _signature_columns(rows: Rows, found: np.ndarray) -> dict[str, Any]:
+    has_no_type, has_no_op = (found[field].astype("S1") == b"" for field in ("datatype", "op"))
+    return {
+        "type_bytes": unless(has_no_type, found["type_bytes"]),
+        "extent": unless(has_no_type, found["extent"]),
+        "is_commutative": unless(has_no_op, found["flags"] // SIGNATURE_COMMUTATIVE & 1),
+        "counts_hash": unless(
+            found["flags"] & SIGNATURE_COUNTS == 0, hexadecimal(found["counts_hash"])
+        ),
+        "memory_kind": [*map(memory_kind_name, found["memory_kind"].tolist())],
+    }
 
 
-def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    entries = _of_epoch(ledger, "ALGORITHMS")
-    entries = entries[entries["count"] > 0]
-    is_sound = np.maximum(entries["count"], entries["bytes"]) < MOST
-    entries = ledger.sound(entries, is_sound, "algorithms of NCCL")
-    return rows.rows("nccl_algorithm", entries)
-
-
-def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    entries = ledger.entries("SIGNATURES", "signature")
-    amounts = ("count", "type_bytes", "blocks", "buffer_at", "received_at")
-    is_sound = np.all([entries[field] < MOST for field in amounts], axis=0)
-    is_sound &= (entries["extent"] < MOST) & (entries["extent"] > -MOST)
-    is_sound &= (entries["signature"] > 0) & (entries["signature"] <= MOST_SIGNATURES)
-    is_sound &= memory_kinds_are_known(entries["memory_kind"])
-    entries = ledger.sound(entries, is_sound, "signatures")
-    flags = entries["flags"]
-    has_no_type, has_no_op = (entries[field].astype("S1") == b"" for field in ("datatype", "op"))
-    return rows.rows(
-        "signature",
-        entries,
-        type_bytes=unless(has_no_type, entries["type_bytes"]),
-        extent=unless(has_no_type, entries["extent"]),
-        is_commutative=unless(has_no_op, flags // SIGNATURE_COMMUTATIVE & 1),
-        counts_hash=unless(flags & SIGNATURE_COUNTS == 0, hexadecimal(entries["counts_hash"])),
-        memory_kind=[memory_kind_name(pair) for pair in entries["memory_kind"].tolist()],
+def _thread_columns(rows: Rows, found: np.ndarray) -> dict[str, Any]:
+    call, communicator, request_call = (
+        found["doing"] >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT)
     )
+    is_idle = call == 0
+    return {
+        "doing_call": rows.call_names(call),
+        "doing_communicator": communicator,
+        "doing_is_inside": found["doing"] >> DOING_INSIDE_BIT & 1,
+        "doing_since_ns": since_ns(rows.clock, found),
+        "doing_bytes": unless(
+            is_idle | (found["bytes"] == BYTES_UNKNOWN), np.minimum(found["bytes"], MOST)
+        ),
+        "doing_peer": unless(is_idle | (found["peer"] == NO_RANK), found["peer"]),
+        "doing_tag": unless(is_idle | (found["tag"] == NO_TAG), found["tag"]),
+        "doing_request_call": rows.call_names(request_call),
+    }
+
+
+TIMES = ("handed_after_ticks", "handed_ticks", "agreed_ticks", "done_ticks")  # of a step
+# by table; readings from before a reset do not count, and a rank that hangs is read on after its
+# last call
+KINDS = {
+    "communicator": Kind(
+        "COMMUNICATORS", key="communicator",
+        computed=lambda rows, found: {
+            "identity": hexadecimal(found["identity"]),
+            "parent_identity": unless(
+                found["parent_identity"] == 0, hexadecimal(found["parent_identity"])
+            ),
+            "library": [LIBRARIES[int(flags & COMMUNICATOR_NCCL != 0)] for flags in found["flags"]],
+        },
+    ),
+    "region": Kind("REGIONS"),
+    "thread": Kind("THREADS", key="thread", computed=_thread_columns),
+    "cpu_time": Kind(
+        "CPU_TIMES", "readings of CPU times",
+        are_there=lambda rows, found: found["live"] == 1,
+        are_sound=lambda rows, found: (
+            plausible(found, ["core_ns"])
+            & (plausible(found, ["waiting_ns"]) | (found["waiting_ns"] == BYTES_UNKNOWN))
+            & (found["at_ns"] >= rows.start_ns) & (rows.since_ns(found["at_ns"]) < MOST)
+        ),
+        counts=lambda rows, found: rows.since_ns(found["at_ns"]) >= rows.reset_ns,
+    ),
+    "negotiation": Kind(
+        "NEGOTIATIONS", "negotiations",
+        are_there=lambda rows, found: (
+            _of_epoch(rows, found) & (found["rounds"] + found["disbelieved"] > 0)
+        ),
+        are_sound=lambda rows, found: (found["words_most"] <= WORDS_MOST) & plausible(
+            found, [field for field in found.dtype.names or () if found[field].dtype == "<u8"]
+        ),
+        computed=lambda rows, found: {
+            "ahead_since_ns": unless(
+                found["ahead_since_ticks"] == 0, rows.clock.times_ns(found["ahead_since_ticks"])
+            )
+        },
+    ),
+    "negotiated_step": Kind(
+        "NEGOTIATED_STEPS", "steps of negotiations",
+        are_there=lambda rows, found: (
+            (found["live"] == 1) & (found["begin_ticks"] >= rows.header.reset_ticks)
+        ),
+        are_sound=lambda rows, found: np.all(
+            [
+                found["step"] > 0, found["tensors"] > 0, found["done_ticks"] < MOST,
+                *(found[earlier] <= found[later] for earlier, later in zip(TIMES, TIMES[1:])),
+            ], axis=0,
+        ),
+    ),
+    "nccl_algorithm": Kind(
+        "ALGORITHMS", "algorithms of NCCL",
+        are_there=lambda rows, found: _of_epoch(rows, found) & (found["count"] > 0),
+        are_sound=lambda rows, found: plausible(found, ["count", "bytes"]),
+    ),
+    "signature": Kind(
+        "SIGNATURES", "signatures", key="signature",
+        are_sound=lambda rows, found: (
+            plausible(found, ["count", "type_bytes", "blocks", "buffer_at", "received_at"])
+            & (found["extent"] < MOST) & (found["extent"] > -MOST)
+            & (found["signature"] > 0) & (found["signature"] <= MOST_SIGNATURES)
+            & memory_kinds_are_known(found["memory_kind"])
+        ),
+        computed=_signature_columns,
+    ),
+}
 
 
 def usage_facts(ledger: Ledger) -> dict[str, str]:
@@ -207,27 +234,21 @@ def _reading_facts(usage) -> dict[str, str]:
     return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
 
 
-class Life:
-    """Until when a rank is known to have lived: its end, now, or its last sign of life."""
-
-    def __init__(self, last_ns: int, facts: dict[str, str]) -> None:
-        self.last_ns = last_ns  # since its start
-        self.facts = facts
-
-
-def life_of(ledger: Ledger, clock: Clock) -> Life:
+def life_of(ledger: Ledger, clock: Clock) -> tuple[int, dict[str, str]]:
+    """Until when a rank is known to have lived, since its start: its end, now, or its last sign of
+    life; and facts about that."""
     header = ledger.header
     copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
     if has_ended(ledger):
-        return Life(believed(header.end_ns - header.start_ns), copied)
+        return believed(header.end_ns - header.start_ns), copied
     state = process.process_state(header.pid, ledger.facts)
     last_ns = _last_sign_ns(ledger, clock, state)
-    found = {
+    return last_ns, {
+        **copied,
         "process_state": state,
         "last_sign_unix_ns": str(header.start_unix_ns + last_ns),
         "ledger_modified_unix_ns": str(ledger.modified_unix_ns),
     }
-    return Life(last_ns, {**copied, **found})
 
 
 def has_ended(ledger: Ledger) -> bool:
@@ -252,78 +273,44 @@ def since_ns(clock: Clock, threads: np.ndarray) -> np.ndarray:
     return np.where(threads["doing"] == 0, 0, clock.times_ns(threads["since_ticks"]))
 
 
-def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
-    header = ledger.header
+def _rank_row(rows: Rows) -> tuple:
+    ledger, header, last_ns = rows.ledger, rows.header, rows.last_ns
     counting_ns = (
-        life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
+        last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
     )
+    begin_ns, end_ns = (
+        believed((window << WINDOW_NS_LOG2) - header.start_unix_ns)
+        for window in (header.record_first, header.record_last + 1)
+    )
+    record_ns = (begin_ns, max(begin_ns, min(end_ns, last_ns)))
     (row,) = rows.rows(
         "rank",
         HEADER.array(HEADER.codec.pack(*header)),
         run_id=ledger.facts.get("run_id", ""),
         end_unix_ns=header.end_unix_ns if has_ended(ledger) else None,
-        wall_ns=life.last_ns if has_ended(ledger) else None,
+        wall_ns=last_ns if has_ended(ledger) else None,
         counted_ns=min(believed(header.counted_ns) + believed(counting_ns), MOST),
-        **_record(header, life),
+        **dict(
+            zip(
+                ("record_begin_ns", "record_end_ns"),
+                record_ns if header.record_first else (None, None),
+            )
+        ),
     )
     return row
 
 
-def _record(header, life: Life) -> dict[str, int | None]:
-    """The columns of table `rank` about the record."""
-    if not header.record_first:
-        return {"record_begin_ns": None, "record_end_ns": None}
-    begin_ns, end_ns = (
-        believed((window << WINDOW_NS_LOG2) - header.start_unix_ns)
-        for window in (header.record_first, header.record_last + 1)
-    )
-    return {
-        "record_begin_ns": begin_ns,
-        "record_end_ns": max(begin_ns, min(end_ns, life.last_ns)),
-    }
-
-
-def _thread_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
-    threads = ledger.entries("THREADS", "thread")
-    call, communicator, request_call = (
-        threads["doing"] >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT)
-    )
-    is_idle = call == 0
-    return rows.rows(
-        "thread",
-        threads,
-        doing_call=rows.call_names(call),
-        doing_communicator=communicator,
-        doing_is_inside=threads["doing"] >> DOING_INSIDE_BIT & 1,
-        doing_since_ns=since_ns(clock, threads),
-        doing_bytes=unless(
-            is_idle | (threads["bytes"] == BYTES_UNKNOWN), np.minimum(threads["bytes"], MOST)
-        ),
-        doing_peer=unless(is_idle | (threads["peer"] == NO_RANK), threads["peer"]),
-        doing_tag=unless(is_idle | (threads["tag"] == NO_TAG), threads["tag"]),
-        doing_request_call=rows.call_names(request_call),
-    )
-
-
-def _communicator_rows(ledger: Ledger, rows: Rows) -> dict[str, list[Any]]:
-    """Communicators, and their recent collectives except the oldest, whose slot may already be in
-    use by a collective that is not announced yet."""
-    found = ledger.entries("COMMUNICATORS", "communicator")
-    parent = hexadecimal(found["parent_identity"])
+def _recent_rows(rows: Rows) -> list[Any]:
+    """The recent collectives of communicators except the oldest, whose slot may already be in use
+    by a collective that is not announced yet."""
+    found = rows.ledger.entries("COMMUNICATORS", "communicator")
     recent = [
         (place, sequence) for place, begun in enumerate(found["collectives"].tolist())
         for newest in [min(begun, MOST)]
         for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1)
     ]
     place, sequence = np.array(recent, np.int64).reshape(-1, 2).T
-    return {
-        "communicator": rows.rows(
-            "communicator", found, identity=hexadecimal(found["identity"]),
-            parent_identity=unless(found["parent_identity"] == 0, parent),
-            library=[LIBRARIES[int(flags & COMMUNICATOR_NCCL != 0)] for flags in found["flags"]],
-        ),
-        "recent_collective": rows.rows(
-            "recent_collective", found["recent"][place, (sequence - 1) % RECENT_COLLECTIVES],
-            communicator=found["communicator"][place], sequence=sequence,
-        ),
-    }
+    return rows.rows(
+        "recent_collective", found["recent"][place, (sequence - 1) % RECENT_COLLECTIVES],
+        communicator=found["communicator"][place], sequence=sequence,
+    )

@@ -92,13 +92,19 @@ def _anchor_is_sane(header, anchor_ticks: int, anchor_ns: int) -> bool:
     return run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
 
 
-def sample_rows(
-    ledger: Ledger, rows: Rows, clock: Clock, last_ns: int, has_ended: bool
-) -> dict[str, list[Any]]:
+TABLES = (
+    "step", "region_span", "sample_message", "sample_start", "sample_epoch", "sample", "gpu_sample",
+    "sample_window", "gpu_sample_window",
+)
+
+
+def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are
     complete up to the time of reading."""
     header, pages = ledger.header, ledger.entries("SAMPLES")
-    has_pages, kind = len(pages) > 0, pages["owner"] & 255
+    if not len(pages):
+        return {table: [] for table in TABLES}
+    clock, last_ns, kind = rows.clock, rows.last_ns, pages["owner"] & 255
     is_left_out = (kind == OF_STEPS) & (pages["first"] & header.step_mask != 0)
     counts = np.isin(kind, OWNERS) & (pages["first"] < MOST) & ~is_left_out
     pages, kind = pages[counts], kind[counts]
@@ -106,7 +112,7 @@ def sample_rows(
     calls = _calls_of(ledger, pages[kind != OF_STREAM])
     is_sound = _are_sound(calls)
     ledger.damage_note(damaged + len(is_sound) - int(is_sound.sum()), "samples")
-    tables = _tables(ledger, rows, clock, calls.take(is_sound), last_ns)
+    tables = _tables(rows, calls.take(is_sound))
     record = range(header.record_first or 1, header.record_last + 1 if header.record_first else 1)
     for table in ("sample", "sample_message", "sample_start", "sample_epoch", "region_span"):
         tables[table] = _in_windows(
@@ -122,7 +128,7 @@ def sample_rows(
         ("sample_window", "THREADS", "thread", OF_THREAD, header.window_mask, end_ns),
         ("gpu_sample_window", "STREAMS", "stream", OF_STREAM, header.device_mask, settled_ns),
     ):
-        found = ledger.entries(owners, field)[: None if has_pages else 0]
+        found = ledger.entries(owners, field)
         tables[table] = [
             (header.world_rank, number, *window)
             for number, since in zip(found[field].tolist(), found["sampled_since_ticks"].tolist())
@@ -265,9 +271,7 @@ def _round(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return entries["device_span"] & CALL_MASK, entries["device_span"] >> 16
 
 
-def _tables(
-    ledger: Ledger, rows: Rows, clock: Clock, calls: Calls, last_ns: int
-) -> dict[str, list[Any]]:
+def _tables(rows: Rows, calls: Calls) -> dict[str, list[Any]]:
     """The rows of each kind of samples. `thread` and `device_span` are `number`, `operation` or
     `partners`, and `starts` or `epoch`, of some of them (unions in C)."""
     is_step = calls.kind == OF_STEPS
@@ -285,13 +289,13 @@ def _tables(
         """Rows of the samples that further describe a call."""
         return rows.rows(
             table, mine.entry, thread=mine.owner, call=rows.call_names(mine.call),
-            bytes=_bytes(mine), completed_ns=_completed_ns(clock, mine), **computed,
+            bytes=_bytes(mine), completed_ns=_completed_ns(rows.clock, mine), **computed,
         )
 
     is_received = (messages.flags // SAMPLE_RECEIVED & 1).tolist()
     tag, number_of = _message(messages)
     return {
-        "step": _step_rows(rows, clock, steps, last_ns),
+        "step": _step_rows(rows, steps),
         "region_span": rows.rows("region_span", spans.entry),
         "sample_message": further(
             "sample_message", messages, tag=tag, number=number_of,
@@ -304,7 +308,7 @@ def _tables(
             "sample_epoch", epochs, object=epochs.sequence, number=_or_none(epochs.span),
             partners=epochs.entry["thread"],
         ),
-        "sample": _sample_rows(ledger, rows, clock, samples),
+        "sample": _sample_rows(rows, samples),
     }
 
 
@@ -331,16 +335,16 @@ def _completed_ns(clock: Clock, calls: Calls) -> list[Any]:
     return unless(calls.completed == 0, clock.times_ns(ticks))
 
 
-def _step_rows(rows: Rows, clock: Clock, calls: Calls, last_ns: int) -> list[Any]:
+def _step_rows(rows: Rows, calls: Calls) -> list[Any]:
     """The last step has no end: it lasts as long as the rank is known to have lived."""
     start, end = calls.entry["start_ticks"], calls.entry["end_ticks"]
-    end_ns = clock.times_ns(end)
-    end_ns = np.where(start == end, np.maximum(last_ns, end_ns), end_ns)
+    end_ns = rows.clock.times_ns(end)
+    end_ns = np.where(start == end, np.maximum(rows.last_ns, end_ns), end_ns)
     return rows.rows("step", calls.entry, step=calls.step, end_ns=end_ns)
 
 
-def _sample_rows(ledger: Ledger, rows: Rows, clock: Clock, calls: Calls) -> list[Any]:
-    entry, sequence = calls.entry, calls.sequence
+def _sample_rows(rows: Rows, calls: Calls) -> list[Any]:
+    entry, sequence, clock = calls.entry, calls.sequence, rows.clock
     is_message, no_rank = calls.flags > 0, entry["peer"] == NO_RANK
     tag, number = _message(calls)
     request_call = np.where(is_message | calls.is_nccl, 0, calls.span & CALL_MASK)

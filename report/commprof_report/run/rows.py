@@ -82,13 +82,31 @@ def numbers_of(table: str, but: Iterable[str]) -> list[str]:
     ]
 
 
-class Rows:
-    """Makes rows of a ledger's entries. `call_name` gives the name of a call's number,
-    `since_start_ns` the nanoseconds from the rank's start to some ticks."""
+def plausible(entries: np.ndarray, fields: Iterable[str]) -> np.ndarray:
+    """Which entries have no number in these fields that counts as damage."""
+    return np.all([entries[field] < MOST for field in fields], axis=0)
 
-    def __init__(
-        self, header, call_name: Callable[[int], str], since_start_ns: Callable[[int], int]
-    ) -> None:
+
+class Kind(NamedTuple):
+    """How entries of a kind become rows: functions of Rows and the entries, as columns."""
+
+    kind: str
+    what: str = ""  # the word for them, where some are damaged
+    key: str = ""  # only the first entry with each
+    are_there: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
+    are_sound: Callable[[Rows, np.ndarray], Any] = lambda rows, found: np.ones(len(found), bool)
+    counts: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
+    computed: Callable[[Rows, np.ndarray], dict[str, Any]] = lambda rows, found: {}
+
+
+class Rows:
+    """Makes rows of a ledger's entries. `clock`: converts its ticks; `last_ns`: until when its rank
+    is known to have lived. Times are nanoseconds since the rank's start."""
+
+    def __init__(self, ledger: Any, clock: Any, last_ns: int) -> None:
+        header = self.header = ledger.header
+        self.ledger, self.clock, self.last_ns = ledger, clock, last_ns
+        self.reset_ns = clock.reset_ns(header)
         self.world_rank, self.start_ns = header.world_rank, header.start_ns
         self.conversions: dict[str, Callable] = {
             "number": lambda value: value if value <= MOST else MOST,
@@ -97,14 +115,20 @@ class Rows:
             "text": text,
             "bytes": known_bytes,
             "rank": known_rank,
-            "call": lambda call: call_name(call) if call else "",
-            "ticks": since_start_ns,
+            "call": lambda call: ledger.call_name(call) if call else "",
+            "ticks": clock.since_start_ns,
             "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,
         }
-        self.plans: dict[str, list[tuple[str, str, Any]]] = {
-            table: [(column.name, column.field, self._conversion(column)) for column in columns]
-            for table, columns in COLUMNS.items()
-        }
+
+    def of_kind(self, table: str, kind: Kind) -> list[Any]:
+        """The rows of a table; most ledgers have no entries of most kinds."""
+        if number(kind.kind) not in self.ledger.chunks:
+            return []
+        found = self.ledger.entries(kind.kind, kind.key)
+        found = found[kind.are_there(self, found)]
+        found = self.ledger.sound(found, kind.are_sound(self, found), kind.what)
+        found = found[kind.counts(self, found)]
+        return self.rows(table, found, **kind.computed(self, found))
 
     def call_names(self, calls: np.ndarray) -> list[str]:
         return [self.conversions["call"](call) for call in calls.tolist()]
@@ -113,25 +137,28 @@ class Rows:
         """Nanoseconds since the rank's start, at least 0."""
         return np.array([believed(ns - self.start_ns) for ns in monotonic_ns.tolist()], np.int64)
 
-    def _conversion(self, column: Column) -> Callable | None:
-        """How the field becomes the column's value; None: the column is no field's."""
+    def _conversion(self, column: Column) -> Callable:
+        """How the field becomes the column's value."""
         if column.kind == "NAME":
             names = NAMES[column.what]
             return lambda value: names[value] if value < len(names) else names[0]
         if column.kind == "FLAG":
             mask = number(column.what)
             return lambda value: int(value & mask != 0)
-        return self.conversions[column.what] if column.kind == "COLUMN" else None
+        return self.conversions[column.what]
 
     def rows(self, table: str, entries: np.ndarray, **computed: object) -> list[Any]:
         """The rows of entries; columns in `computed` have the values given there, one for each
         entry or the same for all."""
+        if not len(entries):
+            return []
         computed.setdefault("world_rank", self.world_rank)
         columns: list[Any] = []
-        for name, field, convert in self.plans[table]:
-            if name not in computed:
-                columns.append(map(convert, entries[field].tolist()))
-            elif isinstance(values := computed[name], (list, np.ndarray)):
+        for column in COLUMNS[table]:
+            if column.name not in computed:
+                values = entries[column.field].tolist()
+                columns.append(map(self._conversion(column), values))
+            elif isinstance(values := computed[column.name], (list, np.ndarray)):
                 columns.append(values if isinstance(values, list) else values.tolist())
             else:
                 columns.append(repeat(values))
