@@ -14,7 +14,6 @@ from commprof_report.calls.by_pair import PeerRow
 from commprof_report.calls.by_rank import RankCallRow
 from commprof_report.calls.histogram import LatencyRow
 from commprof_report.roles.communicator_rows import CommunicatorRow
-from commprof_report.summary.run_summary import SummaryRow
 from planted import Cell, Rank
 
 SIZE_KEYS = (
@@ -405,7 +404,6 @@ def test_that_all_was_seen_is_said_too(report, run_folder):
 @pytest.mark.parametrize(
     ("command", "keys"),
     [
-        ("summary", SummaryRow._fields),
         ("calls", CallRow._fields),
         ("latency", LatencyRow._fields),
         ("communicators", CommunicatorRow._fields),

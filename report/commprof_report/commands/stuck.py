@@ -25,7 +25,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ..base import units
 from ..base.options import option
@@ -33,7 +33,7 @@ from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
-from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait
+from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait, by
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
 def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
     """As CSV all kinds have one header; a list of ranks is in one cell."""
     waits = [wait._replace(waited_for=wait_graph.ranks_of(wait.waited_for)) for wait in found.waits]
-    kinds: dict[str, Sequence[NamedTuple]] = {
+    kinds: dict[str, Sequence[Any]] = {
         "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,
         "awaited": found.awaited,
@@ -94,9 +94,9 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         "wait": waits,
         "position": found.positions,
         "still": [found.still] if found.still else [],
+        "circle": found.cycles,
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
-    records += [{"kind": "circle", **circle._asdict()} for circle in found.cycles]
     if not is_csv:
         json.dump(records, sys.stdout, indent=1)
         print()
@@ -181,9 +181,9 @@ def killed_lines(found: Stuck) -> Iterator[str]:
 
 
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
-    for rows in _by(found.mismatches, lambda row: row.identity).values():
+    for rows in by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
-        calls = _by(rows, made_text)
+        calls = by(rows, made_text)
         said = ", ".join(
             f"{units.rank_names([row.rank for row in alike])} called {made}"
             for made, alike in calls.items()
@@ -237,7 +237,7 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
     """Nobody in particular is waited for: all are in the same collective, or a message may come
     from anywhere."""
     alone = [wait for wait in found.waits if not wait.waited_for]
-    for place, waits in _by(alone, lambda wait: wait_text(found, wait)).items():
+    for place, waits in by(alone, lambda wait: wait_text(found, wait)).items():
         names = units.rank_names([wait.rank for wait in waits])
         why = (
             "all of its ranks have begun it" if waits[0].sequence
@@ -272,7 +272,7 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
 
 
 def mismatch_lines(found: Stuck) -> Iterator[str]:
-    for rows in _by(found.mismatches, lambda row: row.identity).values():
+    for rows in by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
         earlier = (
             "" if first.is_first else "; it is the oldest on record, they may have differed before"
@@ -286,8 +286,8 @@ def mismatch_lines(found: Stuck) -> Iterator[str]:
 
 
 def communicator_lines(found: Stuck) -> Iterator[str]:
-    by_identity = _by(found.positions, lambda row: row.identity)
-    waits = _by(
+    by_identity = by(found.positions, lambda row: row.identity)
+    waits = by(
         [wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity)
     )
     notable = [
@@ -369,16 +369,9 @@ def made_text(row) -> str:
     return row.call + (f" ({', '.join(details)})" if details else "")
 
 
-def _by(rows: Iterable, key: Callable) -> dict:
-    found: dict = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
-
-
 def _grouped(rows: Iterable, text: Callable, span: Callable = lambda alike: "") -> Iterator[str]:
     """One line for all ranks of which the same is to be said."""
-    groups = list(_by(rows, text).items())
+    groups = list(by(rows, text).items())
     for said, alike in groups[:MOST_LINES]:
         yield f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
     if len(groups) > MOST_LINES:

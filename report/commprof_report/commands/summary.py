@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
@@ -45,7 +44,7 @@ from ..run.unseen import merged, reason_text
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
-    RunSummary, SummaryRow, communicating, negotiation_shares, of_nccl, run_summary,
+    RunSummary, SummaryRow, communicating, negotiation_ns, negotiation_shares, of_nccl, run_summary,
 )
 from . import common
 from .gpu import coverage_text
@@ -88,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     waits = attempt("Waiting", late, run, alignment)
     answers = counted.with_waiting(waits) if waits else counted
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
+        tables.write_rows(arguments, [answers.summary], list(vars(answers.summary)))
         return
     whole = alignment if common.is_whole(arguments) else None
     steps = attempt("Steps", steps_summary, run, whole, late=waits)
@@ -276,9 +275,7 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
 
 def negotiation_columns(answers: RunSummary) -> list[Column]:
     """The part of a call's time that is negotiation; none where no thread negotiates."""
-    spent_ns: Counter[str] = Counter()
-    for row in answers.negotiated:
-        spent_ns[row.call] += row.negotiation_ns
+    spent_ns = negotiation_ns(answers.negotiated, "call")
     if not spent_ns:
         return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -18,24 +18,16 @@ WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
 SMALL = threshold("compare.small")
 
 
-class CheckRow(NamedTuple):
-    """A row of the job. verdict: stands, near (its estimate is within the margin, which the runs
-    are too few to prove), unknown, longer, shorter, other calls, absent."""
-
-    call: str
-    communicator: str
-    bytes: int | None
-    measure: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    share: float  # of the job's time inside MPI
-    job_ns: float | None  # median over the runs, of the mean of a call
-    replay_ns: float | None
-    change: float | None  # ratio - 1
-    low: float | None
-    high: float | None
-    margin: float  # ratio - 1
-    p50_change: float | None
-    verdict: str
+class CheckRow(
+    namedtuple(
+        "CheckRow",
+        "call communicator bytes measure count share job_ns replay_ns change low high margin "
+        "p50_change verdict",
+    )
+):
+    """A row of the job: medians over the runs, of the mean of a call; share: of the time inside
+    MPI; change, low, high, margin: ratios - 1. verdict: stands, near (its estimate is within the
+    margin, which the runs are too few to prove), unknown, longer, shorter, other calls, absent."""
 
     @property
     def stands(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,28 +31,14 @@ STARTING = "MPI_I"
 Runs = Mapping[str, Sequence[Figures]]  # by kind
 
 
-class SplitRow(NamedTuple):
-    """A row, with the mean time of a call in each kind of replay: recorded = library + cache +
-    arrival. null: there is no such replay, or the call is no blocking collective, before which
-    alone replays bring the ranks together. found: the parts that are beyond chance; null: too few
-    runs."""
-
-    call: str
-    communicator: str
-    bytes: int | None
-    measure: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    share: float  # of the time inside MPI as recorded
-    recorded_ns: float | None
-    together_ns: float | None
-    hot_ns: float | None
-    none_ns: float | None
-    barrier_ns: float | None
-    library_ns: float | None
-    cache_ns: float | None
-    arrival_ns: float | None
-    pipelining_ns: float | None
-    found: str | None
+# A row, with the mean time of a call in each kind of replay: recorded = library + cache + arrival.
+# null: there is no such replay, or the call is no blocking collective, before which alone replays
+# bring the ranks together. found: the parts that are beyond chance; null: too few runs.
+SplitRow = namedtuple(
+    "SplitRow",
+    "call communicator bytes measure count share recorded_ns together_ns hot_ns none_ns "
+    "barrier_ns library_ns cache_ns arrival_ns pipelining_ns found",
+)
 
 
 class Split(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from itertools import groupby
 from operator import attrgetter
 from sqlite3 import Connection
@@ -13,19 +14,13 @@ from ..base.present import present
 SQL = query.beside(__file__)
 
 
-class NegotiatingRow(NamedTuple):
-    """A rank on a communicator; since_unix_ns and waited_ns: it waits for tensors of others."""
-
-    rank: int
-    communicator: str
-    identity: str
-    rounds: int
-    rounds_ahead: int
-    ahead_ns: int
-    tensors: int  # that it waits for
-    since_unix_ns: int | None
-    waited_ns: int | None
-    is_open: int  # the rank has not ended
+# A rank on a communicator; since_unix_ns and waited_ns: it waits for tensors of others, so many;
+# is_open: it has not ended.
+NegotiatingRow = namedtuple(
+    "NegotiatingRow",
+    "rank communicator identity rounds rounds_ahead ahead_ns tensors since_unix_ns waited_ns "
+    "is_open",
+)
 
 
 class Unhanded(NamedTuple):

@@ -24,7 +24,7 @@ possible (`is_sure` 0), and no rank is named as the cause.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Callable, NamedTuple, Union
@@ -68,36 +68,21 @@ class Needed(NamedTuple):
         return sorted(self.listed[: self.count])
 
 
-class Wait(NamedTuple):
-    """A call that a rank has been inside for a long time."""
-
-    rank: int
-    thread: int
-    call: str
-    request_call: str | None
-    communicator: str | None
-    identity: str
-    sequence: int | None  # of a collective
-    bytes: int | None
-    peer: int | None
-    tag: int | None
-    waited_for: Needed | list[int]  # ranks; empty: no particular rank
-    since_unix_ns: int
-    doing_ns: int
+# A call that a rank has been inside for a long time; sequence: of a collective; waited_for: Needed,
+# or ranks; none: no particular rank.
+Wait = namedtuple(
+    "Wait",
+    "rank thread call request_call communicator identity sequence bytes peer tag waited_for "
+    "since_unix_ns doing_ns",
+)
 
 
-class Position(NamedTuple):
-    """A rank's position in the collectives of a communicator."""
-
-    communicator: str
-    identity: str
-    rank: int
-    begun: int
-    call: str | None  # the last one begun
-    bytes: int | None
-    root: int | None
-    is_waiting: int  # inside it
-    is_behind: int  # others are inside one that it has not begun
+# A rank's position in the collectives of a communicator: the last one begun, whether it is inside
+# it (is_waiting), and whether others are inside one that it has not begun (is_behind).
+Position = namedtuple(
+    "Position",
+    "communicator identity rank begun call bytes root is_waiting is_behind",
+)
 
 
 class Awaited(NamedTuple):
@@ -117,14 +102,8 @@ class Circle(NamedTuple):
     is_sure: int
 
 
-class ActedRow(NamedTuple):
-    """last_acted.sql"""
-
-    rank: int
-    is_done: int  # it has reached MPI_Finalize
-    is_copy: int
-    acted_unix_ns: int
-    alive_unix_ns: int | None
+# last_acted.sql; is_done: it has reached MPI_Finalize
+ActedRow = namedtuple("ActedRow", "rank is_done is_copy acted_unix_ns alive_unix_ns")
 
 
 class Still(NamedTuple):
@@ -184,7 +163,7 @@ class Board:
         self.rows: dict[tuple[str, int], PositionRow] = {}
         self.members: dict[str, list[int]] = {}
         self.orders: dict[str, dict[int, int]] = {}  # by members: the world ranks and their places
-        for identity, rows in _by(position_rows(run.connection), lambda row: row.identity).items():
+        for identity, rows in by(position_rows(run.connection), lambda row: row.identity).items():
             self.rows.update({(identity, row.rank): row for row in rows})
             self.members[identity] = self._members(rows)
 
@@ -342,7 +321,7 @@ def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
-def _by(rows: Iterable, key: Callable) -> dict:
+def by(rows: Iterable, key: Callable) -> dict:
     found: dict = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)
@@ -403,11 +382,12 @@ def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> It
     for identity, members in board.members.items():
         for rank in members:
             row = board.rows.get((identity, rank))
-            last = (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
-            is_behind = last[0] < furthest.get(identity, 0)
+            begun, *last = (
+                (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
+            )
             yield Position(
-                labels[identity], identity, rank, *last, int((identity, rank) in waiting),
-                int(is_behind),
+                labels[identity], identity, rank, begun, *last, int((identity, rank) in waiting),
+                int(begun < furthest.get(identity, 0)),
             )
 
 
@@ -521,7 +501,7 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
         waiting = tuple(
             sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int))
         )
-        for why, same in _by(ends, lambda end: why_text(board, end)).items():
+        for why, same in by(ends, lambda end: why_text(board, end)).items():
             found.setdefault((waiting, why), []).extend(same)
     for (waiting, why), ends in sorted(found.items(), key=lambda item: min(item[1])):
         ends.sort()

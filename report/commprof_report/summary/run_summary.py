@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from types import SimpleNamespace
+from typing import NamedTuple, TypeVar
 
 from ..base import query, units
 from ..calls.by_call import CallRow, call_rows
@@ -30,132 +31,15 @@ STATES = {
 SQL = query.beside(__file__)
 
 
-class MemoryKindRow(NamedTuple):
-    """The messages of a library with buffers of one memory kind."""
-
-    library: str
-    memory_kind: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    volume_bytes: int
+# the messages of a library with buffers of one memory kind
+MemoryKindRow = namedtuple("MemoryKindRow", "library memory_kind count volume_bytes")
+# time of a rank in a call with which a framework's thread negotiates
+NegotiatedRow = namedtuple("NegotiatedRow", "rank call negotiation_ns")
 
 
-class NegotiatedRow(NamedTuple):
-    """Time of a rank in a call with which a framework's thread negotiates;
-    negotiation_by_call.sql"""
+class SummaryRow(SimpleNamespace):
+    """The figures of the run (docs/SCHEMA.md), in the order in which --csv has them."""
 
-    rank: int
-    call: str
-    negotiation_ns: int
-
-
-class RunRow(NamedTuple):
-    """The first columns of `summary`: the run, its calls and its waiting."""
-
-    run_id: str
-    program: str
-    command_line: str
-    start_unix_ns: int
-    hosts: units.Listed
-    world_size: int
-    ranks_read: int
-    missing_ranks: int
-    profiled_ranks: str
-    early_ended_ranks: int
-    running: str
-    killed: str
-    running_or_killed: str
-    exited: str
-    aborted: str
-    mpi_library: str
-    mpi_version: str
-    mpi_abi: str
-    launcher: str
-    launcher_size: str
-    thread_level: int
-    clock: str
-    commprof_version: str
-    wall_ns: int | None
-    wall_is_estimate: int
-    counted_ns: int | None
-    mpi_share_min: float | None
-    mpi_share_min_rank: int | None
-    mpi_share_mean: float | None
-    mpi_share_max: float | None
-    mpi_share_max_rank: int | None
-    mpi_thread_is_main: int
-    data_share_mean: float | None
-    negotiation_share_mean: float | None
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    volume_bytes: int
-    total_ns: int
-    setup_ns: int
-    top_call: str | None
-    top_call_ns: int | None
-    top_call_bytes: int | None
-    completions: int
-    overlap: float | None
-    awaited_call: str | None
-    wait_verdict: str
-    wait_coverage: float | None
-    wait_share: float | None
-    late_ranks: units.Ranks | None
-    late_gain_ns: int | None
-    late_gain_share: float | None
-
-
-class AccountRow(NamedTuple):
-    """Its last columns: messages, the profiler's own account, NCCL, memory and cores."""
-
-    sent_count: int
-    sent_rma_count: int
-    sent_bytes: int
-    top_sender: int | None
-    top_receiver: int | None
-    top_pair_bytes: int | None
-    cost_ns: float
-    cost_share: float | None
-    dropped_calls: int
-    dropped_messages: int
-    dropped_completions: int
-    untracked_requests: int
-    folded_cells: int
-    folded_communicators: int
-    is_all_seen: int
-    seen: str
-    nccl_version: str
-    nccl_count: int
-    nccl_captured: int
-    nccl_volume_bytes: int
-    nccl_host_ns: int
-    nccl_host_share: float | None
-    nccl_setup_ns: int
-    nccl_device_count: int
-    nccl_device_ns: int | None
-    top_nccl_call: str | None
-    top_nccl_call_ns: int | None
-    device_volume_share: float | None
-    copied_to_host_bytes: int | None
-    copied_to_device_bytes: int | None
-    crowding: str | None
-    crowded_ranks: str
-    cpu_share: float | None
-    voluntary_switches: int | None
-    involuntary_switches: int | None
-
-
-if TYPE_CHECKING:
-
-    # several tuples: row_of
-    class SummaryColumns(  # type: ignore[misc]
-        RunRow, Efficiency, EfficiencyShareRow, AccountRow
-    ): ...
-else:
-    SummaryColumns = query.row_of(
-        "SummaryRow", RunRow, Efficiency, EfficiencyShareRow, AccountRow
-    )
-
-
-class SummaryRow(SummaryColumns):
     @property
     def has_nccl(self) -> bool:
         return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
@@ -175,7 +59,7 @@ class RunSummary(NamedTuple):
     late: Late | None
 
     def with_waiting(self, late: Late) -> RunSummary:
-        summary = self.summary._replace(**_waiting(late))  # type: ignore[misc]
+        summary = SummaryRow(**{**vars(self.summary), **_waiting(late)})
         return self._replace(summary=summary, late=late)
 
 
@@ -189,7 +73,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     memory_kinds = memory_kind_rows(run.connection)
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
-    fields: dict = {
+    summary = SummaryRow(
         **_provenance(run, ranks, facts),
         **_shares(ranks),
         **_negotiated_shares(ranks, negotiated),
@@ -197,32 +81,29 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         **_waiting(late),
         **_peers(peers),
         **_own_account(ranks),
-        "is_all_seen": int(not missing(seen)),
-        "seen": seen_text(seen, not any(rank.state.startswith("running") for rank in ranks)),
+        is_all_seen=int(not missing(seen)),
+        seen=seen_text(seen, not any(rank.state.startswith("running") for rank in ranks)),
         **_nccl(calls, ranks, facts),
-        **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
-    }
+        **_cores(run, ranks),
+    )
     return RunSummary(
-        SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, negotiated, late
+        summary, calls, ranks, peers, facts, memory_kinds, seen, negotiated, late
     )
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence) -> dict:
-    first: dict[str, str] = {}
-    for fact in facts:
-        first.setdefault(fact.key, fact.value)
-    hosts = sorted({rank.host for rank in ranks if rank.host})
-    known = (
-        "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher",
-        "launcher_size", "clock", "commprof_version",
-    )
+    first = {fact.key: fact.value for fact in reversed(facts)}
+
+    def known(*keys: str) -> dict[str, str]:
+        return {key: first.get(key, "") for key in keys}
+
     return {
-        **{key: first.get(key, "") for key in known},
-        "program": ", ".join(run.programs),
         "run_id": run.run_id,
+        "program": ", ".join(run.programs),
+        **known("command_line"),
         "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
-        "hosts": units.Listed(hosts),
+        "hosts": units.Listed(sorted({rank.host for rank in ranks if rank.host})),
         "world_size": run.world_size,
         "ranks_read": len(ranks),
         "missing_ranks": sum(map(len, run.missing)),
@@ -234,7 +115,9 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence) -> dict:
             key: units.rank_list([rank.rank for rank in ranks if rank.state == state])
             for state, key in STATES.items()
         },
+        **known("mpi_library", "mpi_version", "mpi_abi", "launcher", "launcher_size"),
         "thread_level": ranks[0].thread_level,
+        **known("clock", "commprof_version"),
     }
 
 
@@ -266,13 +149,19 @@ def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[Ne
     return SQL.ask(connection, "negotiation_by_call", NegotiatedRow)
 
 
+def negotiation_ns(negotiated: Sequence[NegotiatedRow], key: str) -> Counter:
+    """By rank, or by call."""
+    spent_ns: Counter = Counter()
+    for row in negotiated:
+        spent_ns[getattr(row, key)] += row.negotiation_ns
+    return spent_ns
+
+
 def negotiation_shares(
     ranks: Sequence[RankRow], negotiated: Sequence[NegotiatedRow]
 ) -> dict[int, float]:
     """By rank, of its counted time."""
-    spent_ns: Counter[int] = Counter()
-    for row in negotiated:
-        spent_ns[row.rank] += row.negotiation_ns
+    spent_ns = negotiation_ns(negotiated, "rank")
     timed = [rank for rank in ranks if rank.mpi_share is not None]
     return {rank.rank: spent_ns[rank.rank] / rank.counted_ns for rank in timed}
 
@@ -297,9 +186,7 @@ def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
 
 def with_negotiation_apart(answers: RunSummary) -> list[CallRow]:
     """The same, negotiation in rows of its own; those with most time first."""
-    spent_ns: Counter[str] = Counter()
-    for row in answers.negotiated:
-        spent_ns[row.call] += row.negotiation_ns
+    spent_ns = negotiation_ns(answers.negotiated, "call")
 
     def part(call: CallRow, name: str, total_ns: int) -> CallRow:
         share = call.share_of_wall and call.share_of_wall * total_ns / call.total_ns
@@ -432,8 +319,8 @@ def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence) -
         "nccl_captured": sum(call.count for call in captured),
         "nccl_volume_bytes": sum(call.volume_bytes for call in made),
         "nccl_host_ns": host_ns,
-        "nccl_setup_ns": sum(call.total_ns for call in called if call.family == "communicator"),
         "nccl_host_share": host_ns / counted_ns if counted_ns and made else None,
+        "nccl_setup_ns": sum(call.total_ns for call in called if call.family == "communicator"),
         "nccl_device_count": sum(call.count for call in timed),
         "nccl_device_ns": sum(call.total_ns for call in timed) if timed else None,
         "top_nccl_call": top and top.call,
