@@ -33,13 +33,14 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.options import option
+from ..base.query import Row
 from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column
 from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
-from ..stuck.live import LiveRow, live_rows
+from ..stuck.live import live_rows
 from ..stuck.negotiating import unhanded
 from . import common, live_page
 from .live_page import Screen
@@ -69,7 +70,7 @@ ENDS = {
 class Rates(NamedTuple):
     """A rank between two looks; the row is the later one."""
 
-    row: LiveRow
+    row: Row
     interval_ns: int
     calls_per_s: float
     bytes_per_s: float
@@ -179,13 +180,13 @@ def watch(arguments: argparse.Namespace, show: Callable[[Screen], None]) -> None
         time.sleep(max(arguments.every - looked_s, REST * looked_s))
 
 
-def look(arguments: argparse.Namespace) -> tuple[Run, list[LiveRow]]:
+def look(arguments: argparse.Namespace) -> tuple[Run, list[Row]]:
     run = run_open(arguments.run, with_histograms=False)
     selection.select(run, arguments)
     return run, live_rows(run.connection)
 
 
-def rates(before: Rates | None, row: LiveRow) -> Rates:
+def rates(before: Rates | None, row: Row) -> Rates:
     """Since the look before; since the start where there was none, or the counters were set to zero
     meanwhile. A copy of a ledger that has not been renewed has nothing new to say."""
     if before and before.row.wall_ns == row.wall_ns:
@@ -211,7 +212,7 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
     )
 
 
-def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
+def busy_share(before: Row | None, row: Row) -> float | None:
     """Share of time in which the rank's GPUs were busy."""
     traced_ns, busy_ns = row.gpu_traced_ns, row.gpu_busy_ns
     if before:
@@ -219,17 +220,17 @@ def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
     return min(1.0, max(0.0, busy_ns / traced_ns)) if traced_ns > 0 else None
 
 
-def amounts(row: LiveRow) -> tuple[int, ...]:
+def amounts(row: Row) -> tuple[int, ...]:
     return (
         row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns, row.device_ns,
     )
 
 
-def has_ended(rows: Sequence[LiveRow]) -> bool:
+def has_ended(rows: Sequence[Row]) -> bool:
     return all(row.state in ENDS for row in rows)
 
 
-def end_text(rows: Sequence[LiveRow]) -> str:
+def end_text(rows: Sequence[Row]) -> str:
     said = []
     for state, end in ENDS.items():
         ranks = [row.rank for row in rows if row.state == state]
@@ -306,7 +307,7 @@ def least_text(alive: Sequence[Rates]) -> str:
     )
 
 
-def now_text(row: LiveRow) -> str:
+def now_text(row: Row) -> str:
     as_of = f" (as of {units.timestamp(row.last_unix_ns)})" if row.is_copy else ""
     span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
     if row.state in ENDS:

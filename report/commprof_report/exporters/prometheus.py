@@ -17,7 +17,7 @@ from ..late.late_ranks import Late
 from ..run.facts import fact_rows
 from ..run.run import Run
 from ..stuck.live import live_rows
-from ..stuck.negotiating import NegotiatingRow, negotiating_rows
+from ..stuck.negotiating import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
@@ -211,10 +211,10 @@ def _wait_metrics(late: Late) -> Iterator[Metric]:
     )
 
 
-def _negotiation_metrics(rows: list[NegotiatingRow]) -> Iterator[Metric]:
+def _negotiation_metrics(rows: list[query.Row]) -> Iterator[Metric]:
     """Metrics of ranks that negotiate, as Horovod's, if any does. Threads of a rank on a
     communicator are added up."""
-    by_place: dict[tuple[int, str], list[NegotiatingRow]] = {}
+    by_place: dict[tuple[int, str], list[query.Row]] = {}
     for row in rows:
         by_place.setdefault((row.rank, row.communicator), []).append(row)
     for name, help_text, amount in NEGOTIATIONS if rows else ():

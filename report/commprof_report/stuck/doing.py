@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.present import present
+from ..base.query import Row
 from ..calls.by_rank import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
-from .live import LiveRow
 
 # in these states the last call lasted until the last known time
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
@@ -37,7 +37,7 @@ def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
     return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
 
 
-def place_text(rank: RankRow | LiveRow) -> str:
+def place_text(rank: Row) -> str:
     """in MPI_Recv (4 KiB from rank 1, tag 7) on MPI_COMM_WORLD; outside MPI since MPI_Bcast."""
     if rank.doing_call is None:
         return "no call of MPI seen yet"
@@ -49,7 +49,7 @@ def place_text(rank: RankRow | LiveRow) -> str:
     return "in " + call_text(rank)
 
 
-def call_text(rank: RankRow | LiveRow) -> str:
+def call_text(rank: Row) -> str:
     """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD. The rank is in a call."""
     call = present(rank.doing_call)
     name = call + (f" for {rank.doing_request_call}" if rank.doing_request_call else "")

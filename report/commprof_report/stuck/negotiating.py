@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from itertools import groupby
 from operator import attrgetter
 from sqlite3 import Connection
@@ -10,17 +9,9 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.present import present
+from ..base.query import Row
 
 SQL = query.beside(__file__)
-
-
-# A rank on a communicator; since_unix_ns and waited_ns: it waits for tensors of others, so many;
-# is_open: it has not ended.
-NegotiatingRow = namedtuple(
-    "NegotiatingRow",
-    "rank communicator identity rounds rounds_ahead ahead_ns tensors since_unix_ns waited_ns "
-    "is_open",
-)
 
 
 class Unhanded(NamedTuple):
@@ -49,8 +40,8 @@ class Unhanded(NamedTuple):
         )
 
 
-def negotiating_rows(connection: Connection) -> list[NegotiatingRow]:
-    return SQL.ask(connection, "negotiating", NegotiatingRow)
+def negotiating_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "negotiating"))
 
 
 def unhanded(connection: Connection, after_ns: int) -> list[Unhanded]:

@@ -32,15 +32,12 @@ from typing import Callable, NamedTuple, Union
 from ..base import query, units
 from ..base.members import Members
 from ..base.present import present
+from ..base.query import Row
 from ..calls.by_rank import RankRow, rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
 from .negotiating import Unhanded, unhanded
-from .positions import (
-    MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows,
-    waiting_rows,
-)
 
 SQL = query.beside(__file__)
 
@@ -102,10 +99,6 @@ class Circle(NamedTuple):
     is_sure: int
 
 
-# last_acted.sql; is_done: it has reached MPI_Finalize
-ActedRow = namedtuple("ActedRow", "rank is_done is_copy acted_unix_ns alive_unix_ns")
-
-
 class Still(NamedTuple):
     """No rank has begun or ended a call since then, for as long as one is known to have lived."""
 
@@ -140,10 +133,10 @@ class Stuck(NamedTuple):
     ranks: dict[int, RankRow]
     waits: list[Wait]
     positions: list[Position]
-    mismatches: list[MismatchRow]
+    mismatches: list[Row]
     cycles: list[Circle]
     awaited: list[Awaited]
-    longest: WaitingRow | None  # the call that any rank has been inside longest
+    longest: Row | None  # the call that any rank has been inside longest
     killed: Killed | None  # None: some rank has an end or runs
     still: Still | None  # None: something has moved within --after seconds, or all ranks ended
     unhanded: list[Unhanded]  # rounds of a negotiation go on, but not all hand over
@@ -160,14 +153,15 @@ class Board:
         # those behind, and what they are ordered by
         self.listed: dict[tuple[str, int, str], tuple[list[int], list[int]]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
-        self.rows: dict[tuple[str, int], PositionRow] = {}
+        self.rows: dict[tuple[str, int], Row] = {}
         self.members: dict[str, list[int]] = {}
         self.orders: dict[str, dict[int, int]] = {}  # by members: the world ranks and their places
-        for identity, rows in by(position_rows(run.connection), lambda row: row.identity).items():
+        positions = SQL.rows(run.connection, "positions")
+        for identity, rows in by(positions, lambda row: row.identity).items():
             self.rows.update({(identity, row.rank): row for row in rows})
             self.members[identity] = self._members(rows)
 
-    def _members(self, rows: list[PositionRow]) -> list[int]:
+    def _members(self, rows: list[Row]) -> list[int]:
         """The members, of both groups of an inter-communicator. If the list was too long to be
         stored, those that used the communicator."""
         used = {row.rank for row in rows}
@@ -187,7 +181,7 @@ class Board:
         row = self.rows.get((identity, rank))
         return row.begun if row else 0
 
-    def needed(self, row: WaitingRow, collective: Collective) -> Needed | list[int]:
+    def needed(self, row: Row, collective: Collective) -> Needed | list[int]:
         """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
         position = self.rows[collective[0], row.rank]
@@ -227,7 +221,7 @@ class Board:
         ranks, keys = self.listed[name]
         return Needed(name, ranks, bisect_left(keys, below))
 
-    def _is_known(self, needed: Needed, row: WaitingRow) -> bool:
+    def _is_known(self, needed: Needed, row: Row) -> bool:
         """Whether the positions of all of them are."""
         known = self._listed(
             needed.key[:2], "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
@@ -240,7 +234,7 @@ class Board:
         row = self.ranks.get(rank)
         return row.last_unix_ns or 0 if row and row.is_copy else ALWAYS
 
-    def _places(self, row: PositionRow) -> dict[int, int]:
+    def _places(self, row: Row) -> dict[int, int]:
         """World ranks in the order of the communicator, and their places; empty: not known, or of
         two groups."""
         if row.members not in self.orders:
@@ -261,8 +255,8 @@ class Board:
 
 def stuck(run: Run, after_ns: int) -> Stuck:
     board = Board(run)
-    inside = waiting_rows(run.connection)
-    acted = SQL.ask(run.connection, "last_acted", ActedRow)
+    inside = list(SQL.rows(run.connection, "waiting"))
+    acted = list(SQL.rows(run.connection, "last_acted"))
     still = _still(acted, after_ns)
     killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
@@ -276,7 +270,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         board.ranks,
         waits,
         list(_positions(board, settled, collectives)),
-        mismatch_rows(run.connection),
+        list(SQL.rows(run.connection, "mismatches")),
         [Circle(ranks, int(lasting.issuperset(ranks))) for ranks in _cycles(graph)],
         list(_awaited(board, graph, lasting)),
         max(inside, key=lambda row: row.doing_ns) if inside else None,
@@ -286,7 +280,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     )
 
 
-def _still(acted: Sequence[ActedRow], after_ns: int) -> Still | None:
+def _still(acted: Sequence[Row], after_ns: int) -> Still | None:
     """A ledger has all that its rank did, a copy what it did until then."""
     alive = [row for row in acted if not row.is_done and row.alive_unix_ns is not None]
     if not alive:
@@ -299,7 +293,7 @@ def _still(acted: Sequence[ActedRow], after_ns: int) -> Still | None:
 
 
 def _killed_as_a_whole(
-    board: Board, acted: Sequence[ActedRow], still: Still | None, after_ns: int
+    board: Board, acted: Sequence[Row], still: Still | None, after_ns: int
 ) -> Killed | None:
     """None if a rank ended or runs. A copy shows the time at which it was made, not the end."""
     ranks = list(board.ranks.values())
@@ -315,7 +309,7 @@ def _killed_as_a_whole(
     )
 
 
-def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
+def is_settled(rank: RankRow, row: Row, after_ns: int) -> bool:
     """Whether a call has lasted long enough. For a killed rank the time is unknown, so its last
     call counts."""
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
@@ -328,7 +322,7 @@ def by(rows: Iterable, key: Callable) -> dict:
     return found
 
 
-def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
+def _collective_of(board: Board, row: Row) -> Collective | None:
     """The collective that a thread is in, or waits for; if it may be one of several, the first that
     not all members have begun."""
     own = board.rows.get((row.identity, row.rank))
@@ -336,15 +330,16 @@ def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
         return None
     if not row.request_call:
         return (row.identity, own.begun) if own.call == row.call else None
-    run = board.run
-    sequences = awaited_sequences(
-        run.connection, row.rank, row.identity, row.request_call, row.bytes
+    found = SQL.run(
+        board.run.connection, "awaited_collectives", rank=row.rank, identity=row.identity,
+        call=row.request_call, bytes=row.bytes,
     )
+    sequences = [sequence for (sequence,) in found]
     open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
 
-def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) -> Needed | list[int]:
+def _waited_for(board: Board, row: Row, collective: Collective | None) -> Needed | list[int]:
     if row.call in ONE_OF_MANY:
         return []
     if collective:
@@ -359,7 +354,7 @@ def ranks_of(waited_for: Needed | list[int]) -> list[int]:
     return waited_for.ranks if isinstance(waited_for, Needed) else waited_for
 
 
-def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
+def _wait(board: Board, row: Row, collective: Collective | None) -> Wait:
     waited_for = _waited_for(board, row, collective)
     where = (
         row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag,
@@ -370,7 +365,7 @@ def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
     )
 
 
-def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> Iterator[Position]:
+def _positions(board: Board, settled: list[Row], collectives: dict) -> Iterator[Position]:
     waiting = {
         (identity, row.rank) for row in settled
         if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])
@@ -382,11 +377,10 @@ def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> It
     for identity, members in board.members.items():
         for rank in members:
             row = board.rows.get((identity, rank))
-            begun, *last = (
-                (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
-            )
+            begun = board.begun(identity, rank)
             yield Position(
-                labels[identity], identity, rank, begun, *last, int((identity, rank) in waiting),
+                labels[identity], identity, rank, begun, row and row.call, row and row.bytes,
+                row and row.root, int((identity, rank) in waiting),
                 int(begun < furthest.get(identity, 0)),
             )
 

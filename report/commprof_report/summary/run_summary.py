@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
 from ..base import query, units
+from ..base.query import Row
 from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, RankTimeRow, rank_rows
@@ -31,12 +32,6 @@ STATES = {
 SQL = query.beside(__file__)
 
 
-# the messages of a library with buffers of one memory kind
-MemoryKindRow = namedtuple("MemoryKindRow", "library memory_kind count volume_bytes")
-# time of a rank in a call with which a framework's thread negotiates
-NegotiatedRow = namedtuple("NegotiatedRow", "rank call negotiation_ns")
-
-
 class SummaryRow(SimpleNamespace):
     """The figures of the run (docs/SCHEMA.md), in the order in which --csv has them."""
 
@@ -53,9 +48,9 @@ class RunSummary(NamedTuple):
     ranks: list[RankRow]
     peers: list[PeerRow]
     facts: list
-    memory_kinds: list[MemoryKindRow]
+    memory_kinds: list[Row]
     seen: list[SeenRow]
-    negotiated: list[NegotiatedRow]  # none: no thread negotiates
+    negotiated: list[Row]  # none: no thread negotiates
     late: Late | None
 
     def with_waiting(self, late: Late) -> RunSummary:
@@ -70,7 +65,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
-    memory_kinds = memory_kind_rows(run.connection)
+    memory_kinds = list(SQL.rows(run.connection, "memory_kinds"))
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
     summary = SummaryRow(
@@ -141,15 +136,15 @@ def _shares(ranks: Sequence[RankRow]) -> dict:
     }
 
 
-def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[NegotiatedRow]:
+def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[Row]:
     """Main threads do not negotiate."""
     if all(rank.mpi_thread_is_main for rank in ranks):
         return []
     traffic_classify(connection)
-    return SQL.ask(connection, "negotiation_by_call", NegotiatedRow)
+    return list(SQL.rows(connection, "negotiation_by_call"))
 
 
-def negotiation_ns(negotiated: Sequence[NegotiatedRow], key: str) -> Counter:
+def negotiation_ns(negotiated: Sequence[Row], key: str) -> Counter:
     """By rank, or by call."""
     spent_ns: Counter = Counter()
     for row in negotiated:
@@ -158,7 +153,7 @@ def negotiation_ns(negotiated: Sequence[NegotiatedRow], key: str) -> Counter:
 
 
 def negotiation_shares(
-    ranks: Sequence[RankRow], negotiated: Sequence[NegotiatedRow]
+    ranks: Sequence[RankRow], negotiated: Sequence[Row]
 ) -> dict[int, float]:
     """By rank, of its counted time."""
     spent_ns = negotiation_ns(negotiated, "rank")
@@ -166,7 +161,7 @@ def negotiation_shares(
     return {rank.rank: spent_ns[rank.rank] / rank.counted_ns for rank in timed}
 
 
-def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[NegotiatedRow]) -> dict:
+def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[Row]) -> dict:
     shares = negotiation_shares(ranks, negotiated)
     if not negotiated or not shares:
         return {"data_share_mean": None, "negotiation_share_mean": None}
@@ -328,7 +323,7 @@ def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence) -
     }
 
 
-def _memory_kinds(run: Run, memory_kinds: Sequence[MemoryKindRow]) -> dict:
+def _memory_kinds(run: Run, memory_kinds: Sequence[Row]) -> dict:
     """Shares of the bytes passed to MPI by memory kind, and the volumes that GPUs copied while they
     were traced."""
     volumes = {row.memory_kind: row.volume_bytes for row in memory_kinds if row.library == "mpi"}
@@ -342,7 +337,3 @@ def _memory_kinds(run: Run, memory_kinds: Sequence[MemoryKindRow]) -> dict:
         "copied_to_host_bytes": copied.get("to host"),
         "copied_to_device_bytes": copied.get("to device"),
     }
-
-
-def memory_kind_rows(connection: Connection) -> list[MemoryKindRow]:
-    return SQL.ask(connection, "memory_kinds", MemoryKindRow)

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from commprof_report.calls.by_size_class import HvprofRow
 from commprof_report.commands import hvprof, late, summary, top
 from commprof_report.run.run import Run
-from commprof_report.stuck.live import LiveRow
 
 SIDE = hvprof.Side(
     "as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [], [], Run(Path("run"))
@@ -21,9 +20,8 @@ def uncounted(share: float) -> str:
 
 def least(share: float) -> str:
     """Rank 0 is in collectives for so much less of the time than the other."""
-    row = LiveRow(*[0] * len(LiveRow._fields))
     ranks = [
-        top.Rates(row._replace(rank=rank), 1, 0.0, 0.0, 0.0, part, 0.0, None)
+        top.Rates(SimpleNamespace(rank=rank), 1, 0.0, 0.0, 0.0, part, 0.0, None)
         for rank, part in enumerate((0.5 - share, 0.5))
     ]
     return top.least_text(ranks).partition(": ")[2].partition(",")[0]
