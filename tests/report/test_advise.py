@@ -214,7 +214,7 @@ def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, mislead
     path = misleading_job(is_sampled=True)
     report("html", path)
     sentence = "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
-    assert path.with_suffix(".html").read_text().count(sentence) == 2
+    assert path.with_suffix(".html").read_text().count(sentence) == 1
     assert f"Verdict         {sentence}" in report("late", path).out
     assert f"Waiting         {sentence}" in report("summary", path).out
 

@@ -181,6 +181,9 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         ]
     sections = [attempt(*each) or "" for each in made]
     yield opening(run, answers, row, split, is_whole, advised or [])
+    if split:  # its sentence stands there, and once
+        said, there = page.text(late.verdict(split)), page.text('as in "Waiting"')
+        sections = [section.replace(said, there) for section in sections]
     yield page.warnings(
         run.notes + FAULTS[known:] + ([] if pictures.is_possible() else [NO_PICTURES])
     )
@@ -407,9 +410,7 @@ def late_section(run: Run, answers: Late) -> str:
         "itself takes time. Each bar is one rank: a rank"
         " that waits little while others wait long may be the one they wait for."
     )
-    if answers.run.verdict is Kind.NONE:
-        return page.section("Who is late", late.verdict(answers))
-    if answers.is_negotiated:
+    if answers.is_negotiated or answers.run.verdict is Kind.NONE:
         return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
     ranks = sorted(
         nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank

@@ -45,7 +45,7 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
-from ..late.sentences import efficiency_text, mark_text, verdict
+from ..late.sentences import efficiency_text, mark_text
 from ..plots import step_bars as plot
 from ..roles import roles
 from ..roles.world import world_of
@@ -586,10 +586,8 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
     """Steps of a run that was read with samples; empty if there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    said = verdict(waits) if waits else ""
     known = page.facts_list(
-        (head, "as in \"Who is late\"" if fact == said else fact.replace(ALL_OUTLIERS, ""))
-        for head, fact in facts(answers, waits)
+        (head, fact.replace(ALL_OUTLIERS, "")) for head, fact in facts(answers, waits)
     )
     if not answers.costs.steps:
         return page.section("Steps", "", known)
