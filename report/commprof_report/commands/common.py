@@ -36,6 +36,7 @@ def run_options(nargs: str = "*") -> tuple[Option, ...]:
 RUN = run_options()
 
 
+HEAD_WIDTH = 16  # of facts
 PLOT = option(
     "--plot", type=pictures.picture_path, metavar="FILE",
     help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
@@ -103,6 +104,15 @@ def is_whole(arguments: argparse.Namespace) -> bool:
 def print_line(text: str = "") -> None:
     """Text that may hold names from files."""
     print(units.visible(text))
+
+
+def fact_line(head: str, text: str) -> str:
+    return f"{head:<{HEAD_WIDTH}}{text}"
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    for fact in facts:
+        print_line(fact_line(*fact))
 
 
 def picture_save(

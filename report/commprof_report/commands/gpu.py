@@ -63,7 +63,6 @@ EXAMPLES = (
     ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
 )
 SEE_ALSO = ("export", "late", "steps")
-HEAD_WIDTH = 16
 NOTHING = "not known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
@@ -287,15 +286,15 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
         print(table_text(run, arguments, arguments.by) or NOTHING)
         return
     answers = answer(run)
-    for head, text in facts(answers):
-        common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    for source in gpu_activity.nccl_times(run.connection):
-        common.print_line(
-            f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not "
-            "by CUPTI"
-        )
-    for text in waiting_text(gpu_activity.nccl_waits(run.connection)):
-        common.print_line(f"{'NCCL waiting':<{HEAD_WIDTH}}{text}")
+    times = "on the device by its own time stamps ({}), not by CUPTI"
+    common.print_facts((
+        *facts(answers),
+        *(
+            ("Times of NCCL", times.format(source))
+            for source in gpu_activity.nccl_times(run.connection)
+        ),
+        *waiting_facts(gpu_activity.nccl_waits(run.connection)),
+    ))
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
         read = ("sensor",) if len(answers.sensors) > 1 else ()
@@ -308,7 +307,7 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
 
-def waiting_text(rows: Sequence[Row]) -> Iterator[str]:
+def waiting_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Nothing if no operation has samples of all its ranks."""
     if not rows:
         return
@@ -317,7 +316,10 @@ def waiting_text(rows: Sequence[Row]) -> Iterator[str]:
     where = (
         f"{units.counted(sum(row.operations for row in rows), 'collective')} sampled on all ranks"
     )
-    yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}"
+    yield (
+        "NCCL waiting",
+        f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}",
+    )
 
 
 def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:

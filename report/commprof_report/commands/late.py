@@ -83,7 +83,6 @@ EXAMPLES = (
 )
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
-HEAD_WIDTH = 16
 LEAST_FINAL_NS = whole("commands.finalize")
 SCRIPT_ROWS = {
     "rank": ("ranks", RANK), "host": ("hosts", HOST), "call": ("calls", CALL),
@@ -148,12 +147,9 @@ def sibling(row: Row) -> Sibling:
 
 def print_text(run: Selection, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
-        for head, text in (
-            *crowded_facts(answers.crowding),
-            *facts(run, answers),
-            *unsampled_facts(run),
-        ):
-            common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
+        common.print_facts((
+            *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run),
+        ))
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
     shown = [
         table for name, table in found.items()

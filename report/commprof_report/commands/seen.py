@@ -23,7 +23,6 @@ HEADS = {
     "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
     "elsewhere": "Elsewhere",
 }
-HEAD_WIDTH = 16
 
 
 OPTIONS = (*common.RUN, *common.ONLY_RANKS, *tables.ROWS)
@@ -34,14 +33,13 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, SeenRow._fields)
         return
-    for line in lines(rows):
-        common.print_line(line)
+    common.print_facts(facts(rows))
 
 
-def lines(rows: Sequence[SeenRow]) -> Iterator[str]:
+def facts(rows: Sequence[SeenRow]) -> Iterator[tuple[str, str]]:
     if not rows:
-        yield f"{'Seen':<{HEAD_WIDTH}}{ALL}"
+        yield "Seen", ALL
     for row in rows:
-        yield f"{HEADS[row.effect]:<{HEAD_WIDTH}}{reason_text(row)}"
+        yield HEADS[row.effect], reason_text(row)
         if row.way_out:
-            yield f"{'  way out':<{HEAD_WIDTH}}{row.way_out}"
+            yield "  way out", row.way_out

@@ -68,7 +68,6 @@ EXAMPLES = (
     ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
 )
 SEE_ALSO = ("gpu", "late", "traffic")
-HEAD_WIDTH = 16
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_STEPS = 200
@@ -213,13 +212,12 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 
 def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
-    for head, text in (
+    common.print_facts((
         *crowded_facts(attempt("Crowded", crowding, run.connection) or []),
         *facts(answers, waits),
         *unsampled_facts(run),
         *common.part_facts(run),
-    ):
-        common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
+    ))
     if calls := attempt("Calls", family_rows, run, answers):
         print()
         print_calls(calls[:MOST_CALLS])

@@ -63,7 +63,6 @@ MOST_RANKS = 8
 MOST_HOSTS = 3
 BAR_WIDTH = 40
 NOTABLE_SHARE = threshold("commands.uncounted")
-HEAD_WIDTH = 16
 WIDTH = 80
 MOST_GROUPS = 12
 HEADS = {
@@ -111,8 +110,7 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
         yield from call_lines(answers)
         yield ""
     if summary.has_nccl:
-        for head, text in nccl_facts(answers):
-            yield f"{head:<{HEAD_WIDTH}}{text}"
+        yield from (common.fact_line(*fact) for fact in nccl_facts(answers))
         yield ""
         yield from nccl_lines(answers)
         yield ""
@@ -121,14 +119,10 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
 def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
+        lines = [units.visible(text)]
         if head in ("Waiting", "In a step", "Efficiency", "Seen"):
-            first, *rest = textwrap.wrap(
-                units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False
-            )
-            yield f"{head:<{HEAD_WIDTH}}{first}"
-            yield from (" " * HEAD_WIDTH + line for line in rest)
-        else:
-            yield units.visible(f"{head:<{HEAD_WIDTH}}{text}")
+            lines = textwrap.wrap(lines[0], WIDTH - common.HEAD_WIDTH, break_on_hyphens=False)
+        yield from map(common.fact_line, (head, *[""] * (len(lines) - 1)), lines)
 
 
 def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
@@ -198,9 +192,8 @@ def whole(summary: SummaryRow) -> str:
 
 def share_lines(answers: RunSummary) -> Iterator[str]:
     has_bars = 1 < len(answers.ranks) <= MOST_RANKS
-    first, *more = share_texts(answers, " (dots)" if has_bars else "")
-    yield f"{'In MPI':<{HEAD_WIDTH}}{first}"
-    yield from (" " * HEAD_WIDTH + text for text in more)
+    shares = share_texts(answers, " (dots)" if has_bars else "")
+    yield from map(common.fact_line, ("In MPI", "", ""), shares)
     if has_bars:
         negotiated = negotiation_shares(answers.ranks, answers.negotiated)
         for rank in answers.ranks:
@@ -213,22 +206,17 @@ def share_lines(answers: RunSummary) -> Iterator[str]:
 def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
     """Negotiation apart from data: mostly no rank has anything to send. `drawn`: as bars."""
     summary = answers.summary
-    shares, thread = [share_text(summary)], thread_text(answers)
+    shares = [share_text(summary)]
+    beside = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
+    where = f"on {units.rank_names(beside)} " if len(beside) < len(answers.ranks) else ""
     if summary.negotiation_share_mean is not None:
-        data = f"{units.share(summary.data_share_mean)} of {whole(summary)} in data operations"
-        negotiation = f"{units.share(summary.negotiation_share_mean)} in negotiation"
+        negotiation = units.share(summary.negotiation_share_mean)
         shares = [
-            f"{data}, {negotiation} of what to send{drawn}",
+            f"{units.share(summary.data_share_mean)} of {whole(summary)} in data operations, "
+            f"{negotiation} in negotiation of what to send{drawn}",
             f"together {units.share(summary.mpi_share_mean)} {share_range(summary)}",
         ]
-    return shares + ([thread] if thread else [])
-
-
-def thread_text(answers: RunSummary) -> str:
-    """Ranks on which the time in MPI is on threads beside the main one; "": none."""
-    ranks = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
-    where = f"on {units.rank_names(ranks)} " if len(ranks) < len(answers.ranks) else ""
-    return f"{where}{OTHER_THREAD}" if ranks else ""
+    return shares + ([f"{where}{OTHER_THREAD}"] if beside else [])
 
 
 def share_text(summary: SummaryRow) -> str:
@@ -254,15 +242,23 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
     if not calls:
         yield "No call was counted besides set-up."
         return
+    of_time = f"of {whole(answers.summary).split()[0]}"
+    share = Column(of_time, lambda call: units.share(call.share_of_wall))
+    yield from top_lines(
+        answers, calls, "Most time in", "calls", share, *negotiation_columns(answers)
+    )
+
+
+def top_lines(
+    answers: RunSummary, calls: Sequence[CallRow], head: str, number: str, *shares: Column
+) -> Iterator[str]:
+    """The calls with the most time, which come first."""
     ranks = len(answers.ranks)
     columns = (
-        Column("Most time in", lambda call: "  " + units.shortened(call.call, 24), False),
-        Column("calls", lambda call: units.count(call.count)),
+        Column(head, lambda call: "  " + units.shortened(call.call, 24), False),
+        Column(number, lambda call: units.count(call.count)),
         Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
-        Column(
-            f"of {whole(answers.summary).split()[0]}", lambda call: units.share(call.share_of_wall)
-        ),
-        *negotiation_columns(answers),
+        *shares,
         Column("mostly size", dominating_size),
         Column("p50", lambda call: units.duration(call.p50_ns)),
         Column("p99", lambda call: units.duration(call.p99_ns)),
@@ -290,14 +286,12 @@ def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     summary, ranks = answers.summary, len(answers.ranks)
     if not summary.has_nccl:
         return
-    host = (
-        f"{units.counted(summary.nccl_count, 'call')} of NCCL, "
-        f"{units.duration(summary.nccl_host_ns / ranks)} per rank"
-    )
     yield (
         "NCCL on host",
-        f"{host}, {units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations "
-        "into queues",
+        f"{units.counted(summary.nccl_count, 'call')} of NCCL, "
+        f"{units.duration(summary.nccl_host_ns / ranks)} per rank, "
+        f"{units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations into "
+        "queues",
     )
     if summary.nccl_captured:
         yield (
@@ -313,39 +307,22 @@ def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     if summary.nccl_device_ns is None:
         yield "NCCL on device", "not known: the GPU was not traced"
     else:
-        spent = (
-            f"{units.duration(summary.nccl_device_ns / ranks)} per rank in "
-            f"{units.counted(summary.nccl_device_count, 'operation')}"
+        share = units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))
+        yield (
+            "NCCL on device",
+            units.visible(
+                f"{units.duration(summary.nccl_device_ns / ranks)} per rank in "
+                f"{units.counted(summary.nccl_device_count, 'operation')} that were timed; "
+                f"{summary.top_nccl_call} {share}"
+            ),
         )
-        top = (
-            f"{summary.top_nccl_call} "
-            f"{units.share(present(summary.top_nccl_call_ns) / (summary.nccl_device_ns or 1))}"
-        )
-        yield "NCCL on device", units.visible(f"{spent} that were timed; {top}")
 
 
 def nccl_lines(answers: RunSummary) -> Iterator[str]:
-    rows = (
-        of_nccl(answers.calls, "device") or of_nccl(answers.calls, "call")
-        or of_nccl(answers.calls, "captured")
-    )
-    ranks = len(answers.ranks)
-    is_timed = rows[0].measure == "device"
-    columns = (
-        Column(
-            "Most time on device" if is_timed else "NCCL calls, on host",
-            lambda call: "  " + units.shortened(call.call, 24), False,
-        ),
-        Column("timed" if is_timed else "calls", lambda call: units.count(call.count)),
-        Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
-        Column("mostly size", dominating_size),
-        Column("p50", lambda call: units.duration(call.p50_ns)),
-        Column("p99", lambda call: units.duration(call.p99_ns)),
-    )
-    yield from tables.text_table(columns, rows[:MOST_CALLS]).splitlines()
-    if len(rows) > MOST_CALLS:
-        rest_ns = sum(call.total_ns for call in rows[MOST_CALLS:])
-        yield f"  and {len(rows) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+    if timed := of_nccl(answers.calls, "device"):
+        return top_lines(answers, timed, "Most time on device", "timed")
+    rows = of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
+    return top_lines(answers, rows, "NCCL calls, on host", "calls")
 
 
 def dominating_size(call) -> str:
@@ -397,12 +374,10 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
 
 def launcher_text(summary: SummaryRow) -> str:
     """This run is one of several that should have been one."""
-    started = (
-        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 rank"
-    )
     return (
-        f"{started}: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of "
-        "that MPI (srun: --mpi=pmix or pmi2)"
+        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
+        f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that MPI "
+        "(srun: --mpi=pmix or pmi2)"
     )
 
 
@@ -431,14 +406,11 @@ def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
 def copied_text(summary: SummaryRow) -> str:
     """Volume that GPUs copied while they were traced; how much of it went through MPI is
     unknown."""
-    out, back = (
-        units.volume(copied or 0)
-        for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
-    )
-    both = summary.copied_to_host_bytes and summary.copied_to_device_bytes
+    copied = (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
+    out, back = (units.volume(each or 0) for each in copied)
     return (
         f"GPUs copied {out} to the host and {back} back while they were "
-        f"traced{': it looks staged' if both else ''}"
+        f"traced{': it looks staged' if all(copied) else ''}"
     )
 
 
@@ -494,27 +466,22 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
         why = "how busy is not known, records came too late to be summed up"
         yield "GPU", f"{units.counted(own.devices, 'device')}: {why}; see hvprof-report gpu"
     if own.traced_ns:
-        parts = (
-            f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
-            "exposed communication"
-        )
         doubted = (
             " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
         )
-        idle = f"{units.share(own.idle_share)} idle{doubted}"
-        traced = f"traced {coverage_text(found)}"
         yield (
             "GPU",
-            f"{parts}, {idle} ({units.counted(own.devices, 'device')}{shared}; {traced}; see "
+            f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
+            f"exposed communication, {units.share(own.idle_share)} idle{doubted} "
+            f"({units.counted(own.devices, 'device')}{shared}; traced {coverage_text(found)}; see "
             "hvprof-report gpu)",
         )
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:
-    per_rank = units.duration(summary.cost_ns / ranks)
     return (
-        f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and "
-        "each call)"
+        f"{units.duration(summary.cost_ns / ranks)} per rank, {units.share(summary.cost_share)} of "
+        "wall time (start, end and each call)"
     )
 
 

@@ -31,11 +31,14 @@ def trend(step_ns: Sequence[float]) -> Trend:
     """Trend of the durations of steps in order of time."""
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)
-    parts = spans(len(step_ns), min(MOST_PARTS, len(step_ns) // FEWEST_OF_A_PART))
-    medians = [median(step_ns[begin:end]) for begin, end in parts]
+    medians = [median(step_ns[begin:end]) for begin, end in parts(len(step_ns))]
     score = kendall.score(medians)
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
     change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
     is_seen = p < LEVEL and change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
     return Trend(("slower" if score > 0 else "faster") if is_seen else "none", p, first_ns, last_ns)
+
+
+def parts(steps: int) -> list[tuple[int, int]]:
+    return spans(steps, min(MOST_PARTS, steps // FEWEST_OF_A_PART))

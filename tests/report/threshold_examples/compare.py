@@ -175,7 +175,7 @@ def of_outlier(deviations: float, runs: int) -> str:
     """The last of so many runs is that far off."""
     usual = [1 + 0.001 * place for place in range(runs - 1)]
     middle = median([*usual, 2.0])
-    deviation = notes.MAD * median(abs(value - middle) for value in [*usual, 2.0])
+    deviation = notes.DEVIATION * median(abs(value - middle) for value in [*usual, 2.0])
     values = [*usual, middle + deviations * deviation]
     return note(notes._outliers(side(run(time_ns=value) for value in values), "time", 0.0))
 

@@ -50,12 +50,12 @@ def most_of_run(share: float) -> str:
 
 
 def trend_parts(number: int) -> str:
-    longest = max(map(len, parts(range(3 * number))))
+    longest = max(end - begin for begin, end in parts(3 * number))
     return "3 steps a part" if longest == 3 else "4 steps in some"
 
 
 def trend_part(steps: int) -> str:
-    return "16 parts" if len(parts(range(16 * steps))) == 16 else "fewer parts"
+    return "16 parts" if len(parts(16 * steps)) == 16 else "fewer parts"
 
 
 def trend_notable(share: float) -> str:
