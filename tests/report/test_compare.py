@@ -23,7 +23,7 @@ from commprof_report.compare.sides import Side, sides_named
 from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
 from commprof_report.experiment_main import arm
-from commprof_report.plots import change_intervals as plot
+from commprof_report.plots import marks as plot
 from commprof_report.plots.axis import time_text
 from compared_runs import (
     BLOCKS,
@@ -1116,16 +1116,17 @@ def test_the_picture_has_the_intervals(slower):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     answers = answers_about(slower)
     drawn = command.picture(answers)
-    found = {row.name: row for row in drawn.intervals}
+    ((_, marks),) = drawn.series
+    found = {mark.name: mark for mark in marks}
     values = {
         sentences.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures
     }
     transfer = found[f"Transfer *, {values['Transfer *']}"]
-    assert transfer.is_found and transfer.low > 1.2
+    assert transfer.is_filled and transfer.low > 1.2
     assert not next(
         row for name, row in found.items()
         if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")
-    ).is_found
+    ).is_filled
     plot.draw(figure.add_subplot(), drawn)
     (intervals,) = figure.axes
     assert [label.get_text() for label in intervals.get_yticklabels()] == list(found)

@@ -972,8 +972,7 @@ def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, 
 def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     from commprof_report.gpu import gpu_activity as gpus
-    from commprof_report.plots import gpu_bars as plot
-    from commprof_report.plots import gpu_kernels
+    from commprof_report.plots import row_bars, stacks
     from commprof_report.run.run import run_open
     from commprof_report.run.selection import select
 
@@ -984,7 +983,8 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
         run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
     )
     axes = figure.add_subplot()
-    plot.draw(axes, gpus.gpu(run.connection).devices)
+    devices = gpus.gpu(run.connection).devices
+    stacks.draw(axes, stacks.of_gpus(devices))
     heights = [
         sum(
             bar.get_height() for bar in axes.patches
@@ -995,14 +995,14 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     assert heights == [0xFFFF, 9, 10 * SECOND]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0:0", "0:0", "1:0"]
     axes = figure.add_subplot()
-    plot.draw(axes, gpus.gpu(run.connection).devices[1:2])
+    stacks.draw(axes, stacks.of_gpus(devices[1:2]))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["computing"]
     axes = figure.add_subplot()
-    gpu_kernels.draw(axes, gpus.kernels(run.connection))
-    bars = sorted(axes.patches, key=lambda bar: bar.get_y())
+    row_bars.draw(axes, row_bars.of_kernels(gpus.kernels(run.connection)))
+    bars = sorted((bar for bar in axes.patches if bar.get_width()), key=lambda bar: bar.get_y())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert list(zip(names, (bar.get_width() for bar in bars))) == [
-        ("ncclDevKernel_AllReduce", 30), ("gemm<128, true>", 70),
+        ("gemm<128, true>", 70), ("ncclDevKernel_AllReduce", 30),
     ]
     assert report("gpu", tmp_path / "run", "--plot", tmp_path / "gpu.svg").status == 0
     assert (tmp_path / "gpu.svg").read_bytes().startswith(b"<?xml")

@@ -185,8 +185,7 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
     for row in rows:
         if row.rule == "together":
             yield "Together", [row.title]
-    knees = [row.title for row in rows if row.rule == "knee"]
-    for knee in knees[:MOST_KNEES]:
+    for knee in [row.title for row in rows if row.rule == "knee"][:MOST_KNEES]:
         yield "", [knee]
     if absent := able_rules(rows):
         yield NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in absent]

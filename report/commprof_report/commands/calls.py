@@ -21,7 +21,7 @@ from ..base import units
 from ..calls.by_call import CallRow, call_rows
 from ..display import tables
 from ..display.tables import Column
-from ..plots import call_bars as plot
+from ..plots import row_bars as plot
 from ..summary.run_summary import of_nccl
 from . import common
 
@@ -87,7 +87,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         shown = drawn(rows)
         calls = units.counted(sum(row.count for row in shown), "call")
-        common.picture_save(arguments, run, plot, shown, calls, common.nothing_text(run))
+        common.picture_save(
+            arguments, run, plot, plot.of_calls(shown), calls, common.nothing_text(run)
+        )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CallRow._fields)
     elif not rows:

@@ -60,7 +60,7 @@ from ..compare.results import (
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..experiment.plan import CHECK, is_experiment, plan_read
-from ..plots import change_intervals as plot
+from ..plots import marks as plot
 from ..plots.axis import time_text
 from ..run.rank_files import files_mode
 from . import SEPARATOR, common
@@ -313,43 +313,30 @@ def print_sizes(answers: Comparison) -> None:
 
 
 def picture(answers: Comparison) -> plot.Picture | None:
-    """None: no change is known."""
+    """The changes that are known, under their names and the value of the reference. None: none
+    is."""
     rows: list[tuple[FigureRow | ComparedRow, str]] = []
     for pair in answers.pairs:
         rows += [(row, sentences.figure_name(row)) for row in pair.figures]
     for pair in answers.pairs:
         rows += [(row, sentences.row_text(row)) for row in pair.rows[:MOST_DRAWN]]
-    rows = [(row, units.visible(units.shortened(name, 60))) for row, name in rows]
-    verdict = answers.pairs[0].verdict
-    intervals = intervals_of(rows, bool(verdict.refused))
-    if not intervals:
-        return None
-    return plot.Picture(
-        reference=verdict.reference,
-        level=verdict.level,
-        min_effect=verdict.min_effect,
-        intervals=intervals,
-        refused=verdict.refused,
-    )
-
-
-def intervals_of(
-    rows: Sequence[tuple[FigureRow | ComparedRow, str]], is_refused: bool
-) -> list[plot.Interval]:
-    """The changes that are known, under their names and the value of the reference."""
     known = [(row, name) for row, name in rows if row.change is not None]
     values = {name: time_text(row.first_ns or 0) for row, name in reversed(known)}
-    return [
-        plot.Interval(
-            side=row.side,
-            name=f"{name}, {values[name]}",
-            ratio=1 + (row.change or 0),
-            low=None if row.low is None else 1 + row.low,
-            high=None if row.high is None else 1 + row.high,
-            is_found=not is_refused and row.difference is not None,
-        )
-        for row, name in known
-    ]
+    verdict = answers.pairs[0].verdict
+    series: dict[str, list[plot.Mark]] = {}
+    for row, name in known:
+        low, high = (None if each is None else 1 + each for each in (row.low, row.high))
+        is_found = not verdict.refused and row.difference is not None
+        mark = plot.Mark(f"{name}, {values[name]}", 1 + (row.change or 0), low, high, is_found)
+        series.setdefault(row.side, []).append(mark)
+    refused = f"\nno verdict ({verdict.refused})" if verdict.refused else ""
+    return plot.Picture(
+        f"Changes with their {100 * verdict.level:.3g} % intervals{refused}",
+        f"change against the value of {verdict.reference}, beside each name\n(*: the verdict; "
+        "filled: beyond chance; grey: too small to matter)",
+        list(dict.fromkeys(f"{name}, {values[name]}" for _, name in known)), [*series.items()],
+        verdict.min_effect,
+    ) if known else None
 
 
 def print_text(answers: Comparison) -> None:

@@ -46,8 +46,7 @@ from ..gpu.gpu_activity import (
     GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow,
 )
 from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
-from ..plots import gpu_bars as plot
-from ..plots import gpu_kernels as kernels_plot
+from ..plots import row_bars, stacks
 from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import SeenRow, reason_text, seen_rows
@@ -175,11 +174,14 @@ def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        common.picture_save(arguments, run, kernels_plot, kernels, counted, why_none)
+        common.picture_save(
+            arguments, run, row_bars, row_bars.of_kernels(kernels), counted, why_none
+        )
     else:
         devices = traced(found.devices)
         common.picture_save(
-            arguments, run, plot, devices, units.counted(len(devices), "device"), why_none
+            arguments, run, stacks, stacks.of_gpus(devices),
+            units.counted(len(devices), "device"), why_none,
         )
 
 
@@ -712,7 +714,7 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         "GPUs",
         sentence,
         page.facts_list(facts(answers)),
-        common.picture(plot, traced(devices), "what the GPUs did"),
+        common.picture(stacks, stacks.of_gpus(traced(devices)), "what the GPUs did"),
         page.table(DEVICE_COLUMNS, devices),
         page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES])
         if answers.gpu.summary.shared_devices
@@ -720,7 +722,7 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         page.table(SENSOR_COLUMNS, answers.sensors[:MOST_DEVICES])
         if len(answers.sensors) > 1
         else "",
-        common.picture(kernels_plot, kernels, "kernels by time"),
+        common.picture(row_bars, row_bars.of_kernels(kernels), "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
         page.table(COPY_COLUMNS, copies[:MOST_COPIES]),
     )

@@ -42,13 +42,12 @@ from ..late.efficiencies import is_beside_main, region_rows
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
-from ..plots import call_bars as calls_plot
 from ..plots import peer_heat_map as peers_plot
-from ..plots import rank_bars as ranks_plot
 from ..plots import rank_step_heat_maps as rank_steps_plot
+from ..plots import row_bars
 from ..plots import size_lines as sizes_plot
+from ..plots import stacks
 from ..plots import timeline as timeline_plot
-from ..plots import wait_bars as late_plot
 from ..roles import roles
 from ..roles.communicator_rows import communicator_rows
 from ..roles.world import World, world_of
@@ -210,7 +209,7 @@ def opening(
         most = max(timed, key=lambda call: call.total_ns)
         awaited = row.awaited_call if most.call == row.top_call else None
         waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
-        spent = calls_plot.bar_text(most)
+        spent = row_bars.call_text(most)
         questions.append(("Costs most", f"{most.call}{waits_for}: {spent}, over all ranks"))
     if advised:
         questions += list(advise.to_try_facts(advised)) or [("To try", advise.verdict(advised))]
@@ -257,7 +256,7 @@ def calls_section(answers: RunSummary) -> str:
         )
     if calls.volume_note(answers.calls):
         sentence += " The bytes of messages count where they are sent, so receives have no volume."
-    picture = common.picture(calls_plot, rows, "time by call")
+    picture = common.picture(row_bars, row_bars.of_calls(rows), "time by call")
     more = summary.negotiation_columns(answers)
     shown = [
         page.table([*columns, *more * (columns is calls.COLUMNS)], of_part)
@@ -273,7 +272,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
         ' other ranks: see "Who is late".'
     )
     times = times_apart(rank_time_rows(run.connection), answers)
-    picture = common.picture(ranks_plot, times, "time in MPI by rank")
+    picture = common.picture(stacks, stacks.of_ranks(times), "time in MPI by rank")
     if len(answers.ranks) > MOST_RANKS:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
@@ -427,7 +426,7 @@ def late_section(run: Run, answers: Late) -> str:
             "all others is named."
         )
     picture = common.picture(
-        late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank"
+        stacks, stacks.of_waits(ranks, families), "waiting and transfer by rank"
     )
     by_rank = page.table(late.cause_columns(late.RANK, ranks), ranks)
     note = page.sentence_of(late.legend(ranks))

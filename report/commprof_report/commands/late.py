@@ -64,7 +64,7 @@ from ..late.sentences import (
 )
 from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
-from ..plots import wait_bars as plot
+from ..plots import stacks as plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.alignment import align
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
             else common.nothing_text(run, "call that was split")
         )
         common.picture_save(
-            arguments, run, plot, plot.picture(answers.ranks, siblings(run, answers)), drawn,
+            arguments, run, plot, plot.of_waits(answers.ranks, siblings(run, answers)), drawn,
             why_none,
         )
     if tables.is_for_scripts(arguments) and arguments.by == "run":

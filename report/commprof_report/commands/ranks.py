@@ -18,7 +18,7 @@ from ..base.options import option
 from ..calls.by_rank import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
-from ..plots import rank_bars as plot
+from ..plots import stacks as plot
 from ..stuck import doing
 from ..summary.run_summary import of_nccl
 from . import common
@@ -84,7 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
             f"{units.counted(sum(row.count for row in times), noun)} on "
             f"{units.counted(len({row.rank for row in times}), 'rank')}"
         )
-        common.picture_save(arguments, run, plot, times, drawn, common.nothing_text(run, NO_SETUP))
+        common.picture_save(
+            arguments, run, plot, plot.of_ranks(times), drawn, common.nothing_text(run, NO_SETUP)
+        )
     if tables.is_for_scripts(arguments) and arguments.per_rank:
         tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
     elif tables.is_for_scripts(arguments):

@@ -36,7 +36,7 @@ from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..plots import replay_split as plot
+from ..plots import marks as plot
 from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.source import program_of
@@ -325,11 +325,17 @@ def part_text(row: SplitRow, name: str) -> str:
 
 def split_picture(found: Split) -> plot.Picture | None:
     rows = [row for row in found.rows if row.library_ns is not None][:MOST_DRAWN]
-    points = {
-        HEADS.get(kind, kind): [getattr(row, f"{kind}_ns") for row in rows] for kind in found.runs
-    }
     names = [row_name(row.call, row.bytes, row.communicator) for row in rows]
-    return plot.Picture(names, points) if rows else None
+    series = [
+        (HEADS.get(kind, kind), [
+            plot.Mark(name, ns) for name, row in zip(names, rows)
+            if (ns := getattr(row, f"{kind}_ns"))
+        ])
+        for kind in found.runs
+    ]
+    return plot.Picture(
+        "The same calls, made again in several ways", "mean time of a call", names, series
+    ) if rows else None
 
 
 def split_section(runs: Sequence[Figures]) -> str:

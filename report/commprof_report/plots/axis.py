@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ..base import units
 
 FAR = 300  # times the lowest: then powers of ten are ticks enough
@@ -46,3 +48,16 @@ def size_axis(axis, low: int, high: int, most: int = 7) -> None:
     axis.set_ticks([1 << power for power in range(first, last + 1, step)])
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(size_label)
+
+
+def readable(
+    ticks: Iterable[float], place: Callable[[float], float], low: float, high: float, apart: float
+) -> list[float]:
+    """Ticks within bounds of their places, the first ones first, as many as can be read."""
+    chosen: list[float] = []
+    for tick in ticks:
+        if low <= place(tick) <= high and all(
+            abs(place(tick) - place(other)) >= apart for other in chosen
+        ):
+            chosen.append(tick)
+    return chosen

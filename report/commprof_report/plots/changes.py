@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from ..base import units
 from ..display import svg
+from .axis import readable
 
 WIDTH, NAMED, BEGIN, END, CHANGE_BEGIN, CHANGE_END = 760, 112, 136, 420, 466, 744
 TOP, HEIGHT, FOOT = 26, 20, 18
 NEAREST_TICKS = 46
-# changes
+# changes, from none outwards
 TICKS = (
     0, 0.01, -0.01, 0.02, -0.02, 0.05, -0.05, 0.1, -0.1, 0.2, -0.2, 0.5, -0.5, 1, 4, -0.8, 9, -0.9,
     99, -0.99, 999, -0.999,
@@ -137,7 +138,7 @@ def _changes(
     parts = [
         svg.element("rect", x=low, y=TOP, width=high - low, height=bottom - TOP, class_="same")
     ]
-    for tick in _ticks(place):
+    for tick in readable(TICKS, place, CHANGE_BEGIN, CHANGE_END, NEAREST_TICKS):
         parts.append(svg.line(place(tick), TOP, place(tick), bottom, "grid" if tick else "zero"))
         parts.append(
             svg.label(
@@ -165,14 +166,3 @@ def _changes(
 
 def _tick_text(change: float) -> str:
     return "same" if not change else f"{100 * change:+.3g} %" if change < 1 else f"x{1 + change:g}"
-
-
-def _ticks(place: Callable[[float], float]) -> list[float]:
-    """From no change outwards, as many as can be read."""
-    chosen: list[float] = []
-    for tick in TICKS:
-        if CHANGE_BEGIN <= place(tick) <= CHANGE_END and all(
-            abs(place(tick) - place(other)) >= NEAREST_TICKS for other in chosen
-        ):
-            chosen.append(tick)
-    return chosen

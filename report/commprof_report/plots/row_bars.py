@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.field import Row
+from ..calls.by_call import CallRow
 from ..display import colours
 from .axis import time_axis, time_text
 
 # of parts that are neither waiting nor outside MPI
 KINDS = (*colours.SIDES, colours.OTHER_CALLS)
+KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))
 WAITING, IN_MPI, OUTSIDE = colours.WAITING, colours.TRANSFER, colours.OUTSIDE
-MOST_ROWS = 24
+MOST_ROWS, MOST_CALLS = 24, 12
 LONGEST_NAME = 48
 
 
 class Part(NamedTuple):
-    """values: of each row."""
+    """values: of each row. colour: of all of them, or of each."""
 
     name: str
-    colour: str
+    colour: str | Sequence[str]
     values: Sequence[float]
 
 
@@ -41,6 +44,32 @@ class Picture(NamedTuple):
     panels: Sequence[Panel]
 
 
+def of_calls(rows: Sequence[CallRow]) -> Picture | None:
+    """The calls with the most time."""
+    shown = sorted(rows, key=lambda row: -row.total_ns)[:MOST_CALLS]
+    look = [colours.of_call(row.call) for row in shown]
+    part = Part("time", look, [row.total_ns for row in shown])
+    panel = Panel("time over all ranks", "time", [part], [call_text(row) for row in shown])
+    return Picture("Time by call", [row.call for row in shown], [panel]) if shown else None
+
+
+def call_text(row: CallRow) -> str:
+    share = "" if row.share_of_wall is None else f", {units.share(row.share_of_wall)} of wall"
+    return time_text(row.total_ns) + share
+
+
+def of_kernels(rows: Sequence[Row]) -> Picture | None:
+    """The kernels with the most time, computing and communicating."""
+    shown = sorted(rows, key=lambda row: -row.total_ns)[:MOST_CALLS]
+    parts = [
+        Part(name, colour, [row.total_ns * (row.is_communication == kind) for row in shown])
+        for kind, (name, colour) in enumerate(KERNELS)
+    ]
+    notes = [f"{time_text(row.total_ns)}, {units.share(row.share)}" for row in shown]
+    panel = Panel("time over all GPUs", "time", parts, notes)
+    return Picture("Time by kernel", [row.kernel for row in shown], [panel]) if shown else None
+
+
 def figure_size(picture: Picture) -> tuple[float, float]:
     rows = min(max(len(picture.names), 2), MOST_ROWS)
     return 3.5 + 4.5 * len(picture.panels), 1.9 + 0.34 * rows
@@ -48,9 +77,10 @@ def figure_size(picture: Picture) -> tuple[float, float]:
 
 def draw(axes, picture: Picture) -> None:
     """The first rows, where there are many."""
-    figure, rows = axes.figure, min(len(picture.names), MOST_ROWS)
-    axes.remove()
-    grid = figure.subplots(1, len(picture.panels), sharey=True, squeeze=False)[0]
+    figure, rows, grid = axes.figure, min(len(picture.names), MOST_ROWS), [axes]
+    if len(picture.panels) > 1:
+        axes.remove()
+        grid = figure.subplots(1, len(picture.panels), sharey=True, squeeze=False)[0]
     for axes, panel in zip(grid, picture.panels):
         draw_panel(axes, panel, rows)
     names = [units.shortened(units.visible(name), LONGEST_NAME) for name in picture.names[:rows]]

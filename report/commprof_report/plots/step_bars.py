@@ -9,6 +9,8 @@ from statistics import fmean
 from ..display import colours
 from ..steps.step_costs import StepRow
 from .axis import time_axis
+from .row_bars import Part
+from .stacks import explain, stack
 
 SPLIT = (
     ("transfer_ns", "transfer", colours.TRANSFER),
@@ -29,16 +31,8 @@ def figure_size(rows: Sequence[StepRow]) -> tuple[float, float]:
 def draw(axes, rows: Sequence[StepRow]) -> None:
     """Draws the steps; if there are many, each bar is the mean of several neighbours."""
     groups = bars(rows)
-    begins = [group[0].step - 0.5 for group in groups]
-    widths = [group[-1].step + 0.5 - begin for group, begin in zip(groups, begins)]
-    below = [0.0] * len(groups)
-    for label, colour, heights in parts_of(rows, groups):
-        if any(heights):
-            axes.bar(
-                begins, heights, bottom=below, width=widths, color=colour, label=label,
-                align="edge", linewidth=0,
-            )
-            below = [low + height for low, height in zip(below, heights)]
+    edges = [group[0].step - 0.5 for group in groups] + [rows[-1].step + 0.5]
+    stack(axes, edges, parts_of(rows, groups), True)
     top = ceiling(rows)
     outliers = [row for row in rows if row.is_outlier]
     if outliers:
@@ -52,10 +46,8 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
     axes.set_title("Time of the steps")
     axes.margins(x=0.01)
     time_axis(axes.yaxis)
-    if rows:
-        axes.set_ylim(0, top)
-        handles, names = axes.get_legend_handles_labels()
-        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set_ylim(0, top)
+    explain(axes)
 
 
 def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str, object]:
@@ -63,10 +55,10 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
     groups = bars(rows)
     parts = [
         {
-            "name": name, "colour": colours.variable(colour),
-            "values": [round(value) for value in values],
+            "name": part.name, "colour": colours.variable(str(part.colour)),
+            "values": [round(value) for value in part.values],
         }
-        for name, colour, values in parts_of(rows, groups) if any(values)
+        for part in parts_of(rows, groups) if any(part.values)
     ]
     remarks = [
         "; ".join(filter(None, map(remark, group))) if len(group) == 1 else "" for group in groups
@@ -84,14 +76,14 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
 
 def parts_of(
     rows: Sequence[StepRow], groups: Sequence[Sequence[StepRow]]
-) -> list[tuple[str, str, list[float]]]:
-    """Name, colour, and the time in each bar. Where only a background thread communicates nothing
+) -> list[Part]:
+    """The time in each bar. Where only a background thread communicates nothing
     is known of the parts."""
     parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
     if any(row.communication_ns is None for row in rows):
         parts = (("step_ns", "step", colours.OUTSIDE),)
     return [
-        (name, colour, [fmean(getattr(row, key) for row in group) for group in groups])
+        Part(name, colour, [fmean(getattr(row, key) for row in group) for group in groups])
         for key, name, colour in parts
     ]
 

@@ -1,0 +1,129 @@
+"""Stacked bars beside each other, one a rank or GPU: what its time is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..base import units
+from ..base.field import Row
+from ..base.siblings import Family
+from ..calls.by_rank import RankTimeRow
+from ..display import colours
+from ..gpu.gpu_activity import GpuDeviceRow
+from .axis import time_axis
+from .families import beneath, height
+from .row_bars import Part
+
+MOST_CALLS = 6
+MOST_BARS, MOST_NAMES = 50, 24
+OTHERS = "other calls"
+OF_GPUS = (
+    ("computing", lambda row: row.computing_ns - row.hidden_ns, colours.COMPUTING),
+    ("computing and communicating", lambda row: row.hidden_ns, colours.BOTH),
+    ("exposed communication", lambda row: row.exposed_ns, colours.COMMUNICATING),
+    ("only copying", lambda row: row.only_copying_ns, colours.COPYING),
+    ("idle, in MPI", lambda row: row.starved_ns, colours.IN_MPI),
+    ("idle", lambda row: row.idle_ns - row.starved_ns, colours.OUTSIDE),
+)
+
+
+class Picture(NamedTuple):
+    """names: of the bars; axes: names of the time and of the bars. families: drawn beneath."""
+
+    title: str
+    axes: tuple[str, str]
+    names: Sequence[str]
+    parts: Sequence[Part]
+    families: Sequence[Family] = ()
+    families_title: str = ""
+
+
+def of_ranks(rows: Sequence[RankTimeRow]) -> Picture | None:
+    """Each rank's time inside MPI, by call; without MPI that of NCCL's operations. Rows come with
+    the call that took most first."""
+    if not rows:
+        return None
+    ranks = sorted({row.rank for row in rows})
+    calls = list(dict.fromkeys(row.call for row in rows))
+    named = calls if len(calls) <= MOST_CALLS + 1 else calls[:MOST_CALLS]
+    times: dict[str, dict[int, int]] = {}
+    for row in rows:
+        own = times.setdefault(row.call if row.call in named else OTHERS, dict.fromkeys(ranks, 0))
+        own[row.rank] += row.total_ns
+    library, is_device = rows[0].library.upper(), rows[0].measure == "device"
+    return Picture(
+        f"Time of {library}'s operations by rank" if is_device else f"Time in {library} by rank",
+        ("time on the device" if is_device else f"time in {library}, all threads", "rank"),
+        [str(rank) for rank in ranks],
+        [
+            Part(units.visible(call), colours.of_call(call), [*own.values()])
+            for call, own in times.items()
+        ],
+    )
+
+
+def of_gpus(rows: Sequence[GpuDeviceRow]) -> Picture | None:
+    """Communication apart, as hidden behind computing and as exposed."""
+    several = len({row.rank for row in rows}) < len(rows)
+    return Picture(
+        "What the GPUs did", ("traced time", "rank:GPU" if several else "rank"),
+        [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
+        [Part(name, colour, [*map(part, rows)]) for name, part, colour in OF_GPUS],
+    ) if rows else None
+
+
+def of_waits(ranks: Sequence[Row], families: Sequence[Family]) -> Picture | None:
+    """families: by the waiting of each communicator, per rank. None where there is neither waiting
+    nor transfer."""
+    parts = [
+        Part("transfer", colours.TRANSFER, [float(row.transfer_ns) for row in ranks]),
+        Part("waiting for other ranks", colours.WAITING, [float(row.wait_ns) for row in ranks]),
+    ]
+    return Picture(
+        "Waiting and transfer by rank", ("time in collectives and messages", "rank"),
+        [str(row.rank) for row in ranks], parts, families, "Waiting per rank, by communicator",
+    ) if any(any(part.values) for part in parts) else None
+
+
+def figure_size(picture: Picture) -> tuple[float, float]:
+    return min(max(8.0, 5 + 0.12 * len(picture.names)), 16.0), 4.5 + height(picture.families)
+
+
+def draw(axes, picture: Picture) -> None:
+    axes = beneath(axes, picture.families, picture.families_title)
+    edges = [place - 0.5 for place in range(len(picture.names) + 1)]
+    stack(axes, edges, picture.parts, len(edges) > MOST_BARS)
+    step = max(1, -(-len(picture.names) // MOST_NAMES))
+    places = range(0, len(picture.names), step)
+    axes.set_xticks(places, [picture.names[place] for place in places])
+    axes.tick_params(axis="x", length=0)
+    axes.margins(x=0.01 if len(picture.names) > 12 else 0.05)
+    axes.set_ylabel(picture.axes[0])
+    axes.set_xlabel(picture.axes[1])
+    axes.grid(axis="x", visible=False)
+    axes.set_title(picture.title)
+    time_axis(axes.yaxis)
+    explain(axes)
+
+
+def stack(axes, edges: Sequence[float], parts: Sequence[Part], are_joined: bool) -> None:
+    """Bars between edges, those of a part as one shape if they are joined; else with space between
+    them."""
+    below = [0.0] * (len(edges) - 1)
+    centres = [(left + right) / 2 for left, right in zip(edges, edges[1:])]
+    for part in (part for part in parts if any(part.values)):
+        style = {"color": part.colour, "label": part.name}
+        upto = [low + value for low, value in zip(below, part.values)]
+        if are_joined:
+            axes.stairs(upto, edges, baseline=below, fill=True, **style)
+        else:
+            axes.bar(centres, part.values, bottom=below, width=0.8, **style)
+        below = upto
+
+
+def explain(axes) -> None:
+    """A legend in the order of the stack."""
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
