@@ -9,12 +9,22 @@ import sys
 from pathlib import Path
 
 from commprof_report.base.field import table_of_meanings
-from commprof_report.gpu.gpu_activity import ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW
+from commprof_report.gpu.gpu_activity import (
+    ALGORITHM, COPY, DEVICE, KERNEL, OPERATION, RUN, STREAM, WINDOW,
+)
 from commprof_report.gpu.sensors import SENSOR
 from commprof_report.late import sums as late
+from commprof_report.roles.communicator_rows import COMMUNICATOR
+from commprof_report.roles.pipelines import STAGE
+from commprof_report.run.unseen import SEEN
 from commprof_report.steps.gpu_steps import STEP
 
 TABLES = {  # by the head of their first column
+    "key of `seen`": SEEN,
+    "key of `communicators`": COMMUNICATOR,
+    "key of `pipeline`": STAGE,
+    "key of `--by device`": DEVICE,
+    "key of `--by run`": RUN,
     "key of `--by sensor`": SENSOR,
     "key of `--by kernel`": KERNEL,
     "key of `--by copy`": COPY,

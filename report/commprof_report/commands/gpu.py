@@ -49,7 +49,7 @@ from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
 from ..plots import row_bars, stacks
 from ..run.alignment import align
 from ..run.selection import Selection
-from ..run.unseen import SeenRow, reason_text, seen_rows
+from ..run.unseen import reason_text, seen_rows
 from ..steps.gpu_steps import (
     FEWEST_STEPS, STEP, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
 )
@@ -146,7 +146,7 @@ class Answers(NamedTuple):
     sensors: list[Row]
     steps: list[Row]
     cost: TracingCost
-    seen: list[SeenRow]
+    seen: list[Row]
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -681,7 +681,7 @@ def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         )
 
 
-def losses(seen: Sequence[SeenRow]) -> str:
+def losses(seen: Sequence[Row]) -> str:
     """Missing activities of GPUs, with the reasons; "": none."""
     return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
 

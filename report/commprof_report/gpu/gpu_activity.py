@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..base import query
 from ..base.field import Field, Row, number, row_type, text
@@ -40,64 +40,73 @@ WINDOW = (
 WindowRow = row_type("WindowRow", WINDOW)
 
 
-class SharesRow(NamedTuple):
-    """Shares of the traced time; overlap: of the time in which a GPU communicates."""
-
-    computing_share: float | None
-    communicating_share: float | None
-    copying_share: float | None
-    in_mpi_share: float | None
-    exposed_share: float | None
-    idle_share: float | None
-    overlap: float | None
-
-
-class IdleBounds(NamedTuple):
-    """Bounds of idle_share; both are equal to it where it is known."""
-
-    idle_least_share: float | None
-    idle_most_share: float | None
-
-
-class CommunicationSms(NamedTuple):
-    """The multiprocessors that communication kernels occupy at most, by the blocks
-    of their grids."""
-
-    sms: int | None
-    communication_sms: float | None
-    communication_most_sms: int | None
-
-
-class DeviceSums(NamedTuple):
-    """Sums of a device, or of a rank's part of it, as the library counted them."""
-
-    rank: int
-    ranks: str
-    sharing_ranks: int
-    merged_ranks: int
-    host: str | None
-    device: int
-    name: str
-    uuid: str
-    kernels: int
-    copies: int
-    sets: int
-    first_ns: int | None
-    last_ns: int | None
-
-
-if TYPE_CHECKING:
-
-    # several tuples: row_of
-    class GpuDeviceRow(  # type: ignore[misc]
-        DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds
-    ): ...
-else:
-    GpuDeviceRow = query.row_of(
-        "GpuDeviceRow", DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds
-    )
-
-
+# what a device, or all of them, did in the traced time
+OF_TIME = (
+    Field(
+        "sms",
+        "its streaming multiprocessors, as in table `gpu_device`; null: no communication kernel "
+        "ran, or not known",
+    ),
+    Field(
+        "communication_sms",
+        "communication_sm_ns / communication_ns (table `gpu_device`): how many SMs a "
+        "communication kernel occupies at most, on average over the kernels' time; concurrent "
+        "kernels count one by one. Null: no such kernel",
+    ),
+    Field("communication_most_sms", "the same of the kernel that occupies most; null: likewise"),
+    Field("traced_ns", "see [Words](#words)"),
+    Field("computing_ns", ""),
+    Field("communicating_ns", ""),
+    Field("copying_ns", ""),
+    Field("in_mpi_ns", ""),
+    Field("exposed_ns", ""),
+    Field("strictly_exposed_ns", ""),
+    Field("hidden_ns", ""),
+    Field("only_copying_ns", ""),
+    Field("idle_ns", ""),
+    Field("starved_ns", ""),
+    Field("exposed_mpi_ns", ""),
+    Field(
+        "computing_share",
+        "the times over traced_ns; null: nothing was traced. They overlap, so they do not add up "
+        "to 1",
+    ),
+    Field("communicating_share", ""),
+    Field("copying_share", ""),
+    Field("in_mpi_share", ""),
+    Field("exposed_share", ""),
+    Field("idle_share", ""),
+    Field("overlap", "hidden_ns / communicating_ns; null: no communication"),
+)
+# a device, or a rank's part of it
+DEVICE = (
+    Field("rank", "the rank; of a shared device the lowest selected one, see below"),
+    Field(
+        "ranks",
+        "all ranks of the run that used the device, selected or not, such as `0-1`; their number",
+    ),
+    Field("sharing_ranks", ""),
+    Field("merged_ranks", "number of ranks whose activities are in this row"),
+    Field("host", "its host, and its process's number for the device (CUDA's ordinal)"),
+    Field("device", ""),
+    Field(
+        "name",
+        "name and UUID of the device (`GPU-...`, of a MIG instance `MIG-...`); empty: not known",
+    ),
+    Field("uuid", ""),
+    Field("kernels", "number of traced kernels, copies and memsets"),
+    Field("copies", ""),
+    Field("sets", ""),
+    Field("first_ns", "begin of the first and end of the last, since the rank's start"),
+    Field("last_ns", ""),
+    *OF_TIME,
+    Field(
+        "idle_least_share",
+        "what idle_share can be: both equal it where it is known; bounds for a shared device that"
+        " could not be merged, or with late records (below); null: nothing is known",
+    ),
+    Field("idle_most_share", ""),
+)
 ALGORITHM = (
     text("call", "the collective, and the label of its communicator", "call"),
     text("communicator", "", "communicator", 26),
@@ -263,51 +272,72 @@ GpuCopyRow = row_type("GpuCopyRow", COPY)
 GpuStreamRow = row_type("GpuStreamRow", STREAM)
 
 
-class RunSums(NamedTuple):
-    """How much was traced, what was lost, and what tracing cost."""
-
-    ranks: int
-    traced_ranks: int
-    devices: int
-    shared_devices: int
-    unmerged_devices: int
-    names: str
-    wall_ns: int
-    window_ns: int
-    window_share: float | None
-    windows: int
-    empty_windows: int
-    yields: int
-    yielded_ns: int
-    duty_ns: int
-    off_ns: int
-    lost_ns: int
-    records: int
-    dropped_records: int
-    implausible_records: int
-    late_records: int
-    unattributed_records: int
-    lost_intervals: int
-    unmatched_operations: int
-    unseen_graph_launches: int
-    clock_error_ns: int | None
-    cost_begin_ns: int
-    cost_end_ns: int
-
-
-if TYPE_CHECKING:
-
-    # several tuples: row_of
-    class GpuRow(RunSums, CommunicationSms, Busy, SharesRow): ...  # type: ignore[misc]
-else:
-    # the whole run, without the figures of its steps
-    GpuRow = query.row_of("GpuRow", RunSums, CommunicationSms, Busy, SharesRow)
+# how much was traced, what was lost, and what tracing cost
+RUN = (
+    Field(
+        "ranks",
+        "number of selected ranks; of those with a tracing window or a device; of their devices, "
+        "a shared one once",
+    ),
+    Field("traced_ranks", ""),
+    Field("devices", ""),
+    Field(
+        "shared_devices",
+        "number of devices that several ranks of the run use; of those whose times could not be "
+        "merged and are not in this row",
+    ),
+    Field("unmerged_devices", ""),
+    Field("names", "names of the devices"),
+    Field(
+        "wall_ns",
+        "over the traced ranks: sum of wall times; sum of windows; window_ns / wall_ns",
+    ),
+    Field("window_ns", ""),
+    Field("window_share", ""),
+    Field("windows", "number of tracing windows"),
+    Field(
+        "empty_windows",
+        "windows of at least a second without any record: the GPU was idle, or CUPTI delivered "
+        "none",
+    ),
+    Field("yields", "windows that ended because another tool began to trace the GPU"),
+    Field(
+        "yielded_ns",
+        "time without tracing, by how the window before it ended: left to another tool; planned "
+        "pauses; calls not counted; records stopped arriving",
+    ),
+    Field("duty_ns", ""),
+    Field("off_ns", ""),
+    Field("lost_ns", ""),
+    Field("records", "sums over ranks of the columns `gpu_...` of table `rank`"),
+    Field("dropped_records", ""),
+    Field("implausible_records", ""),
+    Field("late_records", ""),
+    Field("unattributed_records", ""),
+    Field("lost_intervals", ""),
+    Field("unmatched_operations", ""),
+    Field(
+        "unseen_graph_launches",
+        "launches of CUDA graphs inside windows, minus the records that graphs left there: their "
+        "kernels may be missing and count as idle or exposed time. A lower bound: a graph usually"
+        " leaves several records, and not every launch is seen",
+    ),
+    Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
+    Field(
+        "cost_begin_ns",
+        "time to attach to the GPU's tracing interface (on a thread of the profiler); time that "
+        "the end of the job waited for its last records; sums over ranks",
+    ),
+    Field("cost_end_ns", ""),
+)
+GpuDeviceRow = row_type("GpuDeviceRow", DEVICE)
+GpuRow = row_type("GpuRow", (*RUN, *OF_TIME))
 
 
 class Gpu(NamedTuple):
-    summary: GpuRow
-    devices: list[GpuDeviceRow]
-    parts: list[GpuDeviceRow]  # of each rank its own
+    summary: Row
+    devices: list[Row]
+    parts: list[Row]  # of each rank its own
     ranks: list[Row]
     windows: list[Row]
     incomplete: dict[int, int | None]  # sampled.incomplete_ranks
@@ -329,9 +359,11 @@ def gpu(connection: Connection) -> Gpu:
     devices, parts = _devices(connection, facts, windows, state_ns, incomplete)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
     on_devices = {row.rank for row in parts}
-    occupied = communication_sms(own for own in facts if own.is_selected)
-    sums = RunSums(**_coverage(ranks, windows, devices, on_devices), **_losses(ranks, windows))
-    summary = query.joined(GpuRow, sums, occupied, times, shares(times))
+    summary = GpuRow(
+        **_coverage(ranks, windows, devices, on_devices), **_losses(ranks, windows),
+        **communication_sms(own for own in facts if own.is_selected), **times._asdict(),
+        **shares(times),
+    )
     return Gpu(summary, devices, parts, ranks, windows, incomplete)
 
 
@@ -357,7 +389,7 @@ def selected_groups(facts: Iterable[Row]) -> list[Group]:
 def _devices(
     connection: Connection, facts: Sequence[Row], windows: Sequence[Row],
     state_ns: dict[tuple[int, int], list[int]], incomplete: dict[int, int | None],
-) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
+) -> tuple[list[Row], list[Row]]:
     """The devices; and what each rank did on its own."""
     on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
     groups = selected_groups(facts)
@@ -381,7 +413,7 @@ def _devices(
 
 def _part(
     own: Row, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
-) -> GpuDeviceRow:
+) -> Row:
     """One rank's activity on a device. Where its sums lack activities, only bounds of its idle time
     are known: the sums count these as idle at most for as long as they lasted."""
     times = busy(state_ns)
@@ -396,12 +428,14 @@ def _part(
 def _device(
     group: Group, ranks: set[int], state_ns: Sequence[int],
     bounds: tuple[float, float] | None = None,
-) -> GpuDeviceRow:
+) -> Row:
     """Activity of these ranks on a device. `bounds`: of its idle time, if that is not known."""
     first, times = group[0], busy(state_ns)
     begins = [own.first_ns for own in group if own.first_ns is not None]
     ends = [own.last_ns for own in group if own.last_ns is not None]
-    sums = DeviceSums(
+    of_time = shares(times)
+    idle = (of_time["idle_share"],) * 2 if times.traced_ns else bounds or (None, None)
+    return GpuDeviceRow(
         rank=first.rank,
         ranks=rank_list(ranks),
         sharing_ranks=len(ranks),
@@ -410,48 +444,41 @@ def _device(
         device=first.number,
         name=first.name,
         uuid=first.uuid,
-        kernels=sum(own.kernels for own in group),
-        copies=sum(own.copies for own in group),
-        sets=sum(own.sets for own in group),
+        **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
         first_ns=min(begins, default=None),
         last_ns=max(ends, default=None),
+        **communication_sms(group), **times._asdict(), **of_time,
+        **dict(zip(("idle_least_share", "idle_most_share"), idle)),
     )
-    of_time = shares(times)
-    idle = (
-        IdleBounds(of_time.idle_share, of_time.idle_share) if times.traced_ns
-        else IdleBounds(*bounds or (None, None))
-    )
-    return query.joined(GpuDeviceRow, sums, communication_sms(group), times, of_time, idle)
 
 
-def communication_sms(devices: Iterable[Row]) -> CommunicationSms:
+def communication_sms(devices: Iterable[Row]) -> dict:
+    """The multiprocessors that communication kernels occupy at most, by the blocks of their
+    grids."""
     known = [own for own in devices if own.communication_ns]
     kinds = {own.sms for own in known}
     ns = sum(own.communication_ns for own in known)
-    return CommunicationSms(
-        sms=kinds.pop() if len(kinds) == 1 else None,
-        communication_sms=sum(own.communication_sm_ns for own in known) / ns if ns else None,
-        communication_most_sms=max((own.communication_most_sms for own in known), default=None),
-    )
+    return {
+        "sms": kinds.pop() if len(kinds) == 1 else None,
+        "communication_sms": sum(own.communication_sm_ns for own in known) / ns if ns else None,
+        "communication_most_sms": max((own.communication_most_sms for own in known), default=None),
+    }
 
 
-def shares(times: Busy) -> SharesRow:
-    def share(part_ns: int) -> float | None:
-        return part_ns / times.traced_ns if times.traced_ns else None
+SHARES = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
 
-    return SharesRow(
-        computing_share=share(times.computing_ns),
-        communicating_share=share(times.communicating_ns),
-        copying_share=share(times.copying_ns),
-        in_mpi_share=share(times.in_mpi_ns),
-        exposed_share=share(times.exposed_ns),
-        idle_share=share(times.idle_ns),
-        overlap=times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
-    )
+
+def shares(times: Busy) -> dict[str, float | None]:
+    """Of the traced time; overlap: of the time in which a GPU communicates."""
+    of_time = {f"{key}_share": getattr(times, f"{key}_ns") for key in SHARES}
+    return {
+        **{key: ns / times.traced_ns if times.traced_ns else None for key, ns in of_time.items()},
+        "overlap": times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
+    }
 
 
 def _coverage(
-    ranks: Sequence[Row], windows: Sequence[Row], devices: Sequence[GpuDeviceRow],
+    ranks: Sequence[Row], windows: Sequence[Row], devices: Sequence[Row],
     on_devices: set[int],
 ) -> dict:
     traced = {row.rank for row in windows} | on_devices

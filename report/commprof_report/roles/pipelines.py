@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query
+from ..base.field import Field, Row, row_type
 from ..base.thresholds import threshold
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED, MAJORITY, Cause, late_among, nameable
@@ -47,30 +48,60 @@ class Stage(NamedTuple):
         return self.times.outside_ns / self.times.counted_ns
 
 
-class StageRow(NamedTuple):
-    pipeline: int
-    replicas: int
-    stage: int
-    stages: int
-    rank: int
-    opposite_stage: int | None
-    previous_rank: int | None
-    next_rank: int | None
-    replica_communicator: str | None
-    wait_ns: int | None
-    bubble_share: float | None
-    outside_share: float | None
-    coverage: float
-    forward_bytes: int
-    backward_bytes: int
-    is_waited_for: int
-    caused_share: float | None
-    is_direction_known: int
-    has_nccl: int | None
+STAGE = (
+    Field("pipeline", "number of the pipeline, from 1"),
+    Field(
+        "replicas",
+        "number of pipelines that have a rank in a common `replica group` (see "
+        "[communicators](#communicators)), including this one; doubled if `opposite_stage` is not"
+        " null",
+    ),
+    Field("stage", "number of the stage in it, from 0; number of its stages"),
+    Field("stages", ""),
+    Field("rank", "the rank that is this stage"),
+    Field(
+        "opposite_stage",
+        "the stage of a second replica that runs through the same ranks in the opposite "
+        "direction, as in GEMS: replica groups consist of the first and the last rank of the "
+        "line, the second and the last but one, and so on; null: none. Times and bytes are those "
+        "of both replicas together",
+    ),
+    Field("previous_rank", "its neighbours; null: none"),
+    Field("next_rank", ""),
+    Field("replica_communicator", "label of its replica group; null: none"),
+    Field(
+        "wait_ns",
+        "waiting for other ranks in messages and collectives ([late](#late)); null: `coverage` is"
+        " less than half, the rank's file was not read, or it has NCCL messages, which wait on "
+        "the device",
+    ),
+    Field("bubble_share", "wait_ns / counted_ns"),
+    Field(
+        "outside_share",
+        "time outside MPI (set-up counts as inside) on the thread that spends most time inside, "
+        "over counted_ns",
+    ),
+    Field(
+        "coverage",
+        "wait and transfer over the time inside MPI (all threads, without set-up) of the "
+        "pipeline's ranks",
+    ),
+    Field("forward_bytes", "sent to the next and to the previous stage"),
+    Field("backward_bytes", ""),
+    Field("is_waited_for", "1: the stage that the others wait for"),
+    Field(
+        "caused_share",
+        "what its rank causes of the waiting that the pipeline's ranks cause together; null: no "
+        "cause is known",
+    ),
+    Field("is_direction_known", "0: as many bytes go in either direction"),
+    Field("has_nccl", "1: the rank's messages include NCCL's; null: its file was not read"),
+)
+StageRow = row_type("StageRow", STAGE)
 
 
 class Pipelines(NamedTuple):
-    rows: list[StageRow]
+    rows: list[Row]
     graph: Graph
 
 
@@ -86,7 +117,7 @@ def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipel
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {row.rank: Stage(row, *split.get(row.rank, (0, 0))) for row in times}
     are_known = late.run.unknown_cause_ns < COVERED * late.run.wait_ns
-    rows: list[StageRow] = []
+    rows: list[Row] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(
             linked(chain, other, replicas) for other in world.graph.chains if other is not chain
@@ -139,7 +170,7 @@ def stages_of(
     number: int, alike: int, chain: Chain, replicas: Sequence[Group],
     of_ranks: dict[int, Stage], sent: dict[tuple, int], may_be_slow: Container[int],
     caused: dict[int, float],
-) -> list[StageRow]:
+) -> list[Row]:
     ranks = chain.ranks
     known = [
         of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns
