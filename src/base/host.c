@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,10 +15,14 @@ const char *host_name(void)
 
 bool host_text(const char *path, char *text, size_t bytes)
 {
-    FILE *file = fopen(path, "re");
-    size_t used = file ? fread(text, 1, bytes - 1, file) : 0;
-    if (file)
-        fclose(file);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    for (ssize_t more = 1; file >= 0 && more > 0 && used < bytes - 1; used += (size_t)more) {
+        more = read(file, text + used, bytes - 1 - used);
+        more = more > 0 ? more : 0;
+    }
+    if (file >= 0)
+        close(file);
     text[used] = '\0';
     return used > 0;
 }

@@ -61,12 +61,17 @@ static int write_chunks(int file, uint32_t count)
     return error;
 }
 
-static int write_once(int file)
+static int write_once(int file, enum ledger_ended ended)
 {
     char page[LEDGER_HEADER_BYTES];
     struct ledger_header *header = (struct ledger_header *)page;
     memcpy(page, the_ledger.header, sizeof page);
-    header->copied_unix_ns = clock_unix_ns();
+    if (ended == LEDGER_SNAPSHOT) {
+        header->ended = ended;
+        header->end_ns = clock_monotonic_ns();
+        header->end_unix_ns = 0;
+    } else
+        header->copied_unix_ns = clock_unix_ns();
     size_t bytes = (size_t)header->chunk_count * LEDGER_CHUNK_BYTES;
     if (filesystems_exceed_file_limit(sizeof page + bytes))
         return EFBIG;
@@ -74,13 +79,13 @@ static int write_once(int file)
     return error ? error : write_chunks(file, header->chunk_count);
 }
 
-static int write_undisturbed(int file)
+static int write_undisturbed(int file, enum ledger_ended ended)
 {
     for (int i = 0; i < LEDGER_LOOKS; i++) {
         struct ledger_look look = ledger_look();
-        int error = write_once(file);
+        int error = write_once(file, ended);
         if (error || !ledger_moved_since(look))
-            return error;
+            return error ? error : fsync(file) == 0 ? 0 : errno;
     }
     return EAGAIN;
 }
@@ -132,10 +137,22 @@ int ledger_copy(const char *path)
     int file = create_aside(path, aside);
     if (file < 0)
         return errno;
-    int error = write_undisturbed(file);
-    if (!error && fsync(file) != 0)
-        error = errno;
-    return publish(aside, path, file, error);
+    return publish(aside, path, file, write_undisturbed(file, LEDGER_RUNNING));
+}
+
+int ledger_snapshot(const char *path)
+{
+    char aside[PATH_MAX + 8];
+    int file = create_aside(path, aside);
+    if (file < 0)
+        return errno;
+    int error = write_undisturbed(file, LEDGER_SNAPSHOT);
+    close(file);
+    if (!error)
+        error = filesystems_rename(aside, path);
+    if (error)
+        unlink(aside);
+    return error;
 }
 
 /* Not synced: the job would wait for it, and a node that fails takes the ledger with it. */

@@ -10,6 +10,10 @@
  * memory. Call it from one thread at a time, always with the same path. */
 int ledger_copy(const char *path);
 
+/* The same for a file that stays: marked as LEDGER_SNAPSHOT, at a path where no file is. A handler
+ * that has interrupted malloc may call it. */
+int ledger_snapshot(const char *path);
+
 /* Write a stub to `path`, atomically as well: it names the process (alive.h) and its ledger on this
  * node until the first copy replaces it. Call it before the ledger is created, so that a kill at
  * any time leaves a file that leads to the ledger. Returns 0 or an errno. */

@@ -70,8 +70,9 @@ enum {
 enum ledger_ended {
     LEDGER_RUNNING = 0, /* still running, or killed */
     LEDGER_FINALIZED = 1,
-    LEDGER_EXITED = 2,  /* exit, _exit or exec without MPI_Finalize */
-    LEDGER_ABORTED = 3, /* MPI_Abort */
+    LEDGER_EXITED = 2,   /* exit, _exit or exec without MPI_Finalize */
+    LEDGER_ABORTED = 3,  /* MPI_Abort */
+    LEDGER_SNAPSHOT = 4, /* a copy that MPI_Pcontrol(3) wrote, at end_ns: it runs on */
 };
 
 /* Usage of the host by the process up to one time, and where it ran. since_start_ns is stored last;

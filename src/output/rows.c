@@ -1,7 +1,5 @@
 #include "rows.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,8 +266,7 @@ bool rows_call_is_nccl(const struct store *store, unsigned call)
 
 int64_t rows_wall_ns(const struct ledger_header *ledger)
 {
-    return (ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns) -
-           ledger->start_ns;
+    return ledger->end_ns - ledger->start_ns;
 }
 
 int64_t rows_since_start_ns(const struct store *store, uint64_t ticks)

@@ -92,8 +92,7 @@ static void store_rank(struct store *store, int64_t began_ns)
     find_fact(store, "run_id", found, sizeof found);
     header.cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
     struct value run_id = rows_text(store, found);
-    struct value end_unix_ns =
-        ledger->ended == LEDGER_RUNNING ? rows_null() : rows_number(store, ledger->end_unix_ns);
+    struct value end_unix_ns = rows_number(store, ledger->end_unix_ns);
     struct value wall_ns = rows_number(store, rows_wall_ns(ledger));
     struct value counted_ns = rows_number(store, time_counted_ns(ledger));
     bool has_record = ledger->record_first;

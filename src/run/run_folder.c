@@ -86,26 +86,6 @@ static int move_if_there(const char *from, const char *to)
     return error == ENOENT ? 0 : error;
 }
 
-/* Snapshots are numbered without gaps, so the first missing one ends the loop. */
-static int move_snapshots(const char *folder, const char *earlier, int world_rank)
-{
-    char from[PATH_MAX], into[PATH_MAX], to[PATH_MAX];
-    for (int k = 1;; k++) {
-        if (snprintf(from, sizeof from, "%s/snapshot-%d/rank-%d.db", folder, k, world_rank) >=
-                (int)sizeof from ||
-            snprintf(into, sizeof into, "%s/snapshot-%d", earlier, k) >= (int)sizeof into ||
-            snprintf(to, sizeof to, "%s/rank-%d.db", into, world_rank) >= (int)sizeof to)
-            return ENAMETOOLONG;
-        if (!exists(from))
-            return 0;
-        int error = filesystems_make_folders(into);
-        if (!error)
-            error = move_if_there(from, to);
-        if (error)
-            return error;
-    }
-}
-
 static int name_files_of(const char *path, int world_rank, char database[PATH_MAX],
                          char ledger[PATH_MAX])
 {
@@ -134,23 +114,6 @@ static bool is_in_archive(const char *path, unsigned run, int world_rank)
     return name_archive(path, run, archive) && archive_has(archive, world_rank);
 }
 
-static int move_to(const char *earlier, const char *path, int world_rank)
-{
-    char database[PATH_MAX], ledger[PATH_MAX], from_database[PATH_MAX], from_ledger[PATH_MAX];
-    int error = name_files_of(path, world_rank, from_database, from_ledger);
-    if (!error)
-        error = name_files_of(earlier, world_rank, database, ledger);
-    if (!error && (exists(database) || exists(ledger)))
-        error = EEXIST;
-    if (!error)
-        error = filesystems_make_folders(earlier);
-    if (!error)
-        error = move_if_there(from_database, database);
-    if (!error)
-        error = move_if_there(from_ledger, ledger);
-    return error ? error : move_snapshots(path, earlier, world_rank);
-}
-
 static bool has_files_of(const char *path, int world_rank)
 {
     char database[PATH_MAX], ledger[PATH_MAX];
@@ -158,11 +121,45 @@ static bool has_files_of(const char *path, int world_rank)
            (exists(database) || exists(ledger));
 }
 
+static int move_files(const char *earlier, const char *path, int world_rank)
+{
+    char database[PATH_MAX], ledger[PATH_MAX], from_database[PATH_MAX], from_ledger[PATH_MAX];
+    int error = name_files_of(path, world_rank, from_database, from_ledger);
+    if (!error)
+        error = name_files_of(earlier, world_rank, database, ledger);
+    if (!error && has_files_of(earlier, world_rank))
+        error = EEXIST;
+    if (!error)
+        error = filesystems_make_folders(earlier);
+    if (!error)
+        error = move_if_there(from_database, database);
+    return error ? error : move_if_there(from_ledger, ledger);
+}
+
+static bool name_snapshot(char snapshot[PATH_MAX], const char *folder, unsigned number)
+{
+    return snprintf(snapshot, PATH_MAX, "%s/snapshot-%u", folder, number) < PATH_MAX;
+}
+
+/* Snapshots are numbered without gaps, so the first missing one ends the loop. */
+static int move_to(const char *earlier, const char *path, int world_rank)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    int error = move_files(earlier, path, world_rank);
+    for (unsigned k = 1; !error; k++) {
+        if (!name_snapshot(from, path, k) || !name_snapshot(to, earlier, k))
+            return ENAMETOOLONG;
+        if (!has_files_of(from, world_rank))
+            break;
+        error = move_files(to, from, world_rank);
+    }
+    return error;
+}
+
 static bool has_snapshot_of(const char *path, int world_rank)
 {
     char snapshot[PATH_MAX];
-    snprintf(snapshot, sizeof snapshot, "%.4000s/snapshot-1/rank-%d.db", path, world_rank);
-    return exists(snapshot);
+    return name_snapshot(snapshot, path, 1) && has_files_of(snapshot, world_rank);
 }
 
 /* All ranks of a job start the search for a free earlier-<k> at the number of the previous run. */
@@ -515,15 +512,15 @@ bool run_folder_is_hidden(const struct run_folder *folder, int reason)
     return reason == EACCES || reason == EPERM || (reason && has_another_root(folder));
 }
 
-int run_folder_snapshot(struct run_folder *folder, unsigned number, char database[PATH_MAX])
+int run_folder_snapshot(struct run_folder *folder, unsigned number, char ledger[PATH_MAX])
 {
     char subfolder[PATH_MAX];
     int error = run_folder_find(folder);
     if (error)
         return error;
-    const char *name = strrchr(folder->database, '/');
-    int length = snprintf(subfolder, sizeof subfolder, "%s/snapshot-%u", folder->path, number);
-    if (length >= PATH_MAX || snprintf(database, PATH_MAX, "%s%s", subfolder, name) >= PATH_MAX)
+    const char *name = strrchr(folder->ledger, '/');
+    if (!name_snapshot(subfolder, folder->path, number) ||
+        snprintf(ledger, PATH_MAX, "%s%s", subfolder, name) >= PATH_MAX)
         return ENAMETOOLONG;
     return filesystems_make_folders(subfolder);
 }

@@ -59,8 +59,8 @@ int run_folder_find(struct run_folder *folder);
  * chroot). */
 bool run_folder_is_hidden(const struct run_folder *folder, int reason);
 
-/* Set `database` to the path of snapshot `number` and create its folder. Returns 0 or a reason. */
-int run_folder_snapshot(struct run_folder *folder, unsigned number, char database[PATH_MAX]);
+/* Set `ledger` to the path of snapshot `number` and create its folder. Returns 0 or a reason. */
+int run_folder_snapshot(struct run_folder *folder, unsigned number, char ledger[PATH_MAX]);
 
 /* Open this rank's the_ledger, which may grow to limit_bytes. Returns 0, or a reason about
  * `folder->ledger_file`. `complain` gets a message if the ledger is not where the user may expect

@@ -511,38 +511,25 @@ void runtime_end(const struct call *call)
     say_closing_line();
 }
 
-/* Other threads keep counting; calls counted meanwhile may or may not be in the snapshot. If a fold
- * or a reset happens meanwhile, calls could be counted twice or lost, so the snapshot is written
- * again. */
-static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
-{
-    for (int i = 0; i < LEDGER_LOOKS; i++) {
-        struct ledger_look look = ledger_look();
-        if (!store_write(the_ledger.header, database, NULL, clock_monotonic_ns(), why, why_bytes))
-            return false;
-        if (!ledger_moved_since(look))
-            return true;
-        unlink(database); /* our own file: store_write replaces none */
-    }
-    snprintf(why, why_bytes, "the table of message sizes is full and was rearranged each time");
-    return false;
-}
-
+/* A copy of the ledger, not a database: SQLite allocates, and the caller may be a signal handler that
+ * has interrupted malloc. The buffer is static: its stack may be small. */
 void runtime_snapshot(void)
 {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
     static unsigned taken;
-    char database[PATH_MAX], why[512];
+    static char ledger[PATH_MAX];
     if (state != RECORDING || owner != getpid())
         return;
     struct quiet before = quiet_lock(&writing);
     the_ledger.header->clock_scale = clock_scale_so_far();
     usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
-    int error = run_folder_snapshot(&folder, ++taken, database);
+    int error = run_folder_snapshot(&folder, ++taken, ledger);
+    if (!error)
+        error = ledger_snapshot(ledger);
     if (error)
-        snprintf(why, sizeof why, "%s", filesystems_reason(error));
-    if (error || !store_undisturbed(database, why, sizeof why))
-        say_line("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
+        say_line("cannot write snapshot %u of rank %d: %s", taken, world_rank,
+                 error == EAGAIN ? "the table of message sizes is full and was rearranged each time"
+                                 : filesystems_reason(error));
     quiet_unlock(&writing, &before);
 }
 

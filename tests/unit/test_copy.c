@@ -53,6 +53,20 @@ TEST(a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made)
     CHECK(!is_there("copy.tmp"));
 }
 
+TEST(a_snapshot_has_an_end_though_the_ledger_goes_on_and_replaces_none)
+{
+    begin();
+    CHECK_EQUAL(ledger_snapshot("copy"), 0);
+    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES);
+    CHECK_EQUAL(copied()->ended, LEDGER_SNAPSHOT);
+    CHECK(copied()->end_ns > 0);
+    CHECK_EQUAL(copied()->end_unix_ns, 0);
+    CHECK_EQUAL(copied()->copied_unix_ns, 0);
+    CHECK_EQUAL(the_ledger.header->ended, LEDGER_RUNNING);
+    CHECK_EQUAL(ledger_snapshot("copy"), EEXIST);
+    CHECK(!is_there("copy.tmp"));
+}
+
 TEST(a_copy_takes_the_place_of_the_one_before)
 {
     begin();

@@ -730,11 +730,11 @@ TEST(an_earlier_runs_snapshots_go_with_it)
     leave_an_earlier_run("database 1", "ledger 1");
     CHECK(mkdir("run/snapshot-1", 0700) == 0 && mkdir("run/snapshot-2", 0700) == 0);
     write_file("run/snapshot-1/rank-0.db", "snapshot 1");
-    write_file("run/snapshot-2/rank-0.db", "snapshot 2");
+    write_file("run/snapshot-2/rank-0.ledger", "snapshot 2");
     write_file("run/snapshot-2/rank-1.db", "another rank's");
     CHECK_EQUAL(open_with("run", 0), 0);
     CHECK_TEXT(content_of("run/earlier-1/snapshot-1/rank-0.db"), "snapshot 1");
-    CHECK_TEXT(content_of("run/earlier-1/snapshot-2/rank-0.db"), "snapshot 2");
+    CHECK_TEXT(content_of("run/earlier-1/snapshot-2/rank-0.ledger"), "snapshot 2");
     CHECK(!is_there("run/snapshot-1/rank-0.db"));
     CHECK_TEXT(content_of("run/snapshot-2/rank-1.db"), "another rank's");
 }
@@ -1266,11 +1266,11 @@ TEST(a_folder_that_took_its_place_is_not_written_to)
 
 TEST(a_folder_that_was_removed_is_said_and_not_made_again)
 {
-    char database[PATH_MAX];
+    char ledger[PATH_MAX];
     open_run();
     CHECK_EQUAL(system("rm -r run"), 0);
     CHECK_EQUAL(run_folder_find(&folder), FILESYSTEMS_MOVED);
-    CHECK_EQUAL(run_folder_snapshot(&folder, 1, database), FILESYSTEMS_MOVED);
+    CHECK_EQUAL(run_folder_snapshot(&folder, 1, ledger), FILESYSTEMS_MOVED);
     CHECK(!is_there("run"));
 }
 

@@ -202,16 +202,6 @@ TEST(storing_is_part_of_what_finalizing_cost)
         "1|1");
 }
 
-TEST(a_ledger_that_still_runs_has_no_end)
-{
-    begin();
-    the_ledger.header->ended = LEDGER_RUNNING;
-    the_ledger.header->end_ns = the_ledger.header->end_unix_ns = 0;
-    store();
-    CHECK_TEXT(ask("SELECT ended, end_unix_ns, wall_ns > 0, abort_code FROM rank"),
-               "running|null|1|0");
-}
-
 TEST(an_abort_has_its_code)
 {
     begin();

@@ -287,7 +287,7 @@ def _rank_row(rows: Rows) -> tuple:
         "rank",
         HEADER.array(HEADER.codec.pack(*header)),
         run_id=ledger.facts.get("run_id", ""),
-        end_unix_ns=header.end_unix_ns if has_ended(ledger) else None,
+        end_unix_ns=header.end_unix_ns or None if has_ended(ledger) else None,  # 0: a snapshot
         wall_ns=last_ns if has_ended(ledger) else None,
         counted_ns=min(believed(header.counted_ns) + believed(counting_ns), MOST),
         **dict(

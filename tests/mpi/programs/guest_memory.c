@@ -116,6 +116,8 @@ static void calls_in_new_regions(void)
         MPI_Barrier(MPI_COMM_SELF);
         MPI_Pcontrol(6);
     }
+    MPI_Pcontrol(2);
+    MPI_Pcontrol(3);
 }
 
 static void calls_of_new_threads(void)
