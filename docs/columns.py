@@ -17,7 +17,10 @@ from commprof_report.late import sums as late
 from commprof_report.roles.communicator_rows import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
+from commprof_report.steps.columns import STEPS
+from commprof_report.steps.critical_path import PATH
 from commprof_report.steps.gpu_steps import STEP
+from commprof_report.steps.step_calls import CALL
 
 TABLES = {  # by the head of their first column
     "key of `seen`": SEEN,
@@ -33,6 +36,9 @@ TABLES = {  # by the head of their first column
     "key of `--by window`": WINDOW,
     "key of `--by operation`": OPERATION,
     "key of `--by algorithm`": ALGORITHM,
+    "key of `steps`": STEPS,
+    "key of `--per-call`": CALL,
+    "key of `--critical-path`": PATH,
     "key of `late --by rank`": late.RANK,
     "key of `late --by host`": late.HOST,
     "key of `late --by call`": late.CALL,

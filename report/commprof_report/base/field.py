@@ -54,7 +54,11 @@ def number(key: str, meaning: str, head: str = "") -> Field:
 
 
 def row_type(name: str, fields: Sequence[Field]) -> Any:
-    return namedtuple(name, [field.key for field in fields])  # type: ignore[misc]
+    return namedtuple(name, keys(fields))  # type: ignore[misc]
+
+
+def keys(fields: Sequence[Field]) -> list[str]:
+    return [field.key for field in fields]
 
 
 def shown(fields: Sequence[Field], keys: str = "") -> list[Field]:

@@ -35,7 +35,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
-from ..base.field import Field, Row, shown
+from ..base.field import Field, Row, keys, shown
 from ..base.options import option
 from ..base.present import present
 from ..base.siblings import Family, Sibling, families
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):
         name, fields = SCRIPT_ROWS[arguments.by or "rank"]
-        tables.write_rows(arguments, getattr(answers, name), [field.key for field in fields])
+        tables.write_rows(arguments, getattr(answers, name), keys(fields))
     else:
         print_text(run, answers, arguments.by)
 

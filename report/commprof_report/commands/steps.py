@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.field import Field, Row, keys, shown
 from ..base.options import option
 from ..base.present import present
 from ..display import page, tables
@@ -53,8 +54,9 @@ from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
-from ..steps.critical_path import PathRow
-from ..steps.step_calls import StepCallRow
+from ..steps.columns import STEPS
+from ..steps.critical_path import PATH, doing_text
+from ..steps.step_calls import CALL
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
     NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
@@ -75,7 +77,6 @@ ALL_OUTLIERS = "; --per-step has them all"  # on screen
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
 MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of it is said
-NEGOTIATION = "negotiation"  # in place of a call's family: control of a thread that negotiates
 UNTIMED = (
     "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 )
@@ -95,31 +96,9 @@ CERTAIN = {
     "region": "each is a visit to the region",
     HANDED: "each tensor is agreed on once in each, whatever is summed together",
 }
-CALL_COLUMNS = (
-    Column("In one step", lambda row: call_text(row), False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column(
-        "timed on",
-        lambda row: (
-            "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE
-        ),
-        False,
-    ),
-    Column("ranks", lambda row: units.count(row.ranks)),
-    Column("calls", lambda row: units.three_digits(row.count)),
-    Column(
-        "bytes", lambda row: units.size(row.bytes or None),
-        exact=lambda row: units.count(row.bytes or None),
-    ),
-    Column(
-        "time",
-        lambda row: (
-            units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE
-        ),
-    ),
-    Column("exposed", lambda row: units.duration(row.exposed_ns)),
-    Column("of step", lambda row: units.share(row.share_of_step)),
-    Column("overlap", lambda row: units.share(row.overlap)),
+CALL_COLUMNS = shown(
+    CALL,
+    "call communicator library ranks count bytes total_ns exposed_ns share_of_step overlap",
 )
 STEP_COLUMNS = (
     Column("step", lambda row: units.count(row.step)),
@@ -138,15 +117,6 @@ STEP_COLUMNS = (
         lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}",
     ),
     Column("", lambda row: remark(row), False),
-)
-
-
-PATH_COLUMNS = (
-    Column("step", lambda row: units.count(row.step)),
-    Column("rank", lambda row: units.count(row.rank)),
-    Column("doing", lambda row: doing_text(row.state, row.call), False),
-    Column("time", lambda row: units.duration(row.time_ns)),
-    Column("of path", lambda row: units.share(row.share)),
 )
 
 
@@ -205,10 +175,10 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
     if arguments.per_step:
         return answers.costs.steps, StepRow._fields
     if arguments.per_call:
-        return call_rows(answers), StepCallRow._fields
+        return call_rows(answers), keys(CALL)
     if arguments.critical_path:
-        return answers.paths, PathRow._fields
-    return [answers.summary], StepsRow._fields
+        return answers.paths, keys(PATH)
+    return [answers.summary], keys(STEPS)
 
 
 def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
@@ -225,26 +195,22 @@ def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> Non
             print(f"... and {len(calls) - MOST_CALLS} more; --per-call has them all.")
 
 
-def print_calls(rows: Sequence[StepCallRow]) -> None:
+def print_calls(rows: Sequence[Row]) -> None:
     print(tables.text_table(call_columns(rows), rows))
-
-
-def call_text(row: StepCallRow) -> str:
-    return f"{row.call}, negotiation" if row.family == NEGOTIATION else row.call
 
 
 def call_rows(
     answers: StepsSummary, families: Mapping[str, str] | None = None
-) -> list[StepCallRow]:
+) -> list[Row]:
     return answers.costs.by_call.rows(answers.costs.is_driven, families)
 
 
-def family_rows(run: Selection, answers: StepsSummary) -> list[StepCallRow]:
+def family_rows(run: Selection, answers: StepsSummary) -> list[Row]:
     """One for a family of communicators."""
     return call_rows(answers, roles.family_labels(world_of(run.connection)))
 
 
-def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:
+def call_columns(rows: Sequence[Row]) -> list[Field]:
     """Without what is the same for all calls of MPI, or for all ranks."""
     absent = {
         "timed on": all(row.library == "mpi" for row in rows),
@@ -270,11 +236,11 @@ def print_steps(run: Selection, answers: StepsSummary, waits: Late | None) -> No
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
-def print_paths(rows: Sequence[PathRow]) -> None:
+def print_paths(rows: Sequence[Row]) -> None:
     if not rows:
         print("The critical path is not known of any step.")
         return
-    print(tables.text_table(PATH_COLUMNS, rows[:MOST_STEPS]))
+    print(tables.text_table(shown(PATH), rows[:MOST_STEPS]))
     if len(rows) > MOST_STEPS:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
@@ -463,15 +429,6 @@ def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
         "Critical path", f"{', '.join(terms)}; over "
         f"{units.counted(len({row.step for row in answers.paths}), 'step')}",
     )
-
-
-def doing_text(state: str, call: str, outside: str = "outside MPI") -> str:
-    if state == "outside":
-        return outside
-    remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(
-        state, ""
-    )
-    return f"in {units.visible(call)}{remark}"
 
 
 def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..base.field import Field, Row, row_type
 from ..base.thresholds import threshold
+from ..base.units import visible
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
 from ..run.alignment import Alignment
@@ -27,15 +29,31 @@ STATES = {
 }
 
 
-class PathRow(NamedTuple):
-    """Part of a step's critical path. call: empty outside MPI."""
+def doing_text(state: str, call: str, outside: str = "outside MPI") -> str:
+    if state == "outside":
+        return outside
+    remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(
+        state, ""
+    )
+    return f"in {visible(call)}{remark}"
 
-    step: int
-    rank: int
-    state: str
-    call: str
-    time_ns: int
-    share: float
+
+PATH = (
+    Field(
+        "step", "a part of the critical path of this step, on this rank; the longest first", "step"
+    ),
+    Field("rank", "", "rank"),
+    Field(
+        "state",
+        "`outside` (MPI; `call` is empty), `transfer`, `files`, `not split`, `waiting` (for whom "
+        "is not known)",
+        "doing", is_number=False, of_row=lambda row: doing_text(row.state, row.call),
+    ),
+    Field("call", ""),
+    Field("time_ns", "sum over the path; over the whole path of the step", "time"),
+    Field("share", "", "of path"),
+)
+PathRow = row_type("PathRow", PATH)
 
 
 class Span(NamedTuple):
@@ -54,7 +72,7 @@ class Span(NamedTuple):
 
 def critical_paths(
     steps: Steps, rows: Sequence[StepRow], alignment: Alignment, late: Late
-) -> list[PathRow]:
+) -> list[Row]:
     """Paths of the complete steps after the warm-up, the longest parts first; nothing of a step
     whose path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
@@ -65,7 +83,7 @@ def critical_paths(
     ]
 
 
-def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
+def _rows(step: int, found: Sequence[Span]) -> Iterator[Row]:
     whole_ns = sum(span.time_ns for span in found)
     parts: Counter = Counter()
     for span in found:

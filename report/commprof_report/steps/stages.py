@@ -27,7 +27,7 @@ from ..run.holes import holes
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .boundaries import Steps, by_calls, by_region, judged, marked, negotiated, none
-from .critical_path import PathRow, critical_paths
+from .critical_path import critical_paths
 from .gpu_steps import gpu_steps
 from .sampled_calls import SampledCalls, sampled_calls
 from .slowest import Slowest, slowest
@@ -42,7 +42,7 @@ class Stages:
     slowest: Slowest
     gpu: list[Row]
     # none if waits were not analysed, or other threads than the driving one communicate
-    paths: list[PathRow]
+    paths: list[Row]
 
 
 def steps_find(

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
+from ..base.field import Field, Row, row_type, text
+from ..base.units import NO_VALUE, duration, share, size, three_digits
 from .boundaries import Boundaries
 from .sampled_calls import SampledCalls
 from .spent import GROUP, CallTimes
@@ -18,22 +20,49 @@ from .spent import GROUP, CallTimes
 SQL = query.beside(__file__)
 
 CallKey = tuple[str, str, str, str]  # call, label of the communicator, family of calls, library
-
-
-class StepCallRow(NamedTuple):
-    """A call on a communicator, in one step; means over steps and the ranks that make it."""
-
-    call: str
-    communicator: str
-    family: str
-    count: float  # type: ignore[assignment]  # hides tuple.count
-    bytes: float  # of a completing call 0
-    total_ns: float
-    exposed_ns: float | None
-    share_of_step: float
-    overlap: float | None
-    library: str
-    ranks: int
+NEGOTIATION = "negotiation"  # in place of a call's family: control of a thread that negotiates
+CALL = (
+    Field(
+        "call",
+        "sorted by time; family `negotiation`: control collectives of a thread that "
+        "[negotiates](#traffic)",
+        "In one step", is_number=False,
+        of_row=lambda row: row.call + ", negotiation" * (row.family == NEGOTIATION),
+    ),
+    text("communicator", "", "communicator", 40),
+    Field("family", ""),
+    Field(
+        "count",
+        "calls, sum of message sizes and time in a step: means "
+        "over complete steps after the warm-up, and over the ranks that make the call",
+        "calls", three_digits,
+    ),
+    Field("bytes", "", "bytes", lambda value: size(value or None)),
+    Field(
+        "total_ns", "", "time",
+        of_row=lambda row: duration(row.total_ns) if row.total_ns or row.library == "mpi"
+        else NO_VALUE,
+    ),
+    Field(
+        "exposed_ns",
+        "the part of total_ns on the driving thread; null: not `is_driven`, or NCCL's", "exposed",
+    ),
+    Field(
+        "share_of_step", "the sum of its time over all ranks / the sum of their steps", "of step",
+        share,
+    ),
+    Field(
+        "overlap", "1 - blocked / completion time of nonblocking operations, of the whole run",
+        "overlap", share,
+    ),
+    Field(
+        "library", "`mpi`; `nccl`: total_ns is on the device", "timed on", is_number=False,
+        of_row=lambda row: "host" if row.library == "mpi" else "device" if row.total_ns
+        else NO_VALUE,
+    ),
+    Field("ranks", "the number of ranks that make the call", "ranks"),
+)
+StepCallRow = row_type("StepCallRow", CALL)
 
 
 @dataclass(frozen=True)
@@ -73,7 +102,7 @@ class CallSums:
     step_ns: int
     overlaps: list[OverlapRow]
 
-    def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
+    def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[Row]:
         """families: names of communicators, by label; those of one name share rows."""
         names = families or {}
         sharing: dict[CallKey, list[CallKey]] = {}

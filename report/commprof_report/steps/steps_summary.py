@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
 from ..base.attempt import attempt
@@ -28,104 +27,20 @@ from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .boundaries import Apart, Detection, Steps, outlier_limit
+from .columns import steps_row
 from .gpu_steps import step_times
 from .last_at_points import point_text
 from .sampled_calls import SampledCalls
 from .slowest import Slowest
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
-from .trend import Trend, trend
+from .trend import trend
 
 SQL = query.beside(__file__)
+StepsRow = Row  # columns.py
 
 SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
 SURE, LIKELY = threshold("steps.sure"), threshold("steps.likely")
-
-
-class StepTimesRow(NamedTuple):
-    """The first columns of `steps`: which steps there are, and the parts of their time."""
-
-    steps: int
-    total_steps: int | None
-    delimited_by: str
-    how: str
-    why: str
-    communicator: str | None
-    period: str
-    calls_per_step: float | None
-    bytes_per_step: int | None
-    confidence: float
-    certainty: str
-    loops: str
-    apart: str
-    warm_up_steps: int
-    complete_steps: int
-    time_share: float | None
-    p5_ns: float | None
-    p50_ns: float | None
-    p95_ns: float | None
-    step_ns: float | None
-    steps_per_s: float | None
-    wait_ns: float | None
-    transfer_ns: float | None
-    unsplit_ns: float | None
-    communication_ns: float | None
-    file_ns: float | None
-    outside_ns: float | None
-
-
-class StepCausesRow(NamedTuple):
-    """The next columns: threads beside the main one."""
-
-    background_ns: float | None
-    communication_share: float | None
-    background_share: float | None
-    messages: float | None
-    message_bytes: float | None
-    data_ns: float | None
-    data_share: float | None
-    is_driven: int
-    wait_region: str
-    wait_region_ns: float | None
-    wait_region_share: float | None
-    wait_region_overlap: float | None
-    negotiation: str
-    cycle_ns: float | None
-    rounds_per_step: float | None
-    idle_rounds_share: float | None
-    background_bulk_bytes: int | None
-    background_bulk_ns: float | None
-    background_control_ns: float | None
-    thread: str
-    thread_is_main: int
-    poll_share: float
-    main_poll_share: float
-
-
-class StepLastRow(NamedTuple):
-    """Its last columns: outliers, GPUs."""
-
-    outliers: int
-    outlier_limit_ns: float | None
-    nccl_host_ns: float | None
-    nccl_device_ns: float | None
-    nccl_device_share: float | None
-    gpu_steps: int
-    gpu_step_ns: float | None
-    gpu_exposed_ns: float | None
-    gpu_exposed_share: float | None
-
-
-if TYPE_CHECKING:
-
-    # several tuples: row_of
-    class StepsRow(  # type: ignore[misc]
-        StepTimesRow, Efficiency, StepCausesRow, Slowest, Trend, StepLastRow
-    ): ...
-else:
-    StepsRow = query.row_of(
-        "StepsRow", StepTimesRow, Efficiency, StepCausesRow, Slowest, Trend, StepLastRow
-    )
 
 
 @dataclass(frozen=True)
@@ -158,7 +73,7 @@ def steps_summary(
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
     }
-    return StepsSummary(**vars(found), summary=StepsRow(**fields))
+    return StepsSummary(**vars(found), summary=steps_row(**fields))
 
 
 def steps_or_none(run: Selection, alignment: Alignment, late: Late | None = None) -> StepsSummary:

@@ -13,11 +13,12 @@ from commprof_report.steps.outliers import foreign_calls, why_longer
 from commprof_report.steps.lines import mostly_timed
 from commprof_report.steps.slowest import are_most_of
 from commprof_report.steps.stepping import doubt
-from commprof_report.steps.steps_summary import StepsRow, certainty, headline, outside_text
+from commprof_report.steps.columns import STEPS, steps_row
+from commprof_report.steps.steps_summary import certainty, headline, outside_text
 from commprof_report.steps.trend import parts, trend
 
 MANY = 1_000
-NOTHING = StepsRow(*[None] * len(StepsRow._fields))
+NOTHING = steps_row(*[None] * len(STEPS))
 
 
 def small(share: float) -> str:

@@ -1,0 +1,246 @@
+"""The columns of `steps`: the run in one row."""
+
+from __future__ import annotations
+
+from ..base.field import Field, row_type
+
+STEPS = (
+    Field(
+        "steps",
+        "number of known steps; estimate of all steps, from the collectives that were not sampled "
+        "(null: all are known)",
+    ),
+    Field("total_steps", ""),
+    Field(
+        "delimited_by",
+        "what delimits the steps: `marks`, `region`, `negotiation` (what the ranks agree on: "
+        "[negotiated steps](#negotiated_step-steps-of-a-negotiation), from `after_ns` to "
+        "`done_ns`), `calls`, empty: there are none; how they were found",
+    ),
+    Field("how", ""),
+    Field(
+        "why",
+        "why there are none, or which ranks are left out (of visits to a region) or have none, "
+        "and why the first of them has none, in words",
+    ),
+    Field(
+        "communicator",
+        "the label of the communicator with whose collectives the steps of most ranks end (null: "
+        "they end with messages); a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 "
+        "tensors`",
+    ),
+    Field("period", ""),
+    Field(
+        "calls_per_step",
+        "of the calls that count, on average; null unless found by calls; bytes are null if some "
+        "of these calls are v- or w-variants or neighborhood collectives, in which each rank has "
+        "its own",
+    ),
+    Field("bytes_per_step", ""),
+    Field(
+        "confidence",
+        "the share of the calls that count in the sequence, of the functions that make up a step "
+        "(`small`: of the same call and size), that lie in whole steps",
+    ),
+    Field(
+        "certainty",
+        "`sure` (confidence of at least 0.9, and no loop around the step or inside it could be it "
+        "by the rules above), `likely` (at least 0.75, or found by gaps or small collectives), "
+        "`doubtful`; `marked`; `none`; `sure` by negotiation",
+    ),
+    Field(
+        "loops",
+        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`: the "
+        "steps, their body, and what loops around it have besides; inner loops with their mean "
+        "number of iterations; calls of messages are added up. Without steps, that of which most "
+        "repeats. Empty: there are no loops",
+    ),
+    Field(
+        "apart",
+        "ranks apart: their number of steps, the calls of one, their median; empty: there are "
+        "none",
+    ),
+    Field("warm_up_steps", "number of warm-up steps; of complete steps after them"),
+    Field("complete_steps", ""),
+    Field(
+        "time_share",
+        "time in the steps after the warm-up over the counted time, without set-up, of the ranks "
+        "that have steps; null: not all steps are known. Text shows it below 90 %",
+    ),
+    Field(
+        "p5_ns",
+        "of the steps after the warm-up, each a mean over its ranks; pN is the first value at "
+        "which N % are reached",
+    ),
+    Field("p50_ns", ""),
+    Field("p95_ns", ""),
+    Field("step_ns", "mean over complete steps (over all, if none is) and ranks"),
+    Field("steps_per_s", "1e9 / step_ns"),
+    Field(
+        "wait_ns",
+        "the parts of communication_ns: waiting for other ranks and transfer as in [late](#late), "
+        "split at the borders of steps, and what could not be split; null: waits were not "
+        "analysed",
+    ),
+    Field("transfer_ns", ""),
+    Field("unsplit_ns", ""),
+    Field("communication_ns", "as `step_ns`; null unless `is_driven`"),
+    Field("file_ns", ""),
+    Field("outside_ns", ""),
+    Field("parallel_efficiency", "[efficiencies](#efficiencies) of the complete steps"),
+    Field("load_balance", ""),
+    Field("communication_efficiency", ""),
+    Field("serialization", ""),
+    Field("transfer_efficiency", ""),
+    Field("background_ns", "time in MPI of the other thread that communicates most in the step"),
+    Field("communication_share", "over step_ns"),
+    Field("background_share", ""),
+    Field(
+        "messages",
+        "number of bulk collectives that begin in a step (NCCL's on the device, where they were "
+        "timed), sum of their sizes, and time in MPI's on all threads: means over complete steps "
+        "and ranks; data_ns / step_ns. What a framework fuses is one",
+    ),
+    Field("message_bytes", ""),
+    Field("data_ns", ""),
+    Field("data_share", ""),
+    Field("is_driven", "1: the driving threads communicate, on at least half of the ranks"),
+    Field("wait_region", "the path of the wait region, or `negotiation`; empty: there is none"),
+    Field(
+        "wait_region_ns",
+        "time of a step in it (of `negotiation` [at least](#steps)), mean over the same steps and "
+        "their ranks; over the mean of these steps; null: there is none, as in the next",
+    ),
+    Field("wait_region_share", ""),
+    Field(
+        "wait_region_overlap",
+        "the part of all time in it, of the whole run, in which another thread of the rank is in "
+        "a data operation",
+    ),
+    Field(
+        "negotiation",
+        "the most frequent call in which threads negotiate; empty: none do, or `is_driven`",
+    ),
+    Field(
+        "cycle_ns",
+        "`idle_ns` / `rounds_idle`: the mean time from an idle round to the next one, over the "
+        "ranks that negotiate; null: no idle rounds are recorded",
+    ),
+    Field(
+        "rounds_per_step",
+        "`rounds` / `steps`, `rounds_idle` / `rounds`, over the ranks; null: no rounds are "
+        "recorded",
+    ),
+    Field("idle_rounds_share", ""),
+    Field(
+        "background_bulk_bytes",
+        "volume and time of the bulk collectives, and time of the control collectives, on the "
+        "thread that negotiates, of the whole run: means over the ranks that have one. Between "
+        "none and all of the time is exposed; null: no negotiation",
+    ),
+    Field("background_bulk_ns", ""),
+    Field("background_control_ns", ""),
+    Field(
+        "thread",
+        "name of the thread that communicates most (of the driving thread, if `is_driven`)",
+    ),
+    Field("thread_is_main", ""),
+    Field(
+        "poll_share",
+        'time in polls / time in MPI, of the whole run; all threads, and main threads. From 1 % '
+        'of the latter on, text says "outside MPI or in polls"',
+    ),
+    Field("main_poll_share", ""),
+    Field(
+        "slowest_ranks",
+        "the ranks that are slowest beyond chance (null: none), in how many steps, mean of their "
+        "lead in these (by arrival: median of the distance from the mean of the others), the "
+        "bound on the probability of chance",
+    ),
+    Field("slowest_steps", ""),
+    Field("slowest_lead_ns", ""),
+    Field("slowest_p", ""),
+    Field(
+        "slowest_share",
+        "what they cause, and all others, of the waiting, as `late_share` and `late_others_share` "
+        "of [late](#late): of the run, or of these steps if less than three quarters of the "
+        "waiting is in them, where none below half is named; null: nobody is named. By arrival, "
+        "of the distances, as at marks. Of ranks with less than half of it, a step counts in "
+        "`slowest_steps` if they cause 30 % of its waiting",
+    ),
+    Field("slowest_others_share", ""),
+    Field(
+        "slowest_at",
+        "`begin`, `end`: ranks are compared by their arrival there; a mark is the begin of its "
+        "step. Empty: by the calls",
+    ),
+    Field(
+        "slowest_region",
+        "the wait region at whose visits they are compared, which `slowest_steps` and "
+        "`judged_steps` then count; empty: at steps",
+    ),
+    Field(
+        "slowest_is_growing",
+        "1: what they cause grows over the judged steps, as `late_is_growing`; null: nobody is "
+        "named, or by arrival",
+    ),
+    Field("slowest_why", "why no rank is named, in words; empty: one is"),
+    Field(
+        "slowest_reason",
+        "[why the slowest ranks are late](#why-a-rank-is-late), as `late_reason` and the like of "
+        "[late](#late); of the whole run",
+    ),
+    Field("slowest_reason_ns", ""),
+    Field("slowest_reason_others_ns", ""),
+    Field(
+        "judged_steps",
+        "number of judged steps; by arrival: of steps after the warm-up on several ranks",
+    ),
+    Field(
+        "trend",
+        "`none`, `slower`, `faster`, `unknown` (fewer than 20 steps). Not `none` if trend_p is "
+        "below 1 %, and the first and last tenth differ in the same direction, by 2 % of the "
+        "median step or more",
+    ),
+    Field(
+        "trend_p",
+        "Kendall's test: the steps after the warm-up are divided, in order of time, into up to 16 "
+        "parts with the same number of steps, 3 or more. The probability that the medians of the "
+        "parts, in a random order, have as large a difference between the pairs that rise and "
+        "those that fall, or a larger one, of either sign. Exact, by counting permutations; null: "
+        "unknown",
+    ),
+    Field(
+        "first_tenth_ns",
+        "median of the first and of the last tenth of the steps after the warm-up. Nothing is "
+        "said of steps that were not run",
+    ),
+    Field("last_tenth_ns", ""),
+    Field("outliers", "number of outliers; the duration above which a step is one"),
+    Field("outlier_limit_ns", ""),
+    Field(
+        "nccl_host_ns",
+        "time of NCCL's calls on the host, all threads; steps without any count as 0; null: none "
+        "in any step",
+    ),
+    Field(
+        "nccl_device_ns",
+        "time during which at least one operation of NCCL ran on the device; over step_ns; null: "
+        "not all operations of the steps were timed (sends and receives have no times of their "
+        "own)",
+    ),
+    Field("nccl_device_share", ""),
+    Field(
+        "gpu_steps",
+        "steps after the warm-up during which the activity of some GPU is completely known, see "
+        "[gpu](#gpu)",
+    ),
+    Field(
+        "gpu_step_ns",
+        "medians over these of their time, exposed communication on the GPU, and its share; null: "
+        "there are none",
+    ),
+    Field("gpu_exposed_ns", ""),
+    Field("gpu_exposed_share", ""),
+)
+steps_row = row_type("StepsRow", STEPS)
