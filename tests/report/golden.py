@@ -9,7 +9,6 @@ import json
 import lzma
 import math
 import os
-import re
 import sys
 import tarfile
 import tempfile
@@ -33,6 +32,7 @@ RUNS = (
             "late-root-of-Bcast", "late-sender-eager", "slow-host-of-two-with-other-clocks",
             "noisy-neighbour-on-a-core", "a-rank-that-sleeps", "slow-master",
             "receiver-held-up-persistent-message", "slow-rank-before-Iallreduce-and-Waitall-twin",
+            "Horovod-slow-rank", "Horovod-healthy", "Horovod-slow-rank-without-cache",
         )
     ),
 )
@@ -54,7 +54,6 @@ OF_SIDES = (
     *(f"compare --json --by {by}" for by in ("verdict", "figure", "row", "size", "run")),
     "replay --json check",
 )
-PLANT = re.compile(".*/run.db")
 SHOWN = 20  # differences of a command
 DIGITS = 9  # of a number; further ones depend on the processor
 
@@ -68,10 +67,7 @@ def write_runs() -> None:
         archive.extractall()
     packed = HERE.parents[1] / "docs" / "example-run.db.xz"
     Path("example.db").write_bytes(lzma.decompress(packed.read_bytes()))
-    with tarfile.open(recordings.ARCHIVE) as archive:
-        for run in filter(None, map(PLANT.fullmatch, RUNS)):
-            archive.extract(run[0])
-            recordings.renew(Path(run[0]))
+    recordings.unpack(Path(), RUNS)
     sides = compared_runs.sides(Path("sides"), {compared_runs.LARGE: 1.3})
     for side in "ab":
         for number, run in enumerate(each for each in sides if each.name[0] == side):

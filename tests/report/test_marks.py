@@ -4,12 +4,17 @@ and wait regions of the main thread."""
 from __future__ import annotations
 
 import random
+import sys
+from pathlib import Path
 
 import pytest
 from commprof_report.late.marks import HANDED, Last, judge, last_ranks
 from commprof_report.late.sentences import marks_text
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from truth import recordings
 
 HANDS_OVER = "hands its gradients over"
 
@@ -149,6 +154,27 @@ def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked
     text = text_of(asked, job, "steps")
     assert "between none and all" not in text
     assert "from then to the end of the sums, exposed communication (at least " in text
+
+
+@pytest.mark.parametrize(
+    ("run", "late", "steps", "logged_ms"),
+    [
+        ("Horovod-slow-rank", "1", 21, 84.2), ("Horovod-healthy", None, 21, 71.5),
+        ("Horovod-slow-rank-without-cache", None, 22, None),  # its names are not read
+    ],
+)
+def test_of_horovod_itself_it_says_what_the_programs_logged(
+    report, tmp_path, run, late, steps, logged_ms
+):
+    """0.28.1, 14 tensors, unmarked; logged: how long main threads waited in a step, on average."""
+    path = f"{run}/run.db"
+    recordings.unpack(tmp_path, [path])
+    row, found = (
+        report(*words, "--json", tmp_path / path).rows[0]
+        for words in (("late", "--by", "run"), ("steps",))
+    )
+    assert (row["late_ranks"], found["total_steps"] or found["steps"]) == (late, steps)
+    assert found["wait_region_ns"] == (logged_ms and pytest.approx(0.87 * logged_ms * MS, rel=0.03))
 
 
 @pytest.mark.parametrize("region", ["", "gradients"])

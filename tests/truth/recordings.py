@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import tarfile
 import tempfile
+from collections.abc import Container
 from contextlib import closing
 from pathlib import Path
 
@@ -32,9 +33,10 @@ RECORDED = [
 RECORDED_TWINS = [plant for plant in TWINS if plant in RECORDED and plant.program not in ACCUSING]
 
 
-def unpack(folder: Path) -> None:
+def unpack(folder: Path, wanted: Container[str] | None = None) -> None:
+    """Some of the files, or all."""
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder)
+        archive.extractall(folder, [one for one in archive if not wanted or one.name in wanted])
     for database in folder.glob("*/run.db"):
         renew(database)
 
@@ -110,8 +112,7 @@ def without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if names:
-            unpack(folder)
+        unpack(folder)  # real Horovod's stay as they are
         for plant in RECORDED:
             if plant.name in names or not names:
                 record(plant, False, folder)
