@@ -20,6 +20,7 @@ from typing import NoReturn
 from . import __version__
 from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base.options import option, options_add
 from .base.thresholds import whole
 from .commands.compare import percent
 from .compare import disturbance
@@ -46,73 +47,6 @@ OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError("options", f"{message} (see {self.prog} --help)")
-
-
-def parser_build() -> Parser:
-    parser = Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    run = commands.add_parser("run", help="begin an experiment in a new folder", allow_abbrev=False)
-    run.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    run.add_argument(
-        "--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'",
-        help="{} in it stands for commprof-run; repeat",
-    )
-    kit_help = (
-        "a job's kit (hvprof-report replay kit), which arms without a program replay: {} stands "
-        "for commprof-run and commprof-replay, whose options may follow; copied to EXPERIMENT"
-    )
-    run.add_argument("--kit", metavar="FILE", type=Path, help=kit_help)
-    run.add_argument(
-        "--blocks", type=count, default=10, metavar="N",
-        help="complete blocks that are wanted (default: 10)",
-    )
-    run.add_argument(
-        "--aa", action="store_true",
-        help="run the first arm twice in each block, as a control: A against A must show nothing",
-    )
-    bare_help = (
-        "run each arm without the profiler, too, so that its cost is known and "
-        "whether the "
-        "arms differ as much without it"
-    )
-    run.add_argument("--bare", action="store_true", help=bare_help)
-    until_help = (
-        "then more blocks, until each interval is at most this much above and below its estimate"
-    )
-    run.add_argument("--until", type=percent, metavar="N%", help=until_help)
-    run.add_argument(
-        "--seed", type=seed, metavar="N",
-        help="decides which arm runs first (default: by chance; recorded)",
-    )
-    resume = commands.add_parser(
-        "resume", help="go on after an interruption, or with more blocks", allow_abbrev=False
-    )
-    resume.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    resume.add_argument(
-        "--blocks", type=count, metavar="N", help="complete blocks that are wanted in all"
-    )
-    add = commands.add_parser("add", help="run more blocks", allow_abbrev=False)
-    add.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    add.add_argument(
-        "--blocks", type=count, required=True, metavar="N",
-        help="complete blocks that are wanted beyond those so far",
-    )
-    for command in (run, resume, add):
-        command.add_argument(
-            "--limit", type=seconds, metavar="TIME",
-            help="begin no block that would not end within this time, and end a run that does "
-            "not: 90m, 2h",
-        )
-        command.add_argument(
-            "--timeout", type=seconds, metavar="TIME",
-            help="after this time a run is ended and has failed: 600, 10m",
-        )
-    status = commands.add_parser(
-        "status", help="what has run, and what has failed", allow_abbrev=False
-    )
-    status.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    return parser
 
 
 def arm(text: str) -> Arm:
@@ -143,6 +77,69 @@ def seconds(text: str) -> int:
     if not match:
         raise argparse.ArgumentTypeError(f"{text}: a time like 600 (seconds), 90m or 2h")
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+FOLDER = option("folder", metavar="EXPERIMENT", type=Path)
+TIMES = (
+    option(
+        "--limit", type=seconds, metavar="TIME",
+        help="begin no block that would not end within this time, and end a run that does not: "
+        "90m, 2h",
+    ),
+    option(
+        "--timeout", type=seconds, metavar="TIME",
+        help="after this time a run is ended and has failed: 600, 10m",
+    ),
+)
+RUN = (
+    FOLDER,
+    option(
+        "--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'",
+        help="{} in it stands for commprof-run; repeat",
+    ),
+    option(
+        "--kit", metavar="FILE", type=Path,
+        help="a job's kit (hvprof-report replay kit), which arms without a program replay: {} "
+        "stands for commprof-run and commprof-replay, whose options may follow; copied to "
+        "EXPERIMENT",
+    ),
+    option(
+        "--blocks", type=count, default=10, metavar="N",
+        help="complete blocks that are wanted (default: 10)",
+    ),
+    option(
+        "--aa", action="store_true",
+        help="run the first arm twice in each block, as a control: A against A must show nothing",
+    ),
+    option(
+        "--bare", action="store_true",
+        help="run each arm without the profiler, too, so that its cost is known and whether the "
+        "arms differ as much without it",
+    ),
+    option(
+        "--until", type=percent, metavar="N%",
+        help="then more blocks, until each interval is at most this much above and below its "
+        "estimate",
+    ),
+    option(
+        "--seed", type=seed, metavar="N",
+        help="decides which arm runs first (default: by chance; recorded)",
+    ),
+    *TIMES,
+)
+RESUME = (
+    FOLDER,
+    option("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all"),
+    *TIMES,
+)
+ADD = (
+    FOLDER,
+    option(
+        "--blocks", type=count, required=True, metavar="N",
+        help="complete blocks that are wanted beyond those so far",
+    ),
+    *TIMES,
+)
 
 
 def way_on(folder: Path) -> str:
@@ -501,10 +498,9 @@ def program_find(name: str) -> str:
         ),
         None,
     )
-    program = str(found) if found else shutil.which(name)
-    if not program:
-        raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
-    return program
+    if program := str(found) if found else shutil.which(name):
+        return program
+    raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -539,6 +535,25 @@ def show(arguments: argparse.Namespace) -> None:
     )
 
 
+COMMANDS = (  # what they do, help, options
+    ("run", begin, "begin an experiment in a new folder", RUN),
+    ("resume", go_on, "go on after an interruption, or with more blocks", RESUME),
+    ("add", go_on, "run more blocks", ADD),
+    ("status", show, "what has run, and what has failed", [FOLDER]),
+)
+
+
+def parser_build() -> Parser:
+    parser = Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    for name, run, about, options in COMMANDS:
+        command = commands.add_parser(name, help=about, allow_abbrev=False)
+        command.set_defaults(run_command=run)
+        options_add(command, options)
+    return parser
+
+
 def say(text: str) -> None:
     print(units.visible(text), flush=True)
 
@@ -550,7 +565,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace(folder=Path())
     try:
         arguments = parser_build().parse_args(words)
-        {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)
+        arguments.run_command(arguments)
         return 0
     except EXPECTED as error:
         print(units.visible(f"{PROGRAM}: {as_report(error)}"), file=sys.stderr)
