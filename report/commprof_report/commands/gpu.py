@@ -65,12 +65,6 @@ SEE_ALSO = ("export", "late", "steps")
 NOTHING = "not known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
-MOST_STREAMS = 16
-MOST_COPIES = 32
-MOST_ALGORITHMS = 32
-MOST_OPERATIONS = 16
-MOST_STEPS = 200
-MOST_WINDOWS = 200
 UNSEEN = {
     "none": "no GPU was used, or none was found",
     "dormant": "there is a GPU, the program has not used it",
@@ -106,33 +100,6 @@ PART_COLUMNS = (
         column._replace(head="rank idle") if column.head == "idle" else column
         for column in DEVICE_COLUMNS[1:]
     ),
-)
-KERNEL_COLUMNS = shown(
-    KERNEL, "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns"
-)
-COPY_COLUMNS = shown(
-    COPY, "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s"
-)
-STREAM_COLUMNS = shown(
-    STREAM,
-    "rank device stream computing_ns computing_kernels communicating_ns communicating_kernels "
-    "copying_ns copies volume_bytes",
-)
-OPERATION_COLUMNS = shown(
-    OPERATION, "call communicator operations device_ns wait_ns wait_share transfer_ns coverage"
-)
-STEP_COLUMNS = shown(
-    STEP,
-    "step devices step_ns computing_ns communicating_ns exposed_ns exposed_share copying_ns "
-    "idle_ns starved_ns",
-)
-WINDOW_COLUMNS = shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records")
-ALGORITHM_COLUMNS = shown(ALGORITHM, "call communicator bytes_low count algorithm")
-SENSOR_COLUMNS = shown(
-    SENSOR,
-    "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
-    "heat_share hardware_share memory_most_bytes nvlink_sent_bytes_per_s "
-    "nvlink_received_bytes_per_s pcie_sent_bytes_per_s pcie_received_bytes_per_s",
 )
 THROTTLED_BY = (
     ("power_share", "power limit"),
@@ -174,15 +141,11 @@ def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        common.picture_save(
-            arguments, run, row_bars, row_bars.of_kernels(kernels), counted, why_none
-        )
+        drawn: tuple = (row_bars, row_bars.of_kernels(kernels), counted)
     else:
         devices = traced(found.devices)
-        common.picture_save(
-            arguments, run, stacks, stacks.of_gpus(devices),
-            units.counted(len(devices), "device"), why_none,
-        )
+        drawn = stacks, stacks.of_gpus(devices), units.counted(len(devices), "device")
+    common.picture_save(arguments, run, *drawn, why_none)
 
 
 def traced(devices: Sequence[GpuDeviceRow]) -> list[GpuDeviceRow]:
@@ -227,35 +190,66 @@ TABLES = {
         MOST_DEVICES,
     ),
     "sensor": Table(
-        lambda run: sensors(run.connection), GpuSensorRow._fields, SENSOR_COLUMNS, MOST_DEVICES
+        lambda run: sensors(run.connection), GpuSensorRow._fields,
+        shown(
+            SENSOR,
+            "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
+            "heat_share hardware_share memory_most_bytes nvlink_sent_bytes_per_s "
+            "nvlink_received_bytes_per_s pcie_sent_bytes_per_s pcie_received_bytes_per_s",
+        ),
+        MOST_DEVICES,
     ),
     "kernel": Table(
-        lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP
+        lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields,
+        shown(
+            KERNEL,
+            "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns",
+        ),
+        TOP,
     ),
     "copy": Table(
-        lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS,
-        MOST_COPIES,
+        lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields,
+        shown(
+            COPY,
+            "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s",
+        ),
+        32,
     ),
     "stream": Table(
-        lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS,
-        MOST_STREAMS,
+        lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields,
+        shown(
+            STREAM,
+            "rank device stream computing_ns computing_kernels communicating_ns "
+            "communicating_kernels copying_ns copies volume_bytes",
+        ),
+        16,
     ),
     "algorithm": Table(
         lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields,
-        ALGORITHM_COLUMNS, MOST_ALGORITHMS,
+        shown(ALGORITHM, "call communicator bytes_low count algorithm"), 32,
     ),
     "operation": Table(
-        lambda run: gpu_activity.nccl_waits(run.connection), NcclWaitRow._fields, OPERATION_COLUMNS,
-        MOST_OPERATIONS,
+        lambda run: gpu_activity.nccl_waits(run.connection), NcclWaitRow._fields,
+        shown(
+            OPERATION,
+            "call communicator operations device_ns wait_ns wait_share transfer_ns coverage",
+        ),
+        16,
     ),
-    "step": Table(lambda run: answer(run).steps, GpuStepRow._fields, STEP_COLUMNS, MOST_STEPS),
+    "step": Table(
+        lambda run: answer(run).steps, GpuStepRow._fields,
+        shown(
+            STEP,
+            "step devices step_ns computing_ns communicating_ns exposed_ns exposed_share "
+            "copying_ns idle_ns starved_ns",
+        ),
+        200,
+    ),
     "window": Table(
-        lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS,
-        MOST_WINDOWS,
+        lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields,
+        shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"), 200,
     ),
 }
-
-
 OPTIONS = (
     *common.RUN,
     *common.ONLY_RANKS,
@@ -315,12 +309,11 @@ def waiting_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         return
     device_ns, wait_ns = sum(row.device_ns for row in rows), sum(row.wait_ns for row in rows)
     part = units.share(wait_ns / device_ns if device_ns else 0.0)
-    where = (
-        f"{units.counted(sum(row.operations for row in rows), 'collective')} sampled on all ranks"
-    )
+    number = units.counted(sum(row.operations for row in rows), "collective")
     yield (
         "NCCL waiting",
-        f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}",
+        f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {number} "
+        "sampled on all ranks",
     )
 
 
@@ -355,25 +348,23 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield from mpi_facts(answers.gpu)
     yield from sensor_facts(answers.sensors)
     yield "Cost of tracing", cost_text(answers.cost)
-    yield from memory_facts(answers.gpu)
+    for text in sorted({row.device_memory for row in answers.gpu.ranks} - {""}):
+        yield "", f"device memory: {text}"  # that CUPTI takes; ranks report the same, as a rule
     yield from coverage_facts(answers.gpu)
     yield (
         "Not recorded",
         losses(answers.seen) or f"nothing is missing of {units.counted(summary.records, 'record')}",
     )
-    error = (
-        "an unknown time" if summary.clock_error_ns is None
-        else f"{units.duration(summary.clock_error_ns)} at most"
-    )
+    is_known = summary.clock_error_ns is not None
+    error = f"{units.duration(summary.clock_error_ns)} at most" if is_known else "an unknown time"
     yield "GPU's clock", f"off by {error}"
 
 
 def devices_text(summary: GpuRow) -> str:
     part = f"{summary.traced_ranks} of " if summary.traced_ranks < summary.ranks else ""
-    ranks = f"{part}{units.counted(summary.ranks, 'rank')}"
     return (
-        f"{units.counted(summary.devices, 'device')}, {ranks}: "
-        f"{units.shortened(summary.names or 'of unknown kind', 60)}"
+        f"{units.counted(summary.devices, 'device')}, {part}{units.counted(summary.ranks, 'rank')}"
+        f": {units.shortened(summary.names or 'of unknown kind', 60)}"
     )
 
 
@@ -397,14 +388,10 @@ def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
             "activities and MPI calls are sampled",
         )
     if unknown := [row for row in together if not row.traced_ns]:
-        least = min(0 if row.idle_least_share is None else row.idle_least_share for row in unknown)
-        most = max(1 if row.idle_most_share is None else row.idle_most_share for row in unknown)
-        left_out = (
-            f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}"
-        )
         yield (
-            "", f"{left_out}, left out of the times below: idle between {units.share(least)} and "
-            f"{units.share(most)}",
+            "",
+            f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}, "
+            f"left out of the times below: {idle_bounds_text(unknown)}",
         )
     if partly := sum(row.merged_ranks < row.sharing_ranks for row in shared):
         yield (
@@ -424,12 +411,17 @@ def late_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         return
     lasted = [found.incomplete[row.rank] for row in late]
     time = "" if None in lasted else f" of {units.duration(sum(filter(None, lasted)))}"
-    least = min(row.idle_least_share or 0 for row in late)
-    most = max(1 if row.idle_most_share is None else row.idle_most_share for row in late)
-    left_out = f"{devices_of(late, found)} left out of the times below"
     why = f"records of activities{time} came too late to be summed up"
-    bounds = f"idle between {units.share(least)} and {units.share(most)}"
-    yield "Late records", f"{left_out}: {why}; {bounds}"
+    yield (
+        "Late records",
+        f"{devices_of(late, found)} left out of the times below: {why}; {idle_bounds_text(late)}",
+    )
+
+
+def idle_bounds_text(rows: Sequence[GpuDeviceRow]) -> str:
+    least = min(row.idle_least_share or 0 for row in rows)
+    most = max(1 if row.idle_most_share is None else row.idle_most_share for row in rows)
+    return f"idle between {units.share(least)} and {units.share(most)}"
 
 
 def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
@@ -469,15 +461,13 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]
             f"{units.duration(summary.traced_ns)} that were traced",
         )
         return
-    exposed = (
+    yield (
+        "Communication",
         f"{units.share(summary.exposed_share)} of the traced time is exposed communication "
-        f"({units.duration(summary.exposed_ns)})"
-    )
-    hidden = (
+        f"({units.duration(summary.exposed_ns)}); "
         f"{units.share(summary.overlap)} of all communication is hidden behind computing "
-        f"({units.duration(summary.hidden_ns)})"
+        f"({units.duration(summary.hidden_ns)})",
     )
-    yield "Communication", f"{exposed}; {hidden}"
     if summary.strictly_exposed_ns < summary.exposed_ns:
         strict_share = units.share(summary.strictly_exposed_ns / summary.traced_ns)
         yield (
@@ -495,14 +485,11 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]
 def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
     if summary.communication_sms is None:
         return
-    mean, most = (
-        units.three_digits(summary.communication_sms), f"{summary.communication_most_sms:,}",
-    )
     whole = "" if summary.sms is None else f" of {summary.sms:,}"
     yield (
         "  on SMs",
-        f"its kernels' blocks occupy at most {mean}{whole} SMs on average, those of one kernel "
-        f"{most}",
+        f"its kernels' blocks occupy at most {units.three_digits(summary.communication_sms)}{whole}"
+        f" SMs on average, those of one kernel {summary.communication_most_sms:,}",
     )
 
 
@@ -585,28 +572,20 @@ def rate_text(rows: Sequence[Row], link: str, direction: str) -> str:
 
 def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Idle, and in MPI: of the traced time, too."""
-    summary, doubt = found.summary, gpu_activity.graph_doubt(found)
-    if summary.traced_ns:
-        starved = (
-            f"{units.share(summary.starved_ns / summary.traced_ns)} "
-            f"({units.duration(summary.starved_ns)})"
-        )
-        yield (
-            "Idle",
-            f"{units.share(summary.idle_share)} ({units.duration(summary.idle_ns)}); while the "
-            f"process was in MPI {starved}",
-        )
-        if doubt:
-            yield "", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}"
-        exposed = (
-            f"{units.share(summary.exposed_mpi_ns / summary.traced_ns)} "
-            f"({units.duration(summary.exposed_mpi_ns)})"
-        )
-        yield (
-            "Process in MPI",
-            f"{units.share(summary.in_mpi_share)} ({units.duration(summary.in_mpi_ns)}); while no "
-            f"kernel computed {exposed}",
-        )
+    summary = found.summary
+    if not summary.traced_ns:
+        return
+
+    def part(name: str) -> str:
+        ns = getattr(summary, f"{name}_ns")
+        return f"{units.share(ns / summary.traced_ns)} ({units.duration(ns)})"
+
+    yield "Idle", f"{part('idle')}; while the process was in MPI {part('starved')}"
+    if doubt := gpu_activity.graph_doubt(found):
+        yield "", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}"
+    yield (
+        "Process in MPI", f"{part('in_mpi')}; while no kernel computed {part('exposed_mpi')}",
+    )
 
 
 def cost_text(cost: TracingCost) -> str:
@@ -616,27 +595,15 @@ def cost_text(cost: TracingCost) -> str:
     )
     if cost.tracing_cost_share is None:
         return f"unknown: {sides}; {FEWEST_STEPS} of each are needed"
-    medians = (
-        f"{units.duration(cost.traced_step_ns)} with tracing, "
-        f"{units.duration(cost.untraced_step_ns)} without"
-    )
-    spreads = (
-        f"+- {units.duration(cost.traced_deviation_ns)} and "
-        f"{units.duration(cost.untraced_deviation_ns)}"
-    )
-    counts = f"medians of {cost.traced_steps:,} and {cost.untraced_steps:,} steps, {spreads}"
     share, error = 100 * cost.tracing_cost_share, 100 * (cost.tracing_cost_error_share or 0)
     found = f"{share:+.1f} % of a step, within {error:.1f} %"
     return (
-        f"{found if abs(share) > error else f'too small to measure ({found})'}: {medians} "
-        f"({counts})"
+        f"{found if abs(share) > error else f'too small to measure ({found})'}: "
+        f"{units.duration(cost.traced_step_ns)} with tracing, "
+        f"{units.duration(cost.untraced_step_ns)} without (medians of {cost.traced_steps:,} and "
+        f"{cost.untraced_steps:,} steps, +- {units.duration(cost.traced_deviation_ns)} and "
+        f"{units.duration(cost.untraced_deviation_ns)})"
     )
-
-
-def memory_facts(found: Gpu) -> Iterator[tuple[str, str]]:
-    """Memory that CUPTI takes on the device; ranks report the same, as a rule."""
-    for text in sorted({row.device_memory for row in found.ranks} - {""}):
-        yield "", f"device memory: {text}"
 
 
 def coverage_text(found: Gpu) -> str:
@@ -701,28 +668,27 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
     answers = answer(run, in_steps)
     if not answers.gpu.is_seen:
         return ""
-    kernels, copies = (
-        gpu_activity.kernels(run.connection)[:TOP], gpu_activity.copies(run.connection),
-    )
-    devices = answers.gpu.devices[:MOST_DEVICES]
+    kernels, devices = gpu_activity.kernels(run.connection)[:TOP], answers.gpu.devices
     sentence = (
         "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
-        "in which a kernel of NCCL or its"
-        " like ran and none that computes; hidden communication ran beside computing."
+        "in which a kernel of NCCL or its like ran and none that computes; hidden communication "
+        "ran beside computing."
     )
+
+    def table(by: str, rows: Sequence, is_wanted: object = True) -> str:
+        return page.table(TABLES[by].columns, rows[: TABLES[by].most]) if is_wanted else ""
+
     return page.section(
         "GPUs",
         sentence,
         page.facts_list(facts(answers)),
-        common.picture(stacks, stacks.of_gpus(traced(devices)), "what the GPUs did"),
-        page.table(DEVICE_COLUMNS, devices),
-        page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES])
-        if answers.gpu.summary.shared_devices
-        else "",
-        page.table(SENSOR_COLUMNS, answers.sensors[:MOST_DEVICES])
-        if len(answers.sensors) > 1
-        else "",
+        common.picture(
+            stacks, stacks.of_gpus(traced(devices[:MOST_DEVICES])), "what the GPUs did"
+        ),
+        table("device", devices),
+        table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),
+        table("sensor", answers.sensors, len(answers.sensors) > 1),
         common.picture(row_bars, row_bars.of_kernels(kernels), "kernels by time"),
-        page.table(KERNEL_COLUMNS, kernels),
-        page.table(COPY_COLUMNS, copies[:MOST_COPIES]),
+        table("kernel", kernels),
+        table("copy", gpu_activity.copies(run.connection)),
     )
