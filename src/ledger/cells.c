@@ -214,13 +214,15 @@ static bool lay_blocks(struct cells *cells, uint32_t reserve)
 static bool take_chunk(struct cells *cells)
 {
     uint32_t total = count_laid(cells) + ledger_chunk_capacity(sizeof(struct ledger_cell));
+    if (total > CELLS_MAX)
+        return false;
     struct ledger_cell **all = memory_resize(cells->all, total * sizeof *all);
     if (all)
         cells->all = all;
     struct ledger_cell **spare = memory_resize(cells->spare, total * sizeof *spare);
     if (spare)
         cells->spare = spare;
-    if (!all || !spare || total > CELLS_MAX || !index_fits(cells, total))
+    if (!all || !spare || !index_fits(cells, total))
         return false;
     struct ledger_chunk *chunk =
         ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), cells->record->thread);

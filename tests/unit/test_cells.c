@@ -66,6 +66,20 @@ static uint64_t count_in_ledger(uint64_t bytes, unsigned call, bool folded)
 
 /* Counting */
 
+/* As many cells as a number in the ledger has bits for: CELLS_MAX. */
+TEST(a_chunk_is_taken_only_if_all_of_its_cells_can_be_numbered)
+{
+    enum { MOST = (1 << 21) - 1 };
+    begin(64 << 20);
+    uint32_t chunks = the_ledger.header->chunk_count;
+    cells.count_before = MOST + 1 - ledger_chunk_capacity(sizeof(struct ledger_cell));
+    CHECK(!cell_of(NEW, CALL_A));
+    CHECK_EQUAL(the_ledger.header->chunk_count, chunks);
+    cells.count_before--;
+    CHECK(cell_of(NEW, CALL_A));
+    CHECK_EQUAL(the_ledger.header->chunk_count, chunks + 1);
+}
+
 TEST(a_call_is_counted_with_its_time_and_bytes)
 {
     begin(1 << 20);
