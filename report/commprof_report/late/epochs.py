@@ -16,7 +16,7 @@ from sqlite3 import Connection
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, grouped, read,
+    NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, numbered, read,
 )
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
@@ -102,10 +102,8 @@ def _of_epoch(rows: Partners, is_origin: Flags, side: Flags) -> Ints:
 
 def _have_all(rows: Partners) -> Flags:
     """Whether all partners of a row's call have a row."""
-    order, groups = grouped(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
-    is_whole = np.empty(len(rows), bool)
-    is_whole[order] = groups.spread(groups.counts) == rows.partners[order]
-    return is_whole
+    number = numbered(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
+    return np.bincount(number)[number] == rows.partners
 
 
 def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Ints]:
