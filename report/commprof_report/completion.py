@@ -93,20 +93,11 @@ def words_of_parser(program: str, parser: argparse.ArgumentParser) -> Iterator[W
         each.dest: each.help or "" for action in parser._actions
         for each in getattr(action, "_choices_actions", ())
     }
-    yield Words(
-        program,
-        "",
-        "",
-        [
-            _option(parser, name, action) for action in parser._actions
-            for name in action.option_strings
-        ],
-    )
-    for command, own in manual._subparsers(parser).items():
+    for command, own in {"": parser, **manual._subparsers(parser)}.items():
         options = [
             _option(own, name, action) for action in own._actions for name in action.option_strings
         ]
-        yield Words(program, command, summaries[command], options)
+        yield Words(program, command, summaries.get(command, ""), options)
 
 
 def _option(parser: argparse.ArgumentParser, name: str, action: argparse.Action) -> Option:

@@ -56,9 +56,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from sqlite3 import Connection, Cursor
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, TextIO
 
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
@@ -161,12 +162,8 @@ def write_csv(arguments: argparse.Namespace) -> None:
 def write_long(arguments: argparse.Namespace) -> None:
     run = opened(arguments, VIEWS)
     rows = long_csv.rows(run.connection)
-    fields = [column[0] for column in rows.description]
-    if arguments.output:
-        with written_whole(arguments.output, run.mode) as file:
-            tables.write_csv(file, fields, rows)
-    else:
-        tables.write_csv(sys.stdout, fields, rows)
+    with output_open(arguments.output, run.mode) as file:
+        tables.write_csv(file, [column[0] for column in rows.description], rows)
 
 
 def write_parquet(arguments: argparse.Namespace) -> None:
@@ -183,7 +180,8 @@ def write_parquet(arguments: argparse.Namespace) -> None:
 def write_prometheus(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_samples=True)
     waits = late(run, align(run.connection))
-    lines_write((f"{line}\n" for line in prometheus.text(run, waits)), arguments.output, run.mode)
+    with output_open(arguments.output, run.mode) as file:
+        file.writelines(f"{line}\n" for line in prometheus.text(run, waits))
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:
@@ -198,7 +196,8 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     samples_note(run)
     traces = list(traces_open(files, run))
     traces_note(traces)
-    lines_write(perfetto.text(run, cut, traces), arguments.output, files_mode([*run.paths, *files]))
+    with output_open(arguments.output, files_mode([*run.paths, *files])) as file:
+        file.writelines(perfetto.text(run, cut, traces))
 
 
 class Format(NamedTuple):
@@ -295,12 +294,8 @@ def traces_note(traces: list[OfRank]) -> None:
             )
 
 
-def lines_write(lines: Iterable[str], output: Path | None, mode: int) -> None:
-    if output:
-        with written_whole(output, mode) as file:
-            file.writelines(lines)
-    else:
-        sys.stdout.writelines(lines)
+def output_open(output: Path | None, mode: int) -> AbstractContextManager[TextIO]:
+    return written_whole(output, mode) if output else nullcontext(sys.stdout)
 
 
 def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Cursor]:

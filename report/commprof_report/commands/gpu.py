@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -141,7 +141,9 @@ def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        drawn: tuple = (row_bars, row_bars.of_kernels(kernels), counted)
+        drawn: tuple[ModuleType, object, str] = (
+            row_bars, row_bars.of_kernels(kernels), counted,
+        )
     else:
         devices = traced(found.devices)
         drawn = stacks, stacks.of_gpus(devices), units.counted(len(devices), "device")

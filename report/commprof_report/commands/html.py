@@ -514,10 +514,9 @@ def communicators_section(run: Run, world: World) -> str:
 
 
 def conditions_section(answers: RunSummary) -> str:
-    sentence = (
-        "Where and how the run took place: program, MPI library, settings, environment of "
-        "the MPI libraries."
-    )
     return page.folded_section(
-        "Conditions of the run", sentence, page.table(FACT_COLUMNS, answers.facts)
+        "Conditions of the run",
+        "Where and how the run took place: program, MPI library, settings, environment of "
+        "the MPI libraries.",
+        page.table(FACT_COLUMNS, answers.facts),
     )

@@ -238,9 +238,13 @@ def check_runs(arguments: argparse.Namespace) -> None:
         Column("at p50", lambda row: units.change(row.p50_change)),
         Column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
-    print(tables.text_table(columns, answers.rows[:MOST_ROWS]))
-    if len(answers.rows) > MOST_ROWS:
-        print(f"... and {len(answers.rows) - MOST_ROWS:,} more rows; --csv has them all.")
+    print_rows(columns, answers.rows)
+
+
+def print_rows(columns: Sequence[Column], rows: Sequence) -> None:
+    print(tables.text_table(columns, rows[:MOST_ROWS]))
+    if len(rows) > MOST_ROWS:
+        print(f"... and {len(rows) - MOST_ROWS:,} more rows; --csv has them all.")
 
 
 def split_runs(arguments: argparse.Namespace) -> None:
@@ -262,9 +266,8 @@ def split_runs(arguments: argparse.Namespace) -> None:
         return
     for head, text in split_facts(runs, found):
         compare.print_fact(head, text)
-    print("\n" + tables.text_table(split_columns(found), found.rows[:MOST_ROWS]))
-    if len(found.rows) > MOST_ROWS:
-        print(f"... and {len(found.rows) - MOST_ROWS:,} more rows; --csv has them all.")
+    print()
+    print_rows(split_columns(found), found.rows)
 
 
 def library_name(run: Figures) -> str:

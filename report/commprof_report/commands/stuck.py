@@ -148,10 +148,10 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     one ended first or hung: their last calls began or ended within 1.24 ms."""
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
-    unknown = (
-        f"None of the {ranks} came to an end; whether they still run cannot be seen from here."
+    what = (
+        f"All {ranks} {process.CUT_OFF}." if is_known
+        else f"None of the {ranks} came to an end; whether they still run cannot be seen from here."
     )
-    what = f"All {ranks} {process.CUT_OFF}." if is_known else unknown
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
         names = units.rank_names(early)
@@ -159,10 +159,9 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
         before = f"{lead}{' or more' if len(early) > 1 else ''} before the others"
         what += f" {units.capital(names)} went quiet {before}: ended first, or hung."
     elif not is_explained:
-        span = units.duration(max(killed.quiet_ns.values()))
         what += (
             " Nothing shows that one ended first or hung: their last calls began or ended within "
-            f"{span}."
+            f"{units.duration(max(killed.quiet_ns.values()))}."
         )
     return Verdict("killed", what)
 
@@ -183,10 +182,9 @@ def killed_lines(found: Stuck) -> Iterator[str]:
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
     for rows in by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
-        calls = by(rows, made_text)
         said = ", ".join(
             f"{units.rank_names([row.rank for row in alike])} called {made}"
-            for made, alike in calls.items()
+            for made, alike in by(rows, made_text).items()
         )
         yield Verdict(
             "mismatch",
@@ -261,11 +259,11 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     elif found.longest is None:
         text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
     else:
-        longest = (
+        text = (
+            f"Nothing is stuck: {no} has been in one call for longer than "
             f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, "
-            f"{found.longest.call})"
+            f"{found.longest.call})."
         )
-        text = f"Nothing is stuck: {no} has been in one call for longer than {longest}."
     if unread:
         text += f" Nothing is known of {units.counted(unread, 'more rank')}."
     return Verdict("nothing", text)

@@ -231,11 +231,10 @@ def has_ended(rows: Sequence[Row]) -> bool:
 
 
 def end_text(rows: Sequence[Row]) -> str:
-    said = []
-    for state, end in ENDS.items():
-        ranks = [row.rank for row in rows if row.state == state]
-        if ranks:
-            said.append(f"{units.rank_names(ranks)} {end}")
+    said = (
+        f"{units.rank_names(ranks)} {end}" for state, end in ENDS.items()
+        if (ranks := [row.rank for row in rows if row.state == state])
+    )
     return f"The run has ended: {'; '.join(said)}."
 
 
@@ -244,9 +243,8 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     shown = alive or ranks
     head = (
         f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} "
-        "running, "
+        f"running, {units.timestamp(time.time_ns())}, {span_text(shown, is_first)}"
     )
-    head += f"{units.timestamp(time.time_ns())}, {span_text(shown, is_first)}"
     mpi_share, bytes_per_s = (
         sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
     )
@@ -262,12 +260,11 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
 
 
 def columns_of(ranks: Sequence[Rates]) -> list[Column]:
-    hidden = set()
-    if not any(rank.row.has_nccl for rank in ranks):
-        hidden.add("NCCL on device")
-    if not any(rank.row.gpu_traced_ns for rank in ranks):
-        hidden.add("GPU busy")
-    return [column for column in COLUMNS if column.head not in hidden]
+    shown = {
+        "NCCL on device": any(rank.row.has_nccl for rank in ranks),
+        "GPU busy": any(rank.row.gpu_traced_ns for rank in ranks),
+    }
+    return [column for column in COLUMNS if shown.get(column.head, True)]
 
 
 def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
