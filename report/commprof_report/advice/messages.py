@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import units
+from ..base import query, units
 from ..base.thresholds import threshold, whole
-from ..calls.by_call import PollRow, operation, poll_rows
+from ..calls.by_call import operation, poll_rows
 from ..calls.by_size import SizeRow, reduce_bcast_rows
 from . import changes
 from .curves import FEWEST, Curve, Knee, Point, waiting
@@ -271,7 +271,7 @@ def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
             yield _polls(row, inputs)
 
 
-def _polls(row: PollRow, inputs: Inputs) -> Finding:
+def _polls(row: query.Row, inputs: Inputs) -> Finding:
     often = "finds nothing most of the time" if row.polls > row.found else "often finds nothing"
     return Finding(
         f"{row.call} {often}",

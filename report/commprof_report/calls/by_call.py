@@ -35,13 +35,6 @@ class CallRow(NamedTuple):
     measure: str
 
 
-class PollRow(NamedTuple):
-    call: str
-    polls: int
-    poll_ns: int
-    found: int
-
-
 def operation(call: str) -> str:
     """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
     MPI_Allreduce_init and ncclAllReduce."""
@@ -53,5 +46,5 @@ def call_rows(connection: Connection) -> list[CallRow]:
     return SQL.ask(connection, "calls", CallRow)
 
 
-def poll_rows(connection: Connection) -> list[PollRow]:
-    return SQL.ask(connection, "polls", PollRow)
+def poll_rows(connection: Connection) -> list[query.Row]:
+    return list(SQL.rows(connection, "polls"))

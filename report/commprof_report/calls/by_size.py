@@ -47,12 +47,6 @@ class SizeRow(NamedTuple):
     share_of_wall: float | None
 
 
-class ReduceBcastRow(NamedTuple):
-    identity: str
-    bytes: int
-    pairs: int
-
-
 def size_rows(
     connection: Connection, per_rank: bool = False, families: Mapping[str, str] | None = None
 ) -> list[SizeRow]:
@@ -76,5 +70,5 @@ def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
     return [row for row in rows if row.measure != "call" or not is_known(row)]
 
 
-def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:
-    return SQL.ask(connection, "reduce_bcast", ReduceBcastRow)
+def reduce_bcast_rows(connection: Connection) -> list[query.Row]:
+    return list(SQL.rows(connection, "reduce_bcast"))

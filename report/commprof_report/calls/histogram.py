@@ -32,13 +32,6 @@ class LatencyRow(NamedTuple):
     density: float
 
 
-class DominatingRow(NamedTuple):
-    call: str
-    bytes_low: int
-    bytes_high: int | None
-    measure: str
-
-
 def latency_rows(
     connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call"
 ) -> list[LatencyRow]:
@@ -88,6 +81,6 @@ def octaves(row: LatencyRow) -> float:
 
 def dominating_size(
     connection: Connection, call: str | None = None
-) -> DominatingRow | None:
-    rows = SQL.ask(connection, "dominating", DominatingRow, call=call)
+) -> query.Row | None:
+    rows = list(SQL.rows(connection, "dominating", call=call))
     return rows[0] if rows else None

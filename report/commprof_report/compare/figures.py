@@ -65,39 +65,6 @@ NOT_COMPARED = re.compile(
 )
 
 
-class CallRow(NamedTuple):
-    """run_rows.sql"""
-
-    call: str
-    family: str
-    library: str
-    identity: str
-    bytes: int | None
-    memory_kind: str
-    measure: str
-    traffic: str
-    world_rank: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    volume_bytes: int
-    total_ns: int
-    min_ns: int
-    max_ns: int
-
-
-class BucketRow(NamedTuple):
-    """run_buckets.sql"""
-
-    call: str
-    identity: str
-    bytes: int | None
-    memory_kind: str
-    measure: str
-    traffic: str
-    low_ns: int
-    high_ns: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
 class RankRow(NamedTuple):
     """run_ranks.sql"""
 
@@ -439,7 +406,7 @@ def _parts(
 ) -> dict[tuple[Key, str], Row]:
     """The rows by traffic. Needs cell_traffic."""
     rows: dict[tuple[Key, str], Row] = {}
-    for call in SQL.ask(connection, "run_rows", CallRow):
+    for call in SQL.rows(connection, "run_rows"):
         if call.call == BARRIER and call.measure == "call":
             first = times.first_barriers.get((call.identity, call.world_rank), [])
             call = call._replace(count=call.count - len(first), total_ns=call.total_ns - sum(first))
@@ -456,7 +423,7 @@ def _parts(
         if share is not None and (call.library == "mpi") == (call.measure == "call"):
             row.transfer_ns += share * call.total_ns
             row.split_ns += call.total_ns
-    for bucket in SQL.ask(connection, "run_buckets", BucketRow):
+    for bucket in SQL.rows(connection, "run_buckets"):
         part = _key(bucket, groups), bucket.traffic
         bounds = bucket.low_ns, bucket.high_ns
         count = bucket.count - times.first_barriers_between(bucket.call, bucket.identity, *bounds)
@@ -466,7 +433,7 @@ def _parts(
     return rows
 
 
-def _key(row: CallRow | BucketRow, groups: dict[str, Group]) -> Key:
+def _key(row: query.Row, groups: dict[str, Group]) -> Key:
     return Key(
         row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure
     )

@@ -14,22 +14,10 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.query import Row
 from ..base.members import Members, members_text
 
 SQL = query.beside(__file__)
-
-
-class CommunicatorRow(NamedTuple):
-    identity: str
-    parent_identity: str | None
-    name: str
-    constructor: str
-    ordinal: int
-    size: int
-    is_inter: int
-    library: str
-    members: str
-    label: str
 
 
 class Group(NamedTuple):
@@ -48,10 +36,10 @@ NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
     """The group of each identity, and the label of each group."""
-    asked = SQL.ask(connection, "communicators_of_run", CommunicatorRow)
+    asked = list(SQL.rows(connection, "communicators_of_run"))
     rows = {row.identity: row for row in asked}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
-    members: dict[Group, list[CommunicatorRow]] = {}
+    members: dict[Group, list[Row]] = {}
     for identity, group in groups.items():
         members.setdefault(group, []).append(rows[identity])
     return groups, {group: _label(alike) for group, alike in members.items()}
@@ -75,7 +63,7 @@ def _ranks(group: Group) -> tuple:
     return group.library, group.size, group.shape, group.is_inter
 
 
-def _described(row: CommunicatorRow, rows: dict[str, CommunicatorRow], world_size: int) -> Group:
+def _described(row: Row, rows: dict[str, Row], world_size: int) -> Group:
     parent = rows.get(row.parent_identity or "")
     created: tuple = (
         (row.constructor, row.ordinal, _described(parent, rows, world_size))
@@ -89,7 +77,7 @@ def _described(row: CommunicatorRow, rows: dict[str, CommunicatorRow], world_siz
     )
 
 
-def _label(alike: Sequence[CommunicatorRow]) -> str:
+def _label(alike: Sequence[Row]) -> str:
     """MPI_COMM_WORLD; Comm_split {0-1} and 3 alike."""
     first = alike[0].label
     return first if len(alike) == 1 else f"{first} and {len(alike) - 1} alike"

@@ -15,14 +15,6 @@ from ..run.alignment import Alignment
 SQL = query.beside(__file__)
 
 
-class FinalizeRow(NamedTuple):
-    """finalize.sql"""
-
-    world_rank: int
-    end_ns: int
-    inside_ns: int
-
-
 class FinalWait(NamedTuple):
     """wait_ns: over all ranks. last_rank: None, if ranks did not wait for each other."""
 
@@ -31,7 +23,7 @@ class FinalWait(NamedTuple):
 
 
 def final_wait(connection: Connection, alignment: Alignment) -> FinalWait:
-    rows = SQL.ask(connection, "finalize", FinalizeRow)
+    rows = list(SQL.rows(connection, "finalize"))
     (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
     if len(rows) < max(2, ranks):
         return FinalWait()

@@ -57,18 +57,9 @@ class CallInfo(NamedTuple):
         return self.kind not in (None, "all")
 
 
-class CommunicatorRow(NamedTuple):
-    """communicators.sql"""
-
-    identity: str
-    label: str
-    size: int
-    library: str
-
-
 class Known(NamedTuple):
     calls: dict[str, CallInfo]
-    communicators: dict[str, CommunicatorRow]  # by identity
+    communicators: dict[str, query.Row]  # by identity
     hosts: dict[int, str | None]  # of all ranks, in order
 
     def which(self, calls: TextInts, texts: Texts, is_wanted: Callable[[CallInfo], bool]) -> Flags:
@@ -84,6 +75,6 @@ class Known(NamedTuple):
 def known(connection: Connection) -> Known:
     calls = {row.call: row for row in SQL.ask(connection, "call_infos", CallInfo)}
     communicators = {
-        row.identity: row for row in SQL.ask(connection, "known_communicators", CommunicatorRow)
+        row.identity: row for row in SQL.rows(connection, "known_communicators")
     }
     return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))

@@ -25,6 +25,7 @@ from statistics import fmean, median
 from typing import Callable, NamedTuple
 
 from ..base import query
+from ..base.query import Row
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
 from ..run.traffic_class import CONTROL_BYTES
@@ -44,30 +45,6 @@ AlignedNs = Callable[[int, int], int]
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
 Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may be off
 LastOfSteps = Mapping[int, tuple[int, float]]  # by step, the last rank and its distance
-
-
-class MarkedRow(NamedTuple):
-    """marked_steps.sql"""
-
-    step: int
-    world_rank: int
-    begin_ns: int
-    end_ns: int
-    thread: int
-
-
-class HandedRow(NamedTuple):
-    """handed_steps.sql: a step of a thread that negotiates. All times are the rank's own."""
-
-    step: int
-    world_rank: int
-    begin_ns: int  # the end of the step before
-    handed_ns: int  # the main thread handed its last tensor over, give or take `open_ns`
-    open_ns: int
-    agreed_ns: int  # all ranks have
-    done_ns: int  # the end of the step's last sum
-    tensors: int
-    thinned: float  # how many steps this one stands for
 
 
 class WaitRegion(NamedTuple):
@@ -103,12 +80,12 @@ class Last(NamedTuple):
         return self.share < MAJORITY
 
 
-def marked_rows(connection: Connection) -> list[MarkedRow]:
-    return SQL.ask(connection, "marked_steps", MarkedRow)
+def marked_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "marked_steps"))
 
 
-def handed_rows(connection: Connection) -> list[HandedRow]:
-    return SQL.ask(connection, "handed_steps", HandedRow)
+def handed_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "handed_steps"))
 
 
 def steps_agreed_on(connection: Connection) -> int:
@@ -199,7 +176,7 @@ def last_at_marks(
     return next((each for each in found if each.ranks), found[-1] if found else None)
 
 
-def last_to_hand_over(rows: Sequence[HandedRow], aligned_ns: AlignedNs) -> Last:
+def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
     """All ranks agree in the same round, so each one's clock says how long before that it had
     handed over: the clocks of ranks are not compared."""
     agreed_ns: dict[int, int] = {}

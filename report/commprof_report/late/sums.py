@@ -12,7 +12,7 @@ from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_values
 from ..base.units import NO_VALUE, duration, size
 from ..base.units import share as share_text
-from .known import CallInfo, CommunicatorRow
+from .known import CallInfo
 from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
@@ -298,7 +298,7 @@ def _host(host: str, rows: list[Row]) -> Row:
 
 
 def call_rows(
-    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, CommunicatorRow],
+    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, Row],
     families: Mapping[str, str],
 ) -> list[Row]:
     """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
@@ -392,7 +392,7 @@ def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, flo
 
 
 def size_rows(
-    sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: Mapping[str, CallInfo]
+    sums: Sums, communicators: Mapping[str, Row], infos: Mapping[str, CallInfo]
 ) -> list[Row]:
     """Without nonblocking collectives, messages and estimates."""
     texts = sums.texts

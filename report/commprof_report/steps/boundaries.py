@@ -25,7 +25,7 @@ from ..base.columns import (
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
-from ..late.marks import HANDED, HandedRow, MarkedRow
+from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.holes import Hole
 from ..run.sampled import communicators
@@ -148,7 +148,7 @@ def none(why: str, confidence: float = 0.0, loops: str = "") -> Unjudged:
     return detection, table(Bounds, [], Texts())
 
 
-def marked(rows: Sequence[MarkedRow]) -> Unjudged:
+def marked(rows: Sequence[query.Row]) -> Unjudged:
     if not rows:
         return none("the program marked none")
     total = max(row.step for row in rows)
@@ -160,7 +160,7 @@ def marked(rows: Sequence[MarkedRow]) -> Unjudged:
     return detection, table(Bounds, [row[:4] for row in rows], Texts())
 
 
-def negotiated(rows: Sequence[HandedRow], total: int) -> Unjudged:
+def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     """total: how often most tensors were agreed on."""
     detection = Detection(
         HANDED, "", "", {}, 0, 1.0, total if total > len({row.step for row in rows}) else None, "",

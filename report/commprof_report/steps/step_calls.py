@@ -74,15 +74,6 @@ class Labels(Columns):
     label: TextInts
 
 
-class OverlapRow(NamedTuple):
-    """step_overlap.sql"""
-
-    call: str
-    communicator: str
-    completion_ns: float
-    blocked_ns: float
-
-
 class Sum(NamedTuple):
     """Over ranks and steps."""
 
@@ -100,7 +91,7 @@ class CallSums:
     sums: dict[CallKey, Sum]
     steps: dict[int, int]  # by rank
     step_ns: int
-    overlaps: list[OverlapRow]
+    overlaps: list[query.Row]
 
     def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[Row]:
         """families: names of communicators, by label; those of one name share rows."""
@@ -168,7 +159,7 @@ def call_sums(
         for row, makers, *own in zip(first.tolist(), ranks, *columns)
     }
     steps = Counter(whole.world_rank.tolist())
-    overlap_rows = SQL.ask(connection, "step_overlap", OverlapRow)
+    overlap_rows = list(SQL.rows(connection, "step_overlap"))
     return CallSums(sums, steps, int(whole.step_ns.sum()), overlap_rows)
 
 
