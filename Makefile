@@ -67,7 +67,7 @@ PLAYER_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mp
 REPLAY_SOURCES := $(PLAYER_SOURCES) src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 # What the reporter reads (base/library_files.py): the last line for `replay source`.
 READ_BY_REPORTER := src/output/schema.sql src/output/rows.def src/ledger/ledger_format.h src/ledger/counters.def \
-	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h)) src/tools/replay/kit_bounds.h
+	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h)) src/tools/replay/kit.def
 LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c),$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 

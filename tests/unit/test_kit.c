@@ -145,16 +145,6 @@ TEST(a_program_has_room_for_its_highest_request)
     }
 }
 
-TEST(a_line_has_so_many_words_and_no_more)
-{
-    char *words[WORDS_MOST + 1] = {NULL}, line[4 * WORDS_MOST] = "";
-    for (int i = 0; i < WORDS_MOST; i++)
-        strcat(line, i ? " w" : "w");
-    CHECK_EQUAL(words_of(strdup(line), words), WORDS_MOST);
-    CHECK_EQUAL(words_of(strcat(line, " w"), words), -1);
-    CHECK(!words[WORDS_MOST]);
-}
-
 /* An extent may be smaller than what a value touches, and negative. */
 TEST(buffers_have_room_for_the_last_value)
 {
@@ -193,6 +183,21 @@ static bool reads_with(const char *old, const char *new)
     char why[256];
     struct kit kit;
     return text_with(old, new, &kit, why);
+}
+
+TEST(a_line_has_so_many_words_and_no_more)
+{
+    static const char *const LINES[] = {
+        "ranks 4",           "window 12345",           "late 1 MPI_Isend",
+        "comm 1 1 0 self -", "type 0 MPI_FLOAT 4 4 1", "program 0 3 0"};
+    for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++) {
+        char more[64], less[64];
+        snprintf(more, sizeof more, "%s 1", LINES[i]);
+        snprintf(less, sizeof less, "%.*s", (int)(strrchr(LINES[i], ' ') - LINES[i]), LINES[i]);
+        CHECK(reads_with(LINES[i], LINES[i]));
+        CHECK(!reads_with(LINES[i], more));
+        CHECK(!reads_with(LINES[i], less));
+    }
 }
 
 /* Else a library would write beyond buffers that are laid out for fewer ranks. */
@@ -282,8 +287,7 @@ TEST(numbers_of_a_damaged_kit_stay_in_range)
             CHECK(kit.call[call].comm < kit.comms && kit.call[call].type < kit.types);
             CHECK(kit.call[call].vector < kit.vectors);
         }
-        if (player_begin(&kit, why, sizeof why) &&
-            player_begin_programs(&kit, why, sizeof why))
+        if (player_begin(&kit, why, sizeof why) && player_begin_programs(&kit, why, sizeof why))
             played++;
         free(functions);
     }

@@ -1,7 +1,7 @@
 """A kit: the traffic of a job in one file, for commprof-replay, without its program and its data.
 
 The file is text, of 256 MiB at most, in one gzip stream or as `gzip -d` makes it. Its lines, of 16
-MiB at most, with - where there is no value:
+MiB at most, with - where there is no value (the words of each are in src/tools/replay/kit.def):
 
     commprof-kit 1
     sha256 HEX                                     of all lines that follow
@@ -44,7 +44,7 @@ import re
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -55,14 +55,16 @@ from ..base.library_files import library_text
 VERSION = 1
 NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
+GRAMMAR = library_text("tools/replay/kit.def")
 BOUNDS = {
-    name: int(number) << int(by) for name, number, by in
-    re.findall(r"(\w+) = (\d+) << (\d+)", library_text("tools/replay/kit_bounds.h"))
+    name: int(most) for name, most in re.findall(r"^KIT_\w+\((\w+), (-?\d+)\)", GRAMMAR, re.M)
 }
-MOST_COUNT = 1 << 31
-MOST_MEMORY = 1 << 40  # bytes of a thread
+WORDS: dict[str, list[tuple[str, ...]]] = {}  # of each kind of line: how, least, most
+for _kind, *_word in re.findall(r"^KIT_\w+\((\S+), \w+, (\w+), (\w+), (\w+)\)", GRAMMAR, re.M):
+    WORDS.setdefault(_kind, []).append(tuple(_word))
 NAME_BYTES = 39
 TOO_LARGE = "a kit has 256 MiB of text at most"
+UNLIKE, CANNOT_BE_MADE = "a line is not as in a kit", "a communicator cannot be made"
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
@@ -199,7 +201,7 @@ def write(kit: Kit, path: Path) -> str:
     text = "".join(f"{line}\n" for line in lines(kit)).encode()
     digest = hashlib.sha256(text).hexdigest()
     text = f"commprof-kit {VERSION}\nsha256 {digest}\n".encode() + text
-    if len(text) > BOUNDS["TEXT_MOST"]:
+    if len(text) > BOUNDS["TEXT"]:
         raise ReportError(path, f"would be too large: {TOO_LARGE}; record a shorter time")
     path.write_bytes(gzip.compress(text, mtime=0))
     return digest
@@ -207,7 +209,7 @@ def write(kit: Kit, path: Path) -> str:
 
 def text_of(path: Path) -> bytes:
     """A kit's: the file is one gzip stream from its first byte to its last, or the text."""
-    content, most = path.read_bytes(), BOUNDS["TEXT_MOST"]
+    content, most = path.read_bytes(), BOUNDS["TEXT"]
     if content[:1] == b"\x1f":
         stream = zlib.decompressobj(31)
         try:
@@ -247,20 +249,33 @@ def read(path: Path) -> tuple[Kit, str]:
 _is_number = re.compile(r"-?[0-9]{1,18}", re.ASCII).fullmatch
 
 
-def _number(word: str, least: int = 0, most: int = 10**18) -> int:
-    if not _is_number(word) or not least <= int(word) < most:
-        raise ValueError(f"{word[:40]!r} is no number, or out of range")
+def _number(word: str, least: int = 0, most: int = BOUNDS["NS"]) -> int:
+    if not _is_number(word) or not least <= int(word) <= most:
+        raise ValueError("a number is out of range")
     return int(word)
+
+
+def _numbers(words: Iterable[str], *bounds: int) -> array:
+    return array("i", (_number(word, *bounds) for word in words))
 
 
 def _name(word: str) -> str:
     if not 0 < len(word.encode(errors="surrogateescape")) <= NAME_BYTES:
-        raise ValueError(f"{word[:40]!r} is no name")
+        raise ValueError("a name is empty or too long")
     return word
 
 
-def _maybe(word: str, most: int) -> int | None:
-    return None if word == NONE else _number(word, 0, most)
+READ: dict[str, Callable] = {  # the words that belong together, their least and their most
+    "NUMBER": lambda words, *bounds: _number(words[0], *bounds),
+    "MAYBE": lambda words, *bounds: None if words == [NONE] else _number(words[0], *bounds),
+    "NAME": lambda words, *_: _name(words[0]),
+    "HOW": lambda words, *_: words[0],
+    "LIST": lambda words, *bounds: _numbers(
+        () if words == [NONE] else words[0].split(","), *bounds
+    ),
+    "NUMBERS": _numbers,
+    "TEXT": lambda words, *_: " ".join(words),
+}
 
 
 class _Parser:
@@ -272,123 +287,108 @@ class _Parser:
         self.free: set[int] = set()  # ranks of the parent that are in no communicator of this round
 
     def take(self, whole: bytes) -> None:
-        if len(whole) > BOUNDS["LINE_MOST"] or b"\0" in whole:
+        if len(whole) > BOUNDS["LINE"] or b"\0" in whole:
             raise ValueError("a line is too long, or has a byte that is 0")
         line = whole.decode(errors="surrogateescape")
         if "0" <= line[:1] <= "9" or line.startswith("~"):
             self._take_made(*line.removeprefix("~").split(" "))
             return
-        kind, blank, rest = line.partition(" ")
+        kind, *words = line.split(" ")
         self.lines += 1
-        take = getattr(self, "_take_" + kind.replace("-", "_"), None) if "_" not in kind else None
-        if self.lines > BOUNDS["TABLE_LINES_MOST"] or not take or not blank:
-            raise ValueError(
-                f"{kind[:40]!r} is unknown, or one of too many lines before the programs"
-            )
-        take(rest)
+        if self.lines > BOUNDS["TABLE_LINES"]:
+            raise ValueError("a kit has not so many lines before its programs")
+        if kind not in WORDS or not words:
+            raise ValueError(UNLIKE)
+        getattr(self, "_take_" + kind.replace("-", "_"))(*self._values(WORDS[kind], words))
+
+    def _values(self, grammar: Sequence[tuple[str, ...]], words: list[str]) -> Iterator:
+        comms, types, vectors = len(self.kit.comms), len(self.kit.types), len(self.kit.vectors)
+        bounds = {  # with those that grow with what was read
+            **BOUNDS, "RANK": self.kit.ranks - 1, "COMM": comms - 1, "TYPE": types - 1,
+            "VECTOR": vectors - 1, "NEXT_COMM": comms, "NEXT_TYPE": types, "NEXT_VECTOR": vectors,
+            "NEXT_CALL": len(self.kit.calls),
+        }
+        for how, least, most in grammar:
+            if not words and how != "NUMBERS":
+                raise ValueError(UNLIKE)
+            taken = len(words) if how in ("NUMBERS", "TEXT") else 1
+            yield (value := READ[how](words[:taken], bounds[least], bounds[most]))
+            words = words[taken:]
+            if most == "COMM":
+                bounds["MEMBER"] = self._ranks(value) - 1
+        if words:
+            raise ValueError(UNLIKE)
+
+    def _ranks(self, comm: int | None) -> int:
+        return 0 if comm is None else 1 if comm == SELF else len(self.kit.comms[comm].members)
 
     def _take_made(self, gap: str, call: str = "", *requests: str) -> None:
         _number(gap)
-        name = self.kit.calls[_number(call, 0, len(self.kit.calls))].name
+        name = self.kit.calls[_number(call, 0, len(self.kit.calls) - 1)].name
         if self.latest < (0, 0):
-            raise ValueError("a call outside programs")
+            raise ValueError("a call is in no program")
         for word in requests:
-            _number(word, 0, BOUNDS["REQUESTS_MOST"] + 1)
+            _number(word, 0, BOUNDS["REQUESTS"])
         if self.left:
             self.left -= 1
         else:
             self.kit.made[name] += 1
 
-    def _take_library(self, rest: str) -> None:
-        self.kit.library = rest
+    def _take_library(self, text: str) -> None:
+        self.kit.library = text
 
-    def _take_ranks(self, rest: str) -> None:
+    def _take_ranks(self, ranks: int) -> None:
         if self.kit.ranks:
-            raise ValueError("two numbers of ranks")
-        self.kit.ranks = _number(rest, 1, BOUNDS["RANKS_MOST"] + 1)
+            raise ValueError("it has two numbers of ranks")
+        self.kit.ranks = ranks
 
-    def _take_window(self, rest: str) -> None:
-        self.kit.window_ns = _number(rest)
+    def _take_window(self, ns: int) -> None:
+        self.kit.window_ns = ns
 
-    def _take_recorded(self, rest: str) -> None:
-        ns, asked_ns, why = rest.split(" ", 2)
-        self.kit.record = Record(_number(ns), _number(asked_ns), None if why == NONE else why)
+    def _take_recorded(self, ns: int, asked_ns: int, why: str) -> None:
+        self.kit.record = Record(ns, asked_ns, None if why == NONE else why)
 
-    def _take_left_out(self, rest: str) -> None:
-        calls, name, why = rest.split(" ", 2)
-        self.kit.left_out[_name(name), why] += _number(calls)
+    def _take_left_out(self, calls: int, name: str, why: str) -> None:
+        self.kit.left_out[name, why] += calls
 
-    def _take_late(self, rest: str) -> None:
-        calls, name = rest.split(" ")
-        self.kit.late[_name(name)] += _number(calls)
+    def _take_late(self, calls: int, name: str) -> None:
+        self.kit.late[name] += calls
 
-    def _take_comm(self, rest: str) -> None:
-        number, parent, round_, how, members = rest.split(" ")
-        comms = self.kit.comms
-        self._in_order(number, comms)
-        words = () if members == NONE else members.split(",")
-        ranks = array("i", (_number(word, 0, self.kit.ranks) for word in words))
-        comms.append(
-            Comm(_number(parent, 0, len(comms) + 1), _number(round_, 0, len(comms) + 1), how, ranks)
-        )
-        self._check_comm(len(comms) - 1)
+    def _take_comm(self, number: int, *values) -> None:
+        if not self.kit.ranks:
+            raise ValueError("communicators stand before the number of ranks")
+        self.kit.comms.append(Comm(*values))
+        if not self._can_be_made(number):
+            raise ValueError(CANNOT_BE_MADE)
 
-    def _take_type(self, rest: str) -> None:
-        number, name, size, extent, blocks = rest.split(" ")
-        self._in_order(number, self.kit.types)
-        self.kit.types.append(
-            Type(
-                _name(name), _number(size, 0, MOST_COUNT),
-                _number(extent, -MOST_COUNT, MOST_COUNT), _number(blocks, 1, MOST_COUNT),
-            )
-        )
+    def _take_type(self, _: int, *values) -> None:
+        self.kit.types.append(Type(*values))
 
-    def _take_vector(self, rest: str) -> None:
-        number, *words = rest.split(" ")
-        self._in_order(number, self.kit.vectors)
-        counts = array("i", (_number(word, 0, MOST_COUNT) for word in words))
-        if sum(counts) >= MOST_COUNT:
+    def _take_vector(self, _: int, counts: Sequence[int]) -> None:
+        if sum(counts) > BOUNDS["COUNT"]:
             raise ValueError("the counts of a vector are too large")
         self.kit.vectors.append(counts)
 
-    def _take_call(self, rest: str) -> None:
-        number, name, comm_word, type_, count, op, *others = rest.split(" ")
-        kit = self.kit
-        self._in_order(number, kit.calls)
-        comm = _maybe(comm_word, len(kit.comms))
-        size = 0 if comm is None else 1 if comm == SELF else len(kit.comms[comm].members)
-        types, vectors = len(kit.types), len(kit.vectors)
-        bounds = (
-            size, size, MOST_COUNT, 2, vectors, types, MOST_COUNT, size, MOST_COUNT, vectors,
-            MOST_MEMORY, MOST_MEMORY, MOST_COUNT,
+    def _take_call(self, _: int, *values) -> None:
+        call = Call(  # type: ignore[misc]
+            *(None if value == NONE else value for value in values)  # type: ignore[arg-type]
         )
-        if len(others) != len(bounds):
-            raise ValueError("a call has not all words")
-        if name not in KINDS:
-            raise ValueError(f"{name[:40]!r} is none of the calls that can be made again")
-        call = Call(
-            name, comm, _maybe(type_, types), _maybe(count, MOST_COUNT),
-            None if _name(op) == NONE else op, *map(_maybe, others, bounds),
-        )
+        if call.name not in KINDS:
+            raise ValueError(f"{call.name!r} is none of the calls that can be made again")
         for vector in (call.vector, call.received_vector):
-            if vector is not None and len(kit.vectors[vector]) != size:
+            if vector is not None and len(self.kit.vectors[vector]) != self._ranks(call.comm):
                 raise ValueError("a vector has not a count for each rank")
-        kit.calls.append(call)
+        self.kit.calls.append(call)
 
-    def _take_program(self, rest: str) -> None:
-        rank, thread, before = rest.split(" ")
+    def _take_program(self, rank: int, thread: int, before: int) -> None:
         self._end_program()
-        key = (_number(rank, 0, self.kit.ranks), _number(thread, 0, MOST_COUNT))
-        if key <= self.latest:
+        if (rank, thread) <= self.latest:
             raise ValueError("programs are not in the order of ranks and threads")
-        self.latest, self.left = key, _number(before, 0, MOST_COUNT)
+        self.latest, self.left = (rank, thread), before
 
     def _end_program(self) -> None:
         if self.left:
             raise ValueError("a program has fewer calls than set up its requests")
-
-    def _in_order(self, number: str, rows: list) -> None:
-        _number(number, len(rows), len(rows) + 1)
 
     def checked(self) -> Kit:
         self._end_program()
@@ -396,20 +396,17 @@ class _Parser:
             raise ValueError("it is not complete")
         return self.kit
 
-    def _check_comm(self, number: int) -> None:
+    def _can_be_made(self, number: int) -> bool:
         """One call on the parent makes all of a round."""
         comms, comm = self.kit.comms, self.kit.comms[number]
+        members = set(comm.members)
         if number <= SELF:
             everybody = () if number else range(min(self.kit.ranks, len(comm.members) + 1))
-            if (
-                not self.kit.ranks or comm[:3] != (number, 0, ("world", "self")[number])
-                or [*comm.members] != [*everybody]
-            ):
-                raise ValueError("the first communicators are not world and self")
-            return
-        if comm.parent == number or comm.parent == SELF:
-            raise ValueError(f"communicator {number} has no parent")
-        is_first, members = comm.round == number, set(comm.members)
+            own = number, 0, ("world", "self")[number]
+            return comm[:3] == own and [*comm.members] == [*everybody]
+        is_first = comm.round == number
+        if comm.parent in (number, SELF):
+            return False
         if is_first:
             self.free = set(comms[comm.parent].members)
         fits = (
@@ -417,5 +414,6 @@ class _Parser:
             else comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
         )
         if not fits or not members <= self.free or len(members) != len(comm.members):
-            raise ValueError(f"communicator {number} cannot be made")
+            return False
         self.free -= members
+        return True

@@ -11,7 +11,8 @@ from ..base.library_files import has_library_file, library_text
 from . import kit as kits
 
 MAIN = "tools/replay/commprof_replay.c"
-OWN = re.compile(r'^#include "(.*)"\n', re.M)
+OWN = re.compile(r'^#include "(.*\.h)"\n', re.M)
+LIST = re.compile(r'^#include "(.*\.def)"\n', re.M)  # once in each place
 SYSTEM = re.compile(r"^#include <.*>\n", re.M)
 HEAD = """\
 /* Copyright (c) 2026, the commprof authors. SPDX-License-Identifier: BSD-3-Clause
@@ -49,7 +50,13 @@ def program_of(path: Path, name: str) -> str:
         program=name, ranks=kit.ranks,
         format="\n".join(f" * {line}".rstrip() for line in described.split("\n")),
     )
-    files = {name: library_text(name) for name in _sources()}
+    files = {
+        name: LIST.sub(
+            lambda list_: library_text(posixpath.join(posixpath.dirname(name), list_[1])),
+            library_text(name),
+        )
+        for name in _sources()
+    }
     includes = {line for text in files.values() for line in SYSTEM.findall(text)}
     bodies = (
         f"\n/* src/{name} */\n{SYSTEM.sub('', OWN.sub('', text))}" for name, text in files.items()

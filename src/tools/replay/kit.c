@@ -1,28 +1,61 @@
 #include "kit.h"
 
-#include "kit_bounds.h"
-
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_MOST = 20 };
-#define MEMORY_MOST ((int64_t)1 << 40) /* bytes of a thread */
+/* What a kit may hold. */
+enum {
+#define KIT_SIZE(NAME, MOST) NAME##_MOST = MOST,
+#include "kit.def"
+};
+
+enum bound {
+#define KIT_BOUND(NAME, VALUE) BOUND_##NAME,
+#include "kit.def"
+};
+
+/* What is kept of a line as it is. */
+union row {
+    struct kit_comm comm;
+    struct kit_type type;
+    struct kit_call call;
+    struct kit_program program;
+};
+
+static const struct word {
+    const char *line;
+    enum { AS_NUMBER, AS_MAYBE, AS_NAME, AS_LIST, AS_NUMBERS, AS_TEXT, AS_HOW } how;
+    enum bound least, most;
+    size_t at, bytes; /* of its field; 0: it has none */
+} WORDS[] = {
+#define FIELD(LINE, WORD) \
+    offsetof(struct kit_##LINE, WORD), sizeof(((struct kit_##LINE *)NULL)->WORD)
+#define KIT_WORD(LINE, WORD, HOW, LEAST, MOST) \
+    {#LINE, AS_##HOW, BOUND_##LEAST, BOUND_##MOST, FIELD(LINE, WORD)},
+#define KIT_NOTE(LINE, WORD, HOW, LEAST, MOST) {#LINE, AS_##HOW, BOUND_##LEAST, BOUND_##MOST, 0, 0},
+#include "kit.def"
+#undef FIELD
+};
+
+static const char UNLIKE[] = "a line is not as in a kit";
 
 /* A kit that is being read: its lines, and what is wrong with it. */
 struct reader {
     struct kit *kit;
-    int rank;       /* whose programs are kept */
-    bool is_kept;   /* the present program is */
-    int64_t before; /* so many calls of it that set up are to come; -1: there is no program */
-    int64_t program_rank, thread; /* programs are in order */
-    int64_t gaps_ns;              /* of the program so far */
-    int line;                     /* its number */
+    int rank;                   /* whose programs are kept */
+    bool is_kept;               /* the present program is */
+    int64_t before;             /* so many calls of it that set up are to come */
+    struct kit_program program; /* the present one; programs are in order */
+    int64_t gaps_ns;            /* of the program so far */
+    int line;                   /* its number */
     /* of each rank, the last round whose parent it is a member of, and in which it is in a
      * communicator */
     int *in_parent, *in_round;
+    int64_t number;    /* the last one of a line */
+    int *list, listed; /* the others */
     size_t room_made, room_requests;
     int table_lines; /* read so far */
     const char *wrong;
@@ -50,6 +83,17 @@ static void *next_row(void **rows, int *count, size_t bytes)
     return row;
 }
 
+static int64_t bound_of(const struct kit *kit, enum bound bound, const union row *row)
+{
+    switch (bound) {
+#define KIT_BOUND(NAME, VALUE) \
+    case BOUND_##NAME:         \
+        return VALUE;
+#include "kit.def"
+    }
+    return -1;
+}
+
 static int64_t number_of(struct reader *reader, const char *word, int64_t least, int64_t most)
 {
     enum { DIGITS_MOST = 18 };
@@ -62,24 +106,6 @@ static int64_t number_of(struct reader *reader, const char *word, int64_t least,
         return least;
     }
     return value;
-}
-
-static int64_t maybe_far(struct reader *reader, const char *word, int64_t most)
-{
-    return strcmp(word, "-") == 0 ? KIT_NONE : number_of(reader, word, 0, most);
-}
-
-static int maybe(struct reader *reader, const char *word, int most)
-{
-    return (int)maybe_far(reader, word, most);
-}
-
-static int vector_of(struct reader *reader, const char *word, int ranks)
-{
-    int number = maybe(reader, word, reader->kit->vectors - 1);
-    if (!reader->wrong && number != KIT_NONE && reader->kit->vector[number].length != ranks)
-        reader->wrong = "a vector has not a count for each rank";
-    return number;
 }
 
 static void name_of(struct reader *reader, char name[KIT_NAME_BYTES], const char *word)
@@ -95,22 +121,66 @@ static char *next_word(char **rest, const char *blank)
     return strsep(rest, blank);
 }
 
-/* Cuts a line into words; -1: there are too many. */
-static int words_of(char *line, char *words[WORDS_MOST])
+static void list_of(struct reader *reader, char *text, const char *blank, int64_t most)
 {
-    int count = 0;
-    for (char *rest = line, *word; (word = next_word(&rest, " "));) {
-        if (count == WORDS_MOST)
-            return -1;
-        words[count++] = word;
+    for (char *word; (word = next_word(&text, blank)) && !reader->wrong;) {
+        int *number = next_row((void **)&reader->list, &reader->listed, sizeof *number);
+        *number = (int)number_of(reader, word, 0, most);
     }
-    return count;
 }
 
-/* Rows of a table have the numbers of their places. */
-static void in_order(struct reader *reader, const char *word, int rows)
+static enum kit_how how_of(const char *text)
 {
-    number_of(reader, word, rows, rows);
+    static const char *const HOW[] = {"world", "self", "dup", "split"};
+    int how = 0;
+    while (how < KIT_UNKNOWN && strcmp(text, HOW[how]) != 0)
+        how++;
+    return (enum kit_how)how;
+}
+
+static void take_word(struct reader *reader, const struct word *word, char *text, union row *row)
+{
+    int64_t least = bound_of(reader->kit, word->least, row), value;
+    int64_t most = bound_of(reader->kit, word->most, row);
+    char name[KIT_NAME_BYTES];
+    void *field = (char *)row + word->at;
+    bool is_none = strcmp(text, "-") == 0;
+    if (word->how == AS_NAME)
+        name_of(reader, word->bytes ? field : name, text);
+    else if (word->how == AS_LIST || word->how == AS_NUMBERS)
+        list_of(reader, is_none && word->how == AS_LIST ? NULL : text,
+                word->how == AS_LIST ? "," : " ", most);
+    if (word->how == AS_HOW)
+        value = how_of(text);
+    else if (word->how == AS_MAYBE && is_none)
+        value = KIT_NONE;
+    else if (word->how == AS_NUMBER || word->how == AS_MAYBE)
+        reader->number = value = number_of(reader, text, least, most);
+    else
+        return;
+    if (word->bytes == sizeof(int))
+        *(int *)field = (int)value;
+    else if (word->bytes)
+        *(int64_t *)field = value;
+}
+
+/* The words of a line behind the one that says its kind. */
+static void take_words(struct reader *reader, const char *line, char *rest, union row *row)
+{
+    const struct word *word = WORDS, *end = WORDS + sizeof WORDS / sizeof *WORDS;
+    while (word < end && strcmp(word->line, line) != 0)
+        word++;
+    bool is_like = rest && word < end;
+    for (; is_like && !reader->wrong && word < end && strcmp(word->line, line) == 0; word++) {
+        bool is_last = word->how == AS_TEXT || word->how == AS_NUMBERS;
+        char *text = is_last ? rest : next_word(&rest, " ");
+        if (text)
+            take_word(reader, word, text, row);
+        is_like = text || word->how == AS_NUMBERS;
+        rest = is_last ? NULL : rest;
+    }
+    if (!reader->wrong && (!is_like || rest))
+        reader->wrong = UNLIKE;
 }
 
 /* Whether one call on the parent makes this communicator, with the others of its round. */
@@ -144,7 +214,8 @@ static bool can_be_made(struct reader *reader, int number)
         return (int)comm->how == number && comm->parent == number && comm->round == 0 &&
                comm->size == (number == KIT_WORLD ? kit->ranks : 0);
     }
-    if (comm->how < KIT_DUP || comm->parent == number || comm->parent == KIT_SELF)
+    if (comm->how < KIT_DUP || comm->how == KIT_UNKNOWN || comm->parent == number ||
+        comm->parent == KIT_SELF)
         return false;
     if (comm->how == KIT_SPLIT)
         return can_be_split(reader, number);
@@ -152,103 +223,76 @@ static bool can_be_made(struct reader *reader, int number)
            memcmp(comm->members, parent->members, (size_t)comm->size * sizeof *comm->members) == 0;
 }
 
-static void take_comm(struct reader *reader, char *words[WORDS_MOST])
+static void take_comm(struct reader *reader, const union row *row)
 {
-    static const char *const HOW[] = {"world", "self", "dup", "split"};
     struct kit *kit = reader->kit;
-    int number = kit->comms, how = 0;
-    if (!reader->in_parent || !reader->in_round) {
-        reader->wrong = "communicators stand before the number of ranks";
-        return;
-    }
-    in_order(reader, words[1], number);
+    int number = kit->comms;
     struct kit_comm *comm = next_row((void **)&kit->comm, &kit->comms, sizeof *comm);
-    while (how < KIT_SPLIT && strcmp(words[4], HOW[how]) != 0)
-        how++;
-    comm->how = (enum kit_how)how;
-    comm->parent = (int)number_of(reader, words[2], 0, number);
-    comm->round = (int)number_of(reader, words[3], 0, number);
-    char *rest = strcmp(words[5], "-") == 0 ? NULL : words[5];
-    for (char *word; (word = next_word(&rest, ",")) && !reader->wrong;) {
-        int *member = next_row((void **)&comm->members, &comm->size, sizeof *member);
-        *member = (int)number_of(reader, word, 0, kit->ranks - 1);
-    }
-    if (!reader->wrong && (strcmp(words[4], HOW[how]) != 0 || !can_be_made(reader, number)))
+    *comm = row->comm;
+    comm->members = reader->list;
+    comm->size = reader->listed;
+    reader->list = NULL;
+    if (!kit->ranks)
+        reader->wrong = "communicators stand before the number of ranks";
+    else if (!can_be_made(reader, number))
         reader->wrong = "a communicator cannot be made";
 }
 
 /* Once, before all lines that have ranks. */
-static void take_ranks(struct reader *reader, const char *word)
+static void take_ranks(struct reader *reader, const union row *row)
 {
-    int ranks = (int)number_of(reader, word, 1, RANKS_MOST);
-    if (reader->kit->ranks)
+    size_t ranks = (size_t)reader->number;
+    (void)row;
+    if (reader->kit->ranks) {
         reader->wrong = "it has two numbers of ranks";
-    if (reader->wrong)
         return;
-    reader->kit->ranks = ranks;
-    reader->in_parent = calloc((size_t)ranks, sizeof *reader->in_parent);
-    reader->in_round = calloc((size_t)ranks, sizeof *reader->in_round);
+    }
+    reader->kit->ranks = (int)ranks;
+    reader->in_parent = calloc(ranks + 1, sizeof *reader->in_parent);
+    reader->in_round = calloc(ranks + 1, sizeof *reader->in_round);
     if (!reader->in_parent || !reader->in_round)
         abort();
 }
 
-static void take_type(struct reader *reader, char *words[WORDS_MOST])
+static void take_window(struct reader *reader, const union row *row)
 {
-    struct kit *kit = reader->kit;
-    in_order(reader, words[1], kit->types);
-    struct kit_type *type = next_row((void **)&kit->type, &kit->types, sizeof *type);
-    name_of(reader, type->name, words[2]);
-    type->bytes = number_of(reader, words[3], 0, INT32_MAX);
-    type->extent = number_of(reader, words[4], INT32_MIN, INT32_MAX);
-    type->blocks = number_of(reader, words[5], 1, INT32_MAX);
+    (void)row;
+    reader->kit->window_ns = reader->number;
 }
 
-static void take_vector(struct reader *reader, char *line)
+static void take_type(struct reader *reader, const union row *row)
 {
     struct kit *kit = reader->kit;
-    char *rest = line;
-    next_word(&rest, " ");
-    in_order(reader, next_word(&rest, " "), kit->vectors);
+    *(struct kit_type *)next_row((void **)&kit->type, &kit->types, sizeof row->type) = row->type;
+}
+
+static void take_vector(struct reader *reader, const union row *row)
+{
+    struct kit *kit = reader->kit;
     struct kit_vector *vector = next_row((void **)&kit->vector, &kit->vectors, sizeof *vector);
-    int places = 0;
     int64_t sum = 0;
-    for (char *word; (word = next_word(&rest, " ")) && !reader->wrong;) {
-        int *count = next_row((void **)&vector->counts, &vector->length, sizeof *count);
-        *(int *)next_row((void **)&vector->places, &places, sizeof *count) = (int)sum;
-        *count = (int)number_of(reader, word, 0, INT32_MAX);
-        if ((sum += *count) > INT32_MAX)
-            reader->wrong = "the counts of a vector are too large";
+    (void)row;
+    *vector = (struct kit_vector){.length = reader->listed, .counts = reader->list};
+    reader->list = NULL;
+    if (!(vector->places = calloc((size_t)vector->length + 1, sizeof *vector->places)))
+        abort();
+    for (int i = 0; i < vector->length && sum <= INT32_MAX; i++) {
+        vector->places[i] = (int)sum;
+        sum += vector->counts[i];
     }
+    if (sum > INT32_MAX)
+        reader->wrong = "the counts of a vector are too large";
 }
 
-static void take_call(struct reader *reader, char *words[WORDS_MOST])
+static void take_call(struct reader *reader, const union row *row)
 {
     struct kit *kit = reader->kit;
-    in_order(reader, words[1], kit->calls);
-    struct kit_call *call = next_row((void **)&kit->call, &kit->calls, sizeof *call);
-    name_of(reader, call->name, words[2]);
-    call->comm = maybe(reader, words[3], kit->comms - 1);
-    if (reader->wrong)
-        return;
-    int ranks = call->comm == KIT_NONE                  ? 0
-                : kit->comm[call->comm].how == KIT_SELF ? 1
-                                                        : kit->comm[call->comm].size;
-    call->type = maybe(reader, words[4], kit->types - 1);
-    call->count = maybe(reader, words[5], INT32_MAX);
-    name_of(reader, call->op, words[6]);
-    call->root = maybe(reader, words[7], ranks - 1);
-    call->peer = maybe(reader, words[8], ranks - 1);
-    call->tag = maybe(reader, words[9], INT32_MAX);
-    call->in_place = maybe(reader, words[10], 1);
-    call->vector = vector_of(reader, words[11], ranks);
-    call->received_type = maybe(reader, words[12], kit->types - 1);
-    call->received_count = maybe(reader, words[13], INT32_MAX);
-    call->received_peer = maybe(reader, words[14], ranks - 1);
-    call->received_tag = maybe(reader, words[15], INT32_MAX);
-    call->received_vector = vector_of(reader, words[16], ranks);
-    call->buffer_at = maybe_far(reader, words[17], MEMORY_MOST - 1);
-    call->received_at = maybe_far(reader, words[18], MEMORY_MOST - 1);
-    call->pause_ns = maybe(reader, words[19], INT32_MAX);
+    int ranks = kit_ranks(kit, row->call.comm);
+    const int vectors[] = {row->call.vector, row->call.received_vector};
+    *(struct kit_call *)next_row((void **)&kit->call, &kit->calls, sizeof row->call) = row->call;
+    for (int i = 0; i < 2; i++)
+        if (vectors[i] != KIT_NONE && kit->vector[vectors[i]].length != ranks)
+            reader->wrong = "a vector has not a count for each rank";
 }
 
 static void end_program(struct reader *reader)
@@ -258,25 +302,23 @@ static void end_program(struct reader *reader)
 }
 
 /* Programs are in the order of ranks and threads, so that none is there twice. */
-static void take_program(struct reader *reader, char *words[WORDS_MOST])
+static void take_program(struct reader *reader, const union row *row)
 {
     struct kit *kit = reader->kit;
-    int64_t rank = number_of(reader, words[1], 0, kit->ranks - 1);
-    int64_t thread = number_of(reader, words[2], 0, INT32_MAX);
+    const struct kit_program *last = &reader->program, *now = &row->program;
     end_program(reader);
-    if (rank < reader->program_rank || (rank == reader->program_rank && thread <= reader->thread))
+    if (!reader->wrong &&
+        (now->rank < last->rank || (now->rank == last->rank && now->thread <= last->thread)))
         reader->wrong = "programs are not in the order of ranks and threads";
-    reader->program_rank = rank;
-    reader->thread = thread;
-    reader->before = number_of(reader, words[3], 0, INT32_MAX);
+    reader->program = *now;
+    reader->before = (int64_t)now->before;
     reader->gaps_ns = 0;
-    reader->is_kept = rank == reader->rank;
-    kit->has_threads |= thread != 0;
+    reader->is_kept = now->rank == reader->rank;
+    kit->has_threads |= now->thread != 0;
     if (!reader->is_kept || reader->wrong)
         return;
     struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
-    program->thread = (int)thread;
-    program->before = (size_t)reader->before;
+    *program = *now;
     program->line = reader->line + 1;
     program->first = kit->made_count;
 }
@@ -310,7 +352,7 @@ static void take_made(struct reader *reader, char *line)
         .call = (unsigned)number_of(reader, call ? call : "", 0, kit->calls - 1),
         .first_request = (uint32_t)kit->request_count,
     };
-    if (reader->before < 0)
+    if (!reader->wrong && reader->before < 0)
         reader->wrong = "a call is in no program";
     reader->before -= reader->before > 0;
     if (__builtin_add_overflow(reader->gaps_ns, made.gap_ns, &reader->gaps_ns))
@@ -331,74 +373,30 @@ static void take_made(struct reader *reader, char *line)
     }
 }
 
-/* A line for people: numbers, and words or, if it `has_text`, a word if there are `names`, then any
- * text. */
-static void take_note(struct reader *reader, char *line, int numbers, int names, bool has_text)
-{
-    char name[KIT_NAME_BYTES], *rest = line, *word;
-    next_word(&rest, " "); /* the kind of line */
-    for (int i = 0; i < numbers; i++) {
-        word = next_word(&rest, " ");
-        number_of(reader, word ? word : "", 0, INT64_MAX);
-    }
-    for (int i = 0; i < names; i++) {
-        word = next_word(&rest, " ");
-        name_of(reader, name, word ? word : "");
-    }
-    if (has_text != (rest != NULL))
-        reader->wrong = "a line is not as in a kit";
-}
-
-static void take_ranks_line(struct reader *reader, char *words[WORDS_MOST])
-{
-    take_ranks(reader, words[1]);
-}
-
-static void take_window(struct reader *reader, char *words[WORDS_MOST])
-{
-    reader->kit->window_ns = number_of(reader, words[1], 0, INT64_MAX);
-}
-
-static void take_words(struct reader *reader, char *line)
-{
-    static const struct {
-        const char *kind;
-        int words;
-        void (*take)(struct reader *reader, char *words[WORDS_MOST]);
-    } KINDS[] = {{"ranks", 2, take_ranks_line}, {"window", 2, take_window},
-                 {"comm", 6, take_comm},        {"type", 6, take_type},
-                 {"call", 20, take_call},       {"program", 4, take_program}};
-    char *words[WORDS_MOST];
-    int count = words_of(line, words);
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (strcmp(words[0], KINDS[i].kind) == 0 && count == KINDS[i].words) {
-            KINDS[i].take(reader, words);
-            return;
-        }
-    reader->wrong = "a line is not as in a kit";
-}
-
-static bool begins(const char *line, const char *with)
-{
-    return strncmp(line, with, strlen(with)) == 0;
-}
-
 static void take_line(struct reader *reader, char *line)
 {
-    if (isdigit((unsigned char)*line) || *line == '~')
+    static const struct {
+        const char *line;
+        void (*take)(struct reader *reader, const union row *row);
+    } KINDS[] = {{"ranks", take_ranks},    {"window", take_window}, {"comm", take_comm},
+                 {"type", take_type},      {"vector", take_vector}, {"call", take_call},
+                 {"program", take_program}};
+    union row row = {.comm = {0}};
+    char *rest = line;
+    if (isdigit((unsigned char)*line) || *line == '~') {
         take_made(reader, line);
-    else if (reader->table_lines++ == TABLE_LINES_MOST)
+        return;
+    }
+    if (reader->table_lines++ == TABLE_LINES_MOST) {
         reader->wrong = "a kit has not so many lines before its programs";
-    else if (begins(line, "vector "))
-        take_vector(reader, line);
-    else if (begins(line, "recorded "))
-        take_note(reader, line, 2, 0, true);
-    else if (begins(line, "left-out "))
-        take_note(reader, line, 1, 1, true);
-    else if (begins(line, "late "))
-        take_note(reader, line, 1, 1, false);
-    else if (!begins(line, "library "))
-        take_words(reader, line);
+        return;
+    }
+    next_word(&rest, " ");
+    reader->listed = 0;
+    take_words(reader, line, rest, &row);
+    for (size_t i = 0; !reader->wrong && i < sizeof KINDS / sizeof *KINDS; i++)
+        if (strcmp(line, KINDS[i].line) == 0)
+            KINDS[i].take(reader, &row);
 }
 
 /* SHA-256 (FIPS 180-4). */
@@ -657,6 +655,11 @@ static char *lines_next(struct lines *lines, size_t *length)
     return line;
 }
 
+static bool begins(const char *line, const char *with)
+{
+    return strncmp(line, with, strlen(with)) == 0;
+}
+
 static bool is_line(const char *line, size_t length, const char *text)
 {
     return line && length == strlen(text) && memcmp(line, text, length) == 0;
@@ -714,7 +717,7 @@ static void take_lines(struct reader *reader, struct lines *lines)
 bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why_bytes)
 {
     struct reader reader = {
-        .kit = kit, .rank = rank, .before = -1, .program_rank = -1, .thread = -1};
+        .kit = kit, .rank = rank, .before = -1, .program = {.rank = -1, .thread = -1}};
     struct lines lines;
     *kit = (struct kit){0};
     lines_open(&lines, path);
@@ -731,6 +734,7 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
     }
     if (wrong)
         snprintf(why, why_bytes, "%s", wrong);
+    free(reader.list);
     free(reader.in_parent);
     free(reader.in_round);
     return !wrong && !reader.wrong;

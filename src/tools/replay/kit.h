@@ -1,6 +1,6 @@
 /* A kit in memory: the traffic of a job, as `hvprof-report replay kit` has written it
- * (report/commprof_report/replay/kit.py has the format). Kits come from anybody: every number that
- * stands for a row, a rank or a request is checked. */
+ * (kit.def; report/commprof_report/replay/kit.py says what it means). Kits come from anybody: every
+ * number that stands for a row, a rank or a request is checked. */
 #ifndef COMMPROF_KIT_H
 #define COMMPROF_KIT_H
 
@@ -10,7 +10,7 @@
 
 enum { KIT_VERSION = 1, KIT_NONE = INT32_MIN, KIT_NAME_BYTES = 40 };
 
-enum kit_how { KIT_WORLD, KIT_SELF, KIT_DUP, KIT_SPLIT };
+enum kit_how { KIT_WORLD, KIT_SELF, KIT_DUP, KIT_SPLIT, KIT_UNKNOWN };
 
 struct kit_comm {
     enum kit_how how;
@@ -52,7 +52,7 @@ static inline int kit_requests(const struct kit_made *made)
 }
 
 struct kit_program {
-    int thread;
+    int rank, thread;
     size_t first, count; /* of kit->made */
     int line;            /* of the kit, on which the first of them stands */
     size_t before;       /* the first of them, which set up persistent requests, are not counted */
@@ -73,6 +73,12 @@ struct kit {
     int *requests;
     size_t made_count, request_count;
 };
+
+/* In a communicator. */
+static inline int kit_ranks(const struct kit *kit, int comm)
+{
+    return comm == KIT_NONE ? 0 : comm == KIT_SELF ? 1 : kit->comm[comm].size;
+}
 
 /* The text of the kit in a program that `hvprof-report replay source` has written, NULL in
  * commprof-replay, which reads a file. */

@@ -181,11 +181,6 @@ static int64_t span_of(const struct kit *kit, int type, int64_t count)
     return count == KIT_NONE ? 0 : count * extent + bytes;
 }
 
-static int size_of(const struct kit *kit, int comm)
-{
-    return comm == KIT_NONE ? 0 : comm == KIT_SELF ? 1 : kit->comm[comm].size;
-}
-
 static bool add(int64_t *sum, int64_t part, int64_t times)
 {
     int64_t product;
@@ -201,7 +196,7 @@ static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum 
     bool is_per_rank =
         shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
     bool fits =
-        add(&all, span_of(kit, type, call->count), is_per_rank ? size_of(kit, call->comm) : 1);
+        add(&all, span_of(kit, type, call->count), is_per_rank ? kit_ranks(kit, call->comm) : 1);
     const int vectors[] = {call->vector, call->received_vector};
     for (int side = 0; side < 2; side++)
         for (int i = 0; fits && vectors[side] != KIT_NONE && i < kit->vector[vectors[side]].length;
