@@ -407,29 +407,25 @@ def _parts(
     """The rows by traffic. Needs cell_traffic."""
     rows: dict[tuple[Key, str], Row] = {}
     for call in SQL.rows(connection, "run_rows"):
-        if call.call == BARRIER and call.measure == "call":
-            first = times.first_barriers.get((call.identity, call.world_rank), [])
-            call = call._replace(count=call.count - len(first), total_ns=call.total_ns - sum(first))
-            if not call.count:
-                continue
-        row = rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library))
-        calls, volume_bytes = row.work.get(call.world_rank, (0, 0))
-        row.work[call.world_rank] = calls + call.count, volume_bytes + call.volume_bytes
-        row.count += call.count
-        row.volume_bytes += call.volume_bytes
-        row.total_ns += call.total_ns
-        row.min_ns, row.max_ns = min(row.min_ns, call.min_ns), max(row.max_ns, call.max_ns)
+        is_barrier = call.call == BARRIER and call.measure == "call"
+        early = times.first_barriers.get((call.identity, call.world_rank), []) if is_barrier else []
+        count, total_ns = call.count - len(early), call.total_ns - sum(early)
+        if is_barrier and not count:
+            continue
         share = times.share(call.call, call.identity, call.bytes)
-        if share is not None and (call.library == "mpi") == (call.measure == "call"):
-            row.transfer_ns += share * call.total_ns
-            row.split_ns += call.total_ns
+        is_split = share is not None and (call.library == "mpi") == (call.measure == "call")
+        rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library)).add(
+            Row(
+                call.family, call.library, count, call.volume_bytes, total_ns, call.min_ns,
+                call.max_ns, (share or 0) * total_ns * is_split, total_ns * is_split,
+                {call.world_rank: (count, call.volume_bytes)},
+            )
+        )
     for bucket in SQL.rows(connection, "run_buckets"):
-        part = _key(bucket, groups), bucket.traffic
-        bounds = bucket.low_ns, bucket.high_ns
+        part, bounds = (_key(bucket, groups), bucket.traffic), (bucket.low_ns, bucket.high_ns)
         count = bucket.count - times.first_barriers_between(bucket.call, bucket.identity, *bounds)
         if part in rows and count > 0:
-            buckets = rows[part].buckets
-            buckets[bounds] = buckets.get(bounds, 0) + count
+            rows[part].add(Row(bucket.call, "", buckets={bounds: count}))
     return rows
 
 

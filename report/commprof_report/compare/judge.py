@@ -39,15 +39,6 @@ class Contrast:
         return self.change if self.outcome in DIFFERENT else None
 
 
-class Tested(NamedTuple):
-    """Logarithms of ratios. agreeing: as in Contrast."""
-
-    shift: Shift
-    same_p: float
-    detectable: float
-    agreeing: int | None
-
-
 class Judge(NamedTuple):
     """How two samples of runs are compared."""
 
@@ -61,38 +52,27 @@ class Judge(NamedTuple):
         samples = tuple(first), tuple(second)
         if before is None or after is None:
             return Contrast(*medians, None, None, None, None, None, None, None, "none", samples)
-        found = self._paired(before, after) if self.is_paired else self._unpaired(before, after)
-        shift, is_known = found.shift, math.isfinite(found.shift.low)
+        agreeing = None
+        if self.is_paired:
+            changes = [later - earlier for earlier, later in zip(before, after)]
+            shift = rank_tests.paired_shift(changes, self.level)
+            same_p = rank_tests.paired_sameness(changes, self.margin)
+            agreeing = sum(change * shift.estimate > 0 for change in changes)
+        else:
+            shift = rank_tests.unpaired_shift(before, after, self.level)
+            same_p = rank_tests.unpaired_sameness(before, after, self.margin)
+        detectable, is_known = rank_tests.detectable(shift, self.level), math.isfinite(shift.low)
         return Contrast(
             *medians,
             change=math.expm1(shift.estimate),
             low=math.expm1(shift.low) if is_known else None,
             high=math.expm1(shift.high) if is_known else None,
             p=shift.p if is_known else None,
-            same_p=found.same_p if is_known else None,
-            detectable=math.expm1(found.detectable) if is_known else None,
-            agreeing=found.agreeing,
-            outcome=self._outcome(shift, found.same_p) if is_known else "none",
+            same_p=same_p if is_known else None,
+            detectable=math.expm1(detectable) if is_known else None,
+            agreeing=agreeing,
+            outcome=self._outcome(shift, same_p) if is_known else "none",
             samples=samples,
-        )
-
-    def _paired(self, before: list[float], after: list[float]) -> Tested:
-        changes = [later - earlier for earlier, later in zip(before, after)]
-        shift = rank_tests.paired_shift(changes, self.level)
-        return Tested(
-            shift,
-            rank_tests.paired_sameness(changes, self.margin),
-            rank_tests.paired_detectable(shift, len(changes), self.level),
-            sum(change * shift.estimate > 0 for change in changes),
-        )
-
-    def _unpaired(self, before: list[float], after: list[float]) -> Tested:
-        shift = rank_tests.unpaired_shift(before, after, self.level)
-        return Tested(
-            shift,
-            rank_tests.unpaired_sameness(before, after, self.margin),
-            rank_tests.unpaired_detectable(shift, len(before), len(after), self.level),
-            None,
         )
 
     def _outcome(self, shift: Shift, same_p: float) -> str:

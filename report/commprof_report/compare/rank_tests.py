@@ -12,19 +12,18 @@ Parallel Computing Systems, SC 2015.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from random import Random
-from statistics import fmean, median, stdev
+from statistics import NormalDist, median, stdev
 from typing import NamedTuple
 
-from ..base.arrays import np
 from ..base.thresholds import whole
 
 POWER = 0.8  # probability with which the smallest detectable shift is detected
-SIMULATIONS = 1_000
-SEED = 1
+NORMAL = NormalDist()
+EFFICIENCY = 0.955  # of the signed rank test against that of a mean, if values are normal
+MORE_PAIRS = 3  # few pairs have few ranks: simulated from 6 to 40 pairs
 ZERO = 1e-12  # differences of logarithms below this are zero
 
 
@@ -69,21 +68,12 @@ def unpaired_sameness(first: Sequence[float], second: Sequence[float], margin: f
     return max(at_most, at_least)
 
 
-def paired_detectable(shift: Shift, pairs: int, level: float) -> float:
-    """The shift that this number of pairs with this scatter would have shown with probability
-    POWER. The scatter is taken from the width of the interval, so single outliers count no more
-    than they do in the test; infinite: no shift would be found."""
-    return (
-        (shift.high - shift.low) * _per_width(_paired_lows, pairs, level)
-        if math.isfinite(shift.low) else math.inf
-    )
-
-
-def unpaired_detectable(shift: Shift, first: int, second: int, level: float) -> float:
-    return (
-        (shift.high - shift.low) * _per_width(_unpaired_lows, first, second, level)
-        if math.isfinite(shift.low) else math.inf
-    )
+def detectable(shift: Shift, level: float) -> float:
+    """The shift that as many runs with this scatter would have shown with probability POWER. The
+    scatter is taken from the width of the interval, so single outliers count no more than they do
+    in the test, and its bounds are taken as normal; infinite: no shift would be found."""
+    of_width = 1 + NORMAL.inv_cdf(POWER) / NORMAL.inv_cdf((1 + level) / 2)
+    return (shift.high - shift.low) * of_width / 2
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
@@ -108,14 +98,10 @@ def fewest_runs(level: float) -> int:
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
     """About how many pairs with this scatter would show this shift with probability POWER; null:
     more than are advised."""
-    wanted = (*range(fewest_pairs(level), 21), *range(24, whole("compare.most-pairs") + 1, 4))
-    return next(
-        (
-            pairs for pairs in wanted
-            if stdev(differences) * _detected(_paired_lows(pairs, level)) <= shift
-        ),
-        None,
-    )
+    quantiles = NORMAL.inv_cdf(POWER) + NORMAL.inv_cdf((1 + level) / 2)
+    needed = math.ceil((quantiles * stdev(differences) / shift) ** 2 / EFFICIENCY) + MORE_PAIRS
+    needed = max(needed, fewest_pairs(level))
+    return needed if needed <= whole("compare.most-pairs") else None
 
 
 def _walsh_averages(values: Sequence[float]) -> list[float]:
@@ -205,53 +191,3 @@ def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]
         for at in range(0, len(digits), digit_bytes)
     ]
     return counts if members is None else counts[: sum(ranks[len(ranks) - members :]) + 1]
-
-
-@lru_cache(maxsize=64)
-def _paired_lows(pairs: int, level: float) -> list[float]:
-    """The lower bounds of the intervals of simulated normal samples without a shift, in standard
-    deviations, sorted."""
-    samples = _normal_samples(pairs)
-    one, other = np.triu_indices(pairs)
-    averages = (samples[:, one] + samples[:, other]) / 2
-    return _sorted_lows(averages, _signed_ranks_left_out(pairs, level))
-
-
-@lru_cache(maxsize=64)
-def _unpaired_lows(first: int, second: int, level: float) -> list[float]:
-    before, after = np.split(_normal_samples(first + second), [first], axis=1)
-    distances = after[:, None, :] - before[:, :, None]
-    return _sorted_lows(
-        distances.reshape(SIMULATIONS, -1), _rank_sums_left_out(first, second, level)
-    )
-
-
-def _sorted_lows(values: np.ndarray, left_out: int) -> list[float]:
-    """As _interval, of each row."""
-    if left_out == 0:
-        return [-math.inf] * SIMULATIONS
-    return np.sort(np.partition(values, left_out - 1, axis=1)[:, left_out - 1]).tolist()
-
-
-def _normal_samples(size: int) -> np.ndarray:
-    """SIMULATIONS samples, one in a row, of one sequence whose beginning is always the same."""
-    drawn = _normal_values(1 << (size - 1).bit_length())
-    return drawn[: SIMULATIONS * size].reshape(-1, size)
-
-
-@lru_cache(maxsize=64)
-def _normal_values(size: int) -> np.ndarray:
-    random = Random(SEED)
-    return np.array([random.gauss(0, 1) for _ in range(SIMULATIONS * size)])
-
-
-def _detected(lows: Sequence[float]) -> float:
-    """The shift that lifts the lower bound above 0 with probability POWER."""
-    return -lows[round((1 - POWER) * SIMULATIONS)]
-
-
-def _per_width(lows_of: Callable[..., list[float]], *sizes: float) -> float:
-    """The detectable shift over the mean width of the intervals, which is twice the mean distance
-    of their bounds from 0."""
-    lows = lows_of(*sizes)
-    return _detected(lows) / (-2 * fmean(lows))
