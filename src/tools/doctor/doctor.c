@@ -743,7 +743,7 @@ static void examine_reports(void)
     char *numpy = ask_reports();
     if (!numpy || !*numpy)
         note("Reports: the python3 here has no numpy, which late, steps, summary and html of "
-             "hvprof-report need");
+             "hvprof-report need, and all of it for jobs that were killed");
     free(numpy);
 }
 
