@@ -122,8 +122,14 @@ def advice(
         row for rule in rules
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
-    rows += _together(said, inputs)
-    rows += [_knee(curve, knee, inputs) for curve, knee in knees(inputs)]
+    rows += attempt("Advice, all together", _together, said, inputs) or []
+    rows += (
+        attempt(
+            "Advice, best sizes",
+            lambda: [_knee(curve, knee, inputs) for curve, knee in knees(inputs)],
+        )
+        or []
+    )
     return sorted(
         rows,
         key=lambda row: (
@@ -132,12 +138,12 @@ def advice(
     )
 
 
-def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
+def _together(said: Sequence[Finding], inputs: Inputs) -> list[Advice]:
     """The saving of several pieces together, if the calls that all of them change were played."""
     saving = [each for each in said if each.saving_ns]
     played = [each.change for each in saving if each.change is not None]
     if len(played) < max(2, len(saving)):
-        return
+        return []
     saving_ns = round(
         min(changes.saving_ns(inputs, played), sum(each.saving_ns or 0 for each in saving))
     )
@@ -146,9 +152,11 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
         f"{units.share(share)} of the time, {units.duration(saving_ns)} over all ranks, could be "
         "saved (time that two pieces save counts once)"
     )
-    yield Advice(
-        "together", 0, text, "", "", "", saving_ns, share, None, None, None, None, "", None, ""
-    )
+    return [
+        Advice(
+            "together", 0, text, "", "", "", saving_ns, share, None, None, None, None, "", None, ""
+        )
+    ]
 
 
 def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:

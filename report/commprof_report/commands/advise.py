@@ -38,6 +38,7 @@ from collections.abc import Iterator, Sequence
 from ..advice import advice
 from ..advice.advice import Advice
 from ..base import units
+from ..base.attempt import attempt
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import late
@@ -70,11 +71,16 @@ OPTIONS = common.SELECTED
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    alignment = align(run.connection)
-    split = late(run, alignment)
-    in_steps = steps_or_none(run, alignment, split).summary
-    world = world_of(run.connection)
-    rows = advice.advice(run, run_summary(run, split), split, in_steps, world)
+    alignment = attempt("Clocks", align, run.connection)
+    split = attempt("Waiting", late, run, alignment)
+    in_steps = steps_or_none(run, alignment, split).summary if alignment else None
+    rows = (
+        attempt(
+            "Advice", advice.advice, run, run_summary(run, split), split, in_steps,
+            world_of(run.connection),
+        )
+        or []
+    )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
