@@ -14,6 +14,7 @@ from commprof_report.gpu.gpu_activity import (
 )
 from commprof_report.gpu.sensors import SENSOR
 from commprof_report.late import sums as late
+from commprof_report.late.columns import LATE
 from commprof_report.roles.communicator_rows import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
@@ -39,6 +40,7 @@ TABLES = {  # by the head of their first column
     "key of `steps`": STEPS,
     "key of `--per-call`": CALL,
     "key of `--critical-path`": PATH,
+    "key of `late --by run`": LATE,
     "key of `late --by rank`": late.RANK,
     "key of `late --by host`": late.HOST,
     "key of `late --by call`": late.CALL,

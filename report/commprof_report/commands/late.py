@@ -41,6 +41,7 @@ from ..base.present import present
 from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
 from ..display import tables
+from ..late.columns import LATE
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED, Last
@@ -122,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
             why_none,
         )
     if tables.is_for_scripts(arguments) and arguments.by == "run":
-        tables.write_rows(arguments, [answers.run], LateRow._fields)
+        tables.write_rows(arguments, [answers.run], keys(LATE))
     elif tables.is_for_scripts(arguments):
         name, fields = SCRIPT_ROWS[arguments.by or "rank"]
         tables.write_rows(arguments, getattr(answers, name), keys(fields))

@@ -18,7 +18,7 @@ from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from .retimed import Part, Retimed
 from .stages import Split, played
-from .sums import LateRunRow
+from ..base.field import Row
 from .verdict import NEGOTIATED
 
 SQL = query.beside(__file__)
@@ -36,11 +36,11 @@ else:
     RegionWorkRow = query.row_of("RegionWorkRow", by_region.RegionRow, Efficiency)
 
 
-def is_beside_main(row: LateRunRow) -> bool:
+def is_beside_main(row: Row) -> bool:
     return row.background_share >= BACKGROUND
 
 
-def working(retimed: Retimed, run: LateRunRow, is_negotiated: bool) -> Part | None:
+def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
     """Not known where the time between calls is not that of the program's work: on threads beside
     the main one, or while GPUs communicate."""
     if retimed.device is not None or is_negotiated or is_beside_main(run):

@@ -14,7 +14,7 @@ from ..base.field import Row
 from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
-from .sums import ChainRow, HeldUpRow, LateRunRow
+from .sums import ChainRow, HeldUpRow
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -84,12 +84,12 @@ class Gain(NamedTuple):
     share: float
 
 
-def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
+def is_notable(gain_ns: int, counted: Row) -> bool:
     return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
 
 
 def judged(
-    counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
+    counted: Row, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
     found: Blame, blocks: int, chains: Sequence[ChainRow], sooner_ns: int, gain: Gain,
     progress: float = 0.0,
 ) -> VerdictRow:
@@ -200,7 +200,7 @@ def is_few_transfers(calls: int, sampled_share: float | None) -> bool:
 
 
 def verdict_of(
-    counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
+    counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> Kind:
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:

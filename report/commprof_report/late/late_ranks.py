@@ -5,25 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..base import query
 from ..base.columns import grouped
 from ..base.field import Row
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
-from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.holes import together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
-from .efficiencies import EfficiencyShareRow, efficiency_of, negotiated_share, working
+from .columns import late_row
+from .efficiencies import efficiency_of, negotiated_share, working
 from .finalize import final_wait
 from .judgement import (
     Gain,
     Kind,
-    VerdictRow,
     is_notable,
     judged,
     judged_at_marks,
@@ -32,14 +31,13 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reasons import Reason, ReasonRow, call_reasons, reason, reason_at_marks, reason_row
+from .reasons import Reason, call_reasons, reason, reason_at_marks, reason_row
 from .retimed import Part
 from .serving import is_serving, without_serving
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
     LateRestRow,
-    LateRunRow,
     Sums,
     arrival_costs,
     call_rows,
@@ -60,46 +58,7 @@ from .verdict import (
 SQL = query.beside(__file__)
 
 
-class LateUnsplitRow(NamedTuple):
-    """Unsplit time, and the clocks."""
-
-    negotiated_share: float
-    unknown_cause_ns: int
-    together_share: float
-    unsure: int
-    uncompleted: int
-    unmatched: int
-    unnumbered: int
-    clocks: int
-    unconnected_clocks: int
-    error_ns: int
-
-
-class LateAlsoRow(NamedTuple):
-    """Time and ranks that the verdict does not cover."""
-
-    unjudged: int
-    finalize_wait_ns: int
-    finalize_last_rank: int | None
-    # slow_link_*: the slowest link, if it costs notably
-    slow_link_sender: int | None
-    slow_link_receiver: int | None
-    slow_link_times: float | None
-    slow_link_excess_ns: int | None
-
-
-if TYPE_CHECKING:
-
-    # several tuples: row_of
-    class LateRow(  # type: ignore[misc]
-        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, Efficiency,
-        EfficiencyShareRow,
-    ): ...
-else:
-    LateRow = query.row_of(  # the run in one row
-        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, Efficiency,
-        EfficiencyShareRow,
-    )
+LateRow = Row  # columns.py
 
 
 class Late(NamedTuple):
@@ -224,37 +183,37 @@ def late(run: Selection, alignment: Alignment) -> Late:
         )
         why = reason_at_marks(connection, last) if last and last.ranks else reason(connection, own)
     final = final_wait(connection, alignment)
-    unsplit = LateUnsplitRow(
-        negotiated_share=share_negotiated,
-        unknown_cause_ns=unknown_ns,
-        together_share=together_share(connection),
-        unsure=split.of_all.unsure,
-        uncompleted=split.of_all.uncompleted,
-        unmatched=split.of_all.unmatched,
-        unnumbered=split.of_all.unnumbered,
-        clocks=len(alignment.clocks),
-        unconnected_clocks=alignment.islands - 1,
-        error_ns=math.ceil(error_ns),
-    )
     links = slow_links(
         sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
     slowest = links[0] if links else None
-    also = LateAlsoRow(
-        unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
-        finalize_wait_ns=final.wait_ns,
-        finalize_last_rank=final.last_rank,
-        slow_link_sender=slowest and slowest.sender,
-        slow_link_receiver=slowest and slowest.receiver,
-        slow_link_times=slowest and slowest.times,
-        slow_link_excess_ns=slowest and round(slowest.excess_ns),
-    )
+    efficiency, efficiency_share = efficiency_of(working(played, split.run, is_negotiated))
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
-        run=query.joined(
-            LateRow, split.run, unsplit, verdict, also, reason_row(why),
-            *efficiency_of(working(played, split.run, is_negotiated)),
+        run=late_row(
+            **split.run._asdict(),
+            negotiated_share=share_negotiated,
+            unknown_cause_ns=unknown_ns,
+            together_share=together_share(connection),
+            unsure=split.of_all.unsure,
+            uncompleted=split.of_all.uncompleted,
+            unmatched=split.of_all.unmatched,
+            unnumbered=split.of_all.unnumbered,
+            clocks=len(alignment.clocks),
+            unconnected_clocks=alignment.islands - 1,
+            error_ns=math.ceil(error_ns),
+            **verdict._asdict(),
+            unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
+            finalize_wait_ns=final.wait_ns,
+            finalize_last_rank=final.last_rank,
+            slow_link_sender=slowest and slowest.sender,
+            slow_link_receiver=slowest and slowest.receiver,
+            slow_link_times=slowest and slowest.times,
+            slow_link_excess_ns=slowest and round(slowest.excess_ns),
+            **reason_row(why)._asdict(),
+            **efficiency._asdict(),
+            **efficiency_share._asdict(),
         ),
         ranks=rows,
         hosts=host_rows(rows),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.columns import Ints, found_in
+from ..base.field import Row
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .known import Known, known
@@ -27,7 +28,7 @@ from .own_time import Compared, compare_own_time
 from .retimed import Retimed, retimed
 from .root_causes import Causes, no_causes, root_causes
 from .scaled import chosen_rows, scale
-from .sums import LateRunRow, Sums, TimeInsideRow, run_row
+from .sums import Sums, TimeInsideRow, run_row
 from .timelines import Lines, timelines
 from .wait_split import WaitSplit, wait_split
 
@@ -42,7 +43,7 @@ class Split(NamedTuple):
     sums: Sums  # of the chosen calls of all ranks
     ranks: list[int]  # the chosen ones
     inside: list[TimeInsideRow]
-    run: LateRunRow
+    run: Row
 
 
 @dataclass(frozen=True)

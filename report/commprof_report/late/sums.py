@@ -12,6 +12,7 @@ from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_values
 from ..base.units import NO_VALUE, duration, size
 from ..base.units import share as share_text
+from .columns import sums_row
 from .known import CallInfo
 from .own_time import Compared
 from .progress import NO_PROGRESS
@@ -177,25 +178,6 @@ class LateRestRow(NamedTuple):
 
     call: str
     rest_ns: int
-
-
-class LateRunRow(NamedTuple):
-    ranks: int
-    collectives: int
-    message_calls: int
-    total_ns: int
-    sampled_ns: int
-    coverage: float | None
-    sampled_share: float | None
-    wait_ns: int
-    transfer_ns: int
-    wait_share: float | None
-    share_of_wall: float | None
-    estimate_share: float | None
-    background_share: float
-    counted_ns: int
-    transfer_calls: int
-    transfer_half: str
 
 
 class TimeInsideRow(NamedTuple):
@@ -532,7 +514,7 @@ def rest_rows(
 
 def run_row(
     sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsideRow]
-) -> LateRunRow:
+) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
     samples' times are rounded apart from it."""
     own = sums.of_ranks(counted_ns)
@@ -550,7 +532,7 @@ def run_row(
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
     transfer_calls, transfer_half = _where_transfer_is(sums, own)
-    return LateRunRow(
+    return sums_row(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),
         message_calls=int((sequence < 0).sum()),

@@ -22,7 +22,9 @@ from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.serving import is_by_transfer
-from commprof_report.late.sums import LateRestRow, LateRunRow
+from commprof_report.base.field import Row
+from commprof_report.late.columns import sums_row
+from commprof_report.late.sums import LateRestRow
 from commprof_report.late.verdict import (
     LONG_BLOCK,
     LEVEL,
@@ -45,7 +47,7 @@ from commprof_report.run.cpu_time import Use
 from .stored import stored
 
 COUNTED_NS = 1_000_000
-RUN = LateRunRow(
+RUN = sums_row(
     ranks=4, collectives=100, message_calls=0, total_ns=500_000, sampled_ns=500_000, coverage=1.0,
     sampled_share=1.0, wait_ns=0, transfer_ns=500_000, wait_share=0.0, share_of_wall=0.5,
     estimate_share=0.0, background_share=0.0, counted_ns=COUNTED_NS,
@@ -191,7 +193,7 @@ def rest_of(share: float) -> str:
 class Answers:
     """As late_ranks.Late, of a run with unmatched messages."""
 
-    def __init__(self, run: LateRunRow, rest: list[LateRestRow], unnumbered: int = 0) -> None:
+    def __init__(self, run: Row, rest: list[LateRestRow], unnumbered: int = 0) -> None:
         self.run, self.rest = self, rest
         self.unsure = self.uncompleted = 0
         self.unmatched, self.unnumbered = 1_000, unnumbered
