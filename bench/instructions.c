@@ -14,8 +14,8 @@ static const uint64_t offered = 0x3ffffffff;
 static uint64_t came = 7;
 static int pair[2], comms[COMMS], many[MANY], at;
 
-/* The profiler's clock (COMMPROF_CLOCK=monotonic): all calls take as long on any machine, so that no
- * histogram grows by chance. */
+/* The profiler's clock (COMMPROF_CLOCK=monotonic): all calls take as long on any machine, so that
+ * no histogram grows by chance. */
 int clock_gettime(clockid_t kind, struct timespec *now)
 {
     static int64_t ns;

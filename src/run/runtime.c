@@ -511,8 +511,8 @@ void runtime_end(const struct call *call)
     say_closing_line();
 }
 
-/* A copy of the ledger, not a database: SQLite allocates, and the caller may be a signal handler that
- * has interrupted malloc. The buffer is static: its stack may be small. */
+/* A copy of the ledger, not a database: SQLite allocates, and the caller may be a signal handler
+ * that has interrupted malloc. The buffer is static: its stack may be small. */
 void runtime_snapshot(void)
 {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;

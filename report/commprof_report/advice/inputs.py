@@ -165,8 +165,8 @@ def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[
 
 
 def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
-    """Of blocking calls, and NCCL's operations on the device, without the sizes with which a
-    framework negotiates; and of other Allreduces, by how long ranks are blocked by them, unless a
+    """Curves of blocking calls, and NCCL's operations on the device, without the sizes with which
+    a framework negotiates; and of other Allreduces, by how long ranks are blocked by them, unless a
     framework has fused what was ready together."""
     negotiates = inputs.negotiation is not None
     control = set(SQL.run(inputs.run.connection, "control_sizes")) if negotiates else ()

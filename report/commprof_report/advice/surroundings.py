@@ -26,8 +26,8 @@ def cores(inputs: Inputs) -> Iterator[Finding]:
             f"give each rank a core: ranks {scheduling_text(inputs.late.crowding)}",
             "until each has one, the times of calls may be the scheduler's: nothing is said of "
             "calls that could be fused, fewer or overlapped",
-            "start fewer ranks, bind them otherwise, or ask for a larger quota or a machine of their "
-            "own; then look again",
+            "start fewer ranks, bind them otherwise, or ask for a larger quota or a machine of "
+            "their own; then look again",
             SURE,
         )
 

@@ -469,7 +469,7 @@ SHARES = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
 
 
 def shares(times: Busy) -> dict[str, float | None]:
-    """Of the traced time; overlap: of the time in which a GPU communicates."""
+    """Shares of the traced time; overlap: of the time in which a GPU communicates."""
     of_time = {f"{key}_share": getattr(times, f"{key}_ns") for key in SHARES}
     return {
         **{key: ns / times.traced_ns if times.traced_ns else None for key, ns in of_time.items()},

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a kit may hold. */
+/* A kit holds at most this. */
 enum {
 #define KIT_SIZE(NAME, MOST) NAME##_MOST = MOST,
 #include "kit.def"
@@ -17,7 +17,7 @@ enum bound {
 #include "kit.def"
 };
 
-/* What is kept of a line as it is. */
+/* The part of a line that is kept as it is. */
 union row {
     struct kit_comm comm;
     struct kit_type type;

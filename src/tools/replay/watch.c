@@ -12,7 +12,7 @@ enum { SAID_AFTER_S = 60, NAMED_MOST = 4, ABORT_S = 10, NS = 1000000000 };
 
 static struct watched first;
 
-/* What it watches. `slots` is set before `kit`. */
+/* The programs that it watches. `slots` is set before `kit`. */
 static struct {
     struct watched *slots;
     int slot_count;
@@ -53,16 +53,16 @@ static void say_call(FILE *line, const struct kit_program *program, const struct
     const struct {
         const char *word;
         int number;
-    } WORDS[] = {{"to", is_exchange || !receives ? call->peer : KIT_NONE},
-                 {"from", is_exchange ? call->received_peer
-                          : receives  ? call->peer
-                                      : KIT_NONE},
-                 {"with root", call->root},
-                 {"on communicator", call->comm == KIT_WORLD ? KIT_NONE : call->comm}};
+    } said[] = {{"to", is_exchange || !receives ? call->peer : KIT_NONE},
+                {"from", is_exchange ? call->received_peer
+                         : receives  ? call->peer
+                                     : KIT_NONE},
+                {"with root", call->root},
+                {"on communicator", call->comm == KIT_WORLD ? KIT_NONE : call->comm}};
     fputs(call->name, line);
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (WORDS[i].number != KIT_NONE)
-            fprintf(line, " %s %d", WORDS[i].word, WORDS[i].number);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (said[i].number != KIT_NONE)
+            fprintf(line, " %s %d", said[i].word, said[i].number);
     fprintf(line, ", line %lld of the kit",
             program->line + (long long)(made - &job.kit->made[program->first]));
 }

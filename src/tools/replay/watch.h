@@ -24,7 +24,7 @@ void watch_begin(int patience_s);
 /* After MPI_Init: whose calls they are, and how long a rank may wait for others that compute. */
 void watch_kit(const struct kit *kit, int rank, bool has_gaps, int (*abort)(mpi_handle, int));
 
-/* Of a program of this rank; the first is also that of the set-up and the end. */
+/* The slot of a program of this rank; the first is also that of the set-up and the end. */
 struct watched *watch_slot(int program);
 
 static inline void watch_enter(struct watched *slot, const struct kit_made *made)
