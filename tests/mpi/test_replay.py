@@ -444,9 +444,10 @@ def test_a_replay_that_hangs_says_where_and_ends(mpi, tmp_path, rest, other, whe
     text = TWO_RANKS + rest
     outcome = launch_each(mpi, tmp_path, (text,), other or (text,), patience_s=4)
     assert f"s: rank {where}" in outcome.stderr, outcome
-    assert "; the job is ended (--patience 4)" in outcome.stderr
-    # MPICH's mpirun adds what it makes of the other rank to it
-    assert outcome.exit_status == 3 or (mpi.name == "mpich" and outcome.exit_status), outcome
+    # MPICH's mpirun may drop the last line, and adds what it makes of the other rank to the status
+    is_mpich = mpi.name == "mpich"
+    assert "; the job is ended (--patience 4)" in outcome.stderr or is_mpich, outcome
+    assert outcome.exit_status == 3 or (is_mpich and outcome.exit_status), outcome
 
 
 def test_a_replay_that_computes_does_not_hang(mpi, tmp_path):
