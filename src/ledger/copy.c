@@ -92,25 +92,25 @@ static int write_undisturbed(int file, enum ledger_ended ended)
 
 /* The last copy or stub written. Another file may have taken its path since, possibly with the same
  * inode number: compare the mtime, too. */
-static struct stat last;
+static struct stat last_copy;
 
-static bool is_last(const char *path)
+static bool is_at(const char *path, const struct stat *last)
 {
     struct stat there;
-    return lstat(path, &there) == 0 && last.st_ino && there.st_ino == last.st_ino &&
-           there.st_dev == last.st_dev && there.st_mtim.tv_sec == last.st_mtim.tv_sec &&
-           there.st_mtim.tv_nsec == last.st_mtim.tv_nsec;
+    return lstat(path, &there) == 0 && last->st_ino && there.st_ino == last->st_ino &&
+           there.st_dev == last->st_dev && there.st_mtim.tv_sec == last->st_mtim.tv_sec &&
+           there.st_mtim.tv_nsec == last->st_mtim.tv_nsec;
 }
 
-static int give_name(const char *aside, const char *path, int file)
+static int give_name(const char *aside, const char *path, int file, struct stat *last)
 {
     struct stat written;
     if (fstat(file, &written) != 0)
         return errno;
-    int error =
-        is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
+    int error = is_at(path, last) ? (rename(aside, path) == 0 ? 0 : errno)
+                                  : filesystems_rename(aside, path);
     if (!error)
-        last = written;
+        *last = written;
     return error;
 }
 
@@ -121,38 +121,35 @@ static int create_aside(const char *path, char aside[PATH_MAX + 8])
     return open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
 }
 
-static int publish(const char *aside, const char *path, int file, int error)
+/* Replaces the file that is `last`, and no other. */
+static int publish(const char *aside, const char *path, int file, int error, struct stat *last)
 {
     if (!error)
-        error = give_name(aside, path, file);
+        error = give_name(aside, path, file, last);
     close(file);
     if (error)
         unlink(aside);
     return error;
+}
+
+static int copy_to(const char *path, enum ledger_ended ended, struct stat *last)
+{
+    char aside[PATH_MAX + 8];
+    int file = create_aside(path, aside);
+    if (file < 0)
+        return errno;
+    return publish(aside, path, file, write_undisturbed(file, ended), last);
 }
 
 int ledger_copy(const char *path)
 {
-    char aside[PATH_MAX + 8];
-    int file = create_aside(path, aside);
-    if (file < 0)
-        return errno;
-    return publish(aside, path, file, write_undisturbed(file, LEDGER_RUNNING));
+    return copy_to(path, LEDGER_RUNNING, &last_copy);
 }
 
 int ledger_snapshot(const char *path)
 {
-    char aside[PATH_MAX + 8];
-    int file = create_aside(path, aside);
-    if (file < 0)
-        return errno;
-    int error = write_undisturbed(file, LEDGER_SNAPSHOT);
-    close(file);
-    if (!error)
-        error = filesystems_rename(aside, path);
-    if (error)
-        unlink(aside);
-    return error;
+    struct stat none = {0};
+    return copy_to(path, LEDGER_SNAPSHOT, &none);
 }
 
 /* Not synced: the job would wait for it, and a node that fails takes the ledger with it. */
@@ -165,13 +162,14 @@ int ledger_copy_announce(const char *path, const char *process, const char *ledg
     if (filesystems_exceed_file_limit(bytes))
         return EFBIG;
     int file = create_aside(path, aside);
-    return file < 0 ? errno
-                    : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes));
+    return file < 0
+               ? errno
+               : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes), &last_copy);
 }
 
 bool ledger_copy_is_at(const char *path)
 {
-    return is_last(path);
+    return is_at(path, &last_copy);
 }
 
 /* A copy that was being written when the folder was renamed is still there under the name aside. */
@@ -180,6 +178,6 @@ void ledger_copy_remove(const char *path)
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
     unlink(aside);
-    if (is_last(path))
+    if (is_at(path, &last_copy))
         unlink(path);
 }

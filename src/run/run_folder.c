@@ -127,7 +127,7 @@ static int move_files(const char *earlier, const char *path, int world_rank)
     int error = name_files_of(path, world_rank, from_database, from_ledger);
     if (!error)
         error = name_files_of(earlier, world_rank, database, ledger);
-    if (!error && has_files_of(earlier, world_rank))
+    if (!error && (exists(database) || exists(ledger)))
         error = EEXIST;
     if (!error)
         error = filesystems_make_folders(earlier);

@@ -512,12 +512,13 @@ void runtime_end(const struct call *call)
 }
 
 /* A copy of the ledger, not a database: SQLite allocates, and the caller may be a signal handler
- * that has interrupted malloc. The buffer is static: its stack may be small. */
+ * that has interrupted malloc. Only the search for a folder that was moved while the ledger is on
+ * the node allocates. */
 void runtime_snapshot(void)
 {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
     static unsigned taken;
-    static char ledger[PATH_MAX];
+    char ledger[PATH_MAX];
     if (state != RECORDING || owner != getpid())
         return;
     struct quiet before = quiet_lock(&writing);

@@ -33,8 +33,8 @@ void runtime_end_begin(uint64_t (*cost_per_call_ps)(void));
  * timed. */
 void runtime_end(const struct call *call);
 
-/* Write the data measured so far to snapshot-<k>/rank-<n>.ledger in the run folder. A
- * signal handler may call it. */
+/* Write the data measured so far to snapshot-<k>/rank-<n>.ledger in the run folder. A signal
+ * handler may call it. */
 void runtime_snapshot(void);
 
 /* Call before MPI_Abort: note it in the ledger, which is retained. */

@@ -149,7 +149,6 @@ static void play_passes(const struct kit *kit, const struct objects *objects,
                         const struct options *options, int rank)
 {
     struct player_settings settings = options->settings;
-    settings.rank = rank;
     for (int pass = 0; pass <= options->passes; pass++) {
         watch_own(watch_slot(0), "MPI_Bcast or MPI_Recv to compare clocks", KIT_NONE);
         arrival_begin(settings.arrival, rank, kit->ranks);
@@ -194,11 +193,12 @@ int main(int argc, char **argv)
     bool is_right = fits && kit_read(&kit, options.kit, rank, why, sizeof why) &&
                     player_begin(&kit, why, sizeof why);
     bool is_own = is_right && !player_begin_programs(&kit, why, sizeof why);
-    if (is_right && !is_own) {
+    is_right = is_right && !is_own;
+    if (is_right) {
         watch_kit(&kit, rank, options.settings.has_gaps, setup.Abort);
         is_right = objects_make(&objects, &kit, rank, why, sizeof why);
     }
-    if (!is_right || is_own) {
+    if (!is_right) {
         if (rank == 0 || is_own)
             complain(options.kit, why);
         if (fits)
@@ -208,5 +208,5 @@ int main(int argc, char **argv)
     watch_own(watch_slot(0), "MPI_Finalize", KIT_NONE);
     setup.Finalize();
     watch_own_end(watch_slot(0));
-    return is_right && !is_own ? 0 : EXIT_USAGE;
+    return is_right ? 0 : EXIT_USAGE;
 }

@@ -381,7 +381,7 @@ static void take_line(struct reader *reader, char *line)
     } KINDS[] = {{"ranks", take_ranks},    {"window", take_window}, {"comm", take_comm},
                  {"type", take_type},      {"vector", take_vector}, {"call", take_call},
                  {"program", take_program}};
-    union row row = {.comm = {0}};
+    union row row;
     char *rest = line;
     if (isdigit((unsigned char)*line) || *line == '~') {
         take_made(reader, line);
@@ -392,6 +392,7 @@ static void take_line(struct reader *reader, char *line)
         return;
     }
     next_word(&rest, " ");
+    memset(&row, 0, sizeof row); /* an initializer clears its first member alone */
     reader->listed = 0;
     take_words(reader, line, rest, &row);
     for (size_t i = 0; !reader->wrong && i < sizeof KINDS / sizeof *KINDS; i++)

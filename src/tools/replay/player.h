@@ -11,7 +11,6 @@ struct player_settings {
     enum arrival arrival;
     enum buffers buffers;
     bool is_counted; /* this pass is */
-    int rank;
 };
 
 /* Checks that the library has all functions; else `why` has the name of the one it lacks. */
