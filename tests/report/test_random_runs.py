@@ -78,6 +78,6 @@ PLANTED = (  # where, what is said, commands beside the page, and what they say 
     ("steps.stages.marked_rows", "Steps", ("summary", "hvprof"), "MPI_"),
     ("late.late_ranks.blame", "Waiting", ("summary", "steps"), " MPI"),
     ("late.late_ranks.blame", "Waiting", ("advise",), "No advice: no rule had what it needs."),
-    ("advice.advice.knees", "Advice, best sizes", ("advise",), "Looked for and not found"),
+    ("advice.advice._best_sizes", "Advice, best sizes", ("advise",), "Looked for and not found"),
     ("advice.advice._together", "Advice, all together", ("advise",), "Looked for and not found"),
 )

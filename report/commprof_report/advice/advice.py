@@ -49,8 +49,8 @@ class Advice(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """needs: what lets the rule look. basis: how much of that the run has. is_cost: a saving is a
-    part of what calls cost without waiting, which where ranks lack cores is the scheduler's."""
+    """needs: what lets the rule look. basis: how much of that the run has. is_cost: its
+    formula is the most that it saves, of times which where ranks lack cores are the scheduler's."""
 
     name: str
     looks_for: str
@@ -123,13 +123,7 @@ def advice(
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
     rows += attempt("Advice, all together", _together, said, inputs) or []
-    rows += (
-        attempt(
-            "Advice, best sizes",
-            lambda: [_knee(curve, knee, inputs) for curve, knee in knees(inputs)],
-        )
-        or []
-    )
+    rows += attempt("Advice, best sizes", _best_sizes, inputs) or []
     return sorted(
         rows,
         key=lambda row: (
@@ -159,12 +153,13 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> list[Advice]:
     ]
 
 
-def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:
-    """Curves that have one, by their time. If sizes with few observations are faster, the best rate
-    was not found."""
+def _best_sizes(inputs: Inputs) -> list[Advice]:
+    """The best sizes of curves that have a knee, by their time. If sizes with few observations are
+    faster, the best rate was not found."""
     found = [(each, knee) for each in inputs.curves if not each.is_blocked and (knee := each.knee)]
     known = [each for each in found if not each[1].is_exceeded]
-    return sorted(known, key=lambda each: -sum(point.total_ns for point in each[0].points))
+    known.sort(key=lambda each: -sum(point.total_ns for point in each[0].points))
+    return [_knee(curve, knee, inputs) for curve, knee in known]
 
 
 def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Advice:
@@ -197,8 +192,8 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
     found = [_beside_main(_played(each, rule, inputs), inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen, why, needs = rule.basis(inputs), "", ""
-    if rule.is_cost and inputs.late.crowding and findings:
-        findings, why = [], (
+    if rule.is_cost and inputs.late.crowding and seen.part:
+        findings, needs, why = [], "a core for each rank", (
             f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
         )
     if findings:

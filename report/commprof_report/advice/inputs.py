@@ -92,7 +92,9 @@ class Inputs(NamedTuple):
         return calls_per_rank / number if self.steps.delimited_by and number else None
 
     def family(self, row: SizeRow) -> list[str]:
-        return self.families[int(row.communicator)]
+        """The communicators of the row on which its call is made."""
+        own = self.families[int(row.communicator)]
+        return [use.identity for use in self.uses if use.call == row.call and use.identity in own]
 
     def _label(self, identity: str) -> str | None:
         return next((use.label for use in self.uses if use.identity == identity), None)

@@ -309,7 +309,8 @@ def is_blocked(blocked_ns: int, completion_ns: int) -> bool:
 def _overlaps_with_nothing(rows: Sequence[SizeRow], inputs: Inputs) -> Finding:
     """They cost no more than all completing calls last, less what these are known to wait for other
     operations, and no more is hidden than there is time outside MPI."""
-    calls, identities = sorted({row.call for row in rows}), inputs.family(rows[0])
+    calls = sorted({row.call for row in rows})
+    identities = sorted({each for row in rows for each in inputs.family(row)})
     nonblocking = {row.call for row in inputs.completed}
     blocked_ns = sum(row.blocked_ns for row in rows)
     others_ns = sum(

@@ -24,8 +24,8 @@ def cores(inputs: Inputs) -> Iterator[Finding]:
     if inputs.late.crowding:
         yield Finding(
             f"give each rank a core: ranks {scheduling_text(inputs.late.crowding)}",
-            "until each has one, the times of calls may be the scheduler's: nothing is said of "
-            "calls that could be fused, fewer or overlapped",
+            f"{inputs.answers.summary.crowding}. Until each has one, the times of calls may be the "
+            "scheduler's: nothing is said of what could be saved in them",
             "start fewer ranks, bind them otherwise, or ask for a larger quota or a machine of "
             "their own; then look again",
             SURE,

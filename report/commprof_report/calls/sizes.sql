@@ -8,7 +8,7 @@ SELECT dense_rank() OVER (ORDER BY call, timed, coalesce(family.value, identity)
                                    CASE WHEN :per_rank THEN world_rank END),
        cell
 FROM chosen_cell
-LEFT JOIN json_each(:families) AS family ON family.key = identity;
+LEFT JOIN (SELECT DISTINCT key, value FROM json_each(:families)) AS family ON family.key = identity;
 
 WITH counted AS (
     SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
@@ -21,7 +21,7 @@ message AS (
            sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
     FROM grouped_cell
     JOIN chosen_cell USING (cell)
-    LEFT JOIN json_each(:families) AS family ON family.key = identity
+    LEFT JOIN (SELECT DISTINCT key, value FROM json_each(:families)) AS family ON family.key = identity
     GROUP BY row
 ),
 moved AS (
