@@ -1117,7 +1117,7 @@ def test_the_picture_has_the_intervals(slower):
     answers = answers_about(slower)
     drawn = command.picture(answers)
     ((_, marks),) = drawn.series
-    found = {mark.name: mark for mark in marks}
+    found = {drawn.names[mark.row]: mark for mark in marks}
     values = {
         sentences.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures
     }

@@ -1,11 +1,13 @@
 """Percentiles: of values, and of the buckets of a histogram (run/chosen_cell.sql has the latter for
-groups of cells)."""
+groups of cells); and how far values lie around their median."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import TypeVar
 
+DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 Value = TypeVar("Value")
 
 
@@ -27,3 +29,9 @@ def of_buckets(
             return low_ns + (high_ns - low_ns) * wanted / count
         wanted -= count
     return most_ns
+
+
+def around_median(values: Sequence[float]) -> tuple[float, float]:
+    """The median, and the median absolute deviation from it."""
+    middle = median(values)
+    return middle, median(abs(value - middle) for value in values)

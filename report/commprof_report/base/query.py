@@ -53,16 +53,6 @@ def row_type(*columns: str) -> Any:
     return namedtuple("Row", columns)  # type: ignore[misc]
 
 
-def row_of(name: str, *parts: type[NamedTuple]) -> Any:
-    """A row with the fields of several, in order."""
-    return NamedTuple(name, [field for part in parts for field in part.__annotations__.items()])
-
-
-def joined(row: type[Kind], *parts: tuple) -> Kind:
-    """A row of a type that row_of made, of these parts."""
-    return row._make(value for part in parts for value in part)
-
-
 @lru_cache
 def beside(module_file: str) -> Folder:
     """The .sql files in the folder of a module: SQL = query.beside(__file__)."""

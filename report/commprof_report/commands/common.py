@@ -41,7 +41,7 @@ PLOT = option(
     "--plot", type=pictures.picture_path, metavar="FILE",
     help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
 )
-NO_FILTERS: dict[str, Any] = dict.fromkeys(("call", "communicator", "region", "rank", "bytes"))
+NO_FILTERS: dict[str, Any] = dict.fromkeys(selection.FILTERS)
 ONLY_RANKS = (
     option(**NO_FILTERS),
     option(

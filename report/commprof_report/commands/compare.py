@@ -79,7 +79,7 @@ EXAMPLES = (
     ),
 )
 SEE_ALSO = ("late", "sizes", "steps")
-HEAD_WIDTH, WIDTH = 16, 120
+WIDTH = 120
 # the space between a number and its unit
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
@@ -320,21 +320,25 @@ def picture(answers: Comparison) -> plot.Picture | None:
         rows += [(row, sentences.figure_name(row)) for row in pair.figures]
     for pair in answers.pairs:
         rows += [(row, sentences.row_text(row)) for row in pair.rows[:MOST_DRAWN]]
-    known = [(row, name) for row, name in rows if row.change is not None]
+    known = [
+        (row, units.shortened(name, plot.LONGEST_NAME)) for row, name in rows
+        if row.change is not None
+    ]
     values = {name: time_text(row.first_ns or 0) for row, name in reversed(known)}
+    names = list(dict.fromkeys(name for _, name in known))
     verdict = answers.pairs[0].verdict
     series: dict[str, list[plot.Mark]] = {}
     for row, name in known:
         low, high = (None if each is None else 1 + each for each in (row.low, row.high))
         is_found = not verdict.refused and row.difference is not None
-        mark = plot.Mark(f"{name}, {values[name]}", 1 + (row.change or 0), low, high, is_found)
+        mark = plot.Mark(names.index(name), 1 + (row.change or 0), low, high, is_found)
         series.setdefault(row.side, []).append(mark)
     refused = f"\nno verdict ({verdict.refused})" if verdict.refused else ""
     return plot.Picture(
         f"Changes with their {100 * verdict.level:.3g} % intervals{refused}",
         f"change against the value of {verdict.reference}, beside each name\n(*: the verdict; "
         "filled: beyond chance; grey: too small to matter)",
-        list(dict.fromkeys(f"{name}, {values[name]}" for _, name in known)), [*series.items()],
+        [f"{name}, {values[name]}" for name in names], [*series.items()],
         verdict.min_effect,
     ) if known else None
 
@@ -354,8 +358,7 @@ def print_text(answers: Comparison) -> None:
 def print_fact(head: str, text: str) -> None:
     kept = OF_A_NUMBER.sub(KEPT, units.visible(text))
     first, *rest = textwrap.wrap(
-        kept, WIDTH - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False
+        kept, WIDTH - common.HEAD_WIDTH, break_on_hyphens=False, break_long_words=False
     ) or [""]
-    print(f"{head:<{HEAD_WIDTH}}{first}".replace(KEPT, " "))
-    for line in rest:
-        print(" " * HEAD_WIDTH + line.replace(KEPT, " "))
+    for name, line in zip((head, *[""] * len(rest)), (first, *rest)):
+        print(common.fact_line(name, line).replace(KEPT, " "))

@@ -35,23 +35,22 @@ from types import ModuleType, SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
-from ..base.field import Field, Row, shown
+from ..base.field import Field, Row, keys, shown
 from ..base.options import option
 from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuCopyRow, GpuDeviceRow,
-    GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow,
+    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuRow,
 )
-from ..gpu.sensors import SENSOR, GpuSensorRow, sensors
+from ..gpu.sensors import SENSOR, sensors
 from ..plots import row_bars, stacks
 from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import reason_text, seen_rows
 from ..steps.gpu_steps import (
-    FEWEST_STEPS, STEP, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
+    FEWEST_STEPS, STEP, StepTimes, TracingCost, step_times, tracing_cost,
 )
 from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import common
@@ -192,7 +191,7 @@ TABLES = {
         MOST_DEVICES,
     ),
     "sensor": Table(
-        lambda run: sensors(run.connection), GpuSensorRow._fields,
+        lambda run: sensors(run.connection), keys(SENSOR),
         shown(
             SENSOR,
             "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
@@ -202,7 +201,7 @@ TABLES = {
         MOST_DEVICES,
     ),
     "kernel": Table(
-        lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields,
+        lambda run: gpu_activity.kernels(run.connection), keys(KERNEL),
         shown(
             KERNEL,
             "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns",
@@ -210,7 +209,7 @@ TABLES = {
         TOP,
     ),
     "copy": Table(
-        lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields,
+        lambda run: gpu_activity.copies(run.connection), keys(COPY),
         shown(
             COPY,
             "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s",
@@ -218,7 +217,7 @@ TABLES = {
         32,
     ),
     "stream": Table(
-        lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields,
+        lambda run: gpu_activity.streams(run.connection), keys(STREAM),
         shown(
             STREAM,
             "rank device stream computing_ns computing_kernels communicating_ns "
@@ -227,11 +226,11 @@ TABLES = {
         16,
     ),
     "algorithm": Table(
-        lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields,
+        lambda run: gpu_activity.nccl_algorithms(run.connection), keys(ALGORITHM),
         shown(ALGORITHM, "call communicator bytes_low count algorithm"), 32,
     ),
     "operation": Table(
-        lambda run: gpu_activity.nccl_waits(run.connection), NcclWaitRow._fields,
+        lambda run: gpu_activity.nccl_waits(run.connection), keys(OPERATION),
         shown(
             OPERATION,
             "call communicator operations device_ns wait_ns wait_share transfer_ns coverage",
@@ -239,7 +238,7 @@ TABLES = {
         16,
     ),
     "step": Table(
-        lambda run: answer(run).steps, GpuStepRow._fields,
+        lambda run: answer(run).steps, keys(STEP),
         shown(
             STEP,
             "step devices step_ns computing_ns communicating_ns exposed_ns exposed_share "
@@ -248,7 +247,7 @@ TABLES = {
         200,
     ),
     "window": Table(
-        lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields,
+        lambda run: gpu_activity.gpu(run.connection).windows, keys(WINDOW),
         shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"), 200,
     ),
 }

@@ -179,9 +179,11 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Communicators", communicators_section, run, world),
         ]
     sections = [attempt(*each) or "" for each in made]
-    yield opening(run, answers, row, split, is_whole, advised or [])
-    if split:  # its sentence stands there, and once
-        said, there = page.text(late.verdict(split)), page.text('as in "Waiting"')
+    top = opening(run, answers, row, split, is_whole, advised or [])
+    yield top
+    said = page.text(late.verdict(split)) if split else ""
+    if said and said in top:  # it stands there, and once
+        there = page.text('see "Waiting" at the top')
         sections = [section.replace(said, there) for section in sections]
     yield page.warnings(
         run.notes + FAULTS[known:] + ([] if pictures.is_possible() else [NO_PICTURES])

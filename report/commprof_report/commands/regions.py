@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 
 from ..base import units
+from ..base.field import Row
 from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column, volume_column
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
             common.print_line(line)
 
 
-def picture(run: Run, rows: list[RegionWorkRow]) -> plot.Picture | None:
+def picture(run: Run, rows: list[Row]) -> plot.Picture | None:
     """In the order of the rows."""
     own, within = (
         [row.own_mean_ns for row in rows], [row.mean_ns - row.own_mean_ns for row in rows],
@@ -129,7 +130,7 @@ def picture(run: Run, rows: list[RegionWorkRow]) -> plot.Picture | None:
     return plot.Picture("Time by region", [row.region or OUTSIDE for row in rows], panels)
 
 
-def why_none(run: Selection, rows: list[RegionWorkRow]) -> str:
+def why_none(run: Selection, rows: list[Row]) -> str:
     if not has_regions(run):
         return NONE + common.but_unseen(unseen_calls_text(run.connection))
     return headline(rows) if rows else common.nothing_text(run)
@@ -141,7 +142,7 @@ def has_regions(run: Run) -> bool:
     )
 
 
-def columns_of(rows: list[RegionWorkRow]) -> list[Column]:
+def columns_of(rows: list[Row]) -> list[Column]:
     has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
     has_visits = any(row.visits for row in rows)
     has_efficiency = any(row.parallel_efficiency is not None for row in rows)
@@ -155,7 +156,7 @@ def columns_of(rows: list[RegionWorkRow]) -> list[Column]:
     return [column for column in COLUMNS if not absent.get(column.head)]
 
 
-def headline(rows: list[RegionWorkRow]) -> str:
+def headline(rows: list[Row]) -> str:
     """The region with the most time, without the regions within it."""
     inside = [row for row in rows if row.region]
     if not any(row.count or row.nccl_count for row in inside):
@@ -184,7 +185,7 @@ def headline(rows: list[RegionWorkRow]) -> str:
     )
 
 
-def what_is_missing(run: Run, rows: list[RegionWorkRow]) -> list[str]:
+def what_is_missing(run: Run, rows: list[Row]) -> list[str]:
     lines = []
     folded = sum(row.folded_count for row in rows if not row.region)
     if folded:

@@ -328,10 +328,13 @@ def part_text(row: SplitRow, name: str) -> str:
 
 def split_picture(found: Split) -> plot.Picture | None:
     rows = [row for row in found.rows if row.library_ns is not None][:MOST_DRAWN]
-    names = [row_name(row.call, row.bytes, row.communicator) for row in rows]
+    names = [
+        units.shortened(row_name(row.call, row.bytes, row.communicator), plot.LONGEST_NAME)
+        for row in rows
+    ]
     series = [
         (HEADS.get(kind, kind), [
-            plot.Mark(name, ns) for name, row in zip(names, rows)
+            plot.Mark(place, ns) for place, row in enumerate(rows)
             if (ns := getattr(row, f"{kind}_ns"))
         ])
         for kind in found.runs

@@ -32,7 +32,6 @@ HEADS = {
     "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
     "group": "NCCL groups", "alone": "One rank alone",
 }
-HEAD_WIDTH = 16
 MOST_THRESHOLDS = 3
 COLUMNS = (
     Column("traffic", lambda row: HEADS[row.traffic], False),
@@ -60,8 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif not rows:
         print(common.nothing_text(run))
     else:
-        for head, text in facts(rows):
-            common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
+        common.print_facts(facts(rows))
         print("\n" + tables.text_table(columns_of(rows), rows))
 
 

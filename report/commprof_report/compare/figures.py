@@ -22,7 +22,6 @@ from ..base import query, units
 from ..base.errors import ReportError
 from ..base.percentiles import of_buckets
 from ..base.thresholds import threshold
-from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
 from ..late.efficiencies import efficiency_of, working_of
@@ -31,6 +30,7 @@ from ..run.alignment import align
 from ..run.cpu_time import cpu_times, use_of
 from ..run.run import run_open
 from ..run.selection import Selection
+from ..run.traffic_class import traffic_classify
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 from ..steps.trend import Trend, trend
@@ -285,7 +285,7 @@ def _figures(
     found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
-    efficiency, _ = efficiency_of(working_of(connection, alignment, split))
+    efficiency = efficiency_of(working_of(connection, alignment, split))
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     traffic_classify(connection)
@@ -425,7 +425,8 @@ def _parts(
         part, bounds = (_key(bucket, groups), bucket.traffic), (bucket.low_ns, bucket.high_ns)
         count = bucket.count - times.first_barriers_between(bucket.call, bucket.identity, *bounds)
         if part in rows and count > 0:
-            rows[part].add(Row(bucket.call, "", buckets={bounds: count}))
+            buckets = rows[part].buckets
+            buckets[bounds] = buckets.get(bounds, 0) + count
     return rows
 
 

@@ -14,7 +14,6 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.query import Row
 from ..base.members import Members, members_text
 
 SQL = query.beside(__file__)
@@ -39,7 +38,7 @@ def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group]
     asked = list(SQL.rows(connection, "communicators_of_run"))
     rows = {row.identity: row for row in asked}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
-    members: dict[Group, list[Row]] = {}
+    members: dict[Group, list[query.Row]] = {}
     for identity, group in groups.items():
         members.setdefault(group, []).append(rows[identity])
     return groups, {group: _label(alike) for group, alike in members.items()}
@@ -63,7 +62,7 @@ def _ranks(group: Group) -> tuple:
     return group.library, group.size, group.shape, group.is_inter
 
 
-def _described(row: Row, rows: dict[str, Row], world_size: int) -> Group:
+def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> Group:
     parent = rows.get(row.parent_identity or "")
     created: tuple = (
         (row.constructor, row.ordinal, _described(parent, rows, world_size))
@@ -77,7 +76,7 @@ def _described(row: Row, rows: dict[str, Row], world_size: int) -> Group:
     )
 
 
-def _label(alike: Sequence[Row]) -> str:
+def _label(alike: Sequence[query.Row]) -> str:
     """MPI_COMM_WORLD; Comm_split {0-1} and 3 alike."""
     first = alike[0].label
     return first if len(alike) == 1 else f"{first} and {len(alike) - 1} alike"

@@ -8,8 +8,8 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.percentiles import DEVIATION, around_median
 from ..base.thresholds import threshold, whole
-from ..steps.gpu_steps import DEVIATION, around_median
 from . import machine
 from .figures import Figures
 from .judge import known

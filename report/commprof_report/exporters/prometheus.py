@@ -105,7 +105,7 @@ def text(run: Run, late: Late) -> Iterator[str]:
             "commprof_time_seconds_total", "counter", "Time inside calls.",
             _of(totals, lambda row: _seconds(row.total_ns), **of_call),
         ),
-        *(
+        *((
             (
                 "commprof_device_operations_total", "counter",
                 "NCCL's operations that were timed on the device.",
@@ -116,7 +116,7 @@ def text(run: Run, late: Late) -> Iterator[str]:
                 "Time of these operations on the device.",
                 _of(on_device, lambda row: _seconds(row.total_ns), **of_call),
             ),
-        )[: 2 * bool(on_device)],  # if any was timed
+        ) if on_device else ()),  # if any was timed
         *_wait_metrics(late),
         *_negotiation_metrics(negotiating_rows(connection)),
         (

@@ -164,10 +164,10 @@ def awaited(come: Come, kind: str, sources: Sources) -> Awaited:
         groups.first_at(rows.is_root) if kind == ROOT_FIRST
         else come.last_but(rows.is_root & (kind == ROOT_LAST))
     )
-    depends = {ALL: rows.is_root | True, ROOT_FIRST: ~rows.is_root, ROOT_LAST: rows.is_root}[kind]
-    return Awaited(
-        np.where(depends, come.spread(last), -1), come.spread(come.time_but(come.is_at(last)))
-    )
+    row = come.spread(last)
+    if kind != ALL:
+        row = np.where(rows.is_root == (kind == ROOT_LAST), row, -1)
+    return Awaited(row, come.spread(come.time_but(come.is_at(last))))
 
 
 def _lower(come: Come) -> Awaited:
@@ -207,12 +207,12 @@ def completed_arrivals(
     for kind in KINDS:
         come = Come.among(rows, start_ns, rows.kind == texts.number(kind))
         if len(come.rows):
-            found = _arrivals(come, awaited(come, kind, sources), kind == ALL)
+            found = _arrivals(come, awaited(come, kind, sources))
             parts.append(found.take(come.rows.completed_ns != NONE))
     return parts
 
 
-def _arrivals(come: Come, found: Awaited, is_all: bool) -> Arrivals:
+def _arrivals(come: Come, found: Awaited) -> Arrivals:
     rows = come.rows
     last_ns = np.where(found.row >= 0, come.start_ns[found.row], NEVER_NS)
     return Arrivals(
@@ -226,7 +226,7 @@ def _arrivals(come: Come, found: Awaited, is_all: bool) -> Arrivals:
         last_ns,
         np.minimum(found.second_ns, last_ns),
         rows.world_rank[found.row],
-        come.is_at(come.last_but(rows.is_root & False)) & is_all,
+        found.row == come.numbers,  # only where all wait for all
         np.full(len(rows), NONE),
         np.full(len(rows), NONE),
         np.ones(len(rows), bool),

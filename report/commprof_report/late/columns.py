@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.field import Field, row_type
 
-LATE = (
+SUMS = (  # of its waits
     Field("ranks", "number of ranks read and selected"),
     Field(
         "collectives",
@@ -46,6 +46,9 @@ LATE = (
         "`first`, `second`: the half of the time from the first analysed call to the last in "
         "which 90 % of transfer_ns or more is, by the begins of the calls; empty: neither",
     ),
+)
+LATE = (
+    *SUMS,
     Field(
         "negotiated_share",
         "part of the time inside MPI, and in NCCL's operations on the device, of the whole run, "
@@ -210,4 +213,4 @@ LATE = (
     Field("efficiency_share", ""),
 )
 late_row = row_type("LateRow", LATE)
-sums_row = row_type("LateRunRow", LATE[:16])  # the sums of its waits
+sums_row = row_type("LateRunRow", SUMS)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import by_rank
+from ..base.field import Row
 from ..base.thresholds import threshold
 from ..calls import by_region
 from ..calls.negotiation import Negotiation, negotiation
@@ -18,22 +18,11 @@ from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from .retimed import Part, Retimed
 from .stages import Split, played
-from ..base.field import Row
 from .verdict import NEGOTIATED
 
 SQL = query.beside(__file__)
 BACKGROUND = threshold("late.background")
-
-
-class EfficiencyShareRow(NamedTuple):
-    efficiency_share: float | None = None  # of the run, from whose calls efficiencies are
-
-
-if TYPE_CHECKING:
-
-    class RegionWorkRow(by_region.RegionRow, Efficiency): ...  # type: ignore[misc]
-else:
-    RegionWorkRow = query.row_of("RegionWorkRow", by_region.RegionRow, Efficiency)
+RegionWorkRow = query.row_type(*by_region.RegionRow._fields, *Efficiency._fields)
 
 
 def is_beside_main(row: Row) -> bool:
@@ -61,19 +50,17 @@ def negotiated_share(connection: Connection, found: Negotiation | None) -> float
     return SQL.run(connection, "negotiated_share").fetchone()[0] if found else 0.0
 
 
-def efficiency_of(part: Part | None) -> tuple[Efficiency, EfficiencyShareRow]:
-    if part is None:
-        return Efficiency(), EfficiencyShareRow()
-    return part.efficiency, EfficiencyShareRow(part.share)
+def efficiency_of(part: Part | None) -> Efficiency:
+    return part.efficiency if part else Efficiency()
 
 
 def region_rows(
     connection: Connection, alignment: Alignment, work: Callable[[], Part | None]
-) -> list[RegionWorkRow]:
+) -> list[Row]:
     """work: asked for only if a main thread visited a region."""
     found = dict(_efficiencies(connection, alignment, work))
     return [
-        query.joined(RegionWorkRow, row, found.get(row.region, Efficiency()))
+        RegionWorkRow(*row, *found.get(row.region, Efficiency()))
         for row in by_region.region_rows(connection)
     ]
 

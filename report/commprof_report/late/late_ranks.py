@@ -31,7 +31,7 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reasons import Reason, call_reasons, reason, reason_at_marks, reason_row
+from .reasons import Reason, call_reasons, reason, reason_at_marks
 from .retimed import Part
 from .serving import is_serving, without_serving
 from .stages import Stages, stages
@@ -188,7 +188,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
     slowest = links[0] if links else None
-    efficiency, efficiency_share = efficiency_of(working(played, split.run, is_negotiated))
+    work = working(played, split.run, is_negotiated)
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
         run=late_row(
@@ -211,9 +211,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
             slow_link_receiver=slowest and slowest.receiver,
             slow_link_times=slowest and slowest.times,
             slow_link_excess_ns=slowest and round(slowest.excess_ns),
-            **reason_row(why)._asdict(),
-            **efficiency._asdict(),
-            **efficiency_share._asdict(),
+            late_reason=why and why.kind,
+            late_reason_ns=why and round(why.own_ns),
+            late_reason_others_ns=why and round(why.others_ns),
+            **efficiency_of(work)._asdict(),
+            efficiency_share=work and work.share,
         ),
         ranks=rows,
         hosts=host_rows(rows),

@@ -32,14 +32,6 @@ class Reason(NamedTuple):
     where: str = "outside MPI"
 
 
-class ReasonRow(NamedTuple):
-    """The reason in the run's row; None: not known."""
-
-    late_reason: str | None = None
-    late_reason_ns: int | None = None
-    late_reason_others_ns: int | None = None
-
-
 def reason(
     connection: Connection, ranks: Collection[int], also_late: Collection[int] = ()
 ) -> Reason | None:
@@ -136,13 +128,6 @@ def _lost_ns(own: Use, others: Use) -> float:
     as the others do."""
     more = own.wait_rate - others.wait_rate
     return own.ready_bounds_ns[0] * more / (1 - others.wait_rate) if more > 0 else 0.0
-
-
-def reason_row(found: Reason | None) -> ReasonRow:
-    return (
-        ReasonRow(found.kind, round(found.own_ns), round(found.others_ns)) if found
-        else ReasonRow()
-    )
 
 
 def reason_text(found: Reason | None, ranks: Sequence[int], who: str = "") -> str:

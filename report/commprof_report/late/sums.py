@@ -108,7 +108,7 @@ SIZE = (
     text("call", "as in [sizes](#sizes)", "call"),
     text("communicator", "", "communicator", 40),
     Field("identity", ""),
-    Field("bytes", "", "bytes", lambda value: NO_VALUE if value is None else size(value)),
+    Field("bytes", "", "bytes", size),
     Field(
         "collectives", "that were split; text shows p95 of 20 and more, p99 of 100 and more",
         "analysed",

@@ -13,15 +13,15 @@ from .axis import readable, time_axis
 
 COLOURS = (*SIDES, TRANSFER)
 SHAPES = "o^sDv"
-LONGEST_NAME = 60
+LONGEST_NAME = 60  # of a row, for whoever makes it
 TICKS = (1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 5, 10, 100, 1000)  # and their inverses
 MOST_TICKS = 8
 
 
 class Mark(NamedTuple):
-    """In the row of this name. low and high: its interval, null if it is not known."""
+    """low and high: its interval, null if it is not known."""
 
-    name: str
+    row: int  # from the top
     value: float
     low: float | None = None
     high: float | None = None
@@ -45,11 +45,11 @@ def figure_size(picture: Picture) -> tuple[float, float]:
 
 
 def draw(axes, picture: Picture) -> None:
-    rows, several = {name: row for row, name in enumerate(picture.names)}, len(picture.series)
+    rows, several = range(len(picture.names)), len(picture.series)
     if picture.near is None:
-        for name, row in rows.items():
+        for row in rows:
             known = [
-                mark.value for _, marks in picture.series for mark in marks if mark.name == name
+                mark.value for _, marks in picture.series for mark in marks if mark.row == row
             ]
             axes.plot([min(known), max(known)], [row, row], color="#888888", linewidth=1, zorder=1)
     else:
@@ -62,7 +62,7 @@ def draw(axes, picture: Picture) -> None:
         beside = (number - (several - 1) / 2) * 0.6 / several if picture.near is not None else 0
         shape = SHAPES[number % len(SHAPES)]
         for mark in marks:
-            y = rows[mark.name] + beside
+            y = mark.row + beside
             if mark.low is not None:
                 axes.plot([mark.low, mark.high], [y, y], color=colour, linewidth=2)
             face = colour if mark.is_filled else "white"
@@ -73,9 +73,7 @@ def draw(axes, picture: Picture) -> None:
         time_axis(axes.xaxis, is_log=True)
     else:
         label_ratios(axes)
-    axes.set_yticks(
-        range(len(rows)), [units.shortened(units.visible(name), LONGEST_NAME) for name in rows]
-    )
+    axes.set_yticks(rows, [units.visible(name) for name in picture.names])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(picture.axis)

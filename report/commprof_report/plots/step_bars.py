@@ -89,7 +89,7 @@ def parts_of(
 
 
 def bars(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
-    size = -(-len(rows) // MOST_BARS) or 1
+    size = -(-len(rows) // MOST_BARS)
     return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
@@ -97,8 +97,6 @@ def ceiling(rows: Sequence[StepRow]) -> float:
     """Outliers and the warm-up must not press all others flat."""
     usual = (
         [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up]
-        or [row.step_ns for row in rows] or [1.0]
+        or [row.step_ns for row in rows]
     )
-    return HEADROOM * min(
-        max((row.step_ns for row in rows), default=1.0), OUTLIERS_SHOWN * max(usual)
-    )
+    return HEADROOM * min(max(row.step_ns for row in rows), OUTLIERS_SHOWN * max(usual))

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
-from statistics import median, median_high
+from statistics import median_high
 from typing import NamedTuple
 
 from ..base import query, units
@@ -24,6 +24,7 @@ from ..base.columns import (
 )
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
+from ..base.percentiles import around_median
 from ..base.thresholds import threshold
 from ..late.marks import HANDED
 from ..run.alignment import Alignment
@@ -474,6 +475,5 @@ def _is_complete(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Flags:
 def outlier_limit(times: Sequence[float]) -> float:
     if not times:
         return 0.0
-    usual = median(times)
-    deviation = median(abs(time - usual) for time in times)
+    usual, deviation = around_median(times)
     return max(usual + FAR_OUT * deviation, OUTLIER * usual)

@@ -17,6 +17,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base.field import Field, Row, row_type
+from ..base.percentiles import DEVIATION, around_median
 from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states
@@ -26,7 +27,6 @@ from .boundaries import RankStep, Steps
 
 FOREVER = 1 << 62
 FEWEST_STEPS = whole("steps.tracing-steps")  # with tracing and without it
-DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
 
 
@@ -207,11 +207,6 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
     """The median, and the median absolute deviation from it."""
     return around_median(times) if times else (None, None)
-
-
-def around_median(times: Sequence[float]) -> tuple[float, float]:
-    middle = median(times)
-    return middle, median(abs(time - middle) for time in times)
 
 
 def cost_of(

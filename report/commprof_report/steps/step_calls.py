@@ -168,4 +168,4 @@ def _key(sampled: SampledCalls, call: str, label: str, is_control: bool) -> Call
     family, library = (about.family, about.library) if about else ("unknown", "mpi")
     if call == GROUP:
         family, library = "group", "nccl"
-    return call, label, "negotiation" if is_control else family, library
+    return call, label, NEGOTIATION if is_control else family, library

@@ -20,6 +20,7 @@ from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, Texts
 from ..base.present import present
+from ..base.percentiles import around_median
 from ..base.thresholds import threshold, whole
 from ..loops.choice import FEWEST_STEPS, Choice, Kind, choose
 from ..loops.cut import (
@@ -313,8 +314,8 @@ def doubt(
 def is_irregular(times: Sequence[int]) -> bool:
     if len(times) < FEWEST_STEPS:
         return True
-    middle = median(times)
-    return median(abs(time - middle) for time in times) > IRREGULAR * middle
+    middle, deviation = around_median(times)
+    return deviation > IRREGULAR * middle
 
 
 def is_steady(times: Sequence[int]) -> bool:

@@ -15,7 +15,6 @@ from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, RankTimeRow, rank_rows
 from ..gpu.copied import copied_rows
-from ..late.efficiencies import EfficiencyShareRow
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
 from ..run.crowding import crowding, sentence
@@ -243,7 +242,7 @@ def _calls(calls: Sequence[CallRow]) -> dict:
 def _waiting(late: Late | None) -> dict:
     same = (
         "wait_share", "late_ranks", "late_gain_ns", "late_gain_share", *Efficiency._fields,
-        *EfficiencyShareRow._fields,
+        "efficiency_share",
     )
     return {
         "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,
