@@ -181,10 +181,12 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     sections = [attempt(*each) or "" for each in made]
     top = opening(run, answers, row, split, is_whole, advised or [])
     yield top
-    said = page.text(late.verdict(split)) if split else ""
-    if said and said in top:  # it stands there, and once
-        there = page.text('see "Waiting" at the top')
-        sections = [section.replace(said, there) for section in sections]
+    for head, said in (
+        ("Waiting", late.verdict(split) if split else None), ("Crowded", answers.summary.crowding),
+    ):
+        if said and page.text(said) in top:
+            there = page.text(f'see "{head}" at the top')
+            sections = [section.replace(page.text(said), there) for section in sections]
     yield page.warnings(
         run.notes + FAULTS[known:] + ([] if pictures.is_possible() else [NO_PICTURES])
     )
