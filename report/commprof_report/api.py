@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Callable
 
-from .base.attempt import take_note
+from .base.attempt import FAULTS, take_note
 from .base.errors import ReportError
 from .base.options import options_add
 from .base.present import present
@@ -70,6 +70,7 @@ def _ask(
     arguments.take_rows = lambda rows, fields: answers.append(
         Rows(rows, fields, f"{name.capitalize()}Row")
     )
+    FAULTS.clear()
     token = take_note.set(lambda note: warnings.warn(note, stacklevel=2))
     try:
         command.run(arguments)

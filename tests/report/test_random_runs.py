@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pkgutil import resolve_name
 
 import pytest
 from commprof_report import main as program
@@ -16,6 +17,25 @@ RUNS, EACH = 100, 3
 NUMBER = r"(\d[\d,]*\.?\d*)"
 TERM = rf"{NUMBER} [^=;+]*"
 SUM = re.compile(rf"{NUMBER} (?:ns|us|ms|s|min|h|d) = {TERM}(?:\+ {TERM})*")
+ONE_EACH = tuple({words[0]: words for words in reversed((*WORDS, ("compare",)))}.values())
+SAID = re.compile(
+    r"hvprof-report: (.+): not analysed, because of an error in \S+ line \d+ "
+    r"\(IndexError: planted\); please report it"
+)
+PLANTED = (  # an analysis, what is said, and the commands that say nothing without it
+    ("run.alignment:align", "Clocks", "compare late merge pipeline regions steps"),
+    ("late.late_ranks:late", "Waiting", "late pipeline"),
+    ("late.sentences:verdict", "Waiting", "late"),
+    ("late.efficiencies:working_of", "Efficiency", ""),
+    ("steps.step_costs:step_costs", "Steps", "compare steps"),
+    ("gpu.gpu_activity:gpu", "GPU", "gpu"),
+    ("roles.world:world_of", "Communicators", "pipeline"),
+    ("run.crowding:_of_hosts", "Crowded", ""),
+    ("calls.odd_sizes:odd_sizes", "Odd sizes", ""),
+    ("advice.advice:_best_sizes", "Advice, best sizes", ""),
+    ("advice.advice:_together", "Advice, all together", ""),
+)
+NO_ADVICE = "No advice: an analysis that it needs has failed."
 BESIDE = {"compare", "replay"}  # of two runs, and of programs: files of their own
 
 
@@ -48,36 +68,31 @@ def adds_up(text: str) -> None:
         assert whole == sum(parts), found[0]
 
 
-def test_a_fault_of_an_analysis_leaves_the_rest(capsys, monkeypatch, run_folder, tmp_path):
-    """One line, an exit status, and what does not depend on it."""
-    page = tmp_path / "page.html"
+@pytest.mark.parametrize(("place", "name", "rest_on_it"), PLANTED)
+def test_a_fault_of_an_analysis_leaves_the_rest(
+    capsys, monkeypatch, run_folder, equal, tmp_path, place, name, rest_on_it
+):
+    """Of any command: one line, an exit status, and what does not depend on the analysis."""
+    analysis = resolve_name(f"commprof_report.{place}")
 
-    def told(*words: object) -> tuple[str, str]:
-        assert program.main([*map(str, words)]) == program.EXIT_FAULT
-        said = capsys.readouterr()
-        assert said.err.count("not analysed, because of an error in ") == 1
-        return said.out, said.err
-
-    def broken(*_: object) -> None:
+    def broken(*_: object, **more: object) -> None:
         raise IndexError("planted")
 
-    for place, name, commands, rest in PLANTED:
-        with monkeypatch.context() as patch:
-            patch.setattr(f"commprof_report.{place}", broken)
-            for command in commands:
-                out, err = told(command, run_folder)
-                assert f"hvprof-report: {name}: " in err and " line " in err
-                assert "(IndexError: planted); please report it" in err
-                assert rest in out
-            told("html", run_folder, "--output", page)
-        assert f"{name}: not analysed" in page.read_text() and "Rank by rank" in page.read_text()
-
-
-PLANTED = (  # where, what is said, commands beside the page, and what they say all the same
-    ("steps.stages.step_costs", "Steps", ("summary",), "Waiting  "),
-    ("steps.stages.marked_rows", "Steps", ("summary", "hvprof"), "MPI_"),
-    ("late.late_ranks.blame", "Waiting", ("summary", "steps"), " MPI"),
-    ("late.late_ranks.blame", "Waiting", ("advise",), "No advice: no rule had what it needs."),
-    ("advice.advice._best_sizes", "Advice, best sizes", ("advise",), "Looked for and not found"),
-    ("advice.advice._together", "Advice, all together", ("advise",), "Looked for and not found"),
-)
+    there = broken.__code__.replace(co_filename=analysis.__code__.co_filename)
+    monkeypatch.setattr(analysis, "__code__", there)
+    monkeypatch.setattr(pictures, "is_possible", lambda: False)
+    told = {}
+    for command, *words in ONE_EACH:
+        given = [word.replace("OUT", str(tmp_path)) for word in words]
+        runs = equal[:2] if command == "compare" else [run_folder]
+        status = program.main([command, *map(str, runs), *given])
+        out, err = capsys.readouterr()
+        said = SAID.findall(err)
+        assert (status == program.EXIT_FAULT) == bool(said) and len({*said}) == len(said), err
+        assert {*said} <= {name, command} and "Traceback" not in err
+        told[command] = said
+        assert command in said or out or "OUT" in str(words)
+        assert not said or command != "advise" or NO_ADVICE in out or "Looked for" in out
+    assert {command for command, said in told.items() if command in said} == {*rest_on_it.split()}
+    page = (tmp_path / "page.html").read_text()
+    assert (f"{name}: not analysed" in page) == bool(told["html"]) and "Rank by rank" in page

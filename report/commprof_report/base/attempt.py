@@ -43,9 +43,19 @@ def attempt(name: str, analysis: Callable[..., Answer], *given: Any, **more: Any
             raise
         if sys.flags.dev_mode:
             traceback.print_exc()
-        FAULTS.append(f"{name}: {_fault_text(error)}")
-        take_note.get()(FAULTS[-1])
+        said = f"{name}: {_fault_text(error)}"
+        if said not in FAULTS:  # two parts of a report may need what has failed
+            FAULTS.append(said)
+            take_note.get()(said)
         return None
+
+
+def attempts(*parts: tuple) -> list:
+    """Answers that are lists, together: (name, analysis, what it is given) each."""
+    return [
+        row for name, rows, *given in parts
+        for row in attempt(name, lambda *own: list(rows(*own)), *given) or []
+    ]
 
 
 def _fault_text(error: Exception) -> str:

@@ -53,7 +53,6 @@ from . import common
 EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
 SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
-Facts = Sequence[tuple[str, str]]  # (head, text) a line
 MOST_PIECES = 10
 NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
 MOST_KNEES = 6
@@ -73,14 +72,11 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = attempt("Clocks", align, run.connection)
     split = attempt("Waiting", late, run, alignment)
-    in_steps = steps_or_none(run, alignment, split).summary if alignment else None
-    rows = (
-        attempt(
-            "Advice", advice.advice, run, run_summary(run, split), split, in_steps,
-            world_of(run.connection),
-        )
-        or []
-    )
+    in_steps = attempt("Steps", steps_or_none, run, alignment, late=split)
+    rows = attempt(
+        "Advice", advice.advice, run, run_summary(run, split), split,
+        in_steps and in_steps.summary, attempt("Communicators", world_of, run.connection),
+    ) or []
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -88,7 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
             common.print_line(line)
 
 
-def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
+def lines(
+    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
+) -> Iterator[str]:
     pieces = [row for row in rows if row.found]
     yield from textwrap.wrap(verdict(rows), WIDTH, break_on_hyphens=False)
     for number, row in enumerate(pieces[:MOST_PIECES], 1):
@@ -106,6 +104,8 @@ def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
 def verdict(rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     if not pieces:
+        if not any(row.analysed for row in rows):
+            return "No advice: an analysis that it needs has failed."
         return _nothing(unable_rules(rows), able_rules(rows))
     first = pieces[0]
     more = (
@@ -119,15 +119,12 @@ def _nothing(unable: Sequence[Advice], able: Sequence[Advice]) -> str:
         return "No advice: no rule had what it needs."
     found = f"{units.counted(len(able), 'rule')} found nothing that could save 0.5 % of the time"
     if len(unable) <= len(able):
-        return f"Nothing to advise: {found}{f'; {_more(unable)}' if unable else ''}."
+        more = f"; {units.counted(len(unable), 'more rule')} could not look" if unable else ""
+        return f"Nothing to advise: {found}{more}."
     return (
         f"No advice: {len(unable)} of {len(unable) + len(able)} rules could not look; {found}. "
         f"{_need(unable)}."
     )
-
-
-def _more(unable: Sequence[Advice]) -> str:
-    return f"{units.counted(len(unable), 'more rule')} could not look"
 
 
 def _need(unable: Sequence[Advice]) -> str:
@@ -176,23 +173,24 @@ def saving_text(row: Advice) -> str:
     )
 
 
-def closing_lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
+def closing_lines(
+    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
+) -> Iterator[str]:
     for head, parts in closing(rows, unsampled, part):
         yield from textwrap.wrap(
             f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
         )
 
 
-def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tuple[str, list[str]]]:
+def closing(
+    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, list[str]]]:
     """The best rates, then the rules that found nothing: how much they analysed, or why they could
     not and what lets them."""
     for head, text in part:
         yield head, [text]
-    for row in rows:
-        if row.rule == "together":
-            yield "Together", [row.title]
-    for knee in [row.title for row in rows if row.rule == "knee"][:MOST_KNEES]:
-        yield "", [knee]
+    yield from (("Together", [row.title]) for row in rows if row.rule == "together")
+    yield from [("", [row.title]) for row in rows if row.rule == "knee"][:MOST_KNEES]
     if absent := able_rules(rows):
         yield NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in absent]
     if unmade := [

@@ -22,7 +22,6 @@ from ..display.tables import Column, volume_column
 from ..plots import row_bars as plot
 from ..roles import roles
 from ..roles.communicator_rows import CommunicatorRow, communicator_rows
-from ..roles.world import world_of
 from . import common
 
 EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
@@ -49,7 +48,7 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    rows = communicator_rows(run.connection, roles.roles(world_of(run.connection)))
+    rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
     if arguments.plot:
         drawn = units.counted(len(rows), "communicator")
         common.picture_save(arguments, run, plot, picture(rows), drawn, NOTHING)

@@ -63,6 +63,7 @@ from typing import Callable, NamedTuple, TextIO
 
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
+from ..base.attempt import attempt
 from ..base.errors import UsageError
 from ..base.options import option
 from ..display import tables
@@ -179,7 +180,7 @@ def write_parquet(arguments: argparse.Namespace) -> None:
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_samples=True)
-    waits = late(run, align(run.connection))
+    waits = attempt("Waiting", late, run, attempt("Clocks", align, run.connection))
     with output_open(arguments.output, run.mode) as file:
         file.writelines(f"{line}\n" for line in prometheus.text(run, waits))
 

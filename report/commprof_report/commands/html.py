@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from heapq import nlargest
 from pathlib import Path
@@ -50,7 +50,7 @@ from ..plots import stacks
 from ..plots import timeline as timeline_plot
 from ..roles import roles
 from ..roles.communicator_rows import communicator_rows
-from ..roles.world import World, world_of
+from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
 from ..run.run import Run
@@ -148,13 +148,18 @@ def default_output(path: Path) -> Path:
 
 
 def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
-    known = len(FAULTS)
+    FAULTS.clear()
     alignment = attempt("Clocks", align, run.connection)
     split = attempt("Waiting", late_answers, run, alignment)
     answers = run_summary(run, split)
     in_steps = attempt("Steps", steps_summary, run, alignment, late=split)
     world = attempt("Communicators", world_of, run.connection)
+    families, purposes = (
+        attempt("Communicators", named, world) or {} for named in (roles.families, roles.roles)
+    )
     communicates = communicating(answers.calls) or answers.summary.has_nccl
+    # the timeline needs none
+    stepless = in_steps or attempt("Steps", steps_summary, run, alignment, "none", late=split)
     row = in_steps.summary if in_steps else None
     advised = (
         attempt("Advice", advice.advice, run, answers, split, row, world) if communicates else None
@@ -164,31 +169,31 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     if communicates:
         made += [
             ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
-            ("Timeline", partial(timeline_section, wanted=wanted), run, in_steps, alignment, split),
+            ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
             ("Rank by step", rank_steps_section, in_steps, alignment, split),
             ("Waiting", late_section, run, split),
             ("Advice", advise.advise_section, run, advised),
             ("Calls", calls_section, answers),
             ("Ranks", ranks_section, run, answers),
-            ("Regions", regions_section, run, alignment, split),
+            ("Regions", partial(regions_section, waits=split), run, alignment),
             ("Traffic", traffic.traffic_section, run),
-            ("Sizes", sizes_section, run, world),
-            ("hvprof", hvprof.hvprof_section, run, in_steps.steps if in_steps else None),
+            ("Sizes", sizes_section, run, families),
+            ("hvprof", partial(hvprof.hvprof_section, in_steps=in_steps), run),
             ("Peers", peers_section, run, answers),
             ("Pipelines", pipeline.pipeline_section, run, world, split),
-            ("Communicators", communicators_section, run, world),
+            ("Communicators", communicators_section, run, purposes),
         ]
     sections = [attempt(*each) or "" for each in made]
-    top = opening(run, answers, row, split, is_whole, advised or [])
+    top = attempt("Top", lambda: opening(run, answers, row, split, is_whole, advised or [])) or ""
     yield top
     for head, said in (
-        ("Waiting", late.verdict(split) if split else None), ("Crowded", answers.summary.crowding),
+        ("Waiting", attempt("Waiting", late.verdict, split)), ("Crowded", answers.summary.crowding),
     ):
         if said and page.text(said) in top:
             there = page.text(f'see "{head}" at the top')
             sections = [section.replace(page.text(said), there) for section in sections]
     yield page.warnings(
-        run.notes + FAULTS[known:] + ([] if pictures.is_possible() else [NO_PICTURES])
+        run.notes + FAULTS + ([] if pictures.is_possible() else [NO_PICTURES])
     )
     yield from sections
     yield conditions_section(answers)
@@ -446,10 +451,10 @@ def late_section(run: Run, answers: Late) -> str:
     )
 
 
-def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
+def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
     if not regions.has_regions(run):
         return ""
-    rows = region_rows(run.connection, alignment, lambda: waits.working)
+    rows = region_rows(run.connection, alignment, lambda: waits and waits.working)
     sentence = (
         f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each "
         "row holds what lies in it," ' the column "by itself" leaves out the regions within.'
@@ -461,8 +466,8 @@ def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
     )
 
 
-def sizes_section(run: Run, world: World) -> str:
-    in_families = size_rows(run.connection, families=roles.families(world))
+def sizes_section(run: Run, families: Mapping[str, str]) -> str:
+    in_families = size_rows(run.connection, families=families)
     timed = best_timed(in_families)
     rows = [row for row in timed if sizes.carries_messages(row)]
     if not rows:
@@ -503,8 +508,8 @@ def peers_section(run: Run, answers: RunSummary) -> str:
     return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
-def communicators_section(run: Run, world: World) -> str:
-    rows = communicator_rows(run.connection, roles.roles(world))
+def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
+    rows = communicator_rows(run.connection, purposes)
     sentence = (
         "The groups of ranks that talk to each other. Kinds of parallelism often have a "
         "communicator each."

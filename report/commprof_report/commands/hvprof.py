@@ -46,6 +46,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..steps.boundaries import Steps
 from ..steps.stages import steps_find
+from ..steps.steps_summary import StepsSummary
 from . import common, sizes
 
 EXAMPLES = (
@@ -188,15 +189,14 @@ def picture(sides: Sequence[Side]) -> list[plot.Side]:
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
     run = common.open_selected(arguments, with_samples=True)
-    alignment = align(run.connection)
-    steps = attempt("Steps", steps_find, run, alignment) or steps_find(run, alignment, "none")
+    steps = attempt("Steps", steps_find, run, attempt("Clocks", align, run.connection))
     return side(run, fusion, steps, arguments.per_rank)
 
 
-def side(run: Run, fusion: str, steps: Steps, per_rank: bool = False) -> Side:
+def side(run: Run, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
     connection = run.connection
-    whole = steps.whole()
-    of_steps = list(
+    whole = steps.whole() if steps else None
+    of_steps = [] if whole is None else list(
         zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())
     )
     sums = hvprof_rows(connection, fusion, steps=of_steps)
@@ -205,8 +205,9 @@ def side(run: Run, fusion: str, steps: Steps, per_rank: bool = False) -> Side:
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
     of_sizes = size_rows(connection)
     return Side(
-        fusion, run.world_size, ranks, len({*whole.step.tolist()}), negotiates,
-        settings_text(run), rows, sums, of_sizes, odd_sizes(of_sizes), run,
+        fusion, run.world_size, ranks, 0 if whole is None else len({*whole.step.tolist()}),
+        negotiates, settings_text(run), rows, sums, of_sizes,
+        attempt("Odd sizes", odd_sizes, of_sizes) or [], run,
     )
 
 
@@ -434,8 +435,8 @@ def odd_sizes_text(each: Side) -> str:
     return f"Sizes that are no powers of two: {'; '.join(said)}." if said else ""
 
 
-def hvprof_section(run: Run, steps: Steps) -> str:
-    each = side(run, AS_RUN, steps)
+def hvprof_section(run: Run, in_steps: StepsSummary | None) -> str:
+    each = side(run, AS_RUN, in_steps.steps if in_steps else None)
     if not each.rows:
         return ""
     said = (numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each))

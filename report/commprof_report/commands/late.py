@@ -67,7 +67,6 @@ from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import stacks as plot
 from ..roles import roles
-from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
 from ..run.profiled import Profiled
@@ -133,7 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def siblings(run: Run, answers: Late) -> list[Family]:
     """Families of communicators, by the waiting of each one's ranks in a call."""
-    names = roles.families(world_of(run.connection))
+    names = roles.of_run(run.connection, roles.families)
     split = [row for row in answers.calls if row.wait_ns is not None]
     return families(
         (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
@@ -167,7 +166,7 @@ def shown_unasked(answers: Late) -> Collection[str]:
 
 def family_rows(run: Run, answers: Late) -> list[Row]:
     """Rows of each call, one for a family of communicators."""
-    return answers.call_rows(roles.families(world_of(run.connection))) if answers.calls else []
+    return answers.call_rows(roles.of_run(run.connection, roles.families)) if answers.calls else []
 
 
 def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:

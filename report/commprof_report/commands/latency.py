@@ -20,7 +20,6 @@ from ..display import tables
 from ..display.tables import Column
 from ..plots import duration_histogram as plot
 from ..roles import roles
-from ..roles.world import world_of
 from ..run.run import Run
 from ..run.selection import Selection
 from . import common
@@ -73,7 +72,7 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list
     """Families of communicators, by the median of the calls that are shown, if these
     have one size."""
     names, key = (
-        roles.families(world_of(run.connection)),
+        roles.of_run(run.connection, roles.families),
         (shown.call, shown.measure, shown.bytes_low, shown.bytes_low),
     )
     rows = size_rows(run.connection)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 
 from ..base import units
+from ..base.attempt import attempt
 from ..base.field import Row
 from ..base.thresholds import threshold
 from ..display import tables
@@ -91,7 +92,9 @@ def run(arguments: argparse.Namespace) -> None:
     alignment = align(run.connection)
     rows = region_rows(
         run.connection, alignment,
-        lambda: working_of(run.connection, alignment, split(run, alignment)),
+        lambda: attempt(
+            "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
+        ),
     )
     if arguments.plot:
         drawn = units.counted(sum(bool(row.region) for row in rows), "region")

@@ -29,7 +29,6 @@ from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import size_lines as plot
 from ..roles import roles
-from ..roles.world import world_of
 from ..run.selection import Selection
 from . import common
 
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = size_rows(run.connection, arguments.per_rank)
     if arguments.plot:
         in_families = size_rows(
-            run.connection, arguments.per_rank, roles.families(world_of(run.connection))
+            run.connection, arguments.per_rank, roles.of_run(run.connection, roles.families)
         )
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")

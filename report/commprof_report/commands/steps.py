@@ -49,7 +49,6 @@ from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, mark_text
 from ..plots import step_bars as plot
 from ..roles import roles
-from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.selection import Selection
@@ -183,7 +182,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
     common.print_facts((
-        *crowded_facts(attempt("Crowded", crowding, run.connection) or []),
+        *crowded_facts(crowding(run.connection)),
         *facts(answers, waits),
         *unsampled_facts(run),
         *common.part_facts(run),
@@ -207,7 +206,7 @@ def call_rows(
 
 def family_rows(run: Selection, answers: StepsSummary) -> list[Row]:
     """One for a family of communicators."""
-    return call_rows(answers, roles.family_labels(world_of(run.connection)))
+    return call_rows(answers, roles.of_run(run.connection, roles.family_labels))
 
 
 def call_columns(rows: Sequence[Row]) -> list[Field]:

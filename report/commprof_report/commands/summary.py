@@ -24,9 +24,10 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from sqlite3 import Connection
 
 from ..base import units
-from ..base.attempt import attempt
+from ..base.attempt import attempt, attempts
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.by_call import CallRow
@@ -96,32 +97,28 @@ def run(arguments: argparse.Namespace) -> None:
 
 def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
     """The headline of hvprof-report steps, if its analysis has not failed."""
-    return headline(steps, waits.run if waits else None) if steps else ""
+    return attempt("Steps", headline, steps, late=waits and waits.run) or ""
 
 
 def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
     """The first part of the screen: what was counted."""
     summary = answers.summary
-    yield from run_lines(run, summary)
-    yield ""
-    if has_mpi(summary):
-        yield from share_lines(answers)
-        yield ""
-        yield from call_lines(answers)
-        yield ""
-    if summary.has_nccl:
-        yield from (common.fact_line(*fact) for fact in nccl_facts(answers))
-        yield ""
-        yield from nccl_lines(answers)
-        yield ""
+    on_host = (common.fact_line(*fact) for fact in nccl_facts(answers))
+    for block in (
+        run_lines(run, summary),
+        *((share_lines(answers), call_lines(answers)) if has_mpi(summary) else ()),
+        *((on_host, nccl_lines(answers)) if summary.has_nccl else ()),
+    ):
+        yield from (*block, "")
 
 
 def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
-        lines = [units.visible(text)]
-        if head in ("Waiting", "In a step", "Efficiency", "Seen"):
-            lines = textwrap.wrap(lines[0], WIDTH - common.HEAD_WIDTH, break_on_hyphens=False)
+        lines = (
+            textwrap.wrap(units.visible(text), WIDTH - common.HEAD_WIDTH, break_on_hyphens=False)
+            if head in ("Waiting", "In a step", "Efficiency", "Seen") else [units.visible(text)]
+        )
         yield from map(common.fact_line, (head, *[""] * (len(lines) - 1)), lines)
 
 
@@ -338,13 +335,7 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
         yield "Wrong launcher", launcher_text(summary)
     if summary.crowding:
         yield "Crowded", summary.crowding
-    if waits:
-        yield "Waiting", waiting_text(waits)
-    if efficiency := efficiency_text(summary):
-        share = units.share(summary.efficiency_share)
-        yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
-    if waits:
-        yield from final_facts(waits)
+    yield from attempts(("Waiting", waiting_facts, waits, summary))
     if step:
         yield "In a step", step
     if summary.completions:
@@ -360,14 +351,13 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
     if has_mpi(summary):
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-    if gpus := attempt("GPU", gpu_activity.gpu, run.connection):
-        yield from gpu_facts(gpus)
+    yield from attempts(("GPU", gpu_facts, run.connection))
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Seen", summary.seen
     yield from unsampled_facts(run)
     if together := merged(answers.seen):
         yield "Less detail", f"{', '.join(map(reason_text, together))}; all their calls are counted"
-    yield from rank_facts(run, answers)
+    yield from attempts(("Ranks", rank_facts, run, answers))
     for aside in run.asides:
         yield "Beside it", aside
 
@@ -414,6 +404,14 @@ def copied_text(summary: SummaryRow) -> str:
     )
 
 
+def waiting_facts(late: Late, summary: SummaryRow) -> Iterator[tuple[str, str]]:
+    yield "Waiting", waiting_text(late)
+    if efficiency := efficiency_text(summary):
+        share = units.share(summary.efficiency_share)
+        yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
+    yield from final_facts(late)
+
+
 def waiting_text(late: Late) -> str:
     """The verdict of hvprof-report late, and what it is based on."""
     row, sentence = late.run, verdict(late)
@@ -452,8 +450,9 @@ def partner_text(rank: int | None) -> str:
     return "outside" if rank < 0 else f"rank {rank}"
 
 
-def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
+def gpu_facts(connection: Connection) -> Iterator[tuple[str, str]]:
     """Facts on GPUs where one was used; with the reason if it was not traced."""
+    found = gpu_activity.gpu(connection)
     own = found.summary
     shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.unmerged_devices and not own.traced_ns:

@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.attempt import attempt
 from ..base.errors import ReportError
 from ..base.percentiles import of_buckets
 from ..base.thresholds import threshold
@@ -285,7 +286,7 @@ def _figures(
     found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
-    efficiency = efficiency_of(working_of(connection, alignment, split))
+    efficiency = efficiency_of(attempt("Efficiency", working_of, connection, alignment, split))
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     traffic_classify(connection)

@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 Metric = tuple[str, str, str, Iterable[Sample]]  # name, type, help
 
 
-def text(run: Run, late: Late) -> Iterator[str]:
+def text(run: Run, late: Late | None) -> Iterator[str]:
     """The lines of the text. Labels that all samples of a run share come first. `late`: the run's
     analysis of waiting."""
     connection = run.connection
@@ -183,10 +183,10 @@ def _of(
             )
 
 
-def _wait_metrics(late: Late) -> Iterator[Metric]:
+def _wait_metrics(late: Late | None) -> Iterator[Metric]:
     """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
     hides them."""
-    if late.run.verdict is Kind.NONE:
+    if not late or late.run.verdict is Kind.NONE:
         return
     yield (
         "commprof_wait_seconds", "gauge",

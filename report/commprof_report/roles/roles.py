@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from sqlite3 import Connection
 from typing import NamedTuple
 
+from ..base.attempt import attempt
 from ..base.thresholds import threshold
 from .message_graph import FEWEST
-from .world import CONTROL_BYTES, DescribedRow, Group, World, ways
+from .world import CONTROL_BYTES, DescribedRow, Group, World, ways, world_of
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
@@ -35,6 +37,13 @@ WORDS = {
     TENSOR: {"tensor", "tp"},
     PIPELINE: {"pipeline", "pp"},
 }
+
+
+def of_run(
+    connection: Connection, named: Callable[[World], dict[str, str]]
+) -> dict[str, str]:
+    """Names of communicators, by one of the functions below; none if that fails."""
+    return attempt("Communicators", lambda: named(world_of(connection))) or {}
 
 
 def roles(world: World) -> dict[str, str]:

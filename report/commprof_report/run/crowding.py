@@ -16,6 +16,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.attempt import attempt
 from ..base.present import present
 from ..base.query import Row
 from ..base.thresholds import threshold
@@ -62,8 +63,12 @@ def core_uses(connection: Connection) -> list[Row]:
 
 
 def crowding(connection: Connection) -> list[Crowding]:
-    """The hosts with crowded ranks, over the whole run; empty if there are none, or it is not
-    known."""
+    """The hosts with crowded ranks, over the whole run; empty if there are none, it is not known,
+    or their analysis fails."""
+    return attempt("Crowded", _of_hosts, connection) or []
+
+
+def _of_hosts(connection: Connection) -> list[Crowding]:
     by_kernel: dict[str, list[Row]] = {}
     for row in core_uses(connection):
         if row.kernel is not None:
