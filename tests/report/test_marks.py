@@ -177,6 +177,20 @@ def test_of_horovod_itself_it_says_what_the_programs_logged(
     assert found["wait_region_ns"] == (logged_ms and pytest.approx(0.87 * logged_ms * MS, rel=0.03))
 
 
+@pytest.mark.parametrize(
+    ("run", "late"),
+    [
+        ("DDP-slow-epochs", "1"),  # 2 of 6, 60 ms a step
+        ("DDP-healthy", None), ("Horovod-slow-epoch-of-4-ranks", "1"),  # 1 of 3
+    ],
+)
+def test_on_crowded_cores_a_rank_that_is_slow_in_some_epochs_is_named(report, tmp_path, run, late):
+    """Two ranks (four of Horovod) on two cores at a load of 10, beside the programs' own logs."""
+    recordings.unpack(tmp_path, [f"{run}/run.db"])
+    (row,) = report("late", "--by", "run", "--json", tmp_path / run / "run.db").rows
+    assert row["late_ranks"] == late
+
+
 @pytest.mark.parametrize("region", ["", "gradients"])
 def test_without_a_wait_region_exposed_communication_is_not_known(asked, region):
     job = trained(30 * MS, marks=True, region=region)

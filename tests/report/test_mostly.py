@@ -246,7 +246,7 @@ def test_a_host_is_named_if_no_few_ranks_are():
 
 
 def test_of_300_healthy_runs_whose_ranks_stay_late_for_a_while_at_most_6_name_somebody():
-    """At ten times the level 14 do."""
+    """At ten times the level 17 do."""
     participants = Participants(range(RANKS), HOSTS, {"": range(RANKS)})
     accused = 0
     for seed in range(300):

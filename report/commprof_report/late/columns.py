@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..base.field import Field, row_type
+from typing import Any
+
+from ..base.field import Field, Row, keys, row_type
 
 SUMS = (  # of its waits
     Field("ranks", "number of ranks read and selected"),
@@ -132,7 +134,7 @@ LATE = (
         "it: of its time, or sampled_share if that is less; 0: none was, as where calls of one "
         "rank overlap; null at marks",
     ),
-    Field("late_p", "the bound on the probability of chance, corrected"),
+    Field("late_p", "the probability of chance, corrected"),
     Field(
         "late_is_growing",
         "1: what the named ranks cause **grows**. The late arrivals at the call and communicator "
@@ -212,5 +214,10 @@ LATE = (
     Field("transfer_efficiency", ""),
     Field("efficiency_share", ""),
 )
-late_row = row_type("LateRow", LATE)
+_LateRow = row_type("LateRow", LATE)
 sums_row = row_type("LateRunRow", SUMS)
+
+
+def late_row(**known: Any) -> Row:
+    """Columns that are not known, as of ranks where none is named, are None."""
+    return _LateRow(**{**dict.fromkeys(keys(LATE)), **known})

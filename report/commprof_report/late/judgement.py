@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.field import Row
@@ -48,33 +48,7 @@ class Kind(Enum):
 
 
 NAMING = Kind.IMBALANCE, Kind.MOSTLY
-
-
-class VerdictRow(NamedTuple):
-    """late_*: None unless ranks are named, but for the marks and their p."""
-
-    verdict: Kind
-    late_ranks: units.Ranks | None = None
-    late_hosts: units.Listed | None = None
-    late_programs: str | None = None
-    late_share: float | None = None
-    late_others_share: float | None = None
-    late_direct_share: float | None = None
-    late_through: units.Ranks | None = None
-    late_progress_share: float | None = None
-    late_gain_ns: int | None = None
-    late_gain_share: float | None = None
-    late_p: float | None = None
-    late_is_growing: int | None = None
-    late_growth_p: float | None = None
-    late_first_quarter_share: float | None = None
-    late_last_quarter_share: float | None = None
-    late_region: str | None = None
-    late_mark: str | None = None
-    late_mark_steps: int | None = None
-    late_mark_times: int | None = None
-    late_mark_lead_ns: float | None = None
-    blocks: int = 0
+Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
 class Gain(NamedTuple):
@@ -92,23 +66,23 @@ def judged(
     counted: Row, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
     found: Blame, blocks: int, chains: Sequence[ChainRow], sooner_ns: int, gain: Gain,
     progress: float = 0.0,
-) -> VerdictRow:
+) -> Judged:
     """progress: progress_share. Late ranks are named only with a verdict, and only if another rank
     could be done notably sooner."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(sooner_ns, counted)
     if named and is_named and verdict in (Kind.TRANSFER, *NAMING):
         return _naming(verdict, named, hosts, blocks, chains, gain, progress)
-    return VerdictRow(Kind.SPREAD if verdict in NAMING else verdict, blocks=blocks)
+    return {"verdict": Kind.SPREAD if verdict in NAMING else verdict, "blocks": blocks}
 
 
 def _naming(
     verdict: Kind, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
     gain: Gain, progress: float,
-) -> VerdictRow:
+) -> Judged:
     direct_share, through = _chain(named.ranks, chains)
-    return VerdictRow(
-        verdict,
+    return dict(
+        verdict=verdict,
         late_ranks=units.Ranks(named.ranks),
         late_hosts=_hosts(named.ranks, hosts),
         late_share=named.share,
@@ -127,10 +101,10 @@ def _naming(
     )
 
 
-def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
+def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> Judged:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
-    nobody = VerdictRow(
-        Kind.MARKS,
+    nobody = dict(
+        verdict=Kind.MARKS,
         late_p=last.p,
         late_mark=last.region or "commprof_step",
         late_mark_steps=last.judged,
@@ -139,7 +113,8 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
     )
     if not last.ranks:
         return nobody
-    return nobody._replace(
+    return dict(
+        nobody,
         late_ranks=units.Ranks(last.ranks),
         late_hosts=_hosts(last.ranks, hosts),
         late_share=last.share,

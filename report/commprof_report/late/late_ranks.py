@@ -170,15 +170,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
         progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
-    is_split = verdict.verdict is not Kind.NONE
+    is_split = verdict["verdict"] is not Kind.NONE
     if is_negotiated and is_split and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last, hosts)
     why = None
-    if verdict.late_ranks:
-        own = verdict.late_ranks
-        verdict = verdict._replace(
+    if own := verdict.get("late_ranks"):
+        verdict.update(
             late_region=late_region(connection, own), late_programs=programs_of(run, own)
         )
         why = reason_at_marks(connection, last) if last and last.ranks else reason(connection, own)
@@ -203,7 +202,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
             clocks=len(alignment.clocks),
             unconnected_clocks=alignment.islands - 1,
             error_ns=math.ceil(error_ns),
-            **verdict._asdict(),
+            **verdict,
             unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
             finalize_wait_ns=final.wait_ns,
             finalize_last_rank=final.last_rank,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from ..base import units
+from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text
@@ -32,19 +32,6 @@ from .verdict import (
 
 ALL = threshold("base.all")
 NOTABLE_SHARE = threshold("late.rest")
-
-
-class Efficient(Protocol):
-    """A row with efficiencies."""
-
-    @property
-    def parallel_efficiency(self) -> float | None: ...
-    @property
-    def load_balance(self) -> float | None: ...
-    @property
-    def serialization(self) -> float | None: ...
-    @property
-    def transfer_efficiency(self) -> float | None: ...
 
 
 POLLS = (
@@ -106,14 +93,14 @@ def spread_text(answers: Late) -> str:
     )
 
 
-def _factors(row: Efficient) -> list[tuple[float, str]]:
+def _factors(row: Row) -> list[tuple[float, str]]:
     return [
         (present(row.load_balance), "load balance"), (present(row.serialization), "serialization"),
         (present(row.transfer_efficiency), "transfer"),
     ]
 
 
-def efficiency_text(row: Efficient) -> str:
+def efficiency_text(row: Row) -> str:
     """61.2 % = 70.0 % load balance x 95.0 % serialization x 92.0 % transfer; empty: not known"""
     if row.parallel_efficiency is None:
         return ""
@@ -121,7 +108,7 @@ def efficiency_text(row: Efficient) -> str:
     return f"{units.share(row.parallel_efficiency)} = {factors}"
 
 
-def least_factor_text(row: Efficient) -> str:
+def least_factor_text(row: Row) -> str:
     """load balance 70.0 %"""
     if row.parallel_efficiency is None:
         return units.NO_VALUE

@@ -1,17 +1,17 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
 The arrivals at which a rank could have been late are divided, in order of time, into up to 32
-blocks of equal number; a block has a cost for each rank: how much waiting it causes
-(root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If
-no rank were different from the others, ranks that could have been late at the same arrivals could
-change places within each block. The probability that a rank then costs as much as it does, or more,
-is bounded by Chernoff's inequality. A rank is named only if that bound, times the number of ranks
-(Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. If nobody is
-named so, few ranks that are beyond chance and cause a notable part of it are named as the ones that
-the waiting is mostly for. The same test is made for hosts, and for each call on each communicator.
-One extreme block cannot name a rank, not even together with others in which it costs next to
-nothing: the bound is that of the cost without these. Whether what the named ranks cause grows is
-judged by Kendall's test over eight blocks.
+blocks of equal number, or into up to 64 where what delays an arrival hardly delays the next one; a
+block has a cost for each rank: how much waiting it causes (root_causes.py). Waiting whose cause is
+not known counts for nobody, but is part of the whole. If no rank were different from the others,
+ranks that could have been late at the same arrivals could change places within each block. A rank
+is named only if the probability that it then costs as much as it does, or more, times the number of
+ranks (Bonferroni), is below 0.4 %, and if the named ranks cause at least half of the waiting. If
+nobody is named so, few ranks that are beyond chance and cause a notable part of it are named as the
+ones that the waiting is mostly for. The same test is made for hosts, and for each call on each
+communicator. One extreme block cannot name a rank, not even together with others in which it costs
+next to nothing: the probability is that of the cost without these. Whether what the named ranks
+cause grows is judged by Kendall's test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or
 the sender of an eager message. There, and in all messages, a rank's cost is replaced in the test,
@@ -25,7 +25,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, islice
-from math import ceil, exp
+from math import ceil
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -39,12 +39,14 @@ from ..base.thresholds import threshold, whole
 LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")
 LONG_BLOCK = whole("late.long-block")
+BRIEF = threshold("late.brief")
+TREND_LEVEL = threshold("steps.trend-level")
 FEWEST_BLOCKS = whole("late.blocks")
 RANKS_PER_NAMED = whole("late.ranks-per-named")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY = threshold("late.majority")
 MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
-RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
+PARTS = 1000  # of what a unit costs, to which costs are rounded
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
@@ -296,8 +298,9 @@ def when(own: Sequence[Cause], among: Sequence[Cause], half: str) -> When:
 
 def is_later(causes: Sequence[Cause], rank: int) -> bool:
     """Than all others together, whether or not anyone waits for them."""
-    compared = _sums(causes, lambda each: each, "compared_ns")
-    return compared[rank] >= MAJORITY * sum(compared.values())
+    known = [cause for cause in causes if cause.cause_rank is not None]
+    own_ns = sum(cause.compared_ns for cause in known if cause.cause_rank == rank)
+    return own_ns >= MAJORITY * sum(cause.compared_ns for cause in known)
 
 
 def costliest_arrivals(causes: Sequence[Cause]) -> int:
@@ -387,7 +390,26 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
 
 def block_count(causes: Sequence[Cause]) -> int:
     """The number of blocks into which the causes are divided, no more than late arrivals."""
-    return _number_of_blocks(len(late_arrivals(causes)))
+    return _number_of_blocks(
+        len(late_arrivals(causes)), persistence(Causes.of(causes).costs) < BRIEF
+    )
+
+
+def persistence(costs: Costs) -> float:
+    """The correlation of what a rank costs at an arrival and at the next one, and two of its
+    errors."""
+    at, first = _by_first(costs.arrival)
+    is_known = costs.cause_rank != NONE
+    order, groups = grouped(costs.cause_rank[is_known], at[is_known])
+    row = np.flatnonzero(is_known)[order]
+    cost_ns, row = groups.sum(costs.compared_ns[row]), row[groups.first]
+    rank, at = costs.cause_rank[row], at[row]
+    _, of_rank = np.unique(rank, return_inverse=True)
+    mean = (np.bincount(of_rank, cost_ns) ** 2).sum() / max(1, len(first))
+    is_next = (np.diff(rank) == 0) & (np.diff(at) == 1)
+    together = (cost_ns[1:] * cost_ns[:-1])[is_next].sum() - mean
+    spread = (cost_ns**2).sum() - mean
+    return float(together / spread if spread > 0 else 1) + 2 / max(1, len(first)) ** 0.5
 
 
 def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
@@ -399,25 +421,17 @@ def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
     ]
 
 
-def _number_of_blocks(arrivals: int) -> int:
-    """As many, or half as many where they would be short."""
-    return min(arrivals, max(MOST_BLOCKS // 2, min(MOST_BLOCKS, arrivals // LONG_BLOCK)))
+def _number_of_blocks(arrivals: int, is_brief: bool) -> int:
+    """As many, or half as many where they would be short; twice as many, and a quarter as long,
+    where disturbances are brief."""
+    most, long = (2 * MOST_BLOCKS, LONG_BLOCK // 4) if is_brief else (MOST_BLOCKS, LONG_BLOCK)
+    return min(arrivals, max(MOST_BLOCKS // 2, min(most, arrivals // long)))
 
 
 def spans(length: int, number: int) -> list[tuple[int, int]]:
     """Bounds of so many parts of equal length."""
     edges = [length * at // number for at in range(number + 1)] if number else []
     return list(zip(edges, edges[1:]))
-
-
-def _sums(
-    block: Iterable[Cause], unit_of: Callable[[int], Unit], field: str
-) -> Counter[Unit]:
-    sums: Counter[Unit] = Counter()
-    for cause in block:
-        if cause.cause_rank is not None:
-            sums[unit_of(cause.cause_rank)] += getattr(cause, field)
-    return sums
 
 
 def nameable(units: Sequence[Unit]) -> int:
@@ -464,6 +478,7 @@ class Suspects(Generic[Unit]):
             named[number]: sums_ns[number] for number in np.unique(self.unit[own]).tolist()
         }
         self.order: list[Unit] = sorted(self.costs, key=lambda unit: (-self.costs[unit], unit))
+        self.is_brief = persistence(costs) < BRIEF
         self.is_enough = len(np.unique(costs.arrival[costs.cost_ns > 0])) >= FEWEST_BLOCKS
 
     def _numbers(self, ranks: Ints) -> Ints:
@@ -528,9 +543,9 @@ class Suspects(Generic[Unit]):
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
         compared, number = self._compared, self.numbers[unit]
-        p = _chance(compared, number)
+        p = _chance(compared, number, self.is_brief)
         if p * len(self.units) >= MOSTLY_LEVEL / 2:
-            p = min(p, 2 * _chance(compared, number, costliest(compared)))
+            p = min(p, 2 * _chance(compared, number, self.is_brief, costliest(compared)))
         return min(1.0, len(self.units) * p)
 
     @cached_property
@@ -605,20 +620,22 @@ def costliest(compared: Compared) -> Flags:
     return (costs >= least) & (costs > 0)
 
 
-def _chance(compared: Compared, unit: int, is_counted: Flags | None = None) -> float:
-    """Bound of the probability that a unit costs as much as this one or more, if units change
-    places in each block of the arrivals at which it could have been late: those that could have
-    been late at the same ones. is_counted: whether what an arrival costs counts."""
+def _chance(
+    compared: Compared, unit: int, is_brief: bool, is_counted: Flags | None = None
+) -> float:
+    """The probability that a unit costs as much as this one or more, if units change places in each
+    block of the arrivals at which it could have been late: those that could have been late at the
+    same ones. is_counted: whether what an arrival costs counts."""
     is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
     is_own[compared.set_of_member[compared.member == unit]] = True
     own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
-    number = _number_of_blocks(len(own))
+    number = _number_of_blocks(len(own), is_brief)
     if number < FEWEST_BLOCKS:
         return 1.0
     block = np.repeat(np.arange(number), [end - begin for begin, end in spans(len(own), number)])
     # arrivals of a block are added up at which the same units could have been late
     order, groups = grouped(block, compared.compared[own])
-    sizes = compared.sizes[compared.compared[own[order[groups.first]]], None]
+    sizes = compared.sizes[compared.compared[own[order[groups.first]]]]
     group_of = np.full(len(compared.compared), -1)
     group_of[own[order]] = groups.of_row
     is_late = group_of[compared.arrival] >= 0
@@ -628,19 +645,24 @@ def _chance(compared: Compared, unit: int, is_counted: Flags | None = None) -> f
     group, late_unit = group_of[compared.arrival[late]], compared.unit[late]
     order, sums = grouped(group, late_unit)
     cost_ns, one = sums.sum(compared.cost_ns[late[order]]), order[sums.first]
-    most_ns = cost_ns.max()
     own_ns = np.zeros(len(groups))
     own_ns[group[one][late_unit[one] == unit]] = cost_ns[late_unit[one] == unit]
-    cost = own_ns[own_ns >= SLIGHT * own_ns.mean()].sum() / most_ns
-    # logarithm of E exp(rate x cost) of a place in each group, by group and rate
-    rates, of_group = np.array(RATES) / most_ns, Groups(group[one])
+    own_ns[own_ns < SLIGHT * own_ns.mean()] = 0
+    if not own_ns.any():
+        return 1.0
+    # costs are rounded, whoever has them: to parts of what the unit costs
+    part_ns = own_ns.sum() / PARTS
+    needed = int(np.rint(own_ns / part_ns).sum())
+    parts = np.minimum(np.rint(cost_ns / part_ns), needed).astype(np.int64)
+    of_group = Groups(group[one])
     sizes = sizes[group[one][of_group.first]]
-    most = of_group.max(cost_ns)[:, None] * rates
-    spread = np.exp(cost_ns[:, None] * rates - of_group.spread(most))
-    rest = (sizes - of_group.counts[:, None]) * np.exp(-most)
-    means = most + np.log((np.add.reduceat(spread, of_group.first) + rest) / sizes)
-    bound = (means.sum(axis=0) - np.array(RATES) * cost).min()
-    return exp(min(0.0, bound))
+    below, beyond = np.ones(1), 0.0
+    for begin, number, size in zip(of_group.first, of_group.counts, sizes):
+        chances = np.bincount(parts[begin : begin + number]) / size
+        chances[0] += 1 - number / size
+        upto = np.convolve(below, chances)
+        below, beyond = upto[:needed], beyond + upto[needed:].sum()
+    return min(1.0, float(beyond))
 
 
 def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
@@ -660,7 +682,7 @@ def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
     p = kendall.chance(len(costs), abs(score))
     first, last = (sum(part) / sum(costs) for part in (costs[:quarter], costs[-quarter:]))
     is_notable = last - first >= NOTABLY_MORE * quarter / len(costs)
-    return Growth(p < LEVEL and score > 0 and is_notable, p, first, last)
+    return Growth(p < TREND_LEVEL and score > 0 and is_notable, p, first, last)
 
 
 def half_of_run(own: Sequence[Cause], causes: Sequence[Cause]) -> str:

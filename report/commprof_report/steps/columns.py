@@ -155,7 +155,7 @@ STEPS = (
         "slowest_ranks",
         "the ranks that are slowest beyond chance (null: none), in how many steps, mean of their "
         "lead in these (by arrival: median of the distance from the mean of the others), the "
-        "bound on the probability of chance",
+        "probability of chance",
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..base import kendall
 from ..base.thresholds import threshold, whole
-from ..late.verdict import LEVEL, spans
+from ..late.verdict import TREND_LEVEL, spans
 
 FEWEST_STEPS = whole("steps.trend-steps")
 MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-part")
@@ -36,7 +36,7 @@ def trend(step_ns: Sequence[float]) -> Trend:
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
     change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
-    is_seen = p < LEVEL and change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
+    is_seen = p < TREND_LEVEL and change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
     return Trend(("slower" if score > 0 else "faster") if is_seen else "none", p, first_ns, last_ns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
@@ -32,11 +33,13 @@ from commprof_report.late.verdict import (
     MOST_BLOCKS,
     NOBODY,
     Cause,
+    Causes,
     Participants,
     blame,
     block_count,
     half_of_run,
     is_concentrated,
+    persistence,
     suspected,
     turns,
 )
@@ -100,10 +103,11 @@ def named_below_half(causes: Sequence[Cause], ranks: int) -> str:
 
 
 def at_chance(p: float, who: Callable[[Sequence[Cause], int], str] = named) -> str:
-    """Rank 1 costs most in each of 8 blocks, and rank 0 nearly as much, as that is as probable."""
+    """Rank 1 costs most in 12 blocks, and rank 0 so much that this is as probable. Costs differ, so
+    that many sums do."""
 
     def causes(other: float) -> list[Cause]:
-        return caused(*[{1: 1.0, 0: other}] * 8)
+        return caused(*({1: 12.0 + at, 0: other * (12 + 7 * at % 12)} for at in range(12)))
 
     low, high = 0.0, 1.0
     for _ in range(50):
@@ -112,6 +116,22 @@ def at_chance(p: float, who: Callable[[Sequence[Cause], int], str] = named) -> s
         assert found
         low, high = (middle, high) if found.p < p else (low, middle)
     return who(causes(low), 3)
+
+
+def at_persistence(correlation: float) -> str:
+    """Costs of 300 arrivals, each with a part of the one before."""
+    chance = random.Random(1)
+    costs = [chance.expovariate(1) for _ in range(301)]
+
+    def causes(part: float) -> list[Cause]:
+        return caused(*({0: cost + part * before} for before, cost in zip(costs, costs[1:])))
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        is_less = persistence(Causes.of(causes(middle)).costs) < correlation
+        low, high = (middle, high) if is_less else (low, middle)
+    return "short blocks" if block_count(causes(low)) > MOST_BLOCKS else "long blocks"
 
 
 def in_slight_blocks(share: float) -> str:
@@ -135,7 +155,7 @@ def with_lateness(ns: float) -> str:
     hosts = dict.fromkeys(range(4), "node")
     found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
     gain = Gain(COUNTED_NS, 1.0)
-    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain).verdict)
+    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain)["verdict"])
 
 
 def among_links(pairs: int, times: float) -> str:
@@ -277,6 +297,7 @@ EXAMPLES = {
     "late.transfers": lambda calls: verdict(sampled_share=0.1, transfer_calls=calls),
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
     "late.level": at_chance,
+    "late.brief": at_persistence,
     "late.most-blocks": lambda number: (
         "long blocks" if block_count(one_last([0] * LONG_BLOCK * number)) == number
         else "longer blocks"

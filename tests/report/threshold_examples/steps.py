@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from commprof_report.base import kendall
 from commprof_report.base import units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
 from commprof_report.late.verdict import Cause
@@ -65,6 +66,19 @@ def trend_notable(share: float) -> str:
     return trend((1_000_000 * (1 + share * rise)).tolist()).trend
 
 
+def trend_level(p: float) -> str:
+    """Parts of which so many pairs rise that this is as probable; the first and last stay."""
+    parts, score = min(
+        ((parts, score) for parts in range(8, 17) for score in range(parts * (parts - 1) // 2, 0, -2)),
+        key=lambda each: abs(kendall.chance(*each) - p),
+    )
+    order = list(range(parts))
+    for _ in range((parts * (parts - 1) // 2 - score) // 2):
+        at = next(at for at in range(1, parts - 2) if order[at] < order[at + 1])
+        order[at : at + 2] = order[at + 1], order[at]
+    return trend([1_000 + 10 * own for own in order for _ in range(3)]).trend
+
+
 def shown(share: float) -> str:
     row = NOTHING._replace(
         step_ns=1e9, is_driven=1, outside_ns=1e9, communication_ns=share * 1e9, main_poll_share=0.0
@@ -99,6 +113,7 @@ EXAMPLES = {
     "steps.trend-parts": trend_parts,
     "steps.trend-part": trend_part,
     "steps.trend-notable": trend_notable,
+    "steps.trend-level": trend_level,
     "steps.shown": shown,
     "steps.polls": lambda share: outside_text(NOTHING._replace(main_poll_share=share)),
     "steps.sure": certain,
