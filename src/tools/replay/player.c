@@ -212,7 +212,8 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
     functions = calloc((size_t)kit->calls + 1, sizeof *functions);
     for (int i = 0; functions && i < kit->calls; i++) {
         const char *wrong =
-            !find(&functions[i], kit->call[i].name)             ? "the library has no"
+            !find(&functions[i], kit->call[i].name)
+                ? functions[i].address ? "no replay can make" : "the library has no"
             : !has_arguments(&kit->call[i], functions[i].shape) ? "the kit lacks arguments of"
             : (functions[i].room = room_of(kit, &kit->call[i], functions[i].shape)) < 0
                 ? "no memory has room for a message of"

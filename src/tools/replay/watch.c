@@ -143,7 +143,8 @@ static void end_job(void)
     _exit(WATCH_EXIT);
 }
 
-/* A second counts in which no call has ended though a thread was inside one all the time. */
+/* A second counts in which no call has ended though a thread was inside one all the time. Launchers
+ * start ranks at times of their own, so MPI_Init may take a minute. */
 static void *watch(void *unused)
 {
     int said_s = job.patience_s && job.patience_s < 2 * SAID_AFTER_S ? (job.patience_s + 1) / 2
@@ -162,8 +163,8 @@ static void *watch(void *unused)
         still_s = now == ended && was_inside ? still_s + 1 : 0;
         ended = now;
         was_inside = inside;
-        bool is_end =
-            job.patience_s && still_s > said_s && still_s >= job.patience_s + job.computes_s;
+        int64_t most_s = is_known || job.patience_s > SAID_AFTER_S ? job.patience_s : SAID_AFTER_S;
+        bool is_end = job.patience_s && still_s > said_s && still_s >= most_s + job.computes_s;
         if (still_s == said_s || is_end)
             say(still_s, is_end);
         if (is_end)
