@@ -96,8 +96,8 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
 @pytest.mark.parametrize(
     "how, why",
     [
-        ({}, "HOROVOD_CACHE_CAPACITY=0; else mark where"),
-        ({"region": "gradients"}, "HOROVOD_CACHE_CAPACITY=0; else mark where"),
+        ({}, "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around"),
+        ({"region": "gradients"}, "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around"),
         (
             {"marks": True, "steps": 8},
             "7 steps are too few to tell from chance who reaches the mark last",

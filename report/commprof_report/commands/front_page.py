@@ -84,9 +84,6 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         yield waited_text(steps), f"{of_step} ({exposed} {where})"
     elif steps.is_driven:
         return
-    elif steps.negotiation and steps.data_ns:
-        data = f"data takes {units.duration(steps.data_ns)} of it ({units.share(steps.data_share)})"
-        yield "not known", f"how much {of_step}; {data}"
     elif steps.background_ns and not steps.negotiation:
         most, spent = min(1.0, present(steps.background_share)), units.duration(steps.background_ns)
         yield (
@@ -142,8 +139,9 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
         waiting = units.share(row.wait_share)
         yield "no rank", f"is late beyond chance; waiting is {waiting} of the communication"
     elif row.verdict is not Kind.NONE:
-        way_out = ": a mark shows it, see Waiting" if late.is_negotiated else ""
-        yield "not known", f"which rank is late{way_out}"
+        exposed = ", and how much of a step is exposed" * (not steps.wait_region)
+        more = f"{exposed}: see Waiting" if late.is_negotiated else ""
+        yield "not known", f"which rank is late{more}"
 
 
 def marks_card(last: Last) -> Card:

@@ -79,10 +79,6 @@ MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of 
 UNTIMED = (
     "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 )
-MARK = (
-    "a late rank shows at a mark set where the main thread begins to wait for its gradients: "
-    "see commprof_step(3)"
-)
 HOW = {
     "loops": "calls repeat",
     "small": "small reductions repeat at regular times",
@@ -267,8 +263,6 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(summary)
-    if waits and waits.is_negotiated and summary.slowest_ranks is None and not summary.slowest_at:
-        yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
 
@@ -359,12 +353,8 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
             yield (
                 "",
                 "the thread that drives the steps makes no MPI call: between none and all of this "
-                "may be exposed",
-            )
-            yield (
-                "",
-                "a region around the wait for it, named 'wait ...', shows how much: see "
-                "commprof_step(3)",
+                "may be exposed; a region around the wait for it, named 'wait ...', shows how much "
+                "(commprof_step(3))",
             )
     if has_nccl and (summary.is_driven or summary.background_ns):
         yield "", nccl_text(summary)

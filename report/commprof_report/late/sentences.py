@@ -439,9 +439,9 @@ def unknown(answers: Late) -> Unknown:
     if answers.is_negotiated:
         return Unknown(
             f"{units.share(row.negotiated_share)} of the time inside MPI is on a thread "
-            "that negotiates: it joins each call in time, whatever the main thread does, and what "
-            "ranks hand over is not recorded (as with HOROVOD_CACHE_CAPACITY=0; else mark where "
-            "the main thread begins to wait for its gradients: see commprof_step(3))",
+            "that negotiates, which joins each call in time; Horovod's cache "
+            "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for gradients "
+            "(commprof_step(3)), shows who is late and what is exposed",
             MARK,
         )
     if present(row.coverage) < COVERED:

@@ -29,7 +29,7 @@ from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
 from ..late.sentences import (
-    MARK, judged_text, mark_text, marks_text, serving_text, short_text,
+    judged_text, mark_text, marks_text, serving_text, short_text, unknown,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
@@ -101,9 +101,8 @@ def _by_calls(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
-    needs = MARK if late.is_negotiated else ""
-    if why := _why_unjudged(whole, costs, late):
-        return costs.steps, Slowest(slowest_why=Unknown(why, needs))
+    if unjudged := _why_unjudged(whole, costs, late):
+        return costs.steps, Slowest(slowest_why=unjudged)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     times = steps.aligned(alignment, judged)
     spans = spans_of(times)
@@ -140,15 +139,15 @@ def _by_calls(
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
 
-def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> str:
-    if not whole:
-        return "no step of several ranks was sampled whole"
+def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> Unknown | None:
     if late.is_negotiated:
-        return "a thread that negotiates joins each call in time, whatever the main thread does"
+        return unknown(late)
+    if not whole:
+        return Unknown("no step of several ranks was sampled whole")
     if not (costs.is_driven and costs.main_poll_share >= COVERED):
-        return ""
+        return None
     polls = units.share(costs.main_poll_share)
-    return f"{polls} of the time inside MPI is in polls, between which a rank may work"
+    return Unknown(f"{polls} of the time inside MPI is in polls, between which a rank may work")
 
 
 def are_most_of(causes: Sequence[Cause], of_run: Sequence[Cause]) -> bool:
