@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..base.arrays import np
 from ..base.bins import pow2
 from ..base.columns import NONE, Groups, grouped
+from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..calls.by_size import SizeRow
 from ..late.sums import Sums
@@ -101,9 +102,7 @@ class Curve(NamedTuple):
         )
 
     def _bins(self) -> list[Bin]:
-        by_bin: dict[int, list[Point]] = {}
-        for point in self.points:
-            by_bin.setdefault(pow2(point.bytes, False)[0], []).append(point)
+        by_bin = gathered((pow2(point.bytes, False), point) for point in self.points)
         return [_bin(points) for points in by_bin.values()]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.gather import gathered
 from ..base.thresholds import threshold
 from ..calls.by_call import operation
 from ..calls.by_size import SizeRow, size_rows
@@ -159,10 +160,10 @@ def inputs_of(
 
 def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[str]]:
     """Calls may name communicators that no file describes; each is its own family."""
-    members: dict[object, list[str]] = {}
-    for identity in sorted({use.identity for use in uses}):
-        family = known[identity].family if identity in known else identity
-        members.setdefault(family, []).append(identity)
+    members = gathered(
+        (known[identity].family if identity in known else identity, identity)
+        for identity in sorted({use.identity for use in uses})
+    )
     return list(members.values())
 
 
@@ -180,9 +181,10 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
         for row in inputs.completed if operation(row.call) == "allreduce" and not negotiates
     ]
     timed = [row for row in inputs.sizes if (row.call, row.bytes_high) not in control]
-    sizes: dict[tuple[str, str, str], list[SizeRow]] = {}
-    for row in filter(has_curve, [*timed, *blocked]):
-        sizes.setdefault((row.call, row.communicator, row.memory_kind), []).append(row)
+    sizes = gathered(
+        ((row.call, row.communicator, row.memory_kind), row)
+        for row in filter(has_curve, [*timed, *blocked])
+    )
     splits = splits_of(inputs.late.stages.sums, numbers)
     found = []
     for (call, number, _), rows in sizes.items():

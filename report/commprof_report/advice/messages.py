@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import query, units
+from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..calls.by_call import operation, poll_rows
 from ..calls.by_size import SizeRow, reduce_bcast_rows
@@ -388,9 +389,7 @@ def is_message(row: SizeRow) -> bool:
 def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Blocking point-to-point calls: what they wait; if that is not known, what they take beyond
     the least time of their size."""
-    calls: dict[str, list[SizeRow]] = {}
-    for row in filter(is_message, inputs.sizes):
-        calls.setdefault(row.call, []).append(row)
+    calls = gathered((row.call, row) for row in inputs.sizes if is_message(row))
     for call, rows in calls.items():
         if inputs.late_share(call):
             yield Unknown(waited_for(inputs.late_ranks))

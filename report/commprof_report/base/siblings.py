@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
+from .gather import gathered
 from .thresholds import threshold, whole
 
 FEWEST = whole("base.siblings")
@@ -37,9 +38,7 @@ class Family(NamedTuple):
 
 def families(rows: Iterable[tuple[str, Sibling]]) -> list[Family]:
     """By name, in the order of their first rows."""
-    members: dict[str, list[Sibling]] = {}
-    for name, sibling in rows:
-        members.setdefault(name, []).append(sibling)
+    members = gathered(rows)
     return [family(name, own) for name, own in members.items() if len(own) >= FEWEST][:MOST]
 
 

@@ -39,6 +39,7 @@ from ..advice import advice
 from ..advice.advice import Advice
 from ..base import units
 from ..base.attempt import attempt
+from ..base.gather import gathered
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import late
@@ -199,9 +200,7 @@ def closing(
         and row.rule not in ("knee", "together")
     ]:
         yield NOTHING, unmade
-    unknown: dict[str, list[str]] = {}
-    for row in unable_rules(rows):
-        unknown.setdefault(row.evidence, []).append(row.title)
+    unknown = gathered((row.evidence, row.title) for row in unable_rules(rows))
     said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
     for why, titles in unknown.items():
         if why not in said:

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.present import present
 from ..display import page, tables
 from ..display.tables import Column, volume_column
@@ -134,10 +135,7 @@ def lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
 
 
 def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
-    rows: dict[int, list[StageRow]] = {}
-    for row in found.rows:
-        rows.setdefault(row.pipeline, []).append(row)
-    return list(rows.values())
+    return list(gathered((row.pipeline, row) for row in found.rows).values())
 
 
 def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:

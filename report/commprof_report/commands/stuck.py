@@ -28,12 +28,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..base import units
+from ..base.gather import by
 from ..base.options import option
 from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
-from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait, by
+from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)

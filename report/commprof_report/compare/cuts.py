@@ -14,6 +14,7 @@ from dataclasses import replace
 from statistics import median
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from .figures import Figures, Key, Row, StepWork
 from .groups import NO_GROUP
@@ -54,10 +55,11 @@ def _joined(runs: Sequence[Figures], uneven: Sequence[Key]) -> dict[Part, Key]:
 
 def _sizes_of_calls(uneven: Sequence[Key], runs: Sequence[Figures]) -> dict[Key, list[Key]]:
     """The uneven collectives of steps by call and communicator, where these have several sizes."""
-    found: dict[Key, list[Key]] = {}
-    for key in sorted(set(uneven) - calls_aside(runs, uneven), key=uneven.index):
-        if next(run.rows[key] for run in runs if key in run.rows).family == "collective":
-            found.setdefault(key._replace(bytes=None), []).append(key)
+    found = gathered(
+        (key._replace(bytes=None), key)
+        for key in sorted(set(uneven) - calls_aside(runs, uneven), key=uneven.index)
+        if next(run.rows[key] for run in runs if key in run.rows).family == "collective"
+    )
     return {
         call: keys for call, keys in found.items()
         if len(keys) > 1 and all(_bytes(run, keys) for run in runs)
@@ -71,9 +73,7 @@ def _bytes(run: Figures, keys: Sequence[Key]) -> int:
 def calls_aside(runs: Sequence[Figures], keys: Sequence[Key]) -> set[Key]:
     """Keys of a call that most steps lack and that carries hardly any bytes, as when bucket sizes
     are agreed on at the start."""
-    by_call: dict[Key, list[Key]] = {}
-    for key in keys:
-        by_call.setdefault(key._replace(bytes=None), []).append(key)
+    by_call = gathered((key._replace(bytes=None), key) for key in keys)
     return {
         key for own in by_call.values() if all(_is_aside(run, own) for run in runs) for key in own
     }

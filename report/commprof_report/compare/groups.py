@@ -14,6 +14,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.gather import gathered
 from ..base.members import Members, members_text
 
 SQL = query.beside(__file__)
@@ -38,9 +39,7 @@ def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group]
     asked = list(SQL.rows(connection, "communicators_of_run"))
     rows = {row.identity: row for row in asked}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
-    members: dict[Group, list[query.Row]] = {}
-    for identity, group in groups.items():
-        members.setdefault(group, []).append(rows[identity])
+    members = gathered((group, rows[identity]) for identity, group in groups.items())
     return groups, {group: _label(alike) for group, alike in members.items()}
 
 

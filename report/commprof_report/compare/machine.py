@@ -9,6 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.thresholds import threshold
 from . import rank_tests
 from .figures import Figures
@@ -113,8 +114,7 @@ def _where(name: str, reference: Side, side: Side, change: float) -> str:
 
 
 def _medians(name: str, runs: Sequence[Figures]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for run in runs:
-        for host, canary in run.canaries.items():
-            values.setdefault(host, []).append(getattr(canary, name))
+    values = gathered(
+        (host, getattr(canary, name)) for run in runs for host, canary in run.canaries.items()
+    )
     return {host: median(own) for host, own in values.items()}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.field import Field, Row, number, row_type, text
+from ..base.gather import gathered
 from ..base.thresholds import whole
 from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
@@ -395,9 +396,7 @@ def _devices(
     groups = selected_groups(facts)
     shared = [group for group in groups if len(group) > 1]
     merged = iter(sharing.states_together(connection, shared))
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for window in windows if shared else ():
-        spans.setdefault(window.rank, []).append((window.begin_ns, window.end_ns))
+    spans = gathered((window.rank, (window.begin_ns, window.end_ns)) for window in windows)
     devices, parts = [], []
     for group in groups:
         states = [state_ns.get((own.rank, own.device), [0] * STATES) for own in group]
@@ -603,7 +602,4 @@ def unseen(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
 
 
 def _by_reason(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
-    found: dict[tuple[str, str], list[int]] = {}
-    for row in rows:
-        found.setdefault((row.state, row.reason), []).append(row.rank)
-    return found
+    return gathered(((row.state, row.reason), row.rank) for row in rows)

@@ -8,6 +8,7 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 
 from ..base import query
+from ..base.gather import gathered
 from ..base.thresholds import threshold
 from .overlap import Interval, common, joined
 
@@ -32,12 +33,11 @@ def intervals(
     idle = set(ranks)
     rows = SQL.run(connection, "gpu_intervals") if ranks else ()
     for rank, of_rank in groupby(rows, key=itemgetter(0)):
-        found: dict[int, list[Interval]] = {}
-        for _, device, state, start_ns, end_ns in of_rank if rank in idle else ():
-            found.setdefault(device, []).append((start_ns, end_ns, state))
         if rank in idle:
             idle.remove(rank)
-            yield rank, found
+            yield rank, gathered(
+                (device, (start_ns, end_ns, state)) for _, device, state, start_ns, end_ns in of_rank
+            )
     for rank in sorted(idle):
         yield rank, {}
 

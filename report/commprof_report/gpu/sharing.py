@@ -16,6 +16,7 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from ..base.gather import gathered
 from ..base.query import Row
 from ..run.holes import Hole, holes
 from .overlap import ON_DEVICE, Interval, added, common, joined, time_by_states
@@ -37,12 +38,10 @@ class Together(NamedTuple):
 
 def groups(facts: Iterable[Row]) -> list[Group]:
     """One for each device, known by its host and UUID; without them each rank has its own."""
-    found: dict[tuple, Group] = {}
-    for own in facts:
-        is_known = own.kernel_id and own.uuid
-        key = (own.kernel_id, own.uuid) if is_known else (own.rank, own.device)
-        found.setdefault(key, []).append(own)
-    return list(found.values())
+    return [*gathered(
+        ((own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device), own)
+        for own in facts
+    ).values()]
 
 
 def has_one_clock(group: Group) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.gather import gathered
 from ..calls.by_size import SizeRow
 from ..calls.by_size_class import HvprofRow
 from ..calls.odd_sizes import OddSizes
@@ -222,10 +223,9 @@ def colours_of(picture: Picture) -> dict[str, str]:
 
 def curves_of(side: Side) -> list[list[SizeRow]]:
     """By call and communicator: those with the most time."""
-    curves: dict[tuple, list[SizeRow]] = {}
-    for row in exact(side):
-        key = (row.call, row.identity, row.memory_kind, row.measure)
-        curves.setdefault(key, []).append(row)
+    curves = gathered(
+        ((row.call, row.identity, row.memory_kind, row.measure), row) for row in exact(side)
+    )
     largest = sorted(curves.values(), key=lambda rows: -sum(row.total_ns for row in rows))
     return [sorted(curve, key=lambda row: row.bytes_low) for curve in largest[:MOST_CURVES]]
 

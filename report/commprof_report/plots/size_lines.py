@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.present import present
 from ..calls.by_size import SizeRow
 from ..display.colours import of_call
@@ -89,9 +90,7 @@ def legend(axes, looks: Mapping[str, Look], has_few: bool) -> None:
 
 def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
     """By communicator and call: those with the most time, the largest first."""
-    of_communicator: dict[str, list[SizeRow]] = {}
-    for row in rows:
-        of_communicator.setdefault(units.visible(row.communicator), []).append(row)
+    of_communicator = gathered((units.visible(row.communicator), row) for row in rows)
     largest = sorted(
         of_communicator, key=lambda name: total_ns(of_communicator[name]), reverse=True
     )[:MOST_PANELS]
@@ -99,9 +98,7 @@ def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
 
 
 def lines_of(rows: Sequence[SizeRow]) -> dict[str, Line]:
-    lines: dict[str, Line] = {}
-    for row in rows:
-        lines.setdefault(name_of(row), []).append(row)
+    lines = gathered((name_of(row), row) for row in rows)
     largest = sorted(lines, key=lambda name: total_ns(lines[name]), reverse=True)[:MOST_LINES]
     return {name: sorted(lines[name], key=place_of) for name in largest}
 

@@ -7,12 +7,13 @@ many such gaps, and a reading finds few of them.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
+from ..base.gather import gathered
 
 FEWEST_READINGS = 10  # a second of them; fewer say little
 
@@ -26,17 +27,20 @@ class Sleep:
     """Readings of each thread, by rank and thread, that found it outside MPI."""
 
     def __init__(self, connection: Connection) -> None:
-        self.readings: dict[tuple[int, int], list[Reading]] = defaultdict(list)
-        self.sums: dict[tuple[int, int], tuple[int, int]] = {}  # ready, away
-        of_thread: dict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
-        for rank, thread, *row in connection.execute(
-            "SELECT world_rank, thread, at_ns, outside_ready, outside_asleep + outside_disk,"
-            " inside_ready + inside_asleep + inside_disk FROM cpu_time ORDER BY 1, 2, 3"
-        ):
-            of_thread[rank, thread].append(tuple(row))
-        for place, rows in of_thread.items():
-            self.sums[place] = rows[-1][1] - rows[0][1], rows[-1][2] - rows[0][2]
-            self.readings[place] = list(filter(None, map(_reading, rows, rows[1:])))
+        of_thread = gathered(
+            ((rank, thread), tuple(row)) for rank, thread, *row in connection.execute(
+                "SELECT world_rank, thread, at_ns, outside_ready, outside_asleep + outside_disk,"
+                " inside_ready + inside_asleep + inside_disk FROM cpu_time ORDER BY 1, 2, 3"
+            )
+        )
+        self.sums = {  # ready, away
+            place: (rows[-1][1] - rows[0][1], rows[-1][2] - rows[0][2])
+            for place, rows in of_thread.items()
+        }
+        self.readings = {
+            place: list(filter(None, map(_reading, rows, rows[1:])))
+            for place, rows in of_thread.items()
+        }
 
     def calls_of(
         self, place: tuple[int, int], ends_ns: Sequence[int], starts_ns: Sequence[int],
@@ -45,7 +49,7 @@ class Sleep:
         """The calls before which a thread mostly slept, of those that begin at `starts_ns`, each
         after the end of the one before. Of a call with few readings all of the thread's decide."""
         seen: Counter[tuple[int, bool]] = Counter()
-        readings = self.readings[place]
+        readings = self.readings.get(place, [])
         following = np.searchsorted(starts_ns, [reading.at_ns for reading in readings])
         for reading, at in zip(readings, following.tolist()):
             if at < len(calls) and reading.at_ns > ends_ns[at]:

@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError
+from ..base.gather import gathered
 from ..base.library_files import library_text
 
 VERSION = 1
@@ -59,9 +60,10 @@ GRAMMAR = library_text("tools/replay/kit.def")
 BOUNDS = {
     name: int(most) for name, most in re.findall(r"^KIT_\w+\((\w+), (-?\d+)\)", GRAMMAR, re.M)
 }
-WORDS: dict[str, list[tuple[str, ...]]] = {}  # of each kind of line: how, least, most
-for _kind, *_word in re.findall(r"^KIT_\w+\((\S+), \w+, (\w+), (\w+), (\w+)\)", GRAMMAR, re.M):
-    WORDS.setdefault(_kind, []).append(tuple(_word))
+WORDS = gathered(  # of each kind of line: how, least, most
+    (_kind, tuple(_word)) for _kind, *_word in
+    re.findall(r"^KIT_\w+\((\S+), \w+, (\w+), (\w+), (\w+)\)", GRAMMAR, re.M)
+)
 NAME_BYTES = 39
 TOO_LARGE = "a kit has 256 MiB of text at most"
 UNLIKE, CANNOT_BE_MADE = "a line is not as in a kit", "a communicator cannot be made"

@@ -6,10 +6,10 @@ inside all, not their number. The time that such a poll takes on average tells i
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from sqlite3 import Connection
 
+from ..base.gather import gathered
 from ..base.thresholds import threshold
 from .run_calls import Row
 
@@ -29,10 +29,9 @@ class Polls:
     def pauses(self, rows: Iterable[Row]) -> dict[str, int]:
         """Nanoseconds between the polls of a thread that waits in a loop, by call: half of them
         came after less."""
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for row in rows:
-            if self.waits(row):
-                found[row.call].append((self._pause_ns(row), self._number(row)))
+        found = gathered(
+            (row.call, (self._pause_ns(row), self._number(row))) for row in rows if self.waits(row)
+        )
         return {name: int(_median(pauses)) for name, pauses in found.items()}
 
     def gap_ns(self, row: Row, before_ns: int) -> int:

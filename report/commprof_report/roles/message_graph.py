@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 
 BULK = threshold("roles.bulk")
@@ -77,9 +78,7 @@ def graph(rows: Iterable[MessageRow], times: Iterable[MessageTime] = ()) -> Grap
     sent = {(row.sender, row.receiver): row.bytes for row in rows}
     neighbours = _neighbours(rows)
     found = Graph([], [], [], [], [], sum(map(len, neighbours.values())) // 2)
-    times_of: dict[int, list[MessageTime]] = {}
-    for time in times:
-        times_of.setdefault(time.rank, []).append(time)
+    times_of = gathered((time.rank, time) for time in times)
     for ranks in _components(neighbours):
         ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
         if star := _star(ranks, neighbours, sent):
@@ -108,12 +107,11 @@ def _neighbours(rows: Sequence[MessageRow]) -> dict[int, list[int]]:
         exchanged[pair] += row.bytes
         messages[pair] += row.count
     bulk = BULK * max(exchanged.values(), default=0)
-    neighbours: dict[int, list[int]] = {}
-    for (one, other), exchanged_bytes in sorted(exchanged.items()):
-        if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST:
-            neighbours.setdefault(one, []).append(other)
-            neighbours.setdefault(other, []).append(one)
-    return neighbours
+    return gathered(
+        pair for (one, other), exchanged_bytes in sorted(exchanged.items())
+        if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST
+        for pair in ((one, other), (other, one))
+    )
 
 
 def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:

@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.attempt import attempt
+from ..base.gather import gathered
 from ..base.thresholds import threshold
 from .message_graph import FEWEST
 from .world import CONTROL_BYTES, DescribedRow, Group, World, ways, world_of
@@ -82,10 +83,8 @@ def family_name(known: Kin | None, communicators: int, label: str) -> str:
 def families(world: World) -> dict[str, str]:
     """Names of the communicators' families, by identity; further families of a name are
     numbered."""
-    members: dict[tuple, list[tuple[DescribedRow, Kin]]] = {}
-    for group in world.groups:
-        own = _kin(group, world)
-        members.setdefault(own.family, []).append((group.described, own))
+    kin = ((_kin(group, world), group.described) for group in world.groups)
+    members = gathered((own.family, (described, own)) for own, described in kin)
     alike: Counter[str] = Counter()
     names: dict[str, str] = {}
     for of_family in members.values():

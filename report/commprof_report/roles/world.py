@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.gather import gathered
 from ..base.members import Members
 from ..base.thresholds import whole
 from .message_graph import Graph, MessageRow, MessageTime, graph
@@ -87,9 +88,7 @@ class World(NamedTuple):
 
 
 def world_of(connection: Connection) -> World:
-    use: dict[str, list[UseRow]] = {}
-    for row in SQL.ask(connection, "communicator_use", UseRow):
-        use.setdefault(row.identity, []).append(row)
+    use = gathered((row.identity, row) for row in SQL.ask(connection, "communicator_use", UseRow))
     (size,) = connection.execute("SELECT max(world_size) FROM rank").fetchone()
     read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
     described = SQL.ask(connection, "run_communicators", DescribedRow)
@@ -147,12 +146,10 @@ def partitions_of(groups: Sequence[Group], read: frozenset[int]) -> frozenset[tu
 
 
 def busy_of(groups: Sequence[Group], world_size: int) -> dict[int, list[Group]]:
-    found: dict[int, list[Group]] = {}
-    for group in groups:
-        if 1 < len(group.ranks) < world_size and group.collectives:
-            for rank in group.ranks:
-                found.setdefault(rank, []).append(group)
-    return found
+    return gathered(
+        (rank, group) for group in groups
+        if 1 < len(group.ranks) < world_size and group.collectives for rank in group.ranks
+    )
 
 
 def shape(ranks: frozenset[int]) -> tuple[int, ...]:

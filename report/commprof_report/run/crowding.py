@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.attempt import attempt
+from ..base.gather import gathered
 from ..base.present import present
 from ..base.query import Row
 from ..base.thresholds import threshold
@@ -69,10 +70,9 @@ def crowding(connection: Connection) -> list[Crowding]:
 
 
 def _of_hosts(connection: Connection) -> list[Crowding]:
-    by_kernel: dict[str, list[Row]] = {}
-    for row in core_uses(connection):
-        if row.kernel is not None:
-            by_kernel.setdefault(row.kernel, []).append(row)
+    by_kernel = gathered(
+        (row.kernel, row) for row in core_uses(connection) if row.kernel is not None
+    )
     times = cpu_times(connection)
     found = (
         _measured(rows, times) if any(row.rank in times for row in rows) else _of_host(rows)
@@ -244,10 +244,7 @@ def _inside(whole: int, masks: Iterable[int]) -> int:
 
 
 def _by_quota(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
-    by_cgroup: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.quota_cores:
-            by_cgroup.setdefault(row.quota_cgroup or "", []).append(row)
+    by_cgroup = gathered((row.quota_cgroup or "", row) for row in rows if row.quota_cores)
     for limited in by_cgroup.values():
         cores = min(present(row.quota_cores) for row in limited)
         if len(limited) > max(1, cores):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import Ints
+from ..base.gather import gathered
 from .alignment import Alignment
 
 SQL = query.beside(__file__)
@@ -45,10 +46,7 @@ def together_share(connection: Connection) -> float:
 
 def holes(connection: Connection) -> dict[int, list[Hole]]:
     """By rank, in order of their begin; docs/SCHEMA.md has the definition (steps, complete)."""
-    found: dict[int, list[Hole]] = {}
-    for hole in SQL.ask(connection, "holes", Hole):
-        found.setdefault(hole.world_rank, []).append(hole)
-    return found
+    return gathered((hole.world_rank, hole) for hole in SQL.ask(connection, "holes", Hole))
 
 
 def holes_aligned(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.errors import ReportError
 from ..base.forked import forked
+from ..base.gather import gathered
 from ..base.present import present
 from ..base.progress import Progress
 from ..base.regular import regular_open
@@ -156,10 +157,10 @@ def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) 
 def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
     """Stubs that differ only in the rank are one problem: a job that was killed at its start may
     leave thousands on other hosts."""
-    alike: dict[str, list[ReportError]] = {}
-    for problem in problems:
-        general = LEDGER_ON_NODE.sub("*.ledger", problem.what)
-        alike.setdefault(general if general != problem.what else str(problem), []).append(problem)
+    general = ((LEDGER_ON_NODE.sub("*.ledger", problem.what), problem) for problem in problems)
+    alike = gathered(
+        (what if what != problem.what else str(problem), problem) for what, problem in general
+    )
     for what, same in alike.items():
         yield (
             same[0] if len(same) == 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.present import present
 from ..base.query import Row
 from ..calls.by_rank import RankRow
@@ -29,10 +30,10 @@ class Group(NamedTuple):
 
 def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
     """Groups of ranks, in the order of the states, then of the lowest rank."""
-    found: dict[tuple[str, int, str], list[RankRow]] = {}
-    for rank in ranks:
-        if rank.state in states:
-            found.setdefault((rank.state, rank.abort_code, place_text(rank)), []).append(rank)
+    found = gathered(
+        ((rank.state, rank.abort_code, place_text(rank)), rank) for rank in ranks
+        if rank.state in states
+    )
     made = [Group(state, members, place) for (state, _, place), members in found.items()]
     return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
 

@@ -30,6 +30,7 @@ from itertools import islice
 from typing import Callable, NamedTuple, Union
 
 from ..base import query, units
+from ..base.gather import by, gathered
 from ..base.members import Members
 from ..base.present import present
 from ..base.query import Row
@@ -315,13 +316,6 @@ def is_settled(rank: RankRow, row: Row, after_ns: int) -> bool:
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
-def by(rows: Iterable, key: Callable) -> dict:
-    found: dict = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
-
-
 def _collective_of(board: Board, row: Row) -> Collective | None:
     """The collective that a thread is in, or waits for; if it may be one of several, the first that
     not all members have begun."""
@@ -482,20 +476,20 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
     """The ends of all paths. Ends with the same waiting ranks and the same description are
     combined."""
     early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
-    backwards: dict[Node, list[Node]] = {}
-    for node, following in graph.items():
-        for ahead in following:
-            backwards.setdefault(ahead, []).append(node)
+    backwards = gathered(
+        (ahead, node) for node, following in graph.items() for ahead in following
+    )
     # ends that the same nodes lead to, so the same ranks wait for them
-    alike: dict[tuple[Node, ...], list[int]] = {}
-    for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph):
-        alike.setdefault(tuple(backwards[end]), []).append(end)
+    alike = gathered(
+        (tuple(backwards[end]), end) for end in
+        sorted(node for node in backwards if isinstance(node, int) and node not in graph)
+    )
     found: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ends in alike.values():
         waiting = tuple(
             sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int))
         )
-        for why, same in by(ends, lambda end: why_text(board, end)).items():
+        for why, same in gathered((why_text(board, end), end) for end in ends).items():
             found.setdefault((waiting, why), []).extend(same)
     for (waiting, why), ends in sorted(found.items(), key=lambda item: min(item[1])):
         ends.sort()
