@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from commprof_report.base.field import table_of_meanings
+from commprof_report.compare import columns as compare
 from commprof_report.gpu.gpu_activity import (
     ALGORITHM, COPY, DEVICE, KERNEL, OPERATION, RUN, STREAM, WINDOW,
 )
@@ -27,6 +28,10 @@ TABLES = {  # by the head of their first column
     "key of `seen`": SEEN,
     "key of `communicators`": COMMUNICATOR,
     "key of `pipeline`": STAGE,
+    "key of `compare --by verdict`": compare.VERDICT,
+    "key of `compare --by figure` and `--by row`": compare.COMPARED,
+    "key of `compare --by size`": compare.SIZE,
+    "key of `compare --by run`": compare.RUN,
     "key of `--by device`": DEVICE,
     "key of `--by run`": RUN,
     "key of `--by sensor`": SENSOR,

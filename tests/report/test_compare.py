@@ -8,17 +8,18 @@ import json
 import math
 import random
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commprof_report.base import units
 from commprof_report.commands import compare as command
 from commprof_report.compare import sentences
+from commprof_report.compare.columns import NOTHING
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, figures, row_name
 from commprof_report.compare.groups import Group, renamed
-from commprof_report.compare.results import ComparedRow, Rules
+from commprof_report.compare.results import Rules
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
@@ -204,10 +205,9 @@ def test_other_figures_than_the_one_judged_are_exploratory(slower, compared):
 
 def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     """Its interval is of a test of its own."""
-    row = ComparedRow(**dict.fromkeys(field.name for field in fields(ComparedRow)))
-    row = replace(row, outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638)
+    row = NOTHING._replace(outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638)
     assert sentences.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
-    assert sentences.remark(replace(row, high=0.1), 0.02) == "x6.2 would have been found"
+    assert sentences.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
 
 
 def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):

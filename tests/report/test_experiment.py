@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import pytest
 from commprof_report.base.errors import ReportError
-from commprof_report.compare.results import Comparison, VerdictRow
+from commprof_report.compare.columns import VerdictRow
+from commprof_report.compare.results import Comparison
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.launch import is_replay, ranks_started

@@ -43,20 +43,21 @@ from pathlib import Path
 
 from ..base import units
 from ..base.errors import UsageError
+from ..base.field import keys
 from ..base.forked import forked
 from ..base.options import option
 from ..base.progress import Progress
 from ..base.thresholds import threshold
 from ..compare import sentences
 from ..compare import sides as sides_of
+from ..compare.columns import (
+    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared,
+)
 from ..compare.comparison import METRICS, compare
 from ..compare.figures import PERCENTILES, figures
-from ..compare.judge import Contrast
 from ..compare.refusals import KINDS
 from ..compare.replays import checked_read
-from ..compare.results import (
-    ComparedRow, Comparison, FigureRow, Rules, RunRow, SizeRow, VerdictRow,
-)
+from ..compare.results import Comparison, Rules
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..experiment.plan import CHECK, is_experiment, plan_read
@@ -85,21 +86,11 @@ OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
 OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
 MOST_DRAWN = 12
-OF_CONTRAST = tuple(name for name in Contrast.__dataclass_fields__ if name != "samples")
-
-
-def own_fields(row: type[Contrast]) -> tuple[str, ...]:
-    return tuple(
-        name for name in row.__dataclass_fields__ if name not in Contrast.__dataclass_fields__
-    )
-
-
 SCRIPT_FIELDS = {
-    "verdict": VerdictRow._fields,
-    "figure": (*own_fields(FigureRow), *OF_CONTRAST),
-    "row": (*own_fields(ComparedRow), *OF_CONTRAST),
-    "size": SizeRow._fields,
-    "run": RunRow._fields,
+    by: keys(fields) for by, fields in (
+        ("verdict", VERDICT), ("figure", (*FIGURE, *OF_CONTRAST)),
+        ("row", (*SIDES, *ROW, *OF_CONTRAST)), ("size", SIZE), ("run", RUN),
+    )
 }
 
 
@@ -280,7 +271,7 @@ def script_rows(answers: Comparison, by: str) -> Sequence[object]:
 
 def write_sizes_csv(answers: Comparison) -> None:
     """A column for each side, as in the text."""
-    *common_to_sides, _, _, best = SizeRow._fields
+    *common_to_sides, _, _, best = SCRIPT_FIELDS["size"]
     sides = [f"{name}_ns" for name in (answers.sizes[0].sides if answers.sizes else ())]
     rows = (
         (*(getattr(row, name) for name in common_to_sides), *row.values_ns, row.best)
@@ -315,7 +306,7 @@ def print_sizes(answers: Comparison) -> None:
 def picture(answers: Comparison) -> plot.Picture | None:
     """The changes that are known, under their names and the value of the reference. None: none
     is."""
-    rows: list[tuple[FigureRow | ComparedRow, str]] = []
+    rows: list[tuple[Compared, str]] = []
     for pair in answers.pairs:
         rows += [(row, sentences.figure_name(row)) for row in pair.figures]
     for pair in answers.pairs:

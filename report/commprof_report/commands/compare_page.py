@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
+from ..base.field import Field, Row
 from ..compare import sentences
+from ..compare.columns import Compared
 from ..compare.differences import Difference, value_text
 from ..compare.refusals import binding, layout, one_of
-from ..compare.results import ComparedRow, Comparison, FigureRow, Pair, RunRow
+from ..compare.results import Comparison, Pair
 from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
@@ -140,7 +142,7 @@ def measures_section(answers: Comparison) -> str:
 
 
 def measure(
-    answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedRow]
+    answers: Comparison, name: str, rows: Sequence[Compared]
 ) -> changes.Measure:
     """One figure or row, each side against the first."""
     samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
@@ -169,7 +171,7 @@ def run_name(side: Side, place: int) -> str:
     return f"block {side.blocks[place]}, {run.path}" if side.blocks else str(run.path)
 
 
-def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+def by_change(rows: Sequence[Compared]) -> list[Compared]:
     return sorted(rows, key=lambda row: -abs(row.change_ns))
 
 
@@ -256,5 +258,5 @@ def runs_section(answers: Comparison) -> str:
     )
 
 
-def is_known(column: Column, row: RunRow) -> bool:
+def is_known(column: Column | Field, row: Row) -> bool:
     return column.show(row) != units.NO_VALUE

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..base import units
-from ..compare import machine
-from ..compare.results import Comparison, FigureRow, Pair, RunRow, SizeRow, VerdictRow
-from ..compare.sentences import NAMES, call_text, figure_name, interval_text, remark
+from ..base.field import Field, shown
+from ..compare.columns import RUN, Compared, SizeRow, VerdictRow
+from ..compare.results import Comparison, Pair
+from ..compare.sentences import call_text, figure_name, interval_text, remark
 from ..display import tables
 from ..display.tables import Column
 
@@ -25,7 +26,7 @@ def figure_columns(pair: Pair) -> list[Column]:
     return [Column("Per rank (* verdict)", figure_name, False), *comparison_columns(pair.verdict)]
 
 
-def known_figures(pair: Pair) -> list[FigureRow]:
+def known_figures(pair: Pair) -> list[Compared]:
     return [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
 
 
@@ -74,25 +75,6 @@ def size_columns(rows: list[SizeRow]) -> list[Column]:
     ]
 
 
-RUN_COLUMNS = (
-    Column("side", lambda row: row.side, False),
-    Column("block", lambda row: units.count(row.block)),
-    Column("run", lambda row: row.run, False),
-    Column("started", lambda row: units.timestamp(row.start_unix_ns), False),
-    *(
-        Column(name, lambda row, key=f"{figure}_ns": units.duration(getattr(row, key)))
-        for figure, (name, _) in NAMES.items() if f"{figure}_ns" in RunRow._fields
-    ),
-    Column("efficiency", lambda row: units.share(row.parallel_efficiency)),
-)
-
-
-CANARY_COLUMNS = tuple(
-    Column(f"host: {name}", lambda row, key=key: units.duration(getattr(row, key)))
-    for key, name in machine.NAMES.items()
-)
-
-
-def run_columns(answers: Comparison) -> tuple[Column, ...]:
-    is_measured = any(row.memory_ns is not None for row in answers.runs)
-    return RUN_COLUMNS + (CANARY_COLUMNS if is_measured else ())
+def run_columns(answers: Comparison) -> list[Field]:
+    columns = shown(RUN)
+    return columns if any(row.memory_ns is not None for row in answers.runs) else columns[:-2]

@@ -17,20 +17,25 @@ from dataclasses import replace
 from ..base import units
 from ..base.thresholds import threshold, whole
 from . import disturbance, machine, notes, rank_tests
+from .columns import DIFFERENT, Compared, RunRow, VerdictRow
 from .cuts import rows_per_step
 from .differences import differences
 from .figures import PERCENTILES, Figures, Key
 from .groups import Group, renamed
-from .judge import DIFFERENT, Judge, known
+from .judge import Judge, known
 from .refusals import Refusal, refusals, work_of
 from .replays import kit_of, stands_for
-from .results import ROWS, Comparison, FigureRow, Pair, Rules, RunRow, VerdictRow
+from .results import ROWS, Comparison, Pair, Rules
 from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
 FIGURES = ("step", "wait", "transfer", "time", "wall")
+OF_RUN = (  # columns of a run that were read so
+    "start_unix_ns", "step_ns", "wait_ns", "transfer_ns", "time_ns", "wall_ns",
+    "parallel_efficiency", "coverage",
+)
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 
 
@@ -165,13 +170,13 @@ def _pair(
 
 def _figures(
     judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side, are_other_calls: bool
-) -> list[FigureRow]:
+) -> list[Compared]:
     """are_other_calls: the metric is compared per call."""
     reference = table.sides[0]
 
     def figure(
         name: str, first: Sequence[float | None], second: Sequence[float | None]
-    ) -> FigureRow:
+    ) -> Compared:
         return _figure(judge, (reference.name, side.name), name, first, second)
 
     found = []
@@ -180,7 +185,7 @@ def _figures(
             table.as_called(each) if are_other_calls and name == metric
             else [run.of_run(name) for run in each.runs] for each in (reference, side)
         )
-        found.append(replace(figure(name, first, second), is_primary=int(name == metric)))
+        found.append(figure(name, first, second)._replace(is_primary=int(name == metric)))
     if reference.bare_ns and side.bare_ns and not rules.skipped:
         found.append(figure("elapsed", reference.elapsed_ns or (), side.elapsed_ns or ()))
         found.append(figure("bare", reference.bare_ns, side.bare_ns))
@@ -190,11 +195,10 @@ def _figures(
 def _figure(
     judge: Judge, names: tuple[str, str], figure: str, first: Sequence[float | None],
     second: Sequence[float | None],
-) -> FigureRow:
+) -> Compared:
     """names: of the reference and the side."""
-    return FigureRow(
-        **vars(judge.contrast(first, second)), side=names[1], reference=names[0], figure=figure,
-        is_primary=0, noise=_noise((first, second)),
+    return judge.contrast(first, second)._replace(
+        side=names[1], reference=names[0], figure=figure, noise=_noise((first, second))
     )
 
 
@@ -205,13 +209,13 @@ def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
     return max(ratios, default=None)
 
 
-def _cost(judge: Judge, side: Side) -> FigureRow:
+def _cost(judge: Judge, side: Side) -> Compared:
     """Cost of the profiler: the command with it against the command without."""
     names = f"{side.name} without profiler", side.name
     return _figure(judge, names, "elapsed", side.bare_ns or (), side.elapsed_ns or ())
 
 
-def _pairs_for_5_percent(judge: Judge, primary: FigureRow) -> int | None:
+def _pairs_for_5_percent(judge: Judge, primary: Compared) -> int | None:
     first, second = map(known, primary.samples)
     are_known = len(first) == len(primary.samples[0]) and len(second) == len(primary.samples[1])
     if not judge.is_paired or not are_known or len(first) < whole("compare.scatter"):
@@ -223,23 +227,14 @@ def _pairs_for_5_percent(judge: Judge, primary: FigureRow) -> int | None:
 
 
 def _runs(sides: Sequence[Side]) -> list[RunRow]:
-    return [_run(side, place) for side in sides for place in range(len(side.runs))]
-
-
-def _run(side: Side, place: int) -> RunRow:
-    run = side.runs[place]
-    return RunRow(
-        side=side.name,
-        block=side.blocks[place] if side.blocks else None,
-        run=str(run.path),
-        start_unix_ns=run.start_unix_ns,
-        step_ns=run.step_ns,
-        wait_ns=run.wait_ns,
-        transfer_ns=run.transfer_ns,
-        time_ns=run.time_ns,
-        wall_ns=run.wall_ns,
-        parallel_efficiency=run.parallel_efficiency,
-        coverage=run.coverage,
-        arithmetic_ns=run.canary_ns("arithmetic_ns"),
-        memory_ns=run.canary_ns("memory_ns"),
-    )
+    return [
+        RunRow(
+            side=side.name,
+            block=block,
+            run=str(run.path),
+            arithmetic_ns=run.canary_ns("arithmetic_ns"),
+            memory_ns=run.canary_ns("memory_ns"),
+            **{key: getattr(run, key) for key in OF_RUN},
+        )
+        for side in sides for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
+    ]

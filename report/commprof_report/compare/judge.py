@@ -4,40 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
 from . import rank_tests
+from .columns import NOTHING, Compared
 from .rank_tests import Shift
-
-DIFFERENT = ("less", "more")  # outcomes
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Values of one side against those of the first. change, low, high, detectable: ratio - 1.
-    detectable: what would have been found with a probability of 80 %. agreeing: blocks that changed
-    in this direction. outcome: less, more, same, unknown, none (too few runs). samples: the values
-    themselves, one of each run."""
-
-    first_ns: float | None
-    second_ns: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    same_p: float | None
-    detectable: float | None
-    agreeing: int | None
-    outcome: str
-    samples: tuple[tuple[float | None, ...], tuple[float | None, ...]]
-
-    @property
-    def difference(self) -> float | None:
-        """The change, if it is beyond chance."""
-        return self.change if self.outcome in DIFFERENT else None
-
 
 class Judge(NamedTuple):
     """How two samples of runs are compared."""
@@ -46,34 +18,32 @@ class Judge(NamedTuple):
     level: float
     margin: float
 
-    def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Contrast:
+    def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Compared:
+        found = NOTHING._replace(
+            first_ns=median_known(first), second_ns=median_known(second),
+            samples=(tuple(first), tuple(second)),
+        )
         before, after = _logs(first), _logs(second)
-        medians = median_known(first), median_known(second)
-        samples = tuple(first), tuple(second)
         if before is None or after is None:
-            return Contrast(*medians, None, None, None, None, None, None, None, "none", samples)
-        agreeing = None
+            return found
         if self.is_paired:
             changes = [later - earlier for earlier, later in zip(before, after)]
             shift = rank_tests.paired_shift(changes, self.level)
             same_p = rank_tests.paired_sameness(changes, self.margin)
             agreeing = sum(change * shift.estimate > 0 for change in changes)
+            found = found._replace(agreeing=agreeing)
         else:
             shift = rank_tests.unpaired_shift(before, after, self.level)
             same_p = rank_tests.unpaired_sameness(before, after, self.margin)
-        detectable, is_known = rank_tests.detectable(shift, self.level), math.isfinite(shift.low)
-        return Contrast(
-            *medians,
-            change=math.expm1(shift.estimate),
-            low=math.expm1(shift.low) if is_known else None,
-            high=math.expm1(shift.high) if is_known else None,
-            p=shift.p if is_known else None,
-            same_p=same_p if is_known else None,
-            detectable=math.expm1(detectable) if is_known else None,
-            agreeing=agreeing,
-            outcome=self._outcome(shift, same_p) if is_known else "none",
-            samples=samples,
-        )
+        found = found._replace(change=math.expm1(shift.estimate))
+        return found._replace(
+            low=math.expm1(shift.low),
+            high=math.expm1(shift.high),
+            p=shift.p,
+            same_p=same_p,
+            detectable=math.expm1(rank_tests.detectable(shift, self.level)),
+            outcome=self._outcome(shift, same_p),
+        ) if math.isfinite(shift.low) else found
 
     def _outcome(self, shift: Shift, same_p: float) -> str:
         if same_p <= 1 - self.level:

@@ -11,10 +11,11 @@ from ..base import units
 from ..base.percentiles import DEVIATION, around_median
 from ..base.thresholds import threshold, whole
 from . import machine
+from .columns import Compared
 from .figures import Figures
 from .judge import known
 from .refusals import tunes_itself
-from .results import FigureRow, Rules
+from .results import Rules
 from .sides import Side
 
 
@@ -110,7 +111,7 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
         )
 
 
-def coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
+def coarse_clocks(reference: Side, side: Side, figure: Compared, skipped: float) -> Iterator[str]:
     """figure: that of the verdict. Waiting and transfer cannot be separated better than the
     clocks of the hosts are known."""
     if figure.figure not in ("transfer", "wait") or figure.difference is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.thresholds import threshold
+from .columns import Compared, RunRow, SizeRow, VerdictRow
 from .differences import Difference
-from .judge import Contrast, Judge
+from .judge import Judge
 from .refusals import Refusal, Work
 from .replays import Checked
 from .sides import Side
@@ -17,120 +17,6 @@ from .sides import Side
 ROWS = "rows"  # the figure in which each row counts alike
 OTHER = "other"  # the call of small rows added up
 MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
-
-
-@dataclass(frozen=True)
-class FigureRow(Contrast):
-    """A figure of the run, per rank; of `rows`, per call."""
-
-    side: str
-    reference: str
-    figure: str
-    is_primary: int
-    noise: float | None
-
-
-@dataclass(frozen=True)
-class ComparedRow(Contrast):
-    """A row: nanoseconds per call, or per step on a rank; of the rows added up as `other` per rank.
-    per: call, step, rank."""
-
-    side: str
-    reference: str
-    call: str
-    communicator: str
-    bytes: int | None
-    memory_kind: str
-    measure: str
-    rows: int
-    count: int
-    share: float
-    metric: str
-    change_ns: float
-    per: str = "call"
-    adjusted_p: float | None = None
-    p50_change: float | None = None  # of the durations at p50, ratio - 1
-    p99_change: float | None = None
-    reference_algorithm: str = ""  # empty: the library does not tell it of all runs
-    algorithm: str = ""
-    pairs_needed: int | None = None  # where all agree, but are too few among so many rows
-    is_confirmed: int = 0
-    part_of_change: float | None = None
-
-
-    @property
-    def is_in_tail(self) -> bool:
-        """The change is one of its longest calls: at p50 it is less than a part of it, at p99
-        more."""
-        if not self.difference or self.p50_change is None or self.p99_change is None:
-            return False
-        changes = self.difference, self.p50_change, self.p99_change
-        change, middle, tail = (
-            math.copysign(1, self.difference) * math.log1p(each) for each in changes
-        )
-        return middle < threshold("compare.tail") * change and tail > change
-
-
-class VerdictRow(NamedTuple):
-    side: str
-    reference: str
-    metric: str
-    verdict: str
-    change: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    level: float
-    min_effect: float
-    runs: int
-    reference_runs: int
-    pairs: int | None
-    agreeing: int | None
-    failed_runs: int
-    detectable: float | None
-    pairs_needed: int
-    pairs_for_5_percent: int | None
-    refused: str
-    allowed: str
-    also_different: str
-    is_control: int
-    skipped: float
-    kit: str
-    stands_for: float | None
-
-
-class RunRow(NamedTuple):
-    """A run as it entered the comparison."""
-
-    side: str
-    block: int | None
-    run: str
-    start_unix_ns: int
-    step_ns: float | None
-    wait_ns: float | None
-    transfer_ns: float | None
-    time_ns: float | None
-    wall_ns: float | None
-    parallel_efficiency: float | None
-    coverage: float
-    arithmetic_ns: float | None
-    memory_ns: float | None
-
-
-class SizeRow(NamedTuple):
-    """A row with the value of each side."""
-
-    call: str
-    communicator: str
-    bytes: int | None
-    memory_kind: str
-    measure: str
-    metric: str
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    per: str
-    sides: tuple[str, ...]
-    values_ns: tuple[float | None, ...]
-    best: str | None
 
 
 class Rules(NamedTuple):
@@ -167,12 +53,12 @@ class Pair(NamedTuple):
     """A side against the first one."""
 
     verdict: VerdictRow
-    figures: list[FigureRow]
-    rows: list[ComparedRow]
+    figures: list[Compared]
+    rows: list[Compared]
     differences: list[Difference]
 
     @property
-    def primary(self) -> FigureRow:
+    def primary(self) -> Compared:
         """The figure that the verdict is about."""
         return next(figure for figure in self.figures if figure.is_primary)
 
@@ -189,7 +75,7 @@ class Comparison(NamedTuple):
     pairs: list[Pair]
     sizes: list[SizeRow]
     runs: list[RunRow]
-    costs: list[FigureRow]
+    costs: list[Compared]
 
     @property
     def is_experiment(self) -> bool:

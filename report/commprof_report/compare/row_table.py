@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean, median
 
 from ..base.thresholds import threshold
+from .columns import DIFFERENT, Compared, SizeRow
 from .figures import PERCENTILES, Figures, Key
 from .groups import Group
-from .judge import DIFFERENT, Judge, known, median_known
+from .judge import Judge, known, median_known
 from .rank_tests import benjamini_hochberg, fewest_pairs
-from .results import MIXED, OTHER, ComparedRow, SizeRow
+from .results import MIXED, OTHER
 from .sides import Side
 
 
@@ -78,7 +78,7 @@ class RowTable:
 
     def tested(
         self, judge: Judge, side: Side, shows_all: bool, is_found: bool
-    ) -> list[ComparedRow]:
+    ) -> list[Compared]:
         """The rows of a side, small ones added up. is_found: the verdict shows a difference, which
         rows are then confirmed to explain, in order, up to the first that differs by chance."""
         least = 0 if shows_all else threshold("compare.small")
@@ -91,36 +91,46 @@ class RowTable:
         rows = rows[:confirmed] + _explored(judge, rows[confirmed:])
         whole_ns = self._change_ns(self.keys, side)
         return [
-            replace(
-                row, is_confirmed=int(place < confirmed),
+            row._replace(
+                is_confirmed=int(place < confirmed),
                 part_of_change=row.change_ns / whole_ns if is_found and whole_ns else None,
             )
             for place, row in enumerate(rows)
         ]
 
-    def _row(self, judge: Judge, key: Key, side: Side) -> ComparedRow:
-        reference = self.sides[0]
-        found = judge.contrast(self.values(key, reference), self.values(key, side))
-        return ComparedRow(
-            **vars(found),
-            side=side.name,
-            reference=reference.name,
-            call=key.call,
-            communicator=self.labels.get(key.group, ""),
-            bytes=key.bytes,
-            memory_kind=key.memory_kind,
-            measure=key.measure,
-            rows=1,
-            count=self._count([key]),
-            share=self.share[key],
-            metric=self.metrics[key],
-            change_ns=self._change_ns([key], side),
-            per=key.per,
+    def _row(self, judge: Judge, key: Key, side: Side) -> Compared:
+        values = [self.values(key, each) for each in (self.sides[0], side)]
+        return self._compared(judge, [key], side, *values)._replace(
+            **self._named(key),
             p50_change=self._change_at("p50", key, side),
             p99_change=self._change_at("p99", key, side),
-            reference_algorithm=_algorithm(reference, key),
+            reference_algorithm=_algorithm(self.sides[0], key),
             algorithm=_algorithm(side, key),
         )
+
+    def _compared(
+        self, judge: Judge, keys: Sequence[Key], side: Side, first: Sequence[float | None],
+        second: Sequence[float | None],
+    ) -> Compared:
+        return judge.contrast(first, second)._replace(
+            side=side.name,
+            reference=self.sides[0].name,
+            rows=len(keys),
+            count=self._count(keys),
+            share=sum(self.share[key] for key in keys),
+            change_ns=self._change_ns(keys, side),
+        )
+
+    def _named(self, key: Key) -> dict[str, object]:
+        return {
+            "call": key.call,
+            "communicator": self.labels.get(key.group, ""),
+            "bytes": key.bytes,
+            "memory_kind": key.memory_kind,
+            "measure": key.measure,
+            "metric": self.metrics[key],
+            "per": key.per,
+        }
 
     def _change_at(self, percentile: str, key: Key, side: Side) -> float | None:
         """Ratio of the medians over the runs, less 1."""
@@ -131,24 +141,12 @@ class RowTable:
         )
         return second / first - 1 if first and second else None
 
-    def _other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
-        reference = self.sides[0]
+    def _other(self, judge: Judge, keys: Sequence[Key], side: Side) -> Compared:
         metrics = {self.metrics[key] for key in keys}
-        return ComparedRow(
-            **vars(judge.contrast(self.sums(keys, reference), self.sums(keys, side))),
-            side=side.name,
-            reference=reference.name,
-            call=OTHER,
-            communicator="",
-            bytes=None,
-            memory_kind="",
-            measure="",
-            rows=len(keys),
-            count=self._count(keys),
-            share=sum(self.share[key] for key in keys),
+        values = [self.sums(keys, each) for each in (self.sides[0], side)]
+        return self._compared(judge, keys, side, *values)._replace(
+            call=OTHER, communicator="", memory_kind="", measure="", per="rank",
             metric=metrics.pop() if len(metrics) == 1 else MIXED,
-            change_ns=self._change_ns(keys, side),
-            per="rank",
         )
 
     def _count(self, keys: Sequence[Key]) -> int:
@@ -179,14 +177,8 @@ class RowTable:
         self, key: Key, sides: Sequence[Side], values: list[list[float | None]], best: int | None
     ) -> SizeRow:
         return SizeRow(
-            call=key.call,
-            communicator=self.labels.get(key.group, ""),
-            bytes=key.bytes,
-            memory_kind=key.memory_kind,
-            measure=key.measure,
-            metric=self.metrics[key],
+            **self._named(key),
             count=self._count([key]),
-            per=key.per,
             sides=tuple(side.name for side in sides),
             values_ns=tuple(map(median_known, values)),
             best=None if best is None else sides[best].name,
@@ -217,14 +209,14 @@ def _metric_of_row(runs: Sequence[Figures], key: Key, metric: str) -> str:
     return "transfer" if metric == "transfer" and is_split else "time"
 
 
-def _confirmed(rows: Sequence[ComparedRow]) -> int:
+def _confirmed(rows: Sequence[Compared]) -> int:
     """How many differ before the first that does not."""
     return next(
         (place for place, row in enumerate(rows) if row.outcome not in DIFFERENT), len(rows)
     )
 
 
-def _explored(judge: Judge, rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+def _explored(judge: Judge, rows: Sequence[Compared]) -> list[Compared]:
     """Unconfirmed rows, which show a difference only if their adjusted p does."""
     ps = [row.p for row in rows if row.p is not None]
     adjusted = iter(benjamini_hochberg(ps))
@@ -236,8 +228,8 @@ def _explored(judge: Judge, rows: Sequence[ComparedRow]) -> list[ComparedRow]:
         outcome = "unknown" if is_lost else row.outcome
         are_few = is_lost and row.agreeing == len(row.samples[0])
         explored.append(
-            replace(
-                row, adjusted_p=p, outcome=outcome, pairs_needed=needed if are_few else None
+            row._replace(
+                adjusted_p=p, outcome=outcome, pairs_needed=needed if are_few else None
             )
         )
     return explored

@@ -9,16 +9,14 @@ from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
+from .columns import DIFFERENT, Compared, SizeRow, VerdictRow
 from .cuts import NEGOTIATION
 from .differences import differences_text
 from .figures import Figures, Key, row_name
-from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
 from .refusals import program_of
 from .replays import stands_text
-from .results import (
-    OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
-)
+from .results import OTHER, ROWS, Comparison, Pair
 from .sides import Side
 
 MOST_CAUSES, MOST_SAME = 2, 4
@@ -251,7 +249,7 @@ def control_text(answers: Comparison, pair: Pair) -> str:
     )
 
 
-def cost_text(row: FigureRow) -> str:
+def cost_text(row: Compared) -> str:
     return f"{row.side} {change_text(row)}"
 
 
@@ -295,7 +293,7 @@ def few_text(row: VerdictRow) -> str:
     return f"{runs}, or {row.pairs_needed} that alternate"
 
 
-def causes(pair: Pair) -> list[ComparedRow]:
+def causes(pair: Pair) -> list[Compared]:
     """The confirmed rows with most of the change, in its direction."""
     found = [
         row for row in pair.rows if row.is_confirmed and row.outcome == pair.verdict.verdict
@@ -304,7 +302,7 @@ def causes(pair: Pair) -> list[ComparedRow]:
     return sorted(found, key=lambda row: -(row.part_of_change or 0))[:MOST_CAUSES]
 
 
-def cause_text(row: ComparedRow) -> str:
+def cause_text(row: Compared) -> str:
     part = (
         f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
         f"{units.share(row.part_of_change)} of the change"
@@ -314,7 +312,7 @@ def cause_text(row: ComparedRow) -> str:
     return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}{tail}{algorithm}"
 
 
-def algorithm_text(row: ComparedRow) -> str:
+def algorithm_text(row: Compared) -> str:
     """algorithm: ring | recursive_doubling; algorithm: ring in B. Empty: both are the same, or not
     known."""
     first, second = row.reference_algorithm, row.algorithm
@@ -325,7 +323,7 @@ def algorithm_text(row: ComparedRow) -> str:
     return f"algorithm: {first or second} in {row.reference if first else row.side}"
 
 
-def tail_text(row: ComparedRow) -> str:
+def tail_text(row: Compared) -> str:
     changes = units.change(row.p50_change), units.change(row.p99_change)
     return f"its longest calls: at p50 {changes[0]}, at p99 {changes[1]}"
 
@@ -338,22 +336,22 @@ def same_names(pair: Pair) -> list[str]:
     return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 
-def figure_name(row: FigureRow) -> str:
+def figure_name(row: Compared) -> str:
     return NAMES[row.figure][0] + (" *" if row.is_primary else "")
 
 
-def row_text(row: ComparedRow) -> str:
+def row_text(row: Compared) -> str:
     return row_name(call_text(row), row.bytes, row.communicator)
 
 
-def call_text(row: ComparedRow | SizeRow) -> str:
-    if isinstance(row, ComparedRow) and row.call == OTHER:
+def call_text(row: Compared | SizeRow) -> str:
+    if row.call == OTHER:
         return f"other ({units.counted(row.rows, 'row')}), per rank"
     name = units.call_name(row.call, row.memory_kind, row.measure)
     return f"{name}, per step" if row.per == "step" else name
 
 
-def change_text(row: VerdictRow | Contrast) -> str:
+def change_text(row: VerdictRow | Compared) -> str:
     """-31 % [-34 %, -27 %]; of too few runs there is no interval."""
     return units.change(row.change) + (
         "" if row.low is None else f" {interval_text(row.low, row.high)}"
@@ -370,22 +368,21 @@ def effect_text(detectable: float) -> str:
     return units.change(detectable).lstrip("+")
 
 
-def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
-    algorithm = algorithm_text(row) if isinstance(row, ComparedRow) else ""
-    return "; ".join(filter(None, [_finding(row, min_effect), algorithm]))
+def remark(row: Compared, min_effect: float) -> str:
+    return "; ".join(filter(None, [_finding(row, min_effect), algorithm_text(row)]))
 
 
-def _finding(row: ComparedRow | FigureRow, min_effect: float) -> str:
+def _finding(row: Compared, min_effect: float) -> str:
     if row.outcome == "same":
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":
-        if isinstance(row, ComparedRow) and (row.low or 0) * (row.high or 0) > 0:
+        if (row.low or 0) * (row.high or 0) > 0:
             more = f"; {row.pairs_needed} blocks like these would tell" if row.pairs_needed else ""
             return f"may be chance among the rows (p {row.adjusted_p:.2g}){more}"
         return (
             "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
         )
-    if isinstance(row, ComparedRow) and row.is_in_tail:
+    if row.is_in_tail:
         return tail_text(row)
-    is_tested = row.is_confirmed if isinstance(row, ComparedRow) else row.is_primary
+    is_tested = row.is_confirmed or row.is_primary
     return "exploratory" if row.difference is not None and not is_tested else ""

@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..base.thresholds import threshold
+from ..compare.columns import Compared
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
-from ..compare.judge import Contrast, Judge, known
+from ..compare.judge import Judge, known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
@@ -116,7 +117,7 @@ def _margin(values: Sequence[float | None]) -> float:
     return max(WITHIN, max(own) / min(own) - 1) if own else WITHIN
 
 
-def _verdict(found: Contrast, margin: float) -> str:
+def _verdict(found: Compared, margin: float) -> str:
     change = found.change
     if change is None:
         return "unknown"

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from ..base.errors import ReportError
 from ..base.thresholds import threshold
+from ..compare.columns import DIFFERENT
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
-from ..compare.judge import DIFFERENT, Judge, median_known
+from ..compare.judge import Judge, median_known
 from ..compare.replays import RECORDED, REPEAT, replay_of
 
 LEVEL = threshold("compare.level")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -207,7 +206,7 @@ def of_tail(part: float) -> str:
                      [key("Bcast")], "time")
     (same,) = found.tested(JUDGE, found.sides[1], shows_all=True, is_found=True)
     changes = dict(change=0.1, p50_change=1.1**part - 1, p99_change=1.0)
-    return "tail" if replace(same, outcome="more", **changes).is_in_tail else "all calls"
+    return "tail" if same._replace(outcome="more", **changes).is_in_tail else "all calls"
 
 
 def of_repeated(count: int) -> str:
