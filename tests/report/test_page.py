@@ -19,7 +19,6 @@ from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
 from commprof_report.steps import run_view
-from commprof_report.steps.gpu_views import OnGpu, gpu_views
 from commprof_report.steps.rank_steps import RankSteps, rank_steps
 from commprof_report.steps.steps_summary import steps_summary
 from planted_job import HostClock, Job
@@ -383,44 +382,9 @@ def cells_of(data: dict, lane: dict) -> list[dict[str, int]]:
     ]
 
 
-def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
-    """Pieces of its only GPU: begin, end, states."""
-    found, at_ns = [], 0
-    for gap, spent, states in zip(*[iter(rank["gpus"][0]["pieces"])] * 3):
-        found.append((at_ns + gap, at_ns + gap + spent, states))
-        at_ns += gap + spent
-    return found
-
-
-@pytest.mark.slow
-def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, gpu_run):
-    rows = {row["step"]: row for row in report("gpu", gpu_run, "--by", "step", "--json").rows}
-    data = timeline(gpu_page)
-    for step in data["steps"]:
-        _, since_ns, until_ns = step["times"][0]
-        in_step = [
-            (begin, end, states) for begin, end, states in gpu_pieces(data["ranks"][0])
-            if since_ns <= begin < until_ns
-        ]
-        row = rows[step["step"]]
-        for states, expected in (
-            ([1, 3], "computing_ns"),
-            ([2, 3, 6], "communicating_ns"),
-            ([2, 6], "exposed_ns"),
-            ([4, 6], "copying_ns"),
-        ):
-            assert (
-                sum(end - begin for begin, end, state in in_step if state in states)
-                == row[expected]
-            )
-
-
 @pytest.mark.slow
 def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
-    """Its bins say the same as its pieces."""
     data = timeline(gpu_page)
-    found = gpu_pieces(data["ranks"][1])
-    assert found[0] == (0, 550 * MS, 0) and all(states for _, _, states in found[1:])
     cells = cells_of(data, data["ranks"][1]["gpus"][0])
     width_ns = data["span"] / len(cells)
     unseen = [cell.get("not sampled", 0) for cell in cells]
@@ -432,23 +396,6 @@ def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
 def test_a_table_without_rows_is_left_out(gpu_page):
     """No kernels were recorded."""
     assert "<tbody>" in gpu_page.read_text() and "<tbody></tbody>" not in gpu_page.read_text()
-
-
-def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
-    """Kernels of 30 us every 40 us; a pause of 20 ms in the middle stays."""
-    kernels = [
-        (begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000)
-        if not 40 * MS <= begin_ns < 60 * MS
-    ]
-    gpus = [OnGpu(0, 0, [(0, 200 * MS)], {1: kernels}, None)]
-    every, gap_ns = gpu_views(gpus, [(0, 100 * MS)], 1_000)
-    assert gap_ns == 25_001 and [piece[:2] for piece in every[0, 0]] == [
-        (0, 40 * MS - 10_000), (60 * MS, 100 * MS - 10_000),
-    ]
-    every, gap_ns = gpu_views(gpus, [(0, 20 * MS)], 500)
-    assert gap_ns == 0 and len(every[0, 0]) == 500
-    fewer, gap_ns = gpu_views(gpus, [(0, 20 * MS)], 499)
-    assert gap_ns == 10_002 and len(fewer[0, 0]) == 1
 
 
 def flying(tmp_path, is_matched: bool = True) -> Path:
@@ -826,18 +773,9 @@ def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
 
 @pytest.mark.slow
 @needs_browser
-def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
+def test_gpus_are_rows_that_are_hidden(browser, gpu_page):
     browser.open(gpu_page)
     assert rows_drawn(browser) == 4
-    show_step(browser, 1)
-    said = heard(browser, 12)
-    assert said[1:5] == [
-        "rank 0 · GPU 0 · computing · 30.0 ms",
-        "rank 0 · GPU 0 · computing, communicating · 10.0 ms",
-        "rank 0 · GPU 0 · communicating: communication is exposed · 10.0 ms",
-        "rank 0 · GPU 0 · communicating, copying: communication is exposed · 10.0 ms",
-    ]
-    assert "rank 1 · GPU 0 · not sampled · 550 ms" in said
     legend = browser.ask("document.getElementById('timeline-legend').textContent")
     assert "GPU communicating" in legend
     browser.click("#timeline-gpus")

@@ -14,7 +14,7 @@
   const pen = canvas.getContext("2d");
 
   const [OUTSIDE, WAITING, UNSEEN, ABSENT] = ["outside MPI", "waiting", "not sampled", "not running"].map((name) => data.classes.indexOf(name));
-  const FIRST_OF_GPU = data.classes.indexOf("computing"), COMPUTING = 1, COMMUNICATING = 2, GPU_STATES = 3;
+  const FIRST_OF_GPU = data.classes.indexOf("computing");
   // from the bottom of a bin: waiting, and what remains last
   const STACKED = data.classes.map((_, one) => one).sort((one, other) => (other === WAITING) - (one === WAITING) || (one === OUTSIDE) - (other === OUTSIDE));
   const LEFT = 78, TOP = 42, TALLEST = 36, HIGHEST = 72, MOST_HEIGHT = 720, NEAREST_NS = 200, LABEL = 14, STACKED_FROM = 6, SPLIT_FROM = 16;
@@ -28,7 +28,7 @@
     arrows.push({ sender, receiver, begin, end: begin + time });
   }
   const lanes = ranks.flatMap((lane) => [lane, ...lane.gpus]);
-  const windows = data.windows.map(([begin, end]) => ({ begin, end, most: Math.max(...lanes.map(({ pieces }) => shown(pieces, begin, end).length)) }));
+  const windows = data.windows.map(([begin, end]) => ({ begin, end, most: Math.max(...ranks.map(({ pieces }) => shown(pieces, begin, end).length)) }));
   let rows = [], rowOf = new Map(), from = 0, until = data.span, top = 0, high = 1, named = null;
 
   function unpack(packed) {
@@ -42,11 +42,8 @@
     }
     lane.depth = free.length;
     lane.named = [...lane.pieces, ...lane.inFlight].sort((one, other) => one.begin - other.begin);
-    lane.gpus = packed.gpus.map(({ number, cells, pieces }) => {
-      const own = { rank: packed.rank, host: packed.host, number, begin: 0, end: data.span, cells: places(cells), inFlight: [], depth: 0 };
-      own.named = own.pieces = consecutive(pieces, 3, "end", ([states]) => ({ lane: own, states }));
-      return own;
-    });
+    lane.gpus = packed.gpus.map(({ number, cells }) => (
+      { rank: packed.rank, host: packed.host, number, begin: 0, end: data.span, cells: places(cells), inFlight: [], named: [], depth: 0 }));
     return lane;
   }
 
@@ -131,8 +128,8 @@
     pen.rect(LEFT, TOP, width() - LEFT, whole - TOP);
     pen.clip();
     const close = windows.filter(isClose);
-    if (!close.some(({ begin, end }) => begin <= from && end >= until)) drawBins(seen);
-    for (const one of close) for (const [lane, row] of seen) drawCalls(one, lane, row);
+    if (gpusBox.checked || !close.some(({ begin, end }) => begin <= from && end >= until)) drawBins(seen);
+    for (const one of close) for (const [lane, row] of seen) if (!isGpu(lane)) drawCalls(one, lane, row);
     if (close.length) {
       for (const [lane, row] of seen) drawInFlight(lane, row);
       if (messagesBox.checked) drawMessages();
@@ -265,11 +262,11 @@
   }));
 
   function drawCalls({ begin, end }, lane, row) {
-    const [first, last] = [Math.max(begin, lane.begin), Math.min(end, lane.end)], tall = isGpu(lane) ? inRow() : barHeight(lane);
+    const [first, last] = [Math.max(begin, lane.begin), Math.min(end, lane.end)], tall = barHeight(lane);
     fill(style("--paper"), x(begin), y(row), x(end) - x(begin), high);
     if (last <= first) return;
     fill(colourOf(OUTSIDE), x(first), y(row), x(last) - x(first), tall);
-    for (const piece of shown(lane.pieces, Math.max(from, begin), Math.min(until, end))) (isGpu(lane) ? drawGpu : drawPiece)(piece, y(row), tall);
+    for (const piece of shown(lane.pieces, Math.max(from, begin), Math.min(until, end))) drawPiece(piece, y(row), tall);
   }
 
   const barHeight = (lane) => inRow() - (high >= SPLIT_FROM ? BAR * lane.depth : 0);
@@ -285,17 +282,6 @@
     pen.textAlign = "left";
     pen.fillText(name, left + 4, above + tall / 2 + 4);
   }
-
-  /* A strip for each of its states; in a low row the first state alone, so that computing hides the communication beside it. */
-  function drawGpu({ begin, end, states }, above, tall) {
-    const left = x(begin), wide = Math.max(0.5, x(end) - left), strips = tall < STACKED_FROM ? 1 : GPU_STATES;
-    const running = runningOf(states);
-    if (!states) fill(hatched(style("--soft")), left, above, wide, tall);
-    for (const state of strips === 1 ? running.slice(0, 1) : running)
-      fill(colourOf(FIRST_OF_GPU + state), left, above + (strips === 1 ? 0 : state) * tall / strips, wide, tall / strips);
-  }
-
-  const runningOf = (states) => [...Array(GPU_STATES).keys()].filter((state) => states >> state & 1);
 
   function drawInFlight(lane, row) {
     if (high < SPLIT_FROM) return;
@@ -376,7 +362,7 @@
     if (other !== undefined && other !== row) drawArrow(end, middleOf(other), end, middleOf(row), 1.5, "--ink");
   }
 
-  function text({ lane, begin, end, states, state, call, waitsFor, detail, entry }) {
+  function text({ lane, begin, end, state, call, waitsFor, detail, entry }) {
     const host = data.hosts.length > 1 && data.hosts[lane.host] ? ` on ${data.hosts[lane.host]}` : "";
     const whose = [`rank ${lane.rank}${host}`, isGpu(lane) ? `GPU ${lane.number}` : ""];
     const of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
@@ -385,18 +371,11 @@
       const words = (one) => (one === OUTSIDE && isGpu(lane) ? "idle" : data.classes[one]);
       const shares = inStack(entry).map(([one, parts]) => `${words(one)} ${Math.round(100 * parts / data.parts)} %`);
       whose.push(`${show(begin)} to ${show(end)}`, shares.join(", "));
-    } else if (isGpu(lane)) whose.push(gpuText(states), units.duration(end - begin));
-    else {
+    } else {
       const what = state === undefined ? "in flight" : state === WAITING ? `waiting for ${waitsFor < 0 ? "others" : `rank ${waitsFor}`}` : data.classes[state];
       whose.push(of, what, units.duration(end - begin));
     }
     return whose.filter(Boolean).join(" · ");
-  }
-
-  function gpuText(states) {
-    const isExposed = states & COMMUNICATING && !(states & COMPUTING);
-    const running = runningOf(states).map((state) => data.classes[FIRST_OF_GPU + state]);
-    return running.length ? running.join(", ") + (isExposed ? ": communication is exposed" : "") : data.classes[UNSEEN];
   }
 
   function name(piece) {
@@ -410,7 +389,7 @@
   function pieceAt(left, above) {
     const row = Math.floor(top + (above - TOP) / high), lane = rows[row], time = timeAt(left), near = 2 * (until - from) / width();
     if (left < LEFT || above < TOP || !lane) return null;
-    if (windows.some((one) => isClose(one) && one.begin <= time && time <= one.end)) {
+    if (!isGpu(lane) && windows.some((one) => isClose(one) && one.begin <= time && time <= one.end)) {
       const below = above - levelTop({ lane, level: 0 }, row), isBelow = high >= SPLIT_FROM && lane.depth && below >= 0;
       const at = Math.min(lane.depth - 1, Math.floor(below / BAR));
       const found = isBelow ? lane.inFlight.filter(({ level }) => level === at) : shown(lane.pieces, time - near, time + near);

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..base import units
 from ..base.arrays import np
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
-from ..gpu.overlap import Interval
 from ..late.timelines import (
     FILES, NEGOTIATING, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
 )
@@ -32,7 +31,7 @@ DIGITS = "".join(char for char in map(chr, range(35, 127)) if char not in "<\\&"
 def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
     """hosts: by rank. All times in nanoseconds since the run's begin, but those of a piece: [since
     the end of the piece before, duration, state, call, rank that was waited for or -1, detail], one
-    after the other; of a GPU [since that, duration, states], a bit each; of an operation in flight
+    after the other; of an operation in flight
     [since the begin of the one before, duration, call, detail]. Calls and details are places in
     `names`; `colours` are those of the names, if they are calls. `cells`: of each bin a number of
     `width` digits, a place in `palette`: how many `parts` of the bin were of each class. A rank's
@@ -126,7 +125,7 @@ def _left_out(view: View) -> Iterator[str]:
         yield f"{units.are(view.ranks_left_out, 'more rank')} left out"
     for what, shortest_ns in (
         ("calls", view.left_out_ns), ("operations in flight", view.in_flight_left_out_ns),
-        ("messages", view.messages_left_out_ns), ("pauses of GPUs", view.gpu_gap_ns),
+        ("messages", view.messages_left_out_ns),
     ):
         if shortest_ns:
             yield f"{what} shorter than {units.duration(shortest_ns)} are left out"
@@ -134,8 +133,7 @@ def _left_out(view: View) -> Iterator[str]:
 
 def _rank(rank: RankView, numbers: _Numbers, cells: _Cells) -> dict[str, object]:
     gpus = [
-        {"number": gpu.number, "cells": cells.text(gpu), "pieces": [*_gpu_pieces(gpu.pieces)]}
-        for gpu in rank.gpus
+        {"number": gpu.number, "cells": cells.text(gpu)} for gpu in rank.gpus
     ]
     return {
         "rank": rank.rank,
@@ -165,10 +163,3 @@ def _in_flight(rank: RankView, numbers: _Numbers) -> Iterator[int]:
             begin_ns - before_ns, end_ns - begin_ns, numbers.of(call), numbers.of(detail),
         )
         before_ns = begin_ns
-
-
-def _gpu_pieces(pieces: Iterable[Interval]) -> Iterator[int]:
-    before_ns = 0
-    for begin_ns, end_ns, states in pieces:
-        yield from (begin_ns - before_ns, end_ns - begin_ns, states)
-        before_ns = end_ns

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
-from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Ints, Texts, grouped, read
-from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, Interval, common, joined, pieces
+from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING
 from ..gpu.sampled import Spans
 from ..run.alignment import Alignment
 
 SQL = query.beside(__file__)
 
-FINEST = 4_000  # if there are too many, gaps up to this part of a view are closed, or twice that
 NOT_SAMPLED = 0
 
 
@@ -39,7 +36,6 @@ class OnGpu(NamedTuple):
     rank: int
     number: int
     known: Spans
-    busy: dict[int, Spans]  # in windows, by state
     active: Activities  # all of it
 
 
@@ -51,8 +47,8 @@ def activities(connection: Connection, alignment: Alignment) -> Activities:
 
 
 def on_gpus(
-    connection: Connection, alignment: Alignment, windows: Spans,
-    known: Mapping[int, Mapping[int, Spans]], active: Activities,
+    connection: Connection, alignment: Alignment, known: Mapping[int, Mapping[int, Spans]],
+    active: Activities,
 ) -> list[OnGpu]:
     """The devices with known activity. known: when all activities of a rank's devices were
     sampled, in its own time."""
@@ -71,16 +67,7 @@ def on_gpus(
         ]
         if spans:
             own = active.take(rows_of.get((rank, device), np.array([], np.int64)))
-            found.append(OnGpu(rank, number, spans, _busy(own, windows), own))
-    return found
-
-
-def _busy(active: Activities, windows: Spans) -> dict[int, Spans]:
-    rows = active.take(in_spans(active.start_ns, active.end_ns, windows))
-    columns = (rows.state, rows.start_ns, rows.end_ns)
-    found: dict[int, Spans] = {}
-    for state, begin_ns, end_ns in zip(*(column.tolist() for column in columns)):
-        found.setdefault(state, []).append((begin_ns, end_ns))
+            found.append(OnGpu(rank, number, spans, own))
     return found
 
 
@@ -89,41 +76,6 @@ def in_spans(begin_ns: Ints, end_ns: Ints, spans: Spans) -> np.ndarray:
     begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
     last = np.searchsorted(begins, end_ns) - 1  # that begins before it ends
     return (last >= 0) & (np.append(ends, 0)[last] > begin_ns)
-
-
-def gpu_views(
-    gpus: Sequence[OnGpu], windows: Spans, most_pieces: int
-) -> tuple[dict[tuple[int, int], list[Interval]], int]:
-    """By rank and number the pieces in the windows, with the states in which the GPU was at once,
-    or NOT_SAMPLED; it was idle between them. And up to which length gaps are closed."""
-    shortest_ns = min((end_ns - begin_ns for begin_ns, end_ns in windows), default=0)
-    longest_ns = max((end_ns - begin_ns for begin_ns, end_ns in windows), default=0)
-    gap_ns = 0
-    while True:
-        found = {
-            (gpu.rank, gpu.number): [
-                piece for window in windows for piece in _pieces(gpu, *window, gap_ns)
-            ]
-            for gpu in gpus
-        }
-        if sum(map(len, found.values())) <= most_pieces or gap_ns >= longest_ns:
-            return found, gap_ns if gpus else 0
-        gap_ns = 2 * gap_ns or shortest_ns // FINEST + 1
-
-
-def _pieces(gpu: OnGpu, begin_ns: int, end_ns: int, gap_ns: int) -> Iterator[Interval]:
-    known = common(gpu.known, [(begin_ns, end_ns)])
-    closed = (
-        (state, common(joined(gpu.busy.get(state, ()), gap_ns), known))
-        for state in (COMPUTING, COMMUNICATING, COPYING)
-    )
-    busy = pieces((*span, state) for state, spans in closed for span in spans)
-    edges = [begin_ns, *chain.from_iterable(known), end_ns]
-    unknown = (
-        (since_ns, until_ns, NOT_SAMPLED) for since_ns, until_ns in zip(edges[::2], edges[1::2])
-        if since_ns < until_ns
-    )
-    yield from sorted(chain(busy, unknown), key=itemgetter(0))
 
 
 def spent(gpu: OnGpu, edges_ns: Ints) -> np.ndarray:

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined
-from ..gpu.overlap import Interval
+from ..base.gather import gathered
 from ..gpu.overlap import joined as spans_joined
 from ..gpu.sampled import Spans, known_spans
 from ..late.late_ranks import Late
@@ -30,7 +29,7 @@ from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
 from .critical_path import Span, critical_path
-from .gpu_views import OnGpu, activities, gpu_views, in_spans, on_gpus, spent
+from .gpu_views import OnGpu, activities, in_spans, on_gpus, spent
 from .sampled_calls import SampledCalls
 from .stages import Stages
 from .step_costs import StepRow
@@ -39,7 +38,6 @@ SQL = query.beside(__file__)
 
 ESTIMATE = "waiting estimated from durations"
 LONGEST = 7  # steps that come before the others
-MOST_WITH_GPUS = 8
 # of the pieces of all windows together; half as many of each: operations in flight, messages, and
 # pieces of GPUs
 LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000
@@ -106,7 +104,6 @@ class InFlight(NamedTuple):
 class GpuLane(NamedTuple):
     number: int
     cells: np.ndarray
-    pieces: list[Interval]  # in the windows, with the states in which it was at once
 
 
 class RankView(NamedTuple):
@@ -134,8 +131,7 @@ class StepView(NamedTuple):
 
 
 class View(NamedTuple):
-    """Times are on the run's axis, from its begin. *_ns of what is left out: 0 if nothing is; of
-    GPUs gaps up to that long are closed."""
+    """Times are on the run's axis, from its begin. *_ns of what is left out: 0 if nothing is."""
 
     end_ns: int
     windows: Spans
@@ -147,7 +143,6 @@ class View(NamedTuple):
     left_out_ns: int
     in_flight_left_out_ns: int
     messages_left_out_ns: int
-    gpu_gap_ns: int
 
     @property
     def is_whole(self) -> bool:
@@ -176,7 +171,7 @@ def run_view(
         row.rank: Line(late, row.rank, ends[row.rank], negotiated.get(row.rank)) for row in rows
     }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
-    steps, windows = _windows(found, alignment, late, lines, end_ns, most, bool(known), wanted)
+    steps, windows = _windows(found, alignment, late, lines, end_ns, most, wanted)
     details = Details(connection, found.sampled, alignment, late)
     pieces, left_out_ns = _pieces(lines, windows, details, most)
     in_flight, in_flight_ns = _longest(
@@ -186,13 +181,8 @@ def run_view(
     bins = _bins(len(rows) + sum(map(len, known.values())))
     edges = np.linspace(0, end_ns, bins + 1).astype(np.int64)
     active = activities(connection, alignment) if known else None
-    gpus = on_gpus(connection, alignment, windows, known, active) if active else []
-    drawn, gap_ns = gpu_views(gpus, windows, most // 2)
-    lanes: dict[int, list[GpuLane]] = {}
-    for gpu in gpus:
-        lanes.setdefault(gpu.rank, []).append(
-            GpuLane(gpu.number, _gpu_cells(gpu, edges), drawn[gpu.rank, gpu.number])
-        )
+    gpus = on_gpus(connection, alignment, known, active) if active else []
+    lanes = gathered((gpu.rank, GpuLane(gpu.number, _gpu_cells(gpu, edges))) for gpu in gpus)
     ranks = [
         RankView(
             rank, begins[rank], ends[rank], line.cells(edges, begins[rank]), pieces[rank],
@@ -202,7 +192,7 @@ def run_view(
     ]
     return View(
         end_ns, windows, ranks, steps, _marks(found.steps, alignment), messages,
-        len(every) - len(rows), left_out_ns, in_flight_ns, messages_ns, gap_ns,
+        len(every) - len(rows), left_out_ns, in_flight_ns, messages_ns,
     )
 
 
@@ -302,7 +292,7 @@ def is_whole(row: StepRow) -> bool:
 
 def _windows(
     found: Stages, alignment: Alignment, late: Late, lines: Mapping[int, Line], end_ns: int,
-    most: int, has_gpus: bool, wanted: range | None,
+    most: int, wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
     """The steps that are drawn, the median one first, then the longest ones, then the others; or
     the wanted ones in order. And the windows, in order of time."""
@@ -320,7 +310,7 @@ def _windows(
     chosen = [row for row in [*first, *others] if row]
     if not has_room:
         fitting = _fitting(chosen, times, spans, lines, most)
-        chosen = list(islice(fitting, MOST_WITH_GPUS if has_gpus else None))
+        chosen = list(fitting)
     chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
     notable = {by_time[-1].step: "the longest", median.step: "the median"} if median else {}
     steps = [
