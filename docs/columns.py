@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from commprof_report.advice.advice import ADVICE
 from commprof_report.base.field import table_of_meanings
 from commprof_report.compare import columns as compare
 from commprof_report.gpu.gpu_activity import (
@@ -28,6 +29,7 @@ TABLES = {  # by the head of their first column
     "key of `seen`": SEEN,
     "key of `communicators`": COMMUNICATOR,
     "key of `pipeline`": STAGE,
+    "key of `advise`": ADVICE,
     "key of `compare --by verdict`": compare.VERDICT,
     "key of `compare --by figure` and `--by row`": compare.COMPARED,
     "key of `compare --by size`": compare.SIZE,

@@ -14,6 +14,7 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.field import Field, Row, row_type
 from ..late.late_ranks import Late
 from ..roles.world import World
 from ..run.crowding import scheduling_text
@@ -27,25 +28,49 @@ from .findings import POSSIBLE, Finding, Unknown, is_notable, size_range
 from .inputs import Inputs, inputs_of
 
 
-class Advice(NamedTuple):
-    """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or
-    why it could not."""
-
-    rule: str
-    found: int
-    title: str
-    evidence: str
-    suggestion: str
-    certainty: str
-    saving_ns: int | None
-    saving_share: float | None
-    call: str | None
-    communicator: str | None
-    role: str | None
-    bytes: int | None
-    analysed: str
-    coverage: float | None
-    needs: str
+ADVICE = (
+    Field(
+        "rule",
+        "see below; `together`: what all pieces save together, where there are several and the "
+        "calls that they change were played; `knee`: `title` states the best rate of a call, and "
+        "from which size (`bytes`) on it is reached",
+    ),
+    Field("found", "1: advice; 0: none"),
+    Field("title", "the advice; if nothing was found, what the rule checks"),
+    Field(
+        "evidence",
+        "the numbers on which the advice is based; if nothing was found, why the rule could not "
+        "look (empty: it looked, or there is nothing to look at)",
+    ),
+    Field("suggestion", "what you can do"),
+    Field("certainty", "`sure`, `likely`, `possible`"),
+    Field("saving_ns", "estimate of the time saved, over all ranks; null: none"),
+    Field("saving_share", "saving_ns / sum of the counted times of the ranks"),
+    Field(
+        "call",
+        "what the advice concerns: the call (the largest contributor, if several), label and "
+        "[role](#communicators) of the communicator, and the size that contributes most; null: "
+        "none, or several communicators",
+    ),
+    *(Field(key, "") for key in ("communicator", "role", "bytes")),
+    Field(
+        "analysed",
+        "how much the rule analysed, in words (`128 of 288 calls, 0.69 % of the time`), and as a "
+        "share of what its title speaks of: calls of all forms and libraries (Allreduce, "
+        "Iallreduce, Allreduce_init, ncclAllReduce), polls, steps, or time inside MPI. coverage is "
+        "null: the run has none; 0: the rule can judge none of it",
+    ),
+    Field("coverage", ""),
+    Field(
+        "needs",
+        "what lets the rule look; where a rule could not look, what it lacks in this run, if that "
+        "is known",
+    ),
+)
+# a piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or why it
+# could not
+Advice = row_type("Advice", ADVICE)
+NO_ADVICE = Advice("", 0, "", "", "", "", *[None] * 6, "", None, "")
 
 
 class Rule(NamedTuple):
@@ -112,7 +137,7 @@ GPU_RULES = (
 
 def advice(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
-) -> list[Advice]:
+) -> list[Row]:
     """All advice: the largest savings first; then findings of another kind; then the rules that
     found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
@@ -132,7 +157,7 @@ def advice(
     )
 
 
-def _together(said: Sequence[Finding], inputs: Inputs) -> list[Advice]:
+def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
     """The saving of several pieces together, if the calls that all of them change were played."""
     saving = [each for each in said if each.saving_ns]
     played = [each.change for each in saving if each.change is not None]
@@ -147,13 +172,13 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> list[Advice]:
         "saved (time that two pieces save counts once)"
     )
     return [
-        Advice(
-            "together", 0, text, "", "", "", saving_ns, share, None, None, None, None, "", None, ""
+        NO_ADVICE._replace(
+            rule="together", title=text, saving_ns=saving_ns, saving_share=share
         )
     ]
 
 
-def _best_sizes(inputs: Inputs) -> list[Advice]:
+def _best_sizes(inputs: Inputs) -> list[Row]:
     """The best sizes of curves that have a knee, by their time. If sizes with few observations are
     faster, the best rate was not found."""
     found = [(each, knee) for each in inputs.curves if not each.is_blocked and (knee := each.knee)]
@@ -162,11 +187,12 @@ def _best_sizes(inputs: Inputs) -> list[Advice]:
     return [_knee(curve, knee, inputs) for curve, knee in known]
 
 
-def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Advice:
+def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Row:
     label, role = inputs.named(curve.identities)
-    where = (curve.call, label, role, knee.bytes)
-    text = _knee_text(curve, knee, inputs)
-    return Advice("knee", 0, text, "", "", "", None, None, *where, "", None, "")
+    return NO_ADVICE._replace(
+        rule="knee", title=_knee_text(curve, knee, inputs), call=curve.call, communicator=label,
+        role=role, bytes=knee.bytes,
+    )
 
 
 def _knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
@@ -187,7 +213,7 @@ HIDDEN = (
 )
 
 
-def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
+def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
     """Appends the findings to `said`."""
     found = [_beside_main(_played(each, rule, inputs), inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
@@ -204,9 +230,12 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
         why, needs = next((each for each in found if isinstance(each, Unknown)), ("", ""))
     if seen.whole and not seen.part and not why:
         why = f"needs {rule.needs}; the run has {seen.text}"
-    about = (seen.text, seen.coverage, needs or rule.needs)
-    nothing = (None, None, None, None, None, None)
-    return [Advice(rule.name, 0, rule.looks_for, why, "", "", *nothing, *about)]
+    return [
+        NO_ADVICE._replace(
+            rule=rule.name, title=rule.looks_for, evidence=why, analysed=seen.text,
+            coverage=seen.coverage, needs=needs or rule.needs,
+        )
+    ]
 
 
 def _played(found: Finding | Unknown, rule: Rule, inputs: Inputs) -> Finding | Unknown:
@@ -230,7 +259,7 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
 
 def _advice(
     rule: Rule, finding: Finding, inputs: Inputs, about: tuple[str, float | None, str]
-) -> Advice:
+) -> Row:
     saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
     share = saving_ns / inputs.counted_ns if saving_ns is not None and inputs.counted_ns else None
     label, role = inputs.named(finding.identities)
