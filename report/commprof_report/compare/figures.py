@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import re
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,20 +67,12 @@ NOT_COMPARED = re.compile(
 )
 
 
-class RankRow(NamedTuple):
-    """run_ranks.sql"""
-
-    rank: int
-    host: str | None
-    affinity: str | None
-    state: str
-    wall_ns: int | None
-    counted_ns: int
-    unrecorded_calls: int
-    switches_per_s: float | None
-    start_unix_ns: int
-    threads: int
-    core_wait: float | None  # share of its time waiting for a core; null: not known
+# run_ranks.sql; core_wait: share of its time waiting for a core; null: not known
+RankRow = namedtuple(
+    "RankRow",
+    "rank host affinity state wall_ns counted_ns unrecorded_calls switches_per_s "
+    "start_unix_ns threads core_wait",
+)
 
 
 class StepWork(NamedTuple):

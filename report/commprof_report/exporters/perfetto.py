@@ -17,6 +17,7 @@ overlaps in damaged files are cut.
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import accumulate, chain, groupby
@@ -64,13 +65,7 @@ RATES = {
 PEERS = {-1: "outside the job", -2: "any"}
 
 
-class SpanRow(NamedTuple):
-    rank: int
-    track: str
-    thread: int
-    name: str
-    begin_ns: int
-    end_ns: int
+SpanRow = namedtuple("SpanRow", "rank track thread name begin_ns end_ns")
 
 
 class Slice(NamedTuple):

@@ -4,7 +4,7 @@ exchange none with each other."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,13 +17,8 @@ ALIKE = threshold("roles.direction")
 PASSED_ON = threshold("roles.passed-on")
 
 
-class MessageRow(NamedTuple):
-    """All messages from one rank to another; messages.sql."""
-
-    sender: int
-    receiver: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    bytes: int
+# All messages from one rank to another; messages.sql.
+MessageRow = namedtuple("MessageRow", "sender receiver count bytes")
 
 
 class Chain(NamedTuple):
@@ -62,13 +57,8 @@ class Graph(NamedTuple):
     pairs: int  # of ranks that exchange bulk messages
 
 
-class MessageTime(NamedTuple):
-    """When a rank began to send a message, or had received one; message_times.sql."""
-
-    rank: int
-    peer: int
-    is_sent: int
-    at_ns: int
+# When a rank began to send a message, or had received one; message_times.sql.
+MessageTime = namedtuple("MessageTime", "rank peer is_sent at_ns")
 
 
 def graph(rows: Iterable[MessageRow], times: Iterable[MessageTime] = ()) -> Graph:

@@ -3,6 +3,7 @@ for."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Collection, Container, Iterable, Sequence
 from sqlite3 import Connection
 from statistics import fmean
@@ -22,14 +23,8 @@ SQL = query.beside(__file__)
 NOTABLE = threshold("roles.slow-stage")
 
 
-class StageTimesRow(NamedTuple):
-    """A rank's times; stage_times.sql."""
-
-    rank: int
-    counted_ns: int
-    inside_ns: int
-    outside_ns: int
-    has_nccl: int
+# A rank's times; stage_times.sql.
+StageTimesRow = namedtuple("StageTimesRow", "rank counted_ns inside_ns outside_ns has_nccl")
 
 
 class Stage(NamedTuple):

@@ -3,6 +3,7 @@ their use, and the graph of its messages. Filters do not apply."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Collection, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -18,25 +19,13 @@ SQL = query.beside(__file__)
 CONTROL_BYTES = whole("roles.control-bytes")
 
 
-class UseRow(NamedTuple):
-    identity: str
-    call: str
-    family: str
-    bytes: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    message_bytes: int
+UseRow = namedtuple("UseRow", "identity call family bytes count message_bytes")
 
 
-class DescribedRow(NamedTuple):
-    """A communicator of the run."""
-
-    identity: str
-    label: str
-    parent_identity: str | None
-    constructor: str
-    size: int
-    is_inter: int
-    members: str
+# A communicator of the run.
+DescribedRow = namedtuple(
+    "DescribedRow", "identity label parent_identity constructor size is_inter members"
+)
 
 
 class Group(NamedTuple):
@@ -59,13 +48,8 @@ class Group(NamedTuple):
         return sum(row.count for row in self.collectives) / max(1, self.described.size)
 
 
-class TurnsRow(NamedTuple):
-    """How a communicator's sampled bulk collectives follow each other; turns.sql."""
-
-    identity: str
-    turns: int  # rows of collectives without other bulk calls between them, over its ranks
-    sends: int  # bulk messages that its ranks send meanwhile, on any communicator
-    repeats: float  # how often a size occurs in a turn
+# how a communicator's sampled bulk collectives follow each other; turns.sql has their meaning
+TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
 
 
 class World(NamedTuple):

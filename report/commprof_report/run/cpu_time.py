@@ -10,6 +10,7 @@ core when others leave theirs. docs/SCHEMA.md has the formulas.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from math import sqrt
 from sqlite3 import Connection
@@ -25,22 +26,12 @@ READ = threshold("run.core-read")
 ERRORS = threshold("run.core-errors")
 
 
-class CpuTimeRow(NamedTuple):
-    """A rank's main thread, or all its threads that call MPI if that does not; cpu_time.sql."""
-
-    rank: int
-    read_ns: int
-    core_ns: int
-    core_wait_ns: int | None
-    outside_ready: int
-    outside_asleep: int
-    outside_disk: int
-    inside_ready: int
-    inside_asleep: int
-    inside_disk: int
-    inside_ns: int
-    outside_ns: int
-    is_of_main: int = 1
+# A rank's main thread, or all its threads that call MPI if that does not; cpu_time.sql.
+CpuTimeRow = namedtuple(
+    "CpuTimeRow",
+    "rank read_ns core_ns core_wait_ns outside_ready outside_asleep outside_disk "
+    "inside_ready inside_asleep inside_disk inside_ns outside_ns is_of_main",
+)
 
 
 class Use(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
@@ -61,13 +61,9 @@ class Checked(NamedTuple):
     is_plain: bool  # its owner has added nothing
 
 
-class RankOfFile(NamedTuple):
-    run_id: str
-    world_rank: int
-    world_size: int
-    start_unix_ns: int
-    end_unix_ns: int | None
-    program: str
+RankOfFile = namedtuple(
+    "RankOfFile", "run_id world_rank world_size start_unix_ns end_unix_ns program"
+)
 
 
 class RunConnection(sqlite3.Connection):

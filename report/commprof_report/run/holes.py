@@ -3,9 +3,9 @@ has read only a part of it."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
@@ -18,13 +18,8 @@ SQL = query.beside(__file__)
 FAR_NS = 1 << 62
 
 
-class Hole(NamedTuple):
-    """In the rank's own time; sampling windows are a thread's own."""
-
-    world_rank: int
-    thread: int
-    begin_ns: int
-    end_ns: int
+# In the rank's own time; sampling windows are a thread's own.
+Hole = namedtuple("Hole", "world_rank thread begin_ns end_ns")
 
 
 def together_share(connection: Connection) -> float:

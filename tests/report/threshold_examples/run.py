@@ -56,7 +56,7 @@ def named_by(digits: int) -> str:
 def use(read: float = 1.0, core_wait: float = 0.0) -> CpuTimeRow:
     """A rank that is outside MPI for a second; shares of that."""
     return CpuTimeRow(
-        0, round(read * WALL_NS), 0, round(core_wait * WALL_NS), 10, 0, 0, 0, 0, 0, 0, WALL_NS
+        0, round(read * WALL_NS), 0, round(core_wait * WALL_NS), 10, 0, 0, 0, 0, 0, 0, WALL_NS, 1
     )
 
 
