@@ -37,7 +37,7 @@ def advise(report, tmp_path):
     def ask(ranks):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         rows = report("advise", planted.write_databases(tmp_path / "run", ranks), "--json").rows
-        return {row["rule"]: row for row in reversed(rows) if row["rule"] != "knee"}
+        return {row["rule"]: row for row in reversed(rows)}
 
     return ask
 
@@ -454,72 +454,6 @@ def test_what_saves_most_comes_first(report, tmp_path):
     )
 
 
-def test_the_rate_of_a_call_and_where_it_begins_is_named(report, tmp_path):
-    folder = planted.write_databases(
-        tmp_path / "run", run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30))
-    )
-    (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
-    assert (knee["call"], knee["bytes"]) == ("MPI_Allreduce", MIB)
-
-
-def test_the_knee_is_the_least_size_that_costs_up_to_half_more_per_byte(report, tmp_path):
-    """Beside 1 MiB at its best, 512 KiB costs 1.4 times as much for a byte and
-    256 KiB 1.6 times."""
-    cells = [
-        LARGE, Cell("MPI_Allreduce", 512 * KIB, [700_000] * 30),
-        Cell("MPI_Allreduce", 256 * KIB, [400_000] * 30),
-    ]
-    folder = planted.write_databases(tmp_path / "run", run_of(*cells))
-    (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
-    assert knee["bytes"] == 512 * KIB
-
-
-@pytest.fixture
-def knee_of(report, tmp_path):
-    def ask(*cells: Cell) -> list[str]:
-        rows = report(
-            "advise", planted.write_databases(tmp_path / "run", run_of(*cells)), "--json"
-        ).rows
-        return [row["title"] for row in rows if row["rule"] == "knee"]
-
-    return ask
-
-
-def test_a_rate_is_said_of_the_sizes_that_it_was_seen_with(knee_of):
-    """16 MiB, with few observations, is neither fitted nor mentioned."""
-    slow = Cell("MPI_Allreduce", 16 * MIB, [60_000_000] * 19)
-    (title,) = knee_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30), slow)
-    assert title == (
-        "MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 1 MiB: the best algbw is 1.05 GB/s, and at "
-        "least two thirds of that at 1 MiB"
-        " (by medians including waiting, of sizes with 20 observations or more; algbw in `sizes` "
-        "is by means)"
-    )
-
-
-def test_no_best_rate_is_said_if_a_size_with_few_observations_is_faster(knee_of):
-    fast = Cell("MPI_Allreduce", 16 * MIB, [4_000_000] * 19)  # 4.2 GB/s
-    assert (
-        knee_of(
-            Cell("MPI_Allreduce", 64, [30_000] * 30), Cell("MPI_Allreduce", 768, [90_000] * 30),
-            fast,
-        )
-        == []
-    )
-
-
-def test_a_size_with_few_observations_ends_the_range_of_the_best_rate(knee_of):
-    sizes = [
-        Cell("MPI_Allreduce", KIB << power, [1_000 << power] * (5 if power == 3 else 30))
-        for power in range(6)
-    ]
-    (title,) = knee_of(*sizes)
-    assert (
-        "1 KiB to 32 KiB: the best algbw is 1.02 GB/s, and at least two thirds of that at 1 KiB to "
-        "4 KiB (" in title
-    )
-
-
 @pytest.fixture
 def waiting_job(report, tmp_path):
     """Four ranks, each last in turn by 500 us, in 900 Allreduces of 1 KiB that need 20 us, 100 of 1
@@ -554,11 +488,6 @@ def test_waiting_is_no_cost_of_small_messages(waiting_job):
 
 def test_waiting_is_no_cost_of_barriers(waiting_job):
     assert waiting_job()["barriers"]["saving_ns"] == pytest.approx(4 * 1_000 * 30_000, rel=0.01)
-
-
-def test_waiting_is_subtracted_before_a_rate_is_fitted(waiting_job):
-    title = waiting_job()["knee"]["title"]
-    assert "the best algbw is 1.05 GB/s" in title and "by medians without waiting" in title
 
 
 def test_siblings_have_one_advice_together(report, tmp_path):

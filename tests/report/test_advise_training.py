@@ -23,7 +23,7 @@ def advise(report, tmp_path):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         folder = planted.write_databases(tmp_path / "run", bursts(calls, **{"thread": 1, **more}))
         rows = report("advise", folder, "--json").rows
-        return {row["rule"]: row for row in reversed(rows) if row["rule"] != "knee"}
+        return {row["rule"]: row for row in reversed(rows)}
 
     return ask
 

@@ -286,12 +286,6 @@ def test_the_marks_of_sizes_are_explained_where_they_occur(page_of, run_folder, 
 
 
 @pytest.mark.slow
-def test_the_best_rate_is_named_as_such(report, page_of, example):
-    (best,) = re.findall(r"<dt>Best rate</dt><dd>([^<]*)</dd>", page_of(example).read_text())
-    assert report("advise", example).prose.count(best) == 1
-
-
-@pytest.mark.slow
 def test_the_first_screen_says_what_to_try(report, page_of, example, tmp_path):
     """The first piece of advice; of a run without any, that there is none."""
     (first,) = [row for row in report("advise", example, "--json").rows if row["found"]]

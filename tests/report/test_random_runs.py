@@ -32,7 +32,6 @@ PLANTED = (  # an analysis, what is said, and the commands that say nothing with
     ("roles.world:world_of", "Communicators", "pipeline"),
     ("run.crowding:_of_hosts", "Crowded", ""),
     ("calls.odd_sizes:odd_sizes", "Odd sizes", ""),
-    ("advice.advice:_best_sizes", "Advice, best sizes", ""),
     ("advice.advice:_together", "Advice, all together", ""),
 )
 NO_ADVICE = "No advice: an analysis that it needs has failed."

@@ -23,8 +23,7 @@ from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import basis, changes, messages, ranks, surroundings
 from .basis import Basis
-from .curves import FEWEST, Curve, Knee
-from .findings import POSSIBLE, Finding, Unknown, is_notable, size_range
+from .findings import POSSIBLE, Finding, Unknown, is_notable
 from .inputs import Inputs, inputs_of
 
 
@@ -32,8 +31,7 @@ ADVICE = (
     Field(
         "rule",
         "see below; `together`: what all pieces save together, where there are several and the "
-        "calls that they change were played; `knee`: `title` states the best rate of a call, and "
-        "from which size (`bytes`) on it is reached",
+        "calls that they change were played",
     ),
     Field("found", "1: advice; 0: none"),
     Field("title", "the advice; if nothing was found, what the rule checks"),
@@ -148,7 +146,6 @@ def advice(
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
     rows += attempt("Advice, all together", _together, said, inputs) or []
-    rows += attempt("Advice, best sizes", _best_sizes, inputs) or []
     return sorted(
         rows,
         key=lambda row: (
@@ -176,36 +173,6 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
             rule="together", title=text, saving_ns=saving_ns, saving_share=share
         )
     ]
-
-
-def _best_sizes(inputs: Inputs) -> list[Row]:
-    """The best sizes of curves that have a knee, by their time. If sizes with few observations are
-    faster, the best rate was not found."""
-    found = [(each, knee) for each in inputs.curves if not each.is_blocked and (knee := each.knee)]
-    known = [each for each in found if not each[1].is_exceeded]
-    known.sort(key=lambda each: -sum(point.total_ns for point in each[0].points))
-    return [_knee(curve, knee, inputs) for curve, knee in known]
-
-
-def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Row:
-    label, role = inputs.named(curve.identities)
-    return NO_ADVICE._replace(
-        rule="knee", title=_knee_text(curve, knee, inputs), call=curve.call, communicator=label,
-        role=role, bytes=knee.bytes,
-    )
-
-
-def _knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
-    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s, and at least
-    two thirds of that at 1 MiB to 4 MiB"""
-    where, rate = inputs.where(curve.identities), units.bandwidth(1e9 / knee.best_ns_per_byte)
-    timed = "without waiting" if curve.is_split else "including waiting"
-    return (
-        f"{curve.call} on {where}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
-        f"best algbw is {rate}, and at least two thirds of that at "
-        f"{size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with "
-        f"{FEWEST} observations or more; algbw in `sizes` is by means)"
-    )
 
 
 HIDDEN = (

@@ -6,7 +6,6 @@ that of the transfer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from ..base.arrays import np
@@ -52,16 +51,10 @@ class Bin(NamedTuple):
 
 
 class Knee(NamedTuple):
-    """Range in which messages are large enough: from `bytes` to `upto_bytes` a byte costs little
-    more than at best. Seen in low_bytes to high_bytes."""
+    """The size from which on a byte costs little more than at best."""
 
     bytes: int
-    upto_bytes: int
     ns_per_byte: float
-    best_ns_per_byte: float
-    low_bytes: int
-    high_bytes: int
-    is_exceeded: bool  # a size with few observations was faster
 
 
 class Curve(NamedTuple):
@@ -84,22 +77,12 @@ class Curve(NamedTuple):
         """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
         one power of two (a framework's fused messages have many) are taken together; null: no two
         bins have observations enough, or the clock does not resolve them."""
-        bins = self._bins()
-        judged = [each for each in bins if each.observations >= FEWEST]
+        judged = [each for each in self._bins() if each.observations >= FEWEST]
         best = min((each.ns_per_byte for each in judged), default=0.0)
         if len(judged) < 2 or not best:
             return None
-
-        def is_fast(each: Bin) -> bool:
-            return each in judged and each.ns_per_byte <= KNEE * best
-
-        fast = list(takewhile(is_fast, dropwhile(lambda each: not is_fast(each), bins)))
-        few = [point for each in bins if each not in judged for point in each.points]
-        return Knee(
-            fast[0].points[0].bytes, fast[-1].points[-1].bytes, fast[0].ns_per_byte, best,
-            judged[0].points[0].bytes, judged[-1].points[-1].bytes,
-            any(point.p50_ns < best * point.moved_bytes for point in few),
-        )
+        first = next(each for each in judged if each.ns_per_byte <= KNEE * best)
+        return Knee(first.points[0].bytes, first.ns_per_byte)
 
     def _bins(self) -> list[Bin]:
         by_bin = gathered((pow2(point.bytes, False), point) for point in self.points)

@@ -22,9 +22,8 @@ Advice that could save less than 0.5 % of the time is left out. All savings are 
 calls are sampled and not hidden behind compute, the recorded calls of all ranks are played again
 with the change. No call saves more than it costs without waiting. Two pieces may save the same
 time, so what all save together is said too. The same advice on communicators of one family (all
-tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen each
-call has its best rate, which rules found nothing and in how many calls, and which could not look,
-why, and what they need. On a thread beside the main one savings are "possible" at most: what is
+tensor-parallel groups) is given once. At the end it says which rules found nothing and in how many
+calls, and which could not look, why, and what they need. On a thread beside the main one savings are "possible" at most: what is
 hidden behind compute cannot be saved.
 """
 
@@ -56,7 +55,6 @@ SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
 MOST_PIECES = 10
 NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
-MOST_KNEES = 6
 COLUMNS = (
     Column("advice", lambda row: row.title, False),
     Column("could save (estimate)", lambda row: saving_text(row), False),
@@ -186,18 +184,17 @@ def closing_lines(
 def closing(
     rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, list[str]]]:
-    """The best rates, then the rules that found nothing: how much they analysed, or why they could
-    not and what lets them."""
+    """The rules that found nothing: how much they analysed, or why they could not and what lets
+    them."""
     for head, text in part:
         yield head, [text]
     yield from (("Together", [row.title]) for row in rows if row.rule == "together")
-    yield from [("", [row.title]) for row in rows if row.rule == "knee"][:MOST_KNEES]
     if absent := able_rules(rows):
         yield NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in absent]
     if unmade := [
         row.title for row in rows
         if not row.found and not row.evidence and row.coverage is None
-        and row.rule not in ("knee", "together")
+        and row.rule != "together"
     ]:
         yield NOTHING, unmade
     unknown = gathered((row.evidence, row.title) for row in unable_rules(rows))
@@ -232,7 +229,7 @@ def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
             folded.append(page.folded(head, parts))
             continue
         for part in parts:
-            facts.append(("" if head == before else head or "Best rate", part))
+            facts.append(("" if head == before else head, part))
             before = head
     known = [page.facts_list(facts)] if facts else []
     return page.section("What could be better", sentence, *table, *known, *folded)
