@@ -219,7 +219,7 @@ def names_experiment(words: list[Path]) -> bool:
     return len(words) == 1 and is_experiment(words[0])
 
 
-def chosen(words: list[Path]) -> list[sides_of.Chosen]:
+def chosen(words: list[Path]) -> list[Side]:
     if names_experiment(words):
         return sides_of.experiment_read(words[0])
     folder = next(filter(is_experiment, words), None)
@@ -232,7 +232,7 @@ def chosen(words: list[Path]) -> list[sides_of.Chosen]:
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
 
-def read(named: list[sides_of.Chosen], skipped: float) -> list[Side]:
+def read(named: list[Side], skipped: float) -> list[Side]:
     """Runs are read side by side (forked.py); what there is to say about them is said in their
     order."""
     paths = [path for each in named for path in each.paths]

@@ -250,7 +250,7 @@ def print_rows(columns: Sequence[Column], rows: Sequence) -> None:
 def split_runs(arguments: argparse.Namespace) -> None:
     words = [word for word in arguments.runs if word != Path(SEPARATOR)]
     named = (
-        compare.chosen(words) if compare.names_experiment(words) else [sides.Chosen("", words)]
+        compare.chosen(words) if compare.names_experiment(words) else [sides.Side("", [], paths=words)]
     )
     if not words:
         raise UsageError("replay", "split takes replays of one kit, or an experiment of them")

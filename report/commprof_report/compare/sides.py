@@ -20,37 +20,27 @@ from .figures import Figures
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class Chosen(NamedTuple):
-    """The user's choice: the folders of a side, and the block of each run, if an experiment says
-    it. failed, disturbed: runs of an experiment whose blocks were repeated. of: the side whose
-    command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment
-    took, launch to end, with the profiler and without."""
+class Side(NamedTuple):
+    """The runs of a side, read from the folders that the user chose, and the block of each, if an
+    experiment says it. failed, disturbed: runs of an experiment whose blocks were repeated. of: the
+    side whose command this one runs once more. elapsed_ns, bare_ns: how long the commands of an
+    experiment took, launch to end, with the profiler and without."""
 
     name: str
-    paths: list[Path]
+    runs: list[Figures]
     blocks: list[int] | None = None
     failed: int = 0
     disturbed: int = 0
     of: str = ""
     elapsed_ns: list[float] | None = None
     bare_ns: list[float] | None = None
+    paths: Sequence[Path] = ()
 
     def with_runs(self, runs: list[Figures]) -> Side:
-        return Side(self.name, runs, *self[2:])
+        return self._replace(runs=runs)
 
 
-class Side(NamedTuple):
-    name: str
-    runs: list[Figures]
-    blocks: list[int] | None
-    failed: int = 0
-    disturbed: int = 0
-    of: str = ""
-    elapsed_ns: list[float] | None = None
-    bare_ns: list[float] | None = None
-
-
-def sides_named(paths: Sequence[Sequence[Path]]) -> list[Chosen]:
+def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
     """Sides of run folders. A side has the name that its folders share, without numbers; without a
     name of its own it has a letter."""
     found = [_common_name([path.name or path.resolve().name for path in side]) for side in paths]
@@ -58,7 +48,7 @@ def sides_named(paths: Sequence[Sequence[Path]]) -> list[Chosen]:
         name if name and found.count(name) == 1 else LETTERS[place]
         for place, name in enumerate(found)
     ]
-    return [Chosen(name, list(side)) for name, side in zip(names, paths)]
+    return [Side(name, [], paths=side) for name, side in zip(names, paths)]
 
 
 def _common_name(names: Sequence[str]) -> str:
@@ -70,7 +60,7 @@ def _common_name(names: Sequence[str]) -> str:
     return re.sub(r"[-_.\d\s]+$", "", shared) if len(names) > 1 else shared
 
 
-def experiment_read(folder: Path) -> list[Chosen]:
+def experiment_read(folder: Path) -> list[Side]:
     """The arms of an experiment, in order; the first is the reference. Only blocks with a run of
     every arm are compared."""
     plan = plans.plan_read(folder)
@@ -94,7 +84,7 @@ def experiment_read(folder: Path) -> list[Chosen]:
         )
         repeated = own[plans.FAILED], own[plans.DISTURBED]
         found.append(
-            Chosen(arm.name, paths, blocks, *repeated, arm.of, elapsed_ns(arm.name), bare)
+            Side(arm.name, [], blocks, *repeated, arm.of, elapsed_ns(arm.name), bare, paths)
         )
     return found
 
