@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Hashable, Iterator, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import NONE
@@ -17,34 +16,19 @@ RECEIVES = ("MPI_Recv", "MPI_Irecv")
 MOST_UNDERWAY = 64  # messages between two ranks at the begin of the window
 
 
-class Row(NamedTuple):
-    """A sampled call of a rank."""
-
-    rank: int
-    thread: int
-    call: str
-    comm: int | None  # in the kit; None: on none that can be made
-    sequence: int | None
-    start_ns: int
-    end_ns: int
-    completed_ns: int | None
-    bytes: int
-    peer: int | None  # world rank; None: MPI_PROC_NULL, or no message
-    root: int | None
-    tag: int | None
-    number: int | None
-    signature: int | None
-    polled_since_ns: int | None = None  # begin of the first poll before it that found nothing
-    polled_ns: int | None = None  # inside all of them
+# A sampled call of a rank. comm: in the kit; None: on none that can be made. peer: world rank;
+# None: MPI_PROC_NULL, or no message. polled_since_ns: begin of the first poll before it that
+# found nothing; polled_ns: inside all of them.
+Row = namedtuple(
+    "Row",
+    "rank thread call comm sequence start_ns end_ns completed_ns bytes peer root tag number "
+    "signature polled_since_ns polled_ns",
+    defaults=[None, None],
+)
 
 
-class Message(NamedTuple):
-    """The other half of an exchange."""
-
-    peer: int
-    tag: int | None
-    number: int | None
-    bytes: int
+# The other half of an exchange.
+Message = namedtuple("Message", "peer tag number bytes")
 
 
 def rows_of(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base.arrays import np
 from ..run.alignment import Alignment
@@ -11,16 +11,10 @@ from ..run.holes import holes_aligned, without_holes
 from .kit import Record
 
 
-class RankRecord(NamedTuple):
-    """The record of a rank; times are since its start."""
-
-    world_rank: int
-    begin_ns: int
-    end_ns: int
-    asked_ns: int
-    is_full: int
-    is_cut: int  # by the end of the job
-    reset_ns: int
+# The record of a rank; times are since its start. is_cut: by the end of the job.
+RankRecord = namedtuple(
+    "RankRecord", "world_rank begin_ns end_ns asked_ns is_full is_cut reset_ns"
+)
 
 
 def recorded(
