@@ -23,8 +23,8 @@ calls are sampled and not hidden behind compute, the recorded calls of all ranks
 with the change. No call saves more than it costs without waiting. Two pieces may save the same
 time, so what all save together is said too. The same advice on communicators of one family (all
 tensor-parallel groups) is given once. At the end it says which rules found nothing and in how many
-calls, and which could not look, why, and what they need. On a thread beside the main one savings are "possible" at most: what is
-hidden behind compute cannot be saved.
+calls, and which could not look, why, and what they need. On a thread beside the main one savings
+are "possible" at most: what is hidden behind compute cannot be saved.
 """
 
 from __future__ import annotations

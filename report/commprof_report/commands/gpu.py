@@ -324,11 +324,7 @@ def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
         most = arguments.top
     if not rows:
         return ""
-    more = (
-        f"\n... and {len(rows) - most:,} more; --by {by} --csv has them all." if len(rows) > most
-        else ""
-    )
-    return tables.text_table(TABLES[by].columns, rows[:most]) + more
+    return tables.first_rows(TABLES[by].columns, rows, most, f"; --by {by} --csv has them all.")
 
 
 def facts(answers: Answers) -> Iterator[tuple[str, str]]:

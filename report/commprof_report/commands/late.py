@@ -174,9 +174,8 @@ def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     if answers.run.verdict is Kind.NONE:
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
-    by_rank = tables.text_table(cause_columns(RANK, ranks), ranks[:MOST_ROWS])
-    if len(ranks) > MOST_ROWS:
-        by_rank += f"\n... and {len(ranks) - MOST_ROWS} more ranks; --csv has them all."
+    more = " ranks; --csv has them all."
+    by_rank = tables.first_rows(cause_columns(RANK, ranks), ranks, MOST_ROWS, more)
     texts = {"rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}"}
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(cause_columns(HOST, answers.hosts), answers.hosts)

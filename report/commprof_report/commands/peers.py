@@ -88,9 +88,7 @@ def print_pairs(rows: list[PeerRow], counts: bool) -> None:
         Column("messages", lambda row: units.count(row.count)),
         Column("volume", lambda row: units.volume(row.bytes)),
     )
-    print(tables.text_table(columns, largest[:MOST_PAIRS]))
-    if len(rows) > MOST_PAIRS:
-        print(f"... and {len(rows) - MOST_PAIRS:,} more pairs; --csv has them all.")
+    print(tables.first_rows(columns, largest, MOST_PAIRS, " pairs; --csv has them all."))
 
 
 def amount(row: PeerRow, counts: bool) -> str:

@@ -98,9 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
 def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bool) -> None:
     for columns, shown in () if per_rank_only else parts(calls):
         print(tables.text_table(columns, shown) + "\n")
-    print(tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS]))
-    if len(ranks) > MOST_ROWS:
-        print(f"... and {len(ranks) - MOST_ROWS} more ranks; --per-rank --csv has them all.")
+    more = " ranks; --per-rank --csv has them all."
+    print(tables.first_rows(rank_columns(ranks), ranks, MOST_ROWS, more))
 
 
 def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:

@@ -57,7 +57,7 @@ EXAMPLES = (
 )
 SEE_ALSO = ("compare",)
 ACTIONS = ("kit", "show", "source", "check", "split")
-MOST_ROWS = 24
+MOST_ROWS, MORE = 24, " rows; --csv has them all."
 MOST_DRAWN = 12
 WAYS = {
     "recorded": "as recorded", "together": "with ranks arriving together",
@@ -238,19 +238,14 @@ def check_runs(arguments: argparse.Namespace) -> None:
         Column("at p50", lambda row: units.change(row.p50_change)),
         Column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
-    print_rows(columns, answers.rows)
-
-
-def print_rows(columns: Sequence[Column], rows: Sequence) -> None:
-    print(tables.text_table(columns, rows[:MOST_ROWS]))
-    if len(rows) > MOST_ROWS:
-        print(f"... and {len(rows) - MOST_ROWS:,} more rows; --csv has them all.")
+    print(tables.first_rows(columns, answers.rows, MOST_ROWS, MORE))
 
 
 def split_runs(arguments: argparse.Namespace) -> None:
     words = [word for word in arguments.runs if word != Path(SEPARATOR)]
     named = (
-        compare.chosen(words) if compare.names_experiment(words) else [sides.Side("", [], paths=words)]
+        compare.chosen(words) if compare.names_experiment(words)
+        else [sides.Side("", [], paths=words)]
     )
     if not words:
         raise UsageError("replay", "split takes replays of one kit, or an experiment of them")
@@ -267,7 +262,7 @@ def split_runs(arguments: argparse.Namespace) -> None:
     for head, text in split_facts(runs, found):
         compare.print_fact(head, text)
     print()
-    print_rows(split_columns(found), found.rows)
+    print(tables.first_rows(split_columns(found), found.rows, MOST_ROWS, MORE))
 
 
 def library_name(run: Figures) -> str:

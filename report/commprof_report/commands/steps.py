@@ -226,18 +226,14 @@ def print_steps(run: Selection, answers: StepsSummary, waits: Late | None) -> No
     if not rows:
         print_text(run, answers, waits)
         return
-    print(tables.text_table(step_columns(rows), rows[:MOST_STEPS]))
-    if len(rows) > MOST_STEPS:
-        print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
+    print(tables.first_rows(step_columns(rows), rows, MOST_STEPS, "; --csv has them all."))
 
 
 def print_paths(rows: Sequence[Row]) -> None:
     if not rows:
         print("The critical path is not known of any step.")
         return
-    print(tables.text_table(shown(PATH), rows[:MOST_STEPS]))
-    if len(rows) > MOST_STEPS:
-        print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
+    print(tables.first_rows(shown(PATH), rows, MOST_STEPS, "; --csv has them all."))
 
 
 def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:

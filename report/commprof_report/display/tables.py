@@ -108,6 +108,14 @@ def text_table(columns: Sequence[Column | Field], rows: Sequence[object], indent
     return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
 
 
+def first_rows(
+    columns: Sequence[Column | Field], rows: Sequence[object], most: int, more: str
+) -> str:
+    """A table of so many of the rows; more: what says the rest after its number."""
+    left = f"\n... and {len(rows) - most:,} more{more}" if len(rows) > most else ""
+    return text_table(columns, rows[:most]) + left
+
+
 def _line(columns: Sequence[Column | Field], cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = (
         cell.rjust(width) if column.is_number else cell.ljust(width)
