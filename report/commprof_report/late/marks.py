@@ -16,15 +16,15 @@ is one, too.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Callable, NamedTuple
 
 from ..base import query
+from ..base.arrays import np
+from ..base.columns import Ints
 from ..base.query import Row
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
@@ -42,8 +42,10 @@ HANDED = "negotiation"  # in place of a region's name
 
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
 AlignedNs = Callable[[int, int], int]
+Span = tuple[int, int]  # begin, end
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
 Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may be off
+Arrival = tuple[int, int, int, int]  # step, rank, aligned time, length of the step
 LastOfSteps = Mapping[int, tuple[int, float]]  # by step, the last rank and its distance
 
 
@@ -52,7 +54,7 @@ class WaitRegion(NamedTuple):
     ranks."""
 
     name: str
-    visits: dict[int, list[tuple[int, int]]]  # by rank, in its own time, in order
+    visits: dict[int, list[Span]]  # by rank, in its own time, in order
     time_ns: int
     communicating_ns: int  # of it, while another thread is in a data operation
 
@@ -96,7 +98,7 @@ def steps_agreed_on(connection: Connection) -> int:
 def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
     SQL.run(connection, "wait_visits", handed=HANDED)
-    spans: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    spans: dict[str, dict[int, list[Span]]] = {}
     visits = (
         "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, "
         "world_rank, "
@@ -106,53 +108,35 @@ def wait_region(connection: Connection) -> WaitRegion | None:
         spans.setdefault(name, {}).setdefault(rank, []).append((begin_ns, end_ns))
     if not spans:
         return None
-    operations: dict[int, list[tuple[int, int]]] = {}
+    operations: dict[int, list[Span]] = {}
     data = SQL.run(connection, "data_operations", control_bytes=CONTROL_BYTES)
     for rank, start_ns, end_ns in data:
         operations.setdefault(rank, []).append((start_ns, end_ns))
-    busy = {rank: Intervals(own) for rank, own in operations.items()}
-    found = [each for name, own in spans.items() if (each := region_of(name, own, busy))]
+    found = [each for name, own in spans.items() if (each := region_of(name, own, operations))]
     # the program knows better when it waits
     return max(found, key=lambda each: (each.name != HANDED, each.time_ns)) if found else None
 
 
-class Intervals:
-    """The union of intervals, and how much of a time they take."""
-
-    def __init__(self, intervals: Iterable[tuple[int, int]]) -> None:
-        """In order of their begin."""
-        self.begins: list[int] = []
-        self.ends: list[int] = []
-        for begin_ns, end_ns in intervals:
-            if self.ends and begin_ns <= self.ends[-1]:
-                self.ends[-1] = max(self.ends[-1], end_ns)
-            else:
-                self.begins.append(begin_ns)
-                self.ends.append(end_ns)
-        self.sums = [
-            0, *accumulate(end_ns - begin_ns for begin_ns, end_ns in zip(self.begins, self.ends)),
-        ]
-
-    def between(self, begin_ns: int, end_ns: int) -> int:
-        return self._until(end_ns) - self._until(begin_ns)
-
-    def _until(self, time_ns: int) -> int:
-        place = bisect_left(self.begins, time_ns)
-        return self.sums[place] - (max(0, self.ends[place - 1] - time_ns) if place else 0)
+def covered_ns(intervals: Sequence[Span], times: Sequence[Span] | Ints) -> Ints:
+    """How much of each time is in any of the intervals, which are in order of their begin."""
+    begins, ends = np.array(intervals, np.int64).reshape(-1, 2).T
+    bounds, latest = np.asarray(times, np.int64), np.maximum.accumulate(ends)
+    more = np.maximum(0, ends - np.maximum(begins, np.append(begins[:1], latest[:-1])))
+    place = np.searchsorted(begins, bounds)
+    beyond = np.where(place > 0, np.maximum(0, np.append(0, latest)[place] - bounds), 0)
+    return np.diff(np.append(0, np.cumsum(more))[place] - beyond)[:, 0]
 
 
 def region_of(
-    name: str, visits: dict[int, list[tuple[int, int]]], busy: Mapping[int, Intervals]
+    name: str, visits: dict[int, list[Span]], busy: Mapping[int, Sequence[Span]]
 ) -> WaitRegion | None:
     """None: in most of the time in its visits nobody communicates at all."""
     whole_ns = of_busy_ns = communicating_ns = 0
-    for rank, (begin_ns, end_ns) in (
-        (rank, visit) for rank, own in visits.items() for visit in own
-    ):
-        own_ns = busy[rank].between(begin_ns, end_ns) if rank in busy else 0
-        whole_ns += end_ns - begin_ns
-        of_busy_ns += end_ns - begin_ns if own_ns else 0
-        communicating_ns += own_ns
+    for rank, own in visits.items():
+        own_ns, spent_ns = np.diff(own)[:, 0], covered_ns(busy.get(rank, ()), own)
+        whole_ns += int(own_ns.sum())
+        of_busy_ns += int(own_ns[spent_ns > 0].sum())
+        communicating_ns += int(spent_ns.sum())
     return (
         WaitRegion(name, visits, whole_ns, communicating_ns)
         if of_busy_ns >= COMMUNICATED * whole_ns > 0 else None
@@ -170,27 +154,31 @@ def last_at_marks(
         if found[0].judged >= FEWEST_BLOCKS:
             return found[0]
     if region and region.name != HANDED:
-        found.append(_last(region.name, _visited(region, aligned_ns), aligned_ns, error_ns))
+        found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
     if not any(each.ranks for each in found) and (marked := marked_rows(connection)):
-        found.append(_last("", (row[:4] for row in marked), aligned_ns, error_ns))
+        steps = (
+            (row.step, row.world_rank, aligned_ns(row.world_rank, row.begin_ns),
+             row.end_ns - row.begin_ns)
+            for row in marked
+        )
+        found.append(_judged("", steps, error_ns))
     return next((each for each in found if each.ranks), found[-1] if found else None)
 
 
 def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
     """All ranks agree in the same round, so each one's clock says how long before that it had
     handed over: the clocks of ranks are not compared."""
-    agreed_ns: dict[int, int] = {}
-    times: Times = {}
-    lengths: dict[int, list[int]] = {}
-    for row in rows:
-        at_ns = agreed_ns.setdefault(row.step, aligned_ns(row.world_rank, row.agreed_ns))
-        times.setdefault(row.step, {})[row.world_rank] = at_ns - row.agreed_ns + row.handed_ns
-        lengths.setdefault(row.step, []).append(row.done_ns - row.begin_ns)
+    agreed_ns = {row.step: aligned_ns(row.world_rank, row.agreed_ns) for row in reversed(rows)}
+    steps = (
+        (row.step, row.world_rank, agreed_ns[row.step] - row.agreed_ns + row.handed_ns,
+         row.done_ns - row.begin_ns)
+        for row in rows
+    )
     open_ns = {(row.step, row.world_rank): row.open_ns for row in rows}
-    return _judged(HANDED, times, lengths, 0.0, rows[0].thinned, open_ns)
+    return _judged(HANDED, steps, 0.0, rows[0].thinned, open_ns)
 
 
-def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, int, int, int]]:
+def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[Arrival]:
     """Steps from each visit of a rank to its next one. Ranks leave the region together, so visits
     are matched by their ends."""
     numbers = matched(
@@ -205,25 +193,18 @@ def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, i
             median([later - earlier for earlier, later in zip(begins, begins[1:])] or [0])
         )
         for step, begin_ns, next_ns in zip(steps, begins, [*begins[1:], begins[-1] + usual_ns]):
-            yield step, rank, begin_ns, next_ns
-
-
-def _last(
-    region: str, steps: Iterable[tuple[int, int, int, int]], aligned_ns: AlignedNs, error_ns: float
-) -> Last:
-    """steps: number, rank, begin, end."""
-    times: Times = {}
-    lengths: dict[int, list[int]] = {}
-    for step, rank, begin_ns, end_ns in sorted(steps):
-        times.setdefault(step, {})[rank] = aligned_ns(rank, begin_ns)
-        lengths.setdefault(step, []).append(end_ns - begin_ns)
-    return _judged(region, times, lengths, error_ns)
+            yield step, rank, aligned_ns(rank, begin_ns), next_ns - begin_ns
 
 
 def _judged(
-    region: str, times: Times, lengths: Mapping[int, Sequence[int]], error_ns: float,
-    thinned: float = 1.0, open_ns: Open = {},
+    region: str, arrivals: Iterable[Arrival], error_ns: float, thinned: float = 1.0,
+    open_ns: Open = {},
 ) -> Last:
+    times: Times = {}
+    lengths: dict[int, list[int]] = {}
+    for step, rank, time_ns, length_ns in sorted(arrivals):
+        times.setdefault(step, {})[rank] = time_ns
+        lengths.setdefault(step, []).append(length_ns)
     lengths_ns = {step: fmean(own) for step, own in lengths.items()}
     first = set(warm_up(lengths_ns))
     judged = {

@@ -158,7 +158,8 @@ def marked(rows: Sequence[query.Row]) -> Unjudged:
         "marks", "", "", {}, 0, 1.0, None if is_whole else total, "",
         {row.world_rank: row.thread for row in rows}, True,
     )
-    return detection, table(Bounds, [row[:4] for row in rows], Texts())
+    steps = [(row.step, row.world_rank, row.begin_ns, row.end_ns) for row in rows]
+    return detection, table(Bounds, steps, Texts())
 
 
 def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:

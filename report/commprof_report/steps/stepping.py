@@ -105,20 +105,12 @@ def _too_few(number: int, what: str) -> str:
 
 
 def _negotiated(own: OwnCalls, about: AboutCalls, texts: Texts) -> Found:
-    """Steps of a thread that agrees with the others on what to send. A loop may join two steps, if
-    one is cut as others are and ends otherwise, or if a call is made now and then; and only some
-    calls of a step may be its own. So of steps as good and as many, those of equal bytes count."""
+    """Steps of a thread that agrees with the others on what to send: of equal bytes, however they
+    are cut; else what repeats."""
     summed = _by_sums(own, texts, True)
-    if not own.is_bulk.any():
+    if summed.how or not own.is_bulk.any():
         return summed
-    found = next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
-    of_sums, of_loops = ((len(each.spans), each.bytes) for each in (summed, found))
-    is_as_good = (
-        summed.confidence >= found.confidence - BETTER
-        and of_sums[0] >= of_loops[0] and of_sums != of_loops
-    )
-    is_better = not found.how or summed.confidence > found.confidence or is_as_good
-    return summed if summed.how and is_better else found
+    return next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
 
 
 def _quality(found: Found) -> float:

@@ -19,7 +19,7 @@ from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow
-from ..late.marks import HANDED, Intervals, WaitRegion
+from ..late.marks import HANDED, WaitRegion, covered_ns
 from ..late.reasons import BEFORE, Reason, reason, reason_text
 from ..late.sentences import inside_text, mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
@@ -218,11 +218,10 @@ def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[St
             "wait_region": "", "wait_region_ns": None, "wait_region_share": None,
             "wait_region_overlap": None,
         }
-    visits = {rank: Intervals(of_rank) for rank, of_rank in region.visits.items()}
-    times = zip(own.world_rank.tolist(), own.begin_ns.tolist(), own.end_ns.tolist())
-    of_rows_ns = np.array([
-        visits[rank].between(begin_ns, end_ns) if rank in visits else 0
-        for rank, begin_ns, end_ns in times
+    times = np.stack([own.begin_ns, own.end_ns], 1)
+    of_rows_ns = np.concatenate([
+        covered_ns(region.visits.get(rank, ()), times[rows])
+        for rank, rows in by_rank(own.world_rank)
     ])
     if region.name == HANDED and of_rows_ns.any():  # of a long run, not each step is known
         own, of_rows_ns = own.take(of_rows_ns > 0), of_rows_ns[of_rows_ns > 0]

@@ -36,8 +36,9 @@ def trend(step_ns: Sequence[float]) -> Trend:
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
     change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
-    is_seen = p < TREND_LEVEL and change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
-    return Trend(("slower" if score > 0 else "faster") if is_seen else "none", p, first_ns, last_ns)
+    is_notable = change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
+    seen = ("slower" if score > 0 else "faster") if p < TREND_LEVEL and is_notable else "none"
+    return Trend(seen, p, first_ns, last_ns)
 
 
 def parts(steps: int) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from commprof_report.late.known import CallInfo
 from commprof_report.late.efficiencies import is_beside_main
 from commprof_report.late.late_ranks import unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
-from commprof_report.late.marks import Intervals, last_ranks, region_of
+from commprof_report.late.marks import last_ranks, region_of
 from commprof_report.late.message_match import Message, Part, matches
 from commprof_report.late.own_time import comparable
 from commprof_report.late.progress import is_explained
@@ -267,7 +267,7 @@ def during_visits(share: float) -> str:
     often = round(1_000 * share)
     visits = [(10 * place, 10 * place + 5) for place in range(1_000)]
     return (
-        "a wait region" if region_of("wait", {0: visits}, {0: Intervals(visits[:often])})
+        "a wait region" if region_of("wait", {0: visits}, {0: visits[:often]})
         else "another region"
     )
 
