@@ -88,13 +88,14 @@ def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
 
 def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
     """By host: its time over the median of the others, less 1."""
-    ratios: dict[str, list[float]] = {}
-    for run in runs:
-        times = {host: getattr(canary, name) for host, canary in run.canaries.items()}
-        for host, own in times.items() if len(times) > 1 and min(times.values()) > 0 else ():
-            ratios.setdefault(host, []).append(
-                math.log(own / median(other for place, other in times.items() if place != host))
-            )
+    measured = (
+        {host: getattr(canary, name) for host, canary in run.canaries.items()} for run in runs
+    )
+    ratios = gathered(
+        (host, math.log(own / median(other for place, other in times.items() if place != host)))
+        for times in measured if len(times) > 1 and min(times.values()) > 0
+        for host, own in times.items()
+    )
     level = 1 - threshold("compare.host-chance") / (len(NAMES) * max(1, len(ratios)))
     shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
     return {

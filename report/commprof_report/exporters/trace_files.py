@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,15 +24,10 @@ SUFFIXES = (".json", ".json.gz")
 STEP_NS = whole("exporters.clock-step")
 
 
-class Process(NamedTuple):
+class Process(
+    namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns")
+):
     """trace_processes.sql"""
-
-    rank: int
-    pid: int
-    host: str | None
-    start_unix_ns: int
-    end_unix_ns: int
-    stepped_ns: int
 
     @property
     def was_set(self) -> bool:

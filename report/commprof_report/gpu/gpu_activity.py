@@ -598,8 +598,4 @@ def traced_ranks(found: Gpu) -> list[int]:
 
 def unseen(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
     """Ranks without a traced GPU, by state and reason."""
-    return _by_reason(row for row in rows if row.state in UNSEEN)
-
-
-def _by_reason(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
-    return gathered(((row.state, row.reason), row.rank) for row in rows)
+    return gathered(((row.state, row.reason), row.rank) for row in rows if row.state in UNSEEN)
