@@ -9,10 +9,9 @@ import re
 import parallel
 import planted
 import pytest
-from commprof_report.calls.by_call import CallRow
 from commprof_report.calls.by_pair import PeerRow
-from commprof_report.calls.by_rank import RankCallRow
 from commprof_report.calls.histogram import LatencyRow
+from commprof_report.calls.views import CALLS, RANK_CALLS
 from commprof_report.roles.communicator_rows import CommunicatorRow
 from planted import Cell, Rank
 
@@ -404,10 +403,10 @@ def test_that_all_was_seen_is_said_too(report, run_folder):
 @pytest.mark.parametrize(
     ("command", "keys"),
     [
-        ("calls", CallRow._fields),
+        ("calls", CALLS.row._fields),
         ("latency", LatencyRow._fields),
         ("communicators", CommunicatorRow._fields),
-        ("ranks", RankCallRow._fields),
+        ("ranks", RANK_CALLS.row._fields),
         ("peers", PeerRow._fields),
     ],
 )

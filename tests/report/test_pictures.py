@@ -11,13 +11,12 @@ from math import log2
 import planted
 import pytest
 import training
-from commprof_report.calls.bulk_and_control import traffic_rows
-from commprof_report.calls.by_call import call_rows
 from commprof_report.calls.by_pair import PeerRow, peer_rows
-from commprof_report.calls.by_rank import RankTimeRow, rank_time_rows
-from commprof_report.calls.by_size import size_rows
 from commprof_report.calls.by_size_class import hvprof_rows
 from commprof_report.calls.histogram import LatencyRow, latency_rows
+from commprof_report.calls.views import (
+    RANK_TIMES, call_rows, rank_time_rows, size_rows, traffic_rows,
+)
 from commprof_report.calls.odd_sizes import odd_sizes
 from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
@@ -231,7 +230,7 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
 def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
     rows = [
-        RankTimeRow(rank, call, 1, rank + more, "mpi", "call")
+        RANK_TIMES.row(rank, call, 1, rank + more, "mpi", "call")
         for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
     ]
     draw("stacks", axes, stacks.of_ranks(rows))
@@ -553,7 +552,7 @@ def test_the_heat_map_has_senders_as_rows(axes, connection):
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
-    draw("peer_heat_map", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
+    draw("peer_heat_map", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Callable, NamedTuple
 
 from ..base import units
-from ..calls.by_call import operation, poll_rows
-from ..calls.by_size import SizeRow
+from ..base.query import Row
+from ..calls.views import operation, poll_rows
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
 from .curves import Point
@@ -103,12 +103,12 @@ def of_copies(inputs: Inputs) -> Basis:
     )
 
 
-def _does(*operations: str) -> Callable[[SizeRow], bool]:
+def _does(*operations: str) -> Callable[[Row], bool]:
     return lambda row: operation(row.call) in operations
 
 
 def _of_calls(
-    inputs: Inputs, is_named: Callable[[SizeRow], bool], analysed: Iterable[SizeRow | Point]
+    inputs: Inputs, is_named: Callable[[Row], bool], analysed: Iterable[Row | Point]
 ) -> Basis:
     """is_named: the calls that a title speaks of. NCCL's are counted on the host."""
     named = [row for row in inputs.sizes if is_named(row) and row.measure != "device"]

@@ -13,7 +13,7 @@ from ..base.bins import pow2
 from ..base.columns import NONE, Groups, grouped
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
-from ..calls.by_size import SizeRow
+from ..base.query import Row
 from ..late.sums import Sums
 
 KNEE = threshold("advice.knee")
@@ -106,7 +106,7 @@ def waiting(points: Sequence[Point]) -> float | None:
     return sum(ns * share for ns, share in split) / total_ns
 
 
-def has_curve(row: SizeRow) -> bool:
+def has_curve(row: Row) -> bool:
     """All ranks agree on its size, and nothing but the size decides how long it takes."""
     is_one_size = not row.is_own and not row.is_folded and bool(row.bytes_high)
     return is_one_size and row.bandwidth_bytes is not None and row.waits_for not in WITHOUT_CURVE
@@ -134,7 +134,7 @@ def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, i
 
 
 def curve(
-    rows: Sequence[SizeRow], splits: Mapping[int, Split], identities: Sequence[str], ranks: int
+    rows: Sequence[Row], splits: Mapping[int, Split], identities: Sequence[str], ranks: int
 ) -> Curve:
     """rows: sizes of one call. Without the sizes of which no call is split, if some are."""
     first = rows[0]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.gather import gathered
 from ..base.thresholds import threshold
-from ..calls.by_call import operation
-from ..calls.by_size import SizeRow, size_rows
+from ..base.query import Row
+from ..calls.views import operation, size_rows
 from ..calls.negotiation import Negotiation
 from ..late.late_ranks import Late
 from ..late.retimed import Part
@@ -39,8 +39,8 @@ class Inputs(NamedTuple):
     steps: StepsRow
     families: list[list[str]]
     uses: list[query.Row]  # calls on communicators
-    sizes: list[SizeRow]
-    completed: list[SizeRow]  # nonblocking operations
+    sizes: list[Row]
+    completed: list[Row]  # nonblocking operations
     curves: list[Curve]
     kin: dict[str, Kin]
     framework: str
@@ -92,7 +92,7 @@ class Inputs(NamedTuple):
         number = self.steps.total_steps or self.steps.steps
         return calls_per_rank / number if self.steps.delimited_by and number else None
 
-    def family(self, row: SizeRow) -> list[str]:
+    def family(self, row: Row) -> list[str]:
         """The communicators of the row on which its call is made."""
         own = self.families[int(row.communicator)]
         return [use.identity for use in self.uses if use.call == row.call and use.identity in own]

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import query, units
+from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
-from ..calls.by_call import operation, poll_rows
-from ..calls.by_size import SizeRow, reduce_bcast_rows
+from ..base.query import Row
+from ..calls.views import operation, poll_rows, reduce_bcast_rows
 from . import changes
 from .curves import FEWEST, Curve, Knee, Point, waiting
 from .findings import (
@@ -272,7 +272,7 @@ def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
             yield _polls(row, inputs)
 
 
-def _polls(row: query.Row, inputs: Inputs) -> Finding:
+def _polls(row: Row, inputs: Inputs) -> Finding:
     often = "finds nothing most of the time" if row.polls > row.found else "often finds nothing"
     return Finding(
         f"{row.call} {often}",
@@ -287,7 +287,7 @@ def _polls(row: query.Row, inputs: Inputs) -> Finding:
 def overlap(inputs: Inputs) -> Iterator[Finding]:
     """Nonblocking operations that are waited for nearly all the time. Messages of a family of
     communicators are mostly waited for together: they are one."""
-    alike: dict[tuple[str, str], dict[str, list[SizeRow]]] = {}
+    alike: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in inputs.completed:
         what = row.family if row.family == "point-to-point" else row.call
         calls = alike.setdefault((what, row.communicator), {})
@@ -298,7 +298,7 @@ def overlap(inputs: Inputs) -> Iterator[Finding]:
             yield _overlaps_with_nothing(blocked, inputs)
 
 
-def _are_blocked(rows: Sequence[SizeRow]) -> bool:
+def _are_blocked(rows: Sequence[Row]) -> bool:
     completion_ns = sum(row.total_ns for row in rows)
     return completion_ns > 0 and is_blocked(sum(row.blocked_ns for row in rows), completion_ns)
 
@@ -307,7 +307,7 @@ def is_blocked(blocked_ns: int, completion_ns: int) -> bool:
     return blocked_ns >= (1 - LITTLE) * completion_ns
 
 
-def _overlaps_with_nothing(rows: Sequence[SizeRow], inputs: Inputs) -> Finding:
+def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
     """They cost no more than all completing calls last, less what these are known to wait for other
     operations, and no more is hidden than there is time outside MPI."""
     calls = sorted({row.call for row in rows})
@@ -343,7 +343,7 @@ def _overlaps_with_nothing(rows: Sequence[SizeRow], inputs: Inputs) -> Finding:
 def reduce_and_bcast(inputs: Inputs) -> Iterator[Finding]:
     """About as many Reduces as Bcasts of one size. How long an Allreduce would take here is not
     known."""
-    seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(inputs.run.connection)}
+    seen = {pair[:2] for pair in reduce_bcast_rows(inputs.run.connection)}
     rows = {
         (row.call, row.communicator, row.memory_kind, row.bytes): row
         for row in inputs.sizes if not row.is_folded and row.bytes
@@ -362,7 +362,7 @@ def are_pairs(reduces: int, bcasts: int) -> bool:
     return min(reduces, bcasts) >= MANY and abs(reduces - bcasts) <= MORE * min(reduces, bcasts)
 
 
-def _one_allreduce(reduces: SizeRow, bcasts: SizeRow, is_seen: bool, inputs: Inputs) -> Finding:
+def _one_allreduce(reduces: Row, bcasts: Row, is_seen: bool, inputs: Inputs) -> Finding:
     identities, size = inputs.family(reduces), units.size(reduces.bytes)
     counts = (
         f"{units.count(reduces.count)} of each," if reduces.count == bcasts.count
@@ -380,7 +380,7 @@ def _one_allreduce(reduces: SizeRow, bcasts: SizeRow, is_seen: bool, inputs: Inp
     )
 
 
-def is_message(row: SizeRow) -> bool:
+def is_message(row: Row) -> bool:
     """A blocking call that sends or receives, of MPI."""
     is_blocking = row.form == "blocking" and row.bandwidth != "silent" and row.library == "mpi"
     return is_blocking and row.family == "point-to-point"
@@ -401,7 +401,7 @@ def waited_for(ranks: Sequence[int], width: int | None = None) -> str:
 
 
 def _waits_for_the_other_side(
-    call: str, rows: Sequence[SizeRow], inputs: Inputs
+    call: str, rows: Sequence[Row], inputs: Inputs
 ) -> Iterator[Finding | Unknown]:
     total_ns = sum(row.total_ns for row in rows)
     least_ns = sum(row.count * row.min_ns for row in rows)

@@ -1,5 +1,5 @@
-"""numpy, imported when it is first used: what only counts and prints starts without it, and works
-where it is not installed.
+"""numpy, imported when it is first used: what only prints starts without it, and who lacks it is
+told so in a line.
 
     from ..base.arrays import np
 """

@@ -3,11 +3,10 @@ head and its form. A key ends in its unit, which has a form."""
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple
 
-from .query import Row
+from .query import Row, row_type  # noqa: F401  # for users of fields
 from .units import NO_VALUE, bandwidth, count, duration, shortened, volume
 from .units import share as share_text
 
@@ -51,10 +50,6 @@ def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:
 def number(key: str, meaning: str, head: str = "") -> Field:
     """A name, not a quantity."""
     return Field(key, meaning, head, lambda value: NO_VALUE if value is None else str(value))
-
-
-def row_type(name: str, fields: Sequence[Field]) -> Any:
-    return namedtuple(name, keys(fields))  # type: ignore[misc]
 
 
 def keys(fields: Sequence[Field]) -> list[str]:

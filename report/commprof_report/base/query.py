@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 Kind = TypeVar("Kind", bound=NamedTuple)
-Row = Any  # of a query: its columns are the fields; or of a type that field.row_type made
+Row = Any  # of a query: its columns are the fields; or of a type that row_type made
 
 
 class Folder:
@@ -36,7 +36,7 @@ class Folder:
     ) -> Iterator[Row]:
         """The rows of name.sql, one by one."""
         cursor = self.run(connection, name, **parameters)
-        return map(row_type(*(column[0] for column in cursor.description))._make, cursor)
+        return map(row_type(name, (column[0] for column in cursor.description))._make, cursor)
 
     def ask(
         self, connection: sqlite3.Connection, name: str, kind: type[Kind], **parameters: object
@@ -48,9 +48,14 @@ class Folder:
         return [kind._make(values) for values in cursor]
 
 
+def row_type(name: str, fields: Iterable[Any]) -> Any:
+    """fields: names, or Fields (field.py)."""
+    return _row_type(name, tuple(getattr(field, "key", field) for field in fields))
+
+
 @lru_cache(maxsize=None)
-def row_type(*columns: str) -> Any:
-    return namedtuple("Row", columns)  # type: ignore[misc]
+def _row_type(name: str, keys: tuple[str, ...]) -> Any:
+    return namedtuple(name, keys)  # type: ignore[misc]
 
 
 @lru_cache

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
+from ..base.query import Row, row_type
 
 SQL = query.beside(__file__)
 
 
-class PeerRow(NamedTuple):
-    sender: int | None
-    receiver: int | None
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    bytes: int
-    time_ns: int
-    rma_count: int = 0
+PeerRow = row_type(
+    "PeerRow",
+    (
+        "sender", "receiver", "count", "bytes", "time_ns", "rma_count",
+    ),
+)
 
 
-def peer_rows(connection: Connection, received: bool = False) -> list[PeerRow]:
+def peer_rows(connection: Connection, received: bool = False) -> list[Row]:
     return SQL.ask(connection, "peers", PeerRow, received=received)

@@ -6,43 +6,49 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import log2
 from sqlite3 import Connection
-from typing import NamedTuple
 
-from ..base import query
-
-SQL = query.beside(__file__)
+from ..base.arrays import np
+from ..base.percentiles import summed
+from ..base.query import Row, row_type
+from ..run.cells import cells_of
 
 BUCKETS_IN_OCTAVE = 8
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
 
 
-class LatencyRow(NamedTuple):
-    """A bucket with its density: calls per octave of the duration. Buckets have different widths on
-    a logarithmic axis."""
-
-    call: str
-    bytes_low: int | None
-    bytes_high: int | None
-    low_ns: int
-    high_ns: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    share: float
-    cumulative_share: float
-    measure: str
-    density: float
+# A bucket with its density: calls per octave of the duration. Buckets have different widths on a
+# logarithmic axis.
+LatencyRow = row_type(
+    "LatencyRow",
+    (
+        "call", "bytes_low", "bytes_high", "low_ns", "high_ns", "count", "share",
+        "cumulative_share", "measure", "density",
+    ),
+)
 
 
 def latency_rows(
     connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call"
-) -> list[LatencyRow]:
-    rows = SQL.ask(
-        connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high,
-        measure=measure,
+) -> list[Row]:
+    """One row per bucket in use. high: of a bucket without a bound, the longest duration."""
+    cells = cells_of(connection)
+    flags = cells.is_in("call", call) & cells.is_in("timed", measure)
+    flags &= cells.bytes_low >= (low or 0)
+    if high is not None:
+        flags &= cells.bytes_high <= high
+    found = summed(cells.histogram, np.where(flags, 0, -1), 1)
+    low_ns, high_ns = (bounds[found.bucket] for bounds in (found.low_ns, found.high_ns))
+    high_ns = np.where(high_ns, high_ns, cells.max_ns[flags].max(initial=0))
+    whole = found.count.sum()
+    rows = zip(
+        low_ns.tolist(), high_ns.tolist(), map(int, found.count.tolist()),
+        (found.count / whole).tolist(), (np.cumsum(found.count) / whole).tolist(),
     )
-    return [row._replace(density=row.count / octaves(row)) for row in rows]
+    made = (LatencyRow(call, low, high, *values, measure, 0.0) for values in rows)
+    return [row._replace(density=row.count / octaves(row)) for row in made]
 
 
-def merged(rows: Sequence[LatencyRow], most: int) -> list[LatencyRow]:
+def merged(rows: Sequence[Row], most: int) -> list[Row]:
     """At most so many rows: 2, 4, 8, ... neighbouring buckets are one."""
     size, groups = 1, [[row] for row in rows]
     while len(groups) > most:
@@ -62,7 +68,7 @@ def begin_of(place: int) -> int:
     return (BUCKETS_IN_OCTAVE + part << octave) // BUCKETS_IN_OCTAVE
 
 
-def _merged(rows: Sequence[LatencyRow], size: int) -> LatencyRow:
+def _merged(rows: Sequence[Row], size: int) -> Row:
     """The first bucket begins at 0; the last one ends at the longest duration."""
     first = place_of(rows[0].low_ns) // size * size
     low_ns = min(begin_of(first), rows[0].low_ns)
@@ -72,15 +78,8 @@ def _merged(rows: Sequence[LatencyRow], size: int) -> LatencyRow:
     return row._replace(density=count / octaves(row))
 
 
-def octaves(row: LatencyRow) -> float:
+def octaves(row: Row) -> float:
     """Width of a bucket. The last one ends at the longest duration, which may be
     its lower bound."""
     low_ns = max(row.low_ns, LEAST_NS)
     return log2(max(row.high_ns, low_ns + 1) / low_ns)
-
-
-def dominating_size(
-    connection: Connection, call: str | None = None
-) -> query.Row | None:
-    rows = list(SQL.rows(connection, "dominating", call=call))
-    return rows[0] if rows else None

@@ -8,8 +8,8 @@ the library has counted; docs/SCHEMA.md has the definition.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..run.traffic_class import traffic_classify
@@ -17,19 +17,12 @@ from ..run.traffic_class import traffic_classify
 SQL = query.beside(__file__)
 
 
-class Negotiation(NamedTuple):
-    """The whole run's: means over the ranks that have such a thread. None: no rounds were counted,
-    as without Horovod's cache."""
-
-    call: str  # the most frequent one in which it negotiates
-    rounds: int | None
-    cycle_ns: float | None  # mean of the times from an idle round to the next one
-    idle_share: float | None  # share of the rounds in which the rank offers nothing
-    rounds_per_step: float | None
-    sending: float  # sampled rounds that agree on something
-    bulk_bytes: int
-    bulk_ns: float
-    control_ns: float
+# The whole run's: means over the ranks that have such a thread. None: no rounds were counted,
+# as without Horovod's cache.
+Negotiation = namedtuple(
+    "Negotiation",
+    "call rounds cycle_ns idle_share rounds_per_step sending bulk_bytes bulk_ns control_ns",
+)
 
 
 def negotiation(connection: Connection) -> Negotiation | None:

@@ -17,7 +17,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from ..base.thresholds import threshold
-from .by_size import SizeRow, best_timed
+from .views import Row, best_timed
 
 APART, NOTABLE = threshold("calls.neighbours"), threshold("calls.odd-sizes")
 
@@ -38,9 +38,9 @@ class OddSizes(NamedTuple):
         return self.excess_ns / self.line_ns
 
 
-def odd_sizes(rows: Sequence[SizeRow]) -> list[OddSizes]:
+def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
     """Calls with the most time first, as far as medians show that they differ from the line."""
-    found: dict[str, list[tuple[SizeRow, float]]] = {}
+    found: dict[str, list[tuple[Row, float]]] = {}
     for row, line_ns in _with_line(best_timed(rows)):
         found.setdefault(row.call, []).append((row, line_ns))
     answers = [
@@ -55,9 +55,9 @@ def odd_sizes(rows: Sequence[SizeRow]) -> list[OddSizes]:
     return sorted(notable, key=lambda each: -each.line_ns)
 
 
-def _with_line(rows: Sequence[SizeRow]) -> Iterator[tuple[SizeRow, float]]:
+def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
     """Sizes that are no powers of two, with their median on the line; all of 20 calls or more."""
-    curves: dict[tuple, list[SizeRow]] = {}
+    curves: dict[tuple, list[Row]] = {}
     for row in rows:
         if row.bytes_low and row.bytes_low == row.bytes_high and row.p95_ns is not None:
             key = (row.call, row.identity, row.memory_kind, row.measure, row.rank)
@@ -73,6 +73,6 @@ def _with_line(rows: Sequence[SizeRow]) -> Iterator[tuple[SizeRow, float]]:
                     yield row, _between(below, above, row.bytes_low)
 
 
-def _between(below: SizeRow, above: SizeRow, size: int) -> float:
+def _between(below: Row, above: Row, size: int) -> float:
     part = log(size / below.bytes_low) / log(above.bytes_low / below.bytes_low)
     return exp((1 - part) * log(below.p50_ns) + part * log(above.p50_ns))

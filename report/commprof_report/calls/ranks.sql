@@ -1,23 +1,5 @@
 -- What did each rank do, and how long was it inside MPI?
-WITH made AS (
-    SELECT world_rank, sum(CASE timed WHEN 'call' THEN count ELSE 0 END) AS count, sum(volume_bytes) AS volume_bytes
-    FROM chosen_cell
-    WHERE library = 'mpi' AND (timed = 'call' OR (is_completion AND form = 'persistent'))
-    GROUP BY world_rank
-),
-with_nccl AS (
-    SELECT world_rank, sum(CASE WHEN is_call THEN count ELSE 0 END) AS nccl_count,
-           sum(CASE WHEN is_call THEN volume_bytes ELSE 0 END) AS nccl_volume_bytes,
-           sum(CASE WHEN is_call THEN total_ns ELSE 0 END) AS nccl_host_ns,
-           sum(CASE timed WHEN 'device' THEN total_ns END) AS nccl_device_ns
-    FROM chosen_cell
-    WHERE library = 'nccl' AND family <> 'communicator'
-    GROUP BY world_rank
-),
-setup AS (
-    SELECT world_rank, sum(total_ns) AS setup_ns FROM chosen_cell WHERE family = 'setup' GROUP BY world_rank
-),
-sent AS (
+WITH sent AS (
     SELECT world_rank, sum(count) AS sent_count, sum(bytes) AS sent_bytes
     FROM peer
     WHERE direction = 'sent' AND call IN (SELECT call FROM selected_call)
@@ -33,13 +15,13 @@ SELECT rank.world_rank AS rank,
        is_estimate AS wall_is_estimate,
        rank_wall.counted_ns,
        reset_unix_ns,
-       coalesce(mpi_ns, 0) AS mpi_ns,
-       coalesce(mpi_ns, 0) * 1.0 / nullif(rank_wall.counted_ns, 0) AS mpi_share,
-       thread.name AS mpi_thread,
-       coalesce(is_main, 1) AS mpi_thread_is_main,
-       coalesce(setup_ns, 0) AS setup_ns,
-       coalesce(made.count, 0) AS count,
-       coalesce(made.volume_bytes, 0) AS volume_bytes,
+       0 AS mpi_ns, -- by_rank.py adds the sums of calls
+       NULL AS mpi_share,
+       NULL AS mpi_thread,
+       1 AS mpi_thread_is_main,
+       0 AS setup_ns,
+       0 AS count,
+       0 AS volume_bytes,
        coalesce(sent_count, 0) AS sent_count,
        coalesce(sent_bytes, 0) AS sent_bytes,
        ended,
@@ -67,10 +49,10 @@ SELECT rank.world_rank AS rank,
        start_unix_ns,
        end_unix_ns,
        thread_level,
-       coalesce(nccl_count, 0) AS nccl_count,
-       coalesce(nccl_volume_bytes, 0) AS nccl_volume_bytes,
-       coalesce(nccl_host_ns, 0) AS nccl_host_ns,
-       nccl_device_ns,
+       0 AS nccl_count,
+       0 AS nccl_volume_bytes,
+       0 AS nccl_host_ns,
+       NULL AS nccl_device_ns,
        affinity,
        cpu_ns,
        cpu_share,
@@ -94,11 +76,6 @@ JOIN rank_state USING (world_rank)
 LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
 LEFT JOIN rank_use ON rank_use.world_rank = rank.world_rank
 LEFT JOIN rank_core ON rank_core.world_rank = rank.world_rank
-LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
-LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
-LEFT JOIN setup ON setup.world_rank = rank.world_rank
-LEFT JOIN made ON made.world_rank = rank.world_rank
-LEFT JOIN with_nccl ON with_nccl.world_rank = rank.world_rank
 LEFT JOIN sent ON sent.world_rank = rank.world_rank
 LEFT JOIN calls_made ON calls_made.world_rank = rank.world_rank
 WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)

@@ -18,7 +18,7 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.by_call import CallRow, call_rows
+from ..calls.views import CALLS, Row, call_rows
 from ..display import tables
 from ..display.tables import Column
 from ..plots import row_bars as plot
@@ -91,20 +91,20 @@ def run(arguments: argparse.Namespace) -> None:
             arguments, run, plot, plot.of_calls(shown), calls, common.nothing_text(run)
         )
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, CallRow._fields)
+        tables.write_rows(arguments, rows, CALLS.row._fields)
     elif not rows:
         print(common.nothing_text(run))
     else:
         print_text(rows)
 
 
-def own_volume(row: CallRow) -> int | None:
+def own_volume(row: Row) -> int | None:
     """None: the call passes none to MPI. What completes operations has the bytes of the calls that
     started them; what receives has those of the sends."""
     return None if row.family == "completion" else row.volume_bytes or None
 
 
-def print_text(rows: Sequence[CallRow]) -> None:
+def print_text(rows: Sequence[Row]) -> None:
     polled = [row for row in rows if row.polls]
     blocks = [
         tables.text_table(columns, shown)
@@ -113,13 +113,13 @@ def print_text(rows: Sequence[CallRow]) -> None:
     print("\n\n".join([*blocks, *filter(None, [volume_note(rows)])]))
 
 
-def volume_note(rows: Sequence[CallRow]) -> str:
+def volume_note(rows: Sequence[Row]) -> str:
     """Why receives have no volume."""
     receives = any(row.call in RECEIVES for row in rows)
     return RECEIVES_NOTE if receives else ""
 
 
-def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]]]:
+def parts(rows: Sequence[Row]) -> list[tuple[Sequence[Column], list[Row]]]:
     """The tables with something in them: MPI's calls, what they started, and NCCL's calls and
     operations."""
     found = [
@@ -132,7 +132,7 @@ def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]
     return [(columns, shown) for columns, shown in found if shown]
 
 
-def drawn(rows: Sequence[CallRow]) -> list[CallRow]:
+def drawn(rows: Sequence[Row]) -> list[Row]:
     """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody
     timed these."""
     mpi = [row for row in rows if row.library == "mpi"]

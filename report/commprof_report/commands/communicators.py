@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.members import members_shown
+from ..base.query import Row
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import row_bars as plot
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(tables.text_table(columns_of(rows), rows))
 
 
-def picture(rows: Sequence[CommunicatorRow]) -> plot.Picture | None:
+def picture(rows: Sequence[Row]) -> plot.Picture | None:
     """Communicators with the most time come first."""
     if not rows:
         return None
@@ -87,7 +88,7 @@ def picture(rows: Sequence[CommunicatorRow]) -> plot.Picture | None:
     return plot.Picture("Traffic by communicator", names, panels)
 
 
-def columns_of(rows: Sequence[CommunicatorRow]) -> list[Column]:
+def columns_of(rows: Sequence[Row]) -> list[Column]:
     return [
         column for column in COLUMNS
         if column.head != "on device" or any(row.library == "nccl" for row in rows)

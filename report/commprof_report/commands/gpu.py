@@ -35,9 +35,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
-from ..base.field import Field, Row, keys, shown
+from ..base.field import Field, keys, shown
 from ..base.options import option
 from ..base.present import present
+from ..base.query import Row
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity

@@ -33,8 +33,7 @@ from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.options import option
 from ..base.present import present
-from ..calls.by_rank import rank_call_rows, rank_time_rows
-from ..calls.by_size import best_timed, size_rows
+from ..calls.views import best_timed, rank_call_rows, rank_time_rows, size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column

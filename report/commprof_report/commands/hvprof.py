@@ -34,10 +34,9 @@ from ..base import units
 from ..base.attempt import attempt
 from ..base.options import option
 from ..base.thresholds import threshold
-from ..calls.by_size import SizeRow, size_rows
-from ..calls.by_size import best_timed as sizes_best_timed
 from ..calls.by_size_class import HvprofRow, hvprof_rows
 from ..calls.odd_sizes import OddSizes, odd_sizes
+from ..calls.views import Row, best_timed as sizes_best_timed, size_rows
 from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column
@@ -76,9 +75,9 @@ class Side(NamedTuple):
     steps: int
     negotiates: bool
     settings: str
-    rows: list[HvprofRow]
-    sums: list[HvprofRow]
-    size_rows: list[SizeRow]
+    rows: list[Row]
+    sums: list[Row]
+    size_rows: list[Row]
     odd_sizes: list[OddSizes]
     run: Run
 
@@ -219,7 +218,7 @@ def settings_text(run: Run) -> str:
     return ", ".join(f"{key[4:]}={value}" for key, value in found if key[4:] in FUSION_SETTINGS)
 
 
-def merged(sides: Sequence[Side]) -> list[HvprofRow]:
+def merged(sides: Sequence[Side]) -> list[Row]:
     """The rows of all runs, those of the same call and class below each other, in the order of the
     first."""
     rows = [row for side in sides for row in side.rows]
@@ -236,17 +235,17 @@ def merged(sides: Sequence[Side]) -> list[HvprofRow]:
     )
 
 
-def best_timed(rows: Sequence[HvprofRow]) -> list[HvprofRow]:
+def best_timed(rows: Sequence[Row]) -> list[Row]:
     """Without the calls that start operations whose own times are known."""
 
-    def operation(row: HvprofRow) -> tuple:
+    def operation(row: Row) -> tuple:
         return row.fusion, row.call, row.bytes_low if row.library == "NCCL" else None
 
     timed = {operation(row) for row in rows if row.measure in ("device", "completion")}
     return [row for row in rows if row.measure != "call" or operation(row) not in timed]
 
 
-def columns(sides: Sequence[Side], rows: Sequence[HvprofRow], per_rank: bool) -> list[Column]:
+def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[Column]:
     """Sums over all ranks, or what a mean step has, if all runs have steps."""
     absent = {column.head for column in (TOTALS if all(side.steps for side in sides) else IN_STEPS)}
     absent |= {"rank"} if not per_rank else set()
@@ -317,7 +316,7 @@ def library_text(each: Side, library: str) -> str:
     return f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}"
 
 
-def stepped_text(rows: Sequence[HvprofRow], traffic: str, name: str) -> str:
+def stepped_text(rows: Sequence[Row], traffic: str, name: str) -> str:
     """bulk 4.0 calls, 4.46 MB, 12.3 ms; empty: there are hardly any."""
     own = [row for row in best_timed(rows) if row.traffic == traffic and row.calls_per_step]
     calls, step_bytes = (

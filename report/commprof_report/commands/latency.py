@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 from ..base import units
 from ..base.siblings import Family, Sibling, families
-from ..calls.by_size import size_rows
-from ..calls.histogram import LatencyRow, dominating_size, latency_rows, merged
+from ..base.query import Row
+from ..calls.histogram import LatencyRow, latency_rows, merged
+from ..calls.views import dominating_size, size_rows
 from ..display import tables
 from ..display.tables import Column
 from ..plots import duration_histogram as plot
@@ -49,13 +50,13 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(rows)
 
 
-def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[LatencyRow]) -> None:
+def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[Row]) -> None:
     calls = units.counted(sum(row.count for row in rows), "call")
     picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
     common.picture_save(arguments, run, plot, picture, calls, nothing_text(run, arguments))
 
 
-def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
+def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
     """The buckets of the call and size that were asked for, or that took the most time of what was
     asked for."""
     chosen = dominating_size(run.connection)
@@ -68,7 +69,7 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
     return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
 
 
-def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list[Family]:
+def siblings(run: Run, arguments: argparse.Namespace, shown: Row) -> list[Family]:
     """Families of communicators, by the median of the calls that are shown, if these
     have one size."""
     names, key = (
@@ -93,7 +94,7 @@ def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
     return common.nothing_text(run, "call")
 
 
-def print_text(buckets: list[LatencyRow]) -> None:
+def print_text(buckets: list[Row]) -> None:
     rows = merged(buckets, MOST_BARS)
     densest = max(row.density for row in rows)
     columns = (

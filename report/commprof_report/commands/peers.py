@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from ..base import units
 from ..base.errors import UsageError
 from ..base.options import option
+from ..base.query import Row
 from ..calls.by_pair import PeerRow, peer_rows
 from ..display import tables
 from ..display.tables import Column
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(rows, arguments.counts)
 
 
-def print_text(rows: list[PeerRow], counts: bool) -> None:
+def print_text(rows: list[Row], counts: bool) -> None:
     receivers = ranks_of(row.receiver for row in rows)
     if len(receivers) > MOST_COLUMNS:
         print_pairs(rows, counts)
@@ -80,7 +81,7 @@ def ranks_of(ranks: Iterable[int | None]) -> list[int | None]:
     return sorted(set(ranks), key=lambda rank: (rank is None, rank))
 
 
-def print_pairs(rows: list[PeerRow], counts: bool) -> None:
+def print_pairs(rows: list[Row], counts: bool) -> None:
     largest = sorted(rows, key=lambda row: row.count if counts else row.bytes, reverse=True)
     columns = (
         Column("from", lambda row: peer_name(row.sender)),
@@ -91,7 +92,7 @@ def print_pairs(rows: list[PeerRow], counts: bool) -> None:
     print(tables.first_rows(columns, largest, MOST_PAIRS, " pairs; --csv has them all."))
 
 
-def amount(row: PeerRow, counts: bool) -> str:
+def amount(row: Row, counts: bool) -> str:
     return units.count(row.count) if counts else units.volume(row.bytes)
 
 

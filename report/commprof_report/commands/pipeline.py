@@ -29,6 +29,7 @@ from statistics import fmean
 from ..base import units
 from ..base.gather import gathered
 from ..base.present import present
+from ..base.query import Row
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, late
@@ -194,7 +195,7 @@ def star_text(star: Star) -> str:
     )
 
 
-def replicas_text(pipelines: Sequence[Sequence[StageRow]]) -> str:
+def replicas_text(pipelines: Sequence[Sequence[Row]]) -> str:
     if all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines):
         return ", replicas of each other"
     if any(rows[0].opposite_stage is not None for rows in pipelines):
@@ -202,7 +203,7 @@ def replicas_text(pipelines: Sequence[Sequence[StageRow]]) -> str:
     return ""
 
 
-def arrow_text(rows: Sequence[StageRow]) -> str:
+def arrow_text(rows: Sequence[Row]) -> str:
     return units.shortened(" > ".join(str(row.rank) for row in rows), MOST_RANKS)
 
 
@@ -210,7 +211,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return units.shortened(units.rank_list(ranks), MOST_RANKS)
 
 
-def waiting_text(rows: Sequence[StageRow]) -> str:
+def waiting_text(rows: Sequence[Row]) -> str:
     """The others wait for stage 1 (rank 1): it is outside MPI 90 % of the time and waits
     2.0 %, they 30 % and 61.2 %."""
     if any(row.has_nccl for row in rows):

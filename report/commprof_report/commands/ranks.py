@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.options import option
-from ..calls.by_rank import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
+from ..calls.by_rank import rank_rows
+from ..calls.views import RANK_CALLS, Row, rank_call_rows, rank_time_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import stacks as plot
@@ -88,24 +89,25 @@ def run(arguments: argparse.Namespace) -> None:
             arguments, run, plot, plot.of_ranks(times), drawn, common.nothing_text(run, NO_SETUP)
         )
     if tables.is_for_scripts(arguments) and arguments.per_rank:
-        tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
+        rows = rank_rows(connection)
+        tables.write_rows(arguments, rows, rows[0]._fields)
     elif tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rank_call_rows(connection), RankCallRow._fields)
+        tables.write_rows(arguments, rank_call_rows(connection), RANK_CALLS.row._fields)
     else:
         print_text(rank_call_rows(connection), rank_rows(connection), arguments.per_rank)
 
 
-def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bool) -> None:
+def print_text(calls: list[Row], ranks: list[Row], per_rank_only: bool) -> None:
     for columns, shown in () if per_rank_only else parts(calls):
         print(tables.text_table(columns, shown) + "\n")
     more = " ranks; --per-rank --csv has them all."
     print(tables.first_rows(rank_columns(ranks), ranks, MOST_ROWS, more))
 
 
-def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:
+def parts(calls: Sequence[Row]) -> list[tuple[Sequence[Column], list[Row]]]:
     """The tables with something in them. Operations that went into graphs are in --json."""
     mpi = [row for row in calls if row.library == "mpi"]
-    found: list[tuple[Sequence[Column], list[RankCallRow]]] = [
+    found: list[tuple[Sequence[Column], list[Row]]] = [
         (CALL_COLUMNS, mpi),
         (HOST_COLUMNS, of_nccl(calls, "call")),
         (DEVICE_COLUMNS, of_nccl(calls, "device")),
@@ -113,18 +115,18 @@ def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[Ran
     return [(columns, shown) for columns, shown in found if shown]
 
 
-def rank_columns(ranks: Sequence[RankRow]) -> tuple[Column, ...]:
+def rank_columns(ranks: Sequence[Row]) -> tuple[Column, ...]:
     core = CORE_COLUMNS if any(row.core_wait_share is not None for row in ranks) else ()
     is_nccl = any(row.nccl_count or row.nccl_device_ns for row in ranks)
     nccl = NCCL_COLUMNS if is_nccl else ()
     return (*RANK_COLUMNS[:-1], *core, *nccl, RANK_COLUMNS[-1])
 
 
-def thread_of(row: RankRow) -> str:
+def thread_of(row: Row) -> str:
     return "main" if row.mpi_thread_is_main else units.shortened(row.mpi_thread or "another", 15)
 
 
-def how_ended(row: RankRow) -> str:
+def how_ended(row: Row) -> str:
     """And where, unless it came to its end."""
     state = {
         "exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})",

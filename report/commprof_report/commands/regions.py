@@ -20,7 +20,7 @@ import argparse
 
 from ..base import units
 from ..base.attempt import attempt
-from ..base.field import Row
+from ..base.query import Row
 from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column, volume_column

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..base.bins import BINS
 from ..base.options import option
-from ..calls.by_size import SizeRow, best_timed, size_rows
+from ..calls.views import Row, best_timed, size_rows, size_view
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import size_lines as plot
@@ -114,14 +114,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def fields_of(arguments: argparse.Namespace) -> list[str]:
     """All keys; `rank` only where it says something."""
-    return [field for field in SizeRow._fields if field != "rank" or arguments.per_rank]
+    return [field for field in size_view().row._fields if field != "rank" or arguments.per_rank]
 
 
 def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
     return common.nothing_text(run, "call with a message")
 
 
-def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespace) -> None:
+def print_text(run: Selection, rows: list[Row], arguments: argparse.Namespace) -> None:
     shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
     if not shown:
         print(nothing_text(run, arguments))
@@ -141,14 +141,14 @@ def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespac
         )
 
 
-def columns_of(rows: Sequence[SizeRow]) -> tuple[Column, ...]:
+def columns_of(rows: Sequence[Row]) -> tuple[Column, ...]:
     """With what the calls take on the host that start and complete nonblocking operations."""
-    starts: dict[tuple, list[SizeRow]] = {}
+    starts: dict[tuple, list[Row]] = {}
     for start in rows:
         if start.measure == "call":
             starts.setdefault(_operation(start), []).append(start)
 
-    def start_ns(row: SizeRow) -> float | None:
+    def start_ns(row: Row) -> float | None:
         """Receives are posted with other sizes: of all sizes then."""
         all_sizes = starts.get(_operation(row), [])
         own = [start for start in all_sizes if start.bytes_low == row.bytes_low] or all_sizes
@@ -156,7 +156,7 @@ def columns_of(rows: Sequence[SizeRow]) -> tuple[Column, ...]:
             return None
         return sum(start.total_ns for start in own) / sum(start.count for start in own)
 
-    def wait_ns(row: SizeRow) -> float | None:
+    def wait_ns(row: Row) -> float | None:
         own_ns = start_ns(row)
         return None if own_ns is None else max(0.0, row.blocked_ns / row.count - own_ns)
 
@@ -167,11 +167,11 @@ def columns_of(rows: Sequence[SizeRow]) -> tuple[Column, ...]:
     )
 
 
-def _operation(row: SizeRow) -> tuple:
+def _operation(row: Row) -> tuple:
     return row.call, row.identity, row.rank, row.memory_kind
 
 
-def completion_note(rows: Sequence[SizeRow]) -> str:
+def completion_note(rows: Sequence[Row]) -> str:
     """A note on the times of nonblocking operations, and how many have none."""
     completed = [row for row in rows if row.measure == "completion"]
     if not completed:
@@ -186,7 +186,7 @@ def completion_note(rows: Sequence[SizeRow]) -> str:
     )
 
 
-def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
+def nothing_to_tell(rows: Sequence[Row]) -> dict[str, bool]:
     """Columns that say the same of all rows: all on the host, all of MPI."""
     return {
         "memory kind": all(row.memory_kind == "host" for row in rows),
@@ -197,11 +197,11 @@ def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
     }
 
 
-def timed_on(row: SizeRow) -> str:
+def timed_on(row: Row) -> str:
     return {"device": "device", "captured": "host, into a graph"}.get(row.measure, "host")
 
 
-def device_note(rows: Sequence[SizeRow]) -> str:
+def device_note(rows: Sequence[Row]) -> str:
     """How many of NCCL's operations were timed on the device."""
     made = sum(
         row.count for row in rows
@@ -218,15 +218,15 @@ def device_note(rows: Sequence[SizeRow]) -> str:
     return f"{said} (an ncclGroup is one for all its operations)." if grouped else f"{said}."
 
 
-def carries_messages(row: SizeRow) -> bool:
+def carries_messages(row: Row) -> bool:
     return row.bandwidth != "silent"
 
 
-def size_with_mark(row: SizeRow) -> str:
+def size_with_mark(row: Row) -> str:
     return units.size_range(row.bytes_low, row.bytes_high) + marks(row)
 
 
-def exact_range(row: SizeRow) -> str:
+def exact_range(row: Row) -> str:
     is_one = row.bytes_low == row.bytes_high
     return (
         units.count(row.bytes_low) if is_one
@@ -234,7 +234,7 @@ def exact_range(row: SizeRow) -> str:
     )
 
 
-def marks(row: SizeRow) -> str:
+def marks(row: Row) -> str:
     mark = "~" if row.is_folded else "!" if is_odd(row) else ""
     return mark + ("*" if row.is_own else "")
 
@@ -245,11 +245,11 @@ MARKS = {
 }
 
 
-def marks_note(rows: Sequence[SizeRow]) -> str:
+def marks_note(rows: Sequence[Row]) -> str:
     """Explains the marks that these rows have."""
     used = {mark for row in rows for mark in marks(row)}
     return ", ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used)
 
 
-def is_odd(row: SizeRow) -> bool:
+def is_odd(row: Row) -> bool:
     return bool(row.bytes_low) and row.bytes_low == row.bytes_high and not row.power_of_two

@@ -30,7 +30,7 @@ from ..base import units
 from ..base.attempt import attempt, attempts
 from ..base.present import present
 from ..base.thresholds import threshold
-from ..calls.by_call import CallRow
+from ..calls.views import Row
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
@@ -247,7 +247,7 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
 
 
 def top_lines(
-    answers: RunSummary, calls: Sequence[CallRow], head: str, number: str, *shares: Column
+    answers: RunSummary, calls: Sequence[Row], head: str, number: str, *shares: Column
 ) -> Iterator[str]:
     """The calls with the most time, which come first."""
     ranks = len(answers.ranks)
@@ -272,7 +272,7 @@ def negotiation_columns(answers: RunSummary) -> list[Column]:
     if not spent_ns:
         return []
 
-    def part(call: CallRow) -> str:
+    def part(call: Row) -> str:
         return units.share(spent_ns[call.call] / (call.total_ns or 1))
 
     return [Column("negotiation", part)]

@@ -19,7 +19,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from ..base import units
-from ..calls.bulk_and_control import TrafficRow, traffic_rows
+from ..calls.views import Row, TRAFFIC, traffic_rows
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..plots import row_bars as plot
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
         calls = units.counted(total(rows, "count"), "call")
         common.picture_save(arguments, run, plot, picture(rows), calls, common.nothing_text(run))
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, TrafficRow._fields)
+        tables.write_rows(arguments, rows, TRAFFIC.row._fields)
     elif not rows:
         print(common.nothing_text(run))
     else:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         print("\n" + tables.text_table(columns_of(rows), rows))
 
 
-def picture(rows: list[TrafficRow]) -> plot.Picture | None:
+def picture(rows: list[Row]) -> plot.Picture | None:
     """Shares of each kind of traffic in all calls, bytes and times."""
     mpi = [row for row in rows if row.library == "mpi"]
     measures = (
@@ -90,18 +90,18 @@ def picture(rows: list[TrafficRow]) -> plot.Picture | None:
     return plot.Picture("Bulk and control traffic", names, [panel])
 
 
-def of_kind(rows: list[TrafficRow], kind: str) -> list[TrafficRow]:
+def of_kind(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row.traffic == kind]
 
 
-def columns_of(rows: list[TrafficRow]) -> list[Column]:
+def columns_of(rows: list[Row]) -> list[Column]:
     """Columns for MPI, and for NCCL, where the rows have calls of them."""
     libraries = {row.library for row in rows}
     absent = {"of time in MPI": "mpi" not in libraries, "on device": "nccl" not in libraries}
     return [column for column in COLUMNS if not absent.get(column.head)]
 
 
-def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
+def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     for traffic, head in HEADS.items():
         own = [row for row in rows if row.traffic == traffic]
@@ -132,12 +132,12 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
         yield "Control sizes", threshold_text(rows)
 
 
-def has_set_up(row: TrafficRow) -> bool:
+def has_set_up(row: Row) -> bool:
     """True for a persistent operation."""
     return row.call.endswith("_init")
 
 
-def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+def part_text(own: list[Row], rows: list[Row]) -> str:
     """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
     calls, volume_bytes = (total(own, key) for key in ("count", "volume_bytes"))
     volumes = total((row for row in rows if row.traffic != "alone"), "volume_bytes")
@@ -151,7 +151,7 @@ def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     return f"{all_calls}, {volume}{time_text(own, rows)}"
 
 
-def alone_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+def alone_text(own: list[Row], rows: list[Row]) -> str:
     """60 calls (33.3 %), 1.24 s (93.0 % of the time in MPI): on communicators of one rank, which
     move nothing, though 24.0 MB are passed to them"""
     volume = units.volume(total(own, "volume_bytes"))
@@ -162,7 +162,7 @@ def alone_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     )
 
 
-def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+def time_text(own: list[Row], rows: list[Row]) -> str:
     """1.24 s (93.0 % of the time in MPI), NCCL 15.2 ms on the host and 2.10 s on the device"""
     said = []
     mpi, nccl = ([row for row in own if row.library == library] for library in ("mpi", "nccl"))
@@ -180,11 +180,11 @@ def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     return ", ".join(said)
 
 
-def total(rows: Iterable[TrafficRow], key: str) -> float:
+def total(rows: Iterable[Row], key: str) -> float:
     return sum(getattr(row, key) or 0 for row in rows)
 
 
-def threshold_text(rows: list[TrafficRow]) -> str:
+def threshold_text(rows: list[Row]) -> str:
     sizes = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
     if not any(row.most_bytes for row in rows if row.traffic != "alone"):
         return "none: no call with a size was counted"
@@ -198,7 +198,7 @@ def threshold_text(rows: list[TrafficRow]) -> str:
     return f"{named}{more}: {units.share(rows[0].control_share)} of the bytes of the run"
 
 
-def sizes_text(row: TrafficRow) -> str:
+def sizes_text(row: Row) -> str:
     if not row.most_bytes:
         return units.NO_VALUE
     return (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.attempt import attempt
@@ -162,7 +162,7 @@ class Figures:
     run_id: str
     start_unix_ns: int
     world_size: int
-    ranks: list[RankRow]
+    ranks: list[Any]
     missing: int
     facts: dict[str, tuple[str, ...]]
     step_ns: float | None
@@ -317,11 +317,11 @@ def _figures(
     return whole, found.costs.steps, times
 
 
-def _per_rank(ns: int | None, ranks: Sequence[RankRow]) -> float | None:
+def _per_rank(ns: int | None, ranks: Sequence[Any]) -> float | None:
     return None if ns is None else ns / len(ranks)
 
 
-def _ranks(connection: Connection) -> list[RankRow]:
+def _ranks(connection: Connection) -> list[Any]:
     """With core_wait, which run_ranks.sql leaves open."""
     waited = {rank: use_of([row]) for rank, row in cpu_times(connection).items()}
     shares = {

@@ -4,16 +4,19 @@ collector."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import Any, Callable, NamedTuple
 
-from ..base import query, units
+from ..base import units
+from ..base.arrays import np
 from ..base.present import present
+from ..base.summarize import Row, summarize, sums
 from ..calls.by_rank import rank_rows
+from ..calls.views import DEVICE_TOTALS, TOTALS, is_call
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
+from ..run.cells import cells_of
 from ..run.facts import fact_rows
 from ..run.run import Run
 from ..stuck.live import live_rows
@@ -22,8 +25,7 @@ from ..stuck.negotiating import negotiating_rows
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
-SQL = query.beside(__file__)
-
+BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 NEGOTIATIONS = (
     ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
     (
@@ -51,7 +53,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
     analysis of waiting."""
     connection = run.connection
     live, ranks = live_rows(connection), rank_rows(connection)
-    totals, on_device = (list(SQL.rows(connection, name)) for name in ("totals", "device_totals"))
+    totals, on_device = (summarize(cells_of(connection), view) for view in (TOTALS, DEVICE_TOTALS))
     of_call = {"call": "call", "communicator": "communicator", "library": "library"}
     run_label: dict[str, object] = {"run": run.run_id}
     for name, kind, help_text, samples in (
@@ -211,10 +213,10 @@ def _wait_metrics(late: Late | None) -> Iterator[Metric]:
     )
 
 
-def _negotiation_metrics(rows: list[query.Row]) -> Iterator[Metric]:
+def _negotiation_metrics(rows: list[Row]) -> Iterator[Metric]:
     """Metrics of ranks that negotiate, as Horovod's, if any does. Threads of a rank on a
     communicator are added up."""
-    by_place: dict[tuple[int, str], list[query.Row]] = {}
+    by_place: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         by_place.setdefault((row.rank, row.communicator), []).append(row)
     for name, help_text, amount in NEGOTIATIONS if rows else ():
@@ -242,12 +244,24 @@ def _gpu_busy(run: Run) -> Iterator[Sample]:
 
 
 def _durations(run: Run) -> Iterator[Sample]:
-    """For each rank and call its buckets, sum and count, adjacent."""
-    for (rank, call), rows in groupby(
-        SQL.rows(run.connection, "duration_buckets"), lambda row: (row.rank, row.call)
-    ):
-        for row in rows:
-            bound = "+Inf" if row.bound_ns is None else repr(row.bound_ns / 1e9)
-            yield Sample({"rank": rank, "call": call, "le": bound}, row.count, "_bucket")
-        yield Sample({"rank": rank, "call": call}, row.total_ns / 1e9, "_sum")
-        yield Sample({"rank": rank, "call": call}, row.count, "_count")
+    """For each rank and call how many calls lasted no longer than each bound, sum and count,
+    adjacent. The bounds are also bounds of buckets, so the counts are exact."""
+    cells = cells_of(run.connection)
+    groups = sums(cells, ("world_rank", "call"), is_call)
+    found = groups.histograms()
+    high_ns = found.high_ns[found.bucket]
+    upto = [
+        np.bincount(found.row, found.count * is_within, len(groups))
+        for bound_ns in BOUNDS_NS
+        for is_within in [(high_ns <= bound_ns) & (high_ns > 0)]
+    ]
+    whole = np.bincount(found.row, found.count, len(groups))
+    counts = np.stack([*upto, whole], 1).astype(np.int64)
+    keys = groups.world_rank.tolist(), groups.texts(groups.call).tolist()
+    rows = zip(*keys, groups.sum("total_ns").tolist(), counts.tolist())
+    for rank, call, total_ns, own in sorted(rows, key=lambda row: row[:2]):
+        labels = {"rank": rank, "call": call}
+        for bound, count in zip([*(repr(ns / 1e9) for ns in BOUNDS_NS), "+Inf"], own):
+            yield Sample({**labels, "le": bound}, count, "_bucket")
+        yield Sample(labels, total_ns / 1e9, "_sum")
+        yield Sample(labels, own[-1], "_count")

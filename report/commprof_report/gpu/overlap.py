@@ -11,8 +11,8 @@ each step from single activities.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
 STATES = 16
@@ -21,21 +21,12 @@ ON_DEVICE = COMPUTING | COMMUNICATING | COPYING
 Interval = tuple[int, int, int]  # begin, end, one state or several
 
 
-class Busy(NamedTuple):
-    """Times of one or several devices, as defined in docs/SCHEMA.md, Words."""
-
-    traced_ns: int
-    computing_ns: int
-    communicating_ns: int
-    copying_ns: int
-    in_mpi_ns: int
-    exposed_ns: int
-    strictly_exposed_ns: int
-    hidden_ns: int
-    only_copying_ns: int
-    idle_ns: int
-    starved_ns: int
-    exposed_mpi_ns: int
+# Times of one or several devices, as defined in docs/SCHEMA.md, Words.
+Busy = namedtuple(
+    "Busy",
+    "traced_ns computing_ns communicating_ns copying_ns in_mpi_ns exposed_ns strictly_exposed_ns "
+    "hidden_ns only_copying_ns idle_ns starved_ns exposed_mpi_ns",
+)
 
 
 def busy(state_ns: Sequence[int]) -> Busy:

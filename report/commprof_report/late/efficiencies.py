@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import by_rank
-from ..base.field import Row
+from ..base.summarize import Row, row_type
 from ..base.thresholds import threshold
 from ..calls import by_region
 from ..calls.negotiation import Negotiation, negotiation
@@ -22,7 +22,7 @@ from .verdict import NEGOTIATED
 
 SQL = query.beside(__file__)
 BACKGROUND = threshold("late.background")
-RegionWorkRow = query.row_type(*by_region.RegionRow._fields, *Efficiency._fields)
+RegionWorkRow = row_type("RegionWorkRow", (*by_region.RegionRow._fields, *Efficiency._fields))
 
 
 def is_beside_main(row: Row) -> bool:

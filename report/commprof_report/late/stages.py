@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.columns import Ints, found_in
-from ..base.field import Row
+from ..base.query import Row
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .known import Known, known
@@ -28,7 +28,7 @@ from .own_time import Compared, compare_own_time
 from .retimed import Retimed, retimed
 from .root_causes import Causes, no_causes, root_causes
 from .scaled import chosen_rows, scale
-from .sums import Sums, TimeInsideRow, run_row
+from .sums import Sums, run_row
 from .timelines import Lines, timelines
 from .wait_split import WaitSplit, wait_split
 
@@ -42,7 +42,7 @@ class Split(NamedTuple):
     of_all: WaitSplit  # whatever was selected
     sums: Sums  # of the chosen calls of all ranks
     ranks: list[int]  # the chosen ones
-    inside: list[TimeInsideRow]
+    inside: list[Row]
     run: Row
 
 
@@ -63,7 +63,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     chosen = waits.take(chosen_rows(connection, waits, texts))
     sums = Sums(chosen, scale(connection, waits, texts), no_causes(), texts)
     ranks = [rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")]
-    inside = SQL.ask(connection, "time_inside", TimeInsideRow)
+    inside = list(SQL.rows(connection, "time_inside"))
     return Split(
         about, of_all, sums, ranks, inside,
         run_row(sums, _counted_ns(connection, set(ranks)), inside),

@@ -180,16 +180,6 @@ class LateRestRow(NamedTuple):
     rest_ns: int
 
 
-class TimeInsideRow(NamedTuple):
-    """time_inside.sql"""
-
-    world_rank: int
-    is_mpi: int
-    call: str
-    is_main: int
-    total_ns: int
-
-
 class Sums:
     """The chosen waits of a run and their root causes, ready to be added up."""
 
@@ -492,7 +482,7 @@ def held_up_rows(sums: Sums) -> list[HeldUpRow]:
 
 
 def rest_rows(
-    sums: Sums, ranks: Iterable[int], inside: Iterable[TimeInsideRow]
+    sums: Sums, ranks: Iterable[int], inside: Iterable[Row]
 ) -> list[LateRestRow]:
     """The calls with most of the time that was not split."""
     waits, chosen = sums.waits, set(ranks)
@@ -513,7 +503,7 @@ def rest_rows(
 
 
 def run_row(
-    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsideRow]
+    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row]
 ) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
     samples' times are rounded apart from it."""

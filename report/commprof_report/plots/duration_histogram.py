@@ -9,7 +9,8 @@ from typing import NamedTuple
 from ..base import units
 from ..base.percentiles import of_buckets
 from ..base.siblings import Family
-from ..calls.histogram import LEAST_NS, LatencyRow
+from ..base.query import Row
+from ..calls.histogram import LEAST_NS
 from ..display.colours import INK, of_call
 from .axis import time_axis, time_text
 from .families import beneath, height
@@ -22,7 +23,7 @@ MARKS = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
 class Picture(NamedTuple):
     """families: by the median duration on each communicator."""
 
-    rows: Sequence[LatencyRow]
+    rows: Sequence[Row]
     families: Sequence[Family]
 
 
@@ -52,7 +53,7 @@ def draw(axes, picture: Picture) -> None:
     draw_cumulative(axes.twinx(), rows)
 
 
-def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:
+def draw_cumulative(axes, rows: Sequence[Row]) -> None:
     """The share of calls up to each duration. It is exact at the bounds of buckets."""
     points = [(max(row.low_ns, LEAST_NS), row.cumulative_share - row.share) for row in rows]
     points += [(row.high_ns, row.cumulative_share) for row in rows]
@@ -64,7 +65,7 @@ def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:
     axes.grid(visible=False)
 
 
-def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
+def draw_marks(axes, rows: Sequence[Row]) -> None:
     """Percentiles that there are calls enough for, as lines, named below the title so that they
     cannot run into each other."""
     count = sum(row.count for row in rows)
@@ -86,7 +87,7 @@ def label_few_decades(axis, span: float) -> None:
     axis.set_major_locator(LogLocator(10, subs=parts, numticks=12))
 
 
-def title(rows: Sequence[LatencyRow]) -> str:
+def title(rows: Sequence[Row]) -> str:
     """MPI_Allreduce of 4 MiB: 1,200 calls."""
     count = sum(row.count for row in rows)
     low, high = rows[0].bytes_low, rows[0].bytes_high

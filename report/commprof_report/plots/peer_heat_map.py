@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..calls.by_pair import PeerRow
+from ..base.query import Row
 
 MOST_NUMBERS = 12  # up to this many ranks each field shows its number
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks
@@ -14,12 +14,12 @@ TICKS = 9
 
 
 class Matrix(NamedTuple):
-    rows: Sequence[PeerRow]
+    rows: Sequence[Row]
     world_size: int
     quantity: str  # "bytes" or "count"
 
 
-def matrix_of(rows: Sequence[PeerRow], world_size: int, quantity: str) -> Matrix | None:
+def matrix_of(rows: Sequence[Row], world_size: int, quantity: str) -> Matrix | None:
     """None: nothing to draw. Processes outside the job, and ranks that are not known, have no place
     in it."""
     ranks = range(world_size)

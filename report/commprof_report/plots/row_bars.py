@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.field import Row
-from ..calls.by_call import CallRow
 from ..display import colours
 from .axis import time_axis, time_text
 
@@ -44,7 +43,7 @@ class Picture(NamedTuple):
     panels: Sequence[Panel]
 
 
-def of_calls(rows: Sequence[CallRow]) -> Picture | None:
+def of_calls(rows: Sequence[Row]) -> Picture | None:
     """The calls with the most time."""
     shown = sorted(rows, key=lambda row: -row.total_ns)[:MOST_CALLS]
     look = [colours.of_call(row.call) for row in shown]
@@ -53,7 +52,7 @@ def of_calls(rows: Sequence[CallRow]) -> Picture | None:
     return Picture("Time by call", [row.call for row in shown], [panel]) if shown else None
 
 
-def call_text(row: CallRow) -> str:
+def call_text(row: Row) -> str:
     share = "" if row.share_of_wall is None else f", {units.share(row.share_of_wall)} of wall"
     return time_text(row.total_ns) + share
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.gather import gathered
-from ..calls.by_size import SizeRow
-from ..calls.by_size_class import HvprofRow
 from ..calls.odd_sizes import OddSizes
+from ..calls.views import Row
 from ..display.colours import NEUTRAL, OTHER_CALLS, of_call
 from .axis import size_axis, time_axis, time_text
 
@@ -27,8 +26,8 @@ class Side(NamedTuple):
     fusion: str
     ranks: int
     is_stepped: bool
-    rows: Sequence[HvprofRow]
-    sizes: Sequence[SizeRow]
+    rows: Sequence[Row]
+    sizes: Sequence[Row]
     odd_sizes: Sequence[OddSizes]
 
 
@@ -221,7 +220,7 @@ def colours_of(picture: Picture) -> dict[str, str]:
     return colours
 
 
-def curves_of(side: Side) -> list[list[SizeRow]]:
+def curves_of(side: Side) -> list[list[Row]]:
     """By call and communicator: those with the most time."""
     curves = gathered(
         ((row.call, row.identity, row.memory_kind, row.measure), row) for row in exact(side)
@@ -230,20 +229,20 @@ def curves_of(side: Side) -> list[list[SizeRow]]:
     return [sorted(curve, key=lambda row: row.bytes_low) for curve in largest[:MOST_CURVES]]
 
 
-def exact(side: Side) -> list[SizeRow]:
+def exact(side: Side) -> list[Row]:
     """Sizes that have a place on the axis, and were not counted with others."""
     return [row for row in side.sizes if row.bytes_low and row.bytes_low == row.bytes_high]
 
 
-def points_of(rows: Sequence[SizeRow]) -> tuple[list[int], list[float]]:
+def points_of(rows: Sequence[Row]) -> tuple[list[int], list[float]]:
     return [row.bytes_low for row in rows], [row.p50_ns for row in rows]
 
 
-def name_of(row: HvprofRow | SizeRow) -> str:
+def name_of(row: Row) -> str:
     return units.visible(row.call)
 
 
-def class_of(row: HvprofRow) -> Class:
+def class_of(row: Row) -> Class:
     return row.bytes_low, row.bytes_high
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from ..base import units
 from ..base.gather import gathered
 from ..base.present import present
-from ..calls.by_size import SizeRow
+from ..calls.views import Row
 from ..display.colours import of_call
 from .axis import size_axis, time_axis
 
@@ -20,18 +20,18 @@ TITLE = "Latency by message size"
 
 STYLES = ("-", "--", ":", "-.")
 
-Line = list[SizeRow]  # by size
+Line = list[Row]  # by size
 Look = tuple[str, str]  # colour, style
 
 
-def figure_size(rows: Sequence[SizeRow]) -> tuple[float, float]:
+def figure_size(rows: Sequence[Row]) -> tuple[float, float]:
     count = len(panels_of(rows))
     return (
         ALONE if count < 2 else (WIDTH * min(count, ACROSS) + LEGEND, HEIGHT * -(-count // ACROSS))
     )
 
 
-def draw(axes, rows: Sequence[SizeRow]) -> None:
+def draw(axes, rows: Sequence[Row]) -> None:
     """All panels have the same axes, and each call the same look in all of them."""
     panels = panels_of(rows)
     looks = looks_of(panels)
@@ -88,7 +88,7 @@ def legend(axes, looks: Mapping[str, Look], has_few: bool) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
+def panels_of(rows: Sequence[Row]) -> dict[str, dict[str, Line]]:
     """By communicator and call: those with the most time, the largest first."""
     of_communicator = gathered((units.visible(row.communicator), row) for row in rows)
     largest = sorted(
@@ -97,13 +97,13 @@ def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
     return {name: lines_of(of_communicator[name]) for name in largest}
 
 
-def lines_of(rows: Sequence[SizeRow]) -> dict[str, Line]:
+def lines_of(rows: Sequence[Row]) -> dict[str, Line]:
     lines = gathered((name_of(row), row) for row in rows)
     largest = sorted(lines, key=lambda name: total_ns(lines[name]), reverse=True)[:MOST_LINES]
     return {name: sorted(lines[name], key=place_of) for name in largest}
 
 
-def total_ns(rows: Sequence[SizeRow]) -> int:
+def total_ns(rows: Sequence[Row]) -> int:
     return sum(row.total_ns for row in rows)
 
 
@@ -160,16 +160,16 @@ def few_of(line: Line) -> Line:
     return [point for point in line if point.p95_ns is None]
 
 
-def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
+def with_message(rows: Sequence[Row]) -> list[Row]:
     """Rows that have a place on the axis of sizes."""
     return [row for row in rows if place_of(row)]
 
 
-def name_of(row: SizeRow) -> str:
+def name_of(row: Row) -> str:
     name = units.call_name(units.visible(row.call), row.memory_kind, row.measure)
     return name if row.rank is None else f"{name}, rank {row.rank}"
 
 
-def place_of(row: SizeRow) -> int:
+def place_of(row: Row) -> int:
     """Position of a size on the axis; a bin without upper bound stands at its lower."""
     return row.bytes if row.bytes is not None else row.bytes_low

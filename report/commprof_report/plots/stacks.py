@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ..base import units
 from ..base.field import Row
 from ..base.siblings import Family
-from ..calls.by_rank import RankTimeRow
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
@@ -39,7 +38,7 @@ class Picture(NamedTuple):
     families_title: str = ""
 
 
-def of_ranks(rows: Sequence[RankTimeRow]) -> Picture | None:
+def of_ranks(rows: Sequence[Row]) -> Picture | None:
     """Each rank's time inside MPI, by call; without MPI that of NCCL's operations. Rows come with
     the call that took most first."""
     if not rows:

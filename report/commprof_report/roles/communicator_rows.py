@@ -7,6 +7,9 @@ from sqlite3 import Connection
 
 from ..base import query
 from ..base.field import Field, Row, row_type
+from ..base.summarize import summarize
+from ..calls.views import COMMUNICATOR_USE
+from ..run.cells import cells_of
 
 SQL = query.beside(__file__)
 
@@ -47,5 +50,23 @@ def communicator_rows(
     connection: Connection, roles: Mapping[str, str]
 ) -> list[Row]:
     """roles: by identity."""
-    rows = SQL.ask(connection, "communicators", CommunicatorRow)
-    return [row._replace(role=roles.get(row.identity)) for row in rows]
+    nothing = {"count": 0, "volume_bytes": 0, "total_ns": 0, "top_call": None, "device_ns": None}
+    used = {row.identity: row for row in summarize(cells_of(connection), COMMUNICATOR_USE)}
+    found = SQL.run(connection, "communicators")
+    names = [column[0] for column in found.description]
+    known = (dict(zip(names, values)) for values in found)
+    rows = [
+        CommunicatorRow(
+            **each, role=roles.get(each["identity"]),
+            **{
+                name: getattr(used.get(each["identity"]), name, value)
+                for name, value in nothing.items()
+            },
+        )
+        for each in known
+    ]
+    return sorted(
+        rows, key=lambda row: (
+            -max(row.total_ns, row.device_ns or 0), -(row.size or -1), row.communicator,
+        ),
+    )

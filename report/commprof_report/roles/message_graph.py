@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
+from ..base.query import Row
 
 BULK = threshold("roles.bulk")
 FEWEST = whole("roles.messages")
@@ -61,7 +62,7 @@ class Graph(NamedTuple):
 MessageTime = namedtuple("MessageTime", "rank peer is_sent at_ns")
 
 
-def graph(rows: Iterable[MessageRow], times: Iterable[MessageTime] = ()) -> Graph:
+def graph(rows: Iterable[Row], times: Iterable[Row] = ()) -> Graph:
     """times: in order of time, for each rank; without them messages between neighbours in a line
     are taken as passed on."""
     rows = list(rows)
@@ -87,7 +88,7 @@ def graph(rows: Iterable[MessageRow], times: Iterable[MessageTime] = ()) -> Grap
     return found
 
 
-def _neighbours(rows: Sequence[MessageRow]) -> dict[int, list[int]]:
+def _neighbours(rows: Sequence[Row]) -> dict[int, list[int]]:
     """For each rank the ranks with which it exchanges bulk messages; ranks without any are left
     out."""
     exchanged: Counter[tuple[int, int]] = Counter()
@@ -172,7 +173,7 @@ def _may_be_a_line(star: Star, sent: dict[tuple[int, int], int]) -> bool:
 
 def _is_exchange(
     line: Sequence[int], sent: dict[tuple[int, int], int],
-    times_of: dict[int, list[MessageTime]],
+    times_of: dict[int, list[Row]],
 ) -> bool:
     """Whether ranks in the middle do not wait for a message before they send one on. At one end of
     a pipeline at least messages are answered."""
@@ -192,7 +193,7 @@ def _is_exchange(
     return len(ends) == 2 and max(ends) < PASSED_ON
 
 
-def _passed_on(times: Sequence[MessageTime], source: int, target: int) -> float:
+def _passed_on(times: Sequence[Row], source: int, target: int) -> float:
     """The share of a rank's messages to the target before which it had as many from the source."""
     received = sends = passed = 0
     for time in times:

@@ -30,7 +30,7 @@ StageTimesRow = namedtuple("StageTimesRow", "rank counted_ns inside_ns outside_n
 class Stage(NamedTuple):
     """Times of a stage's rank, and how much of its time inside MPI was split."""
 
-    times: StageTimesRow
+    times: Row
     wait_ns: int
     split_ns: int
 
@@ -100,11 +100,11 @@ class Pipelines(NamedTuple):
     graph: Graph
 
 
-def stage_times(connection: Connection) -> list[StageTimesRow]:
+def stage_times(connection: Connection) -> list[Row]:
     return SQL.ask(connection, "stage_times", StageTimesRow)
 
 
-def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipelines:
+def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
     """All pipelines, with the stages of each from first to last. A stage is called slow only if its
     rank causes most of the waiting that the ranks of the pipeline cause, beyond chance, and if
     `late` agrees; where causes are not known, by its times alone."""

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from ..base.attempt import attempt
 from ..base.gather import gathered
 from ..base.thresholds import threshold
+from ..base.query import Row
 from .message_graph import FEWEST
-from .world import CONTROL_BYTES, DescribedRow, Group, World, ways, world_of
+from .world import CONTROL_BYTES, Group, World, ways, world_of
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
@@ -108,7 +109,7 @@ def family_labels(world: World) -> dict[str, str]:
     return {each.label: names[each.identity] for each in described}
 
 
-def name_given(described: DescribedRow) -> str:
+def name_given(described: Row) -> str:
     """By the program: a label begins with it, or else with the constructor."""
     name = described.label.partition(" {")[0]
     return "" if name == described.constructor.replace("MPI_", "") else name

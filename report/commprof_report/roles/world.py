@@ -12,6 +12,7 @@ from ..base import query
 from ..base.gather import gathered
 from ..base.members import Members
 from ..base.thresholds import whole
+from ..base.query import Row
 from .message_graph import Graph, MessageRow, MessageTime, graph
 
 SQL = query.beside(__file__)
@@ -31,15 +32,15 @@ DescribedRow = namedtuple(
 class Group(NamedTuple):
     """A communicator whose purpose is inferred."""
 
-    described: DescribedRow
+    described: Row
     ranks: frozenset[int]
-    use: list[UseRow]
+    use: list[Row]
 
     def message_bytes(self, *families: str) -> int:
         return sum(row.message_bytes for row in self.use if not families or row.family in families)
 
     @property
-    def collectives(self) -> list[UseRow]:
+    def collectives(self) -> list[Row]:
         """The collectives that carry more than control messages."""
         return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
 
@@ -67,8 +68,8 @@ class World(NamedTuple):
     message_bytes: int
     passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
     passed_per_rank: float  # number of such messages
-    turns: dict[str, TurnsRow]  # by identity; without those that have no samples
-    roots: list[query.Row]
+    turns: dict[str, Row]  # by identity; without those that have no samples
+    roots: list[Row]
 
 
 def world_of(connection: Connection) -> World:
@@ -100,7 +101,7 @@ def world_of(connection: Connection) -> World:
     )
 
 
-def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
+def members_of(row: Row, world_size: int) -> frozenset[int]:
     """The world ranks of the members; empty if not all of them are known."""
     members = Members(row.members)
     return (
@@ -109,7 +110,7 @@ def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
     )
 
 
-def is_passed(row: UseRow) -> bool:
+def is_passed(row: Row) -> bool:
     return row.family == "point-to-point" and row.bytes > CONTROL_BYTES and "ecv" not in row.call
 
 

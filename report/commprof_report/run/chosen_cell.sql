@@ -1,6 +1,6 @@
 -- Which cells did the user select, with their communicator, region and size in terms of the whole run? timed: what their times measure:
 -- 'call' (including polls), 'completion'; for NCCL also 'device', and 'captured', which has moved nothing yet. is_call: 1 for calls.
-CREATE TEMP TABLE chosen_cell AS
+CREATE TEMP VIEW chosen_cell AS
 SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family,
        coalesce(call.library, 'mpi') AS library, coalesce(form, 'blocking') AS form, coalesce(bandwidth, 'unrated') AS bandwidth,
        coalesce(waits_for, 'nobody') AS waits_for, identity, label,
@@ -21,19 +21,6 @@ WHERE cell.call IN (SELECT call FROM selected_call)
 
 -- The range of sizes that the user selected, for single calls; null: no bound.
 CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;
-
--- The thread of each rank that spent most time inside MPI. MPI_Init and MPI_Finalize (family setup) are not communication. NCCL's calls
--- only enqueue operations on a stream; they are not time in MPI.
-CREATE TEMP VIEW busiest_thread AS
-SELECT world_rank, thread, mpi_ns
-FROM (
-    SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
-           row_number() OVER (PARTITION BY world_rank ORDER BY sum(total_ns) DESC, thread) AS place_of_thread
-    FROM chosen_cell
-    WHERE family <> 'setup' AND timed = 'call' AND library = 'mpi'
-    GROUP BY world_rank, thread
-)
-WHERE place_of_thread = 1;
 
 -- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself: within the first bucket at which
 -- the share is reached, as if its calls were spread evenly in it, between the least and the most duration (base/percentiles.py has the same for

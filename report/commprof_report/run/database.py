@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
 from ..base import query
 from ..base.errors import ReportError, version_check
+from ..base.query import Row
 from .archive import unpacked
 from .sampled import Sampled
 from .thinning import SAMPLED, Thinning
@@ -71,6 +72,7 @@ class RunConnection(sqlite3.Connection):
     visit all pages changed so far each time."""
 
     sampled: Sampled | None = None  # its sampled calls (sampled.py), once they are known
+    chosen: Any = None  # what the filters leave of it (cells.py)
 
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
@@ -95,7 +97,7 @@ def database_create() -> RunConnection:
     return connection
 
 
-def database_ranks(path: Path) -> list[RankOfFile]:
+def database_ranks(path: Path) -> list[Row]:
     """The ranks in a file. Raises ReportError if it is not a commprof database."""
     with _opened(path) as connection:
         _database_check(path, connection)
@@ -110,7 +112,7 @@ def database_ranks(path: Path) -> list[RankOfFile]:
     return ranks
 
 
-def _is_rank(rank: RankOfFile) -> bool:
+def _is_rank(rank: Row) -> bool:
     end_unix_ns = rank.start_unix_ns if rank.end_unix_ns is None else rank.end_unix_ns
     numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, end_unix_ns)
     return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)

@@ -11,6 +11,7 @@ from ..base import query
 from ..base.arrays import np
 from ..base.columns import Ints
 from ..base.gather import gathered
+from ..base.query import Row
 from .alignment import Alignment
 
 SQL = query.beside(__file__)
@@ -39,7 +40,7 @@ def together_share(connection: Connection) -> float:
     return 1 - (whole_ns - seen_ns) / whole_ns if whole_ns else 1.0
 
 
-def holes(connection: Connection) -> dict[int, list[Hole]]:
+def holes(connection: Connection) -> dict[int, list[Row]]:
     """By rank, in order of their begin; docs/SCHEMA.md has the definition (steps, complete)."""
     return gathered((hole.world_rank, hole) for hole in SQL.ask(connection, "holes", Hole))
 

@@ -17,6 +17,7 @@ from ..base.gather import gathered
 from ..base.present import present
 from ..base.progress import Progress
 from ..base.regular import regular_open
+from ..base.query import Row
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks
 from .ledger import MAGIC, ledger_read_facts
@@ -36,7 +37,7 @@ class RankFile(NamedTuple):
 
     path: Path
     is_ledger: bool
-    ranks: list[RankOfFile]
+    ranks: list[Row]
 
     @property
     def folder(self) -> Path:
@@ -253,7 +254,7 @@ def file_scan(path: Path) -> RankFile:
     )
 
 
-def _ledger_rank(path: Path) -> RankOfFile:
+def _ledger_rank(path: Path) -> Row:
     ledger = ledger_read_facts(path)
     header = ledger.header
     # the wall clock may have been set back

@@ -16,6 +16,7 @@ from ..base.bins import BINS
 from ..base.errors import UsageError
 from ..base.options import option
 from ..base.thresholds import whole
+from .cells import Chosen
 from .run import Run
 
 SQL = query.beside(__file__)
@@ -126,20 +127,23 @@ class Selection(Run):
 
 
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
-    """Applies the filters to the run; table chosen_cell then has the selected cells."""
+    """Applies the filters to the run; cells.py then has the selected counters."""
+    texts = {}
     if arguments.call:
-        _calls_keep(run, arguments.call)
+        texts["call"] = _calls_keep(run, arguments.call)
     if arguments.communicator:
-        _keep(run.connection, "communicator", identities_find(run, arguments.communicator))
+        texts["identity"] = identities_find(run, arguments.communicator)
+        _keep(run.connection, "communicator", texts["identity"])
     if arguments.region:
-        _keep(run.connection, "region", _regions(run, arguments.region))
+        texts["region"] = _regions(run, arguments.region)
+        _keep(run.connection, "region", texts["region"])
     if getattr(arguments, "memory_kind", None):
-        _memory_kinds_keep(run.connection, arguments.memory_kind)
-    if arguments.rank:
-        _ranks_keep(run, arguments.rank)
+        texts["memory_kind"] = _memory_kinds_keep(run.connection, arguments.memory_kind)
+    ranks = _ranks_keep(run, arguments.rank) if arguments.rank else None
     sizes = arguments.bytes or ByteRange(None, None)
     _sizes_keep(run.connection, sizes, bins)
     SQL.run(run.connection, "chosen_cell", low_bytes=sizes.low, high_bytes=sizes.high)
+    run.connection.chosen = Chosen(run.connection, texts, ranks, sizes, bins)
     return Selection(run, filters(arguments))
 
 
@@ -167,7 +171,7 @@ def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -
     connection.executemany(KEEP[what], [(value,) for value in values])
 
 
-def _calls_keep(run: Run, wanted: list[str]) -> None:
+def _calls_keep(run: Run, wanted: list[str]) -> set[str]:
     names = [
         name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")
     ]
@@ -180,7 +184,9 @@ def _calls_keep(run: Run, wanted: list[str]) -> None:
         if name.lower() not in by_name:
             made = ", ".join(names) or "none"
             raise UsageError(f"--call {name}", f"this run made no such call; it made: {made}")
-    _keep(run.connection, "call", set().union(*(by_name[name.lower()] for name in chosen)))
+    found = set().union(*(by_name[name.lower()] for name in chosen))
+    _keep(run.connection, "call", found)
+    return found
 
 
 def _short(name: str) -> str:
@@ -225,15 +231,14 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     return chosen
 
 
-def _memory_kinds_keep(connection: sqlite3.Connection, wanted: str) -> None:
+def _memory_kinds_keep(connection: sqlite3.Connection, wanted: str) -> set[str]:
     known = [kind for (kind,) in connection.execute("SELECT memory_kind FROM selected_memory_kind")]
-    _keep(
-        connection, "memory_kind",
-        [kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)],
-    )
+    found = {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
+    _keep(connection, "memory_kind", found)
+    return found
 
 
-def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
+def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> list[int]:
     present = [
         rank
         for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")
@@ -242,6 +247,7 @@ def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
     if not chosen:
         raise UsageError("--rank", "none of these ranks is in the run")
     _keep(run.connection, "rank", chosen)
+    return chosen
 
 
 def _sizes_keep(connection: sqlite3.Connection, wanted: ByteRange, bins: str) -> None:

@@ -28,7 +28,6 @@ from ..base.percentiles import around_median
 from ..base.thresholds import threshold
 from ..late.marks import HANDED
 from ..run.alignment import Alignment
-from ..run.holes import Hole
 from ..run.sampled import communicators
 from .lines import (
     Collectives, KnownTokens, about_calls, collectives, own_calls, threads_of,
@@ -445,7 +444,7 @@ def _total(connection: Connection, sampled: SampledCalls, group: Group) -> int |
 # Warm-up, outliers, and steps with missing samples.
 
 
-def judged(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Boundaries:
+def judged(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Boundaries:
     times = times.take(np.lexsort((times.begin_ns, times.world_rank)))
     order, groups = grouped(times.step)
     means = groups.sum((times.end_ns - times.begin_ns)[order]) / groups.counts
@@ -460,7 +459,7 @@ def judged(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Boundaries:
     )
 
 
-def _is_complete(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Flags:
+def _is_complete(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Flags:
     is_complete = np.ones(len(times), bool)
     for rank, own in by_rank(times.world_rank):
         holes = np.array([hole[2:] for hole in missing.get(rank, ())], np.int64).reshape(-1, 2)

@@ -16,8 +16,9 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..base.field import Field, Row, row_type
+from ..base.field import Field
 from ..base.percentiles import DEVIATION, around_median
+from ..base.query import Row, row_type
 from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states

@@ -17,7 +17,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Ints, TextInts, found_in, numbered,
 )
 from ..base.thresholds import threshold, whole
-from ..calls.by_call import operation
+from ..calls.views import operation
 from ..late.known import CallInfo
 from ..loops.choice import Kind, Line
 from ..run.sampled import Communicators

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..base.field import Row
+from ..base.query import Row
 from ..late.late_ranks import Late
 from ..late.marks import handed_rows, marked_rows, steps_agreed_on
 from ..run.alignment import Alignment

@@ -9,7 +9,6 @@ from ..base import units
 from ..base.gather import gathered
 from ..base.present import present
 from ..base.query import Row
-from ..calls.by_rank import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
 
 # in these states the last call lasted until the last known time
@@ -20,7 +19,7 @@ class Group(NamedTuple):
     """Ranks with the same description."""
 
     state: str
-    ranks: list[RankRow]
+    ranks: list[Row]
     place: str  # the call that they are in or returned from, without times
 
     @property
@@ -28,7 +27,7 @@ class Group(NamedTuple):
         return units.rank_names([rank.rank for rank in self.ranks])
 
 
-def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
+def groups(ranks: Sequence[Row], states: Sequence[str]) -> list[Group]:
     """Groups of ranks, in the order of the states, then of the lowest rank."""
     found = gathered(
         ((rank.state, rank.abort_code, place_text(rank)), rank) for rank in ranks
@@ -75,7 +74,7 @@ def peer_text(call: str, peer: int) -> str:
     return f"{'from' if 'recv' in short or 'probe' in short else 'to'} {name}"
 
 
-def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
+def span_text(ranks: Sequence[Row], spans_ns: Sequence[int | None] | None = None) -> str:
     """How long they have been there (or another duration): 12.3 s; 3.10 s to 12.3 s. For killed
     ranks a lower bound, if anything is known."""
     known_ns = [

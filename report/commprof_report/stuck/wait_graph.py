@@ -34,7 +34,7 @@ from ..base.gather import by, gathered
 from ..base.members import Members
 from ..base.present import present
 from ..base.query import Row
-from ..calls.by_rank import RankRow, rank_rows
+from ..calls.by_rank import rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
@@ -112,7 +112,7 @@ class Killed(NamedTuple):
     last began or ended a call, and when its CPU time was last read. (The modification time of a
     ledger may be that of a copy that somebody made.)"""
 
-    ranks: list[RankRow]
+    ranks: list[Row]
     is_whole: bool  # no rank is missing
     # by rank: from its last begin or end of a call to the last one of the job
     quiet_ns: dict[int, int]
@@ -131,7 +131,7 @@ class Killed(NamedTuple):
 class Stuck(NamedTuple):
     """The result of the analysis; empty lists: nothing is stuck."""
 
-    ranks: dict[int, RankRow]
+    ranks: dict[int, Row]
     waits: list[Wait]
     positions: list[Position]
     mismatches: list[Row]
@@ -310,7 +310,7 @@ def _killed_as_a_whole(
     )
 
 
-def is_settled(rank: RankRow, row: Row, after_ns: int) -> bool:
+def is_settled(rank: Row, row: Row, after_ns: int) -> bool:
     """Whether a call has lasted long enough. For a killed rank the time is unknown, so its last
     call counts."""
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)

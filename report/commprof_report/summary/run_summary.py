@@ -9,14 +9,15 @@ from statistics import fmean
 from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
-from ..base import query, units
+from ..base import units
 from ..base.query import Row
-from ..calls.by_call import CallRow, call_rows
-from ..calls.by_pair import PeerRow, peer_rows
-from ..calls.by_rank import RankCallRow, RankRow, RankTimeRow, rank_rows
+from ..calls.views import CONTROL, MEMORY_KINDS, busiest_threads, call_rows, summarize
+from ..calls.by_pair import peer_rows
+from ..calls.by_rank import rank_rows
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
+from ..run.cells import cells_of
 from ..run.crowding import crowding, sentence
 from ..run.facts import fact_rows
 from ..run.run import Run
@@ -27,8 +28,6 @@ STATES = {
     "running": "running", "killed": "killed", "running or killed": "running_or_killed",
     "exit": "exited", "abort": "aborted",
 }
-
-SQL = query.beside(__file__)
 
 
 class SummaryRow(SimpleNamespace):
@@ -43,9 +42,9 @@ class RunSummary(NamedTuple):
     """The summary and the answers from which it is computed."""
 
     summary: SummaryRow
-    calls: list[CallRow]
-    ranks: list[RankRow]
-    peers: list[PeerRow]
+    calls: list[Row]
+    ranks: list[Row]
+    peers: list[Row]
     facts: list
     memory_kinds: list[Row]
     seen: list[SeenRow]
@@ -64,7 +63,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
-    memory_kinds = list(SQL.rows(run.connection, "memory_kinds"))
+    memory_kinds = summarize(cells_of(run.connection), MEMORY_KINDS)
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
     summary = SummaryRow(
@@ -86,7 +85,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     )
 
 
-def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence) -> dict:
+def _provenance(run: Run, ranks: Sequence[Row], facts: Sequence) -> dict:
     first = {fact.key: fact.value for fact in reversed(facts)}
 
     def known(*keys: str) -> dict[str, str]:
@@ -115,7 +114,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence) -> dict:
     }
 
 
-def _shares(ranks: Sequence[RankRow]) -> dict:
+def _shares(ranks: Sequence[Row]) -> dict:
     """Wall time is the longest rank's; shares are each rank's own, over the time during which its
     calls were counted."""
     timed = {rank.rank: rank.mpi_share for rank in ranks if rank.mpi_share is not None}
@@ -135,12 +134,17 @@ def _shares(ranks: Sequence[RankRow]) -> dict:
     }
 
 
-def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[Row]:
+def negotiated_rows(connection: Connection, ranks: Sequence[Row]) -> list[Row]:
     """Main threads do not negotiate."""
     if all(rank.mpi_thread_is_main for rank in ranks):
         return []
     traffic_classify(connection)
-    return list(SQL.rows(connection, "negotiation_by_call"))
+    threads = set(connection.execute("SELECT world_rank, thread FROM negotiating"))
+    busiest = busiest_threads(connection)
+    return [
+        row for row in summarize(cells_of(connection), CONTROL)
+        if (row.rank, row.thread) in threads and busiest[row.rank].thread == row.thread
+    ]
 
 
 def negotiation_ns(negotiated: Sequence[Row], key: str) -> Counter:
@@ -152,7 +156,7 @@ def negotiation_ns(negotiated: Sequence[Row], key: str) -> Counter:
 
 
 def negotiation_shares(
-    ranks: Sequence[RankRow], negotiated: Sequence[Row]
+    ranks: Sequence[Row], negotiated: Sequence[Row]
 ) -> dict[int, float]:
     """By rank, of its counted time."""
     spent_ns = negotiation_ns(negotiated, "rank")
@@ -160,7 +164,7 @@ def negotiation_shares(
     return {rank.rank: spent_ns[rank.rank] / rank.counted_ns for rank in timed}
 
 
-def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[Row]) -> dict:
+def _negotiated_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict:
     shares = negotiation_shares(ranks, negotiated)
     if not negotiated or not shares:
         return {"data_share_mean": None, "negotiation_share_mean": None}
@@ -172,17 +176,17 @@ def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[Row]) -> d
     }
 
 
-def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
+def communicating(calls: Sequence[Row]) -> list[Row]:
     """The calls that count as time in MPI: all except MPI_Init, MPI_Finalize and the like, and
     except NCCL's."""
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
-def with_negotiation_apart(answers: RunSummary) -> list[CallRow]:
+def with_negotiation_apart(answers: RunSummary) -> list[Row]:
     """The same, negotiation in rows of its own; those with most time first."""
     spent_ns = negotiation_ns(answers.negotiated, "call")
 
-    def part(call: CallRow, name: str, total_ns: int) -> CallRow:
+    def part(call: Row, name: str, total_ns: int) -> Row:
         share = call.share_of_wall and call.share_of_wall * total_ns / call.total_ns
         return call._replace(call=name, total_ns=total_ns, share_of_wall=share)
 
@@ -197,7 +201,7 @@ def with_negotiation_apart(answers: RunSummary) -> list[CallRow]:
     return sorted(parts, key=lambda call: -call.total_ns)
 
 
-def times_apart(times: Sequence[RankTimeRow], answers: RunSummary) -> list[RankTimeRow]:
+def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
     """The same of the calls of each rank."""
     spent_ns = {(row.rank, row.call): row.negotiation_ns for row in answers.negotiated}
     parts = []
@@ -209,7 +213,7 @@ def times_apart(times: Sequence[RankTimeRow], answers: RunSummary) -> list[RankT
     return sorted(parts, key=lambda row: -row.total_ns) if spent_ns else parts
 
 
-Called = TypeVar("Called", CallRow, RankCallRow)
+Called = TypeVar("Called", Row, Row)
 
 
 def of_nccl(calls: Sequence[Called], measure: str) -> list[Called]:
@@ -218,7 +222,7 @@ def of_nccl(calls: Sequence[Called], measure: str) -> list[Called]:
     return [call for call in calls if call.library == "nccl" and call.measure == measure]
 
 
-def _calls(calls: Sequence[CallRow]) -> dict:
+def _calls(calls: Sequence[Row]) -> dict:
     calls = [call for call in calls if call.library == "mpi"]
     counted = communicating(calls)
     top = counted[0] if counted else None
@@ -250,7 +254,7 @@ def _waiting(late: Late | None) -> dict:
     }
 
 
-def _peers(peers: Sequence[PeerRow]) -> dict:
+def _peers(peers: Sequence[Row]) -> dict:
     top = max(peers, key=lambda pair: pair.bytes, default=None)
     return {
         "sent_count": sum(pair.count for pair in peers),
@@ -262,7 +266,7 @@ def _peers(peers: Sequence[PeerRow]) -> dict:
     }
 
 
-def _own_account(ranks: Sequence[RankRow]) -> dict:
+def _own_account(ranks: Sequence[Row]) -> dict:
     """The profiler's overhead, over all ranks, and what it could not record."""
     cost_ns = sum(rank.cost_ns for rank in ranks)
     wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
@@ -277,7 +281,7 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
     }
 
 
-def _cores(run: Run, ranks: Sequence[RankRow]) -> dict:
+def _cores(run: Run, ranks: Sequence[Row]) -> dict:
     """Crowding is the whole run's; the rest is known if it is of all chosen ranks."""
     found = crowding(run.connection)
     cpu_shares = [rank.cpu_share for rank in ranks if rank.cpu_share is not None]
@@ -297,7 +301,7 @@ def _known_sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence) -> dict:
+def _nccl(calls: Sequence[Row], ranks: Sequence[Row], facts: Sequence) -> dict:
     """The calls on the host, which only enqueue operations, and separately the time of the
     operations on the device."""
     captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")

@@ -742,8 +742,7 @@ static void examine_reports(void)
 {
     char *numpy = ask_reports();
     if (!numpy || !*numpy)
-        note("Reports: the python3 here has no numpy, which late, steps, summary and html of "
-             "hvprof-report need, and all of it for jobs that were killed");
+        note("Reports: the python3 here has no numpy, which hvprof-report needs");
     free(numpy);
 }
 

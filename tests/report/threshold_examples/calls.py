@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
-from commprof_report.calls.by_size import SizeRow
+from commprof_report.calls.views import size_view
 from commprof_report.calls.odd_sizes import OddSizes, odd_sizes
 from commprof_report.run.traffic_class import traffic_classify
 
@@ -73,7 +73,7 @@ def of_odd_sizes(above: int, share: float) -> list[OddSizes]:
     """100 B between 64 B and another size; it takes this much more than these."""
     sizes = (64, 100, above)
     rows = [
-        SizeRow._make([None] * len(SizeRow._fields))._replace(
+        size_view().row(*[None] * len(size_view().fields))._replace(
             call="MPI_Allreduce", identity="a", library="mpi", measure="call", count=20, bytes=size,
             bytes_low=size, bytes_high=size, p95_ns=1_000.0,
             p50_ns=1_000.0 * (1 + share * (size == 100)),

@@ -1,0 +1,193 @@
+"""Views of counters: group rows by these keys, and show that of each group.
+
+A view is a table: its keys, the fields of its answer, which rows it looks at, and their order. A
+field is a column that all rows of a group have the same value of, or a function of the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+from .arrays import np
+from .columns import NONE, Flags, Floats, Ints, Texts, grouped
+from .percentiles import Histogram, of_histograms, summed
+from .query import Row, row_type
+
+Where = Callable[[Any], Any]  # from the counters to flags; None: all of them
+MOST_SUM = (1 << 63) - 1
+
+
+class Counters:
+    """Rows as columns, which are attributes, as its `histogram` is. texts: of the columns that are
+    named here."""
+
+    texts: Texts
+    text_names: frozenset[str]
+
+
+class Sums:
+    """Groups of counters that have the same keys, and what is computed of each."""
+
+    def __init__(self, counters: Any, rows: Ints, keys: Sequence[np.ndarray]) -> None:
+        self.counters = counters
+        order, self.groups = grouped(*keys)
+        self.rows = rows[order]  # in the order of the groups
+        self.keys = [key[order[self.groups.first]] for key in keys]
+        self.percentiles: dict[Where | None, dict[int, Floats]] = {}
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getattr__(self, name: str) -> Any:
+        """A column of which all rows of a group have the same value."""
+        return getattr(self.counters, name)[self.rows[self.groups.first]]
+
+    def flags(self, where: Where | None) -> Flags:
+        return np.ones(len(self.rows), bool) if where is None else where(self.counters)[self.rows]
+
+    def values(self, name: str, where: Where | None, other: int) -> Ints:
+        values = getattr(self.counters, name)[self.rows]
+        values = values if values.dtype.kind == "f" else values.astype(np.int64)
+        return values if where is None else np.where(self.flags(where), values, other)
+
+    def has(self, where: Where) -> Flags:
+        return self.groups.max(self.flags(where))
+
+    def sum(self, name: str, where: Where | None = None) -> np.ndarray:
+        """Exact up to 2^63, a float beyond."""
+        values = self.values(name, where, 0)
+        if values.sum(dtype=float) < MOST_SUM / 2:
+            return self.groups.sum(values)
+        exact = self.groups.sum(values.astype(object))
+        return np.array([each if each <= MOST_SUM else float(each) for each in exact], object)
+
+    def sum_if_any(self, name: str, where: Where) -> np.ndarray:
+        return np.where(self.has(where), self.sum(name, where), NONE)
+
+    def min(self, name: str, where: Where | None = None) -> Ints:
+        return self.groups.min(self.values(name, where, MOST_SUM))
+
+    def max(self, name: str, where: Where | None = None) -> Ints:
+        return self.groups.max(self.values(name, where, NONE))
+
+    def distinct(self, name: str, where: Where | None = None) -> Ints:
+        """How many values the column has."""
+        return np.bincount(self.within(name, where=where).of, minlength=len(self))
+
+    @property
+    def of(self) -> Ints:
+        """The first key: of groups in groups, which of these each is in."""
+        return self.keys[0]
+
+    def within(self, *keys: str, where: Where | None = None) -> Sums:
+        """Groups in these groups, by more keys."""
+        chosen = np.flatnonzero(self.flags(where))
+        rows = self.rows[chosen]
+        more = [getattr(self.counters, key)[rows] for key in keys]
+        return Sums(self.counters, rows, [self.groups.of_row[chosen], *more])
+
+    def first_of(self, inner: Sums, *order: np.ndarray) -> Ints:
+        """For each group the one within it that comes first; -1: there is none."""
+        places = np.lexsort((*order[::-1], inner.of))
+        found = np.full(len(self), -1)
+        found[inner.of[places[::-1]]] = places[::-1]
+        return found
+
+    def histograms(self, where: Where | None = None) -> Histogram:
+        """Of each group, whose number is its row."""
+        return summed(self.counters.histogram, self.of_rows(where), len(self))
+
+    def of_rows(self, where: Where | None) -> Ints:
+        """By row of the counters: its group, or -1."""
+        found = np.full(len(self.counters), -1)
+        found[self.rows] = np.where(self.flags(where), self.groups.of_row, -1)
+        return found
+
+    def percentile(self, percent: int, where: Where | None = None) -> Floats:
+        if where not in self.percentiles:
+            self.percentiles[where] = of_histograms(
+                self.counters.histogram, self.of_rows(where), self.min("min_ns", where),
+                self.max("max_ns", where),
+            )
+        return self.percentiles[where][percent]
+
+    def spread(self, key: str, values: np.ndarray) -> np.ndarray:
+        """The sum of the values over all groups with the same value of the column."""
+        order, groups = grouped(getattr(self, key))
+        found = np.empty(len(self), values.dtype)
+        found[order] = groups.spread(groups.sum(values[order]))
+        return found
+
+    def place(self, texts: str | Ints) -> Ints:
+        """In alphabetical order, of a column or of numbers of texts."""
+        numbers = getattr(self, texts) if isinstance(texts, str) else texts
+        return self.counters.texts.order()[numbers]
+
+    def texts(self, numbers: Ints) -> np.ndarray:
+        """As an answer has them."""
+        return np.array([*self.counters.texts.texts, None], object)[numbers]
+
+    def is_in(self, name: str, *texts: str) -> Flags:
+        return self.counters.texts.among(getattr(self, name), texts)
+
+
+Field = Union[str, Callable[[Sums], Any]]
+
+
+class View(NamedTuple):
+    """keys: columns, or functions of the counters. order: what groups are sorted by, the first key
+    first. having: which groups are shown."""
+
+    name: str
+    keys: Sequence[str | Where]
+    fields: Mapping[str, Field]
+    order: Callable[[Sums], Sequence[np.ndarray]]
+    where: Where | None = None
+    having: Callable[[Sums], Flags] | None = None
+
+    @property
+    def row(self) -> Any:
+        """The type of its rows."""
+        return row_type(self.name, self.fields)
+
+
+def own(*names: str) -> dict[str, Field]:
+    """Fields that are columns of the same name."""
+    return {name: name for name in names}
+
+
+def sums(counters: Any, keys: Sequence[str | Where], where: Where | None = None) -> Sums:
+    rows = np.arange(len(counters)) if where is None else np.flatnonzero(where(counters))
+    of_all = [getattr(counters, key) if isinstance(key, str) else key(counters) for key in keys]
+    return Sums(counters, rows, [key[rows] for key in of_all])
+
+
+def summarize(counters: Any, view: View) -> list[Row]:
+    groups = sums(counters, view.keys, view.where)
+    order = np.lexsort(tuple(view.order(groups))[::-1])
+    if view.having:
+        order = order[view.having(groups)[order]]
+    columns = []
+    for field in view.fields.values():
+        values = np.asarray(getattr(groups, field) if isinstance(field, str) else field(groups))
+        values = np.broadcast_to(values, len(groups))[order]
+        is_text = isinstance(field, str) and field in counters.text_names
+        columns.append(values_of(values, counters.texts if is_text else None))
+    return list(map(view.row._make, zip(*columns)))
+
+
+def values_of(column: np.ndarray, texts: Texts | None = None) -> Iterator[Any]:
+    """Python's values; None for NONE and for numbers that are not there."""
+    if texts:
+        return map([*texts.texts, None].__getitem__, np.where(column == NONE, -1, column).tolist())
+    if column.dtype == bool:
+        return map(int, column.tolist())
+    values = column.tolist()
+    return (None if value == NONE or value != value else value for value in values)
+
+
+def ratio(part: np.ndarray, whole: np.ndarray | float) -> Floats:
+    """Null of nothing."""
+    whole = np.asarray(whole, float)
+    return np.asarray(part, float) / np.where(whole == 0, np.nan, whole)

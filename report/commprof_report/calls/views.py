@@ -1,0 +1,571 @@
+"""The questions that group counters by something, as views (base/summarize.py): calls, sizes,
+ranks, traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from sqlite3 import Connection
+
+from ..base import query
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Floats, Groups, Ints
+from ..base.summarize import (
+    Field, Row, Sums, View, Where, own, ratio, summarize,
+)
+from ..run.cells import Cells, cells_of
+
+SQL = query.beside(__file__)
+
+ORDER_OF_TRAFFIC = ("bulk", "control", "completion", "file", "group", "alone")
+
+
+def is_completion(cells: Cells) -> Flags:
+    return cells.is_in("measure", "completion")
+
+
+def is_made(cells: Cells) -> Flags:
+    return ~is_completion(cells)
+
+
+def is_call(cells: Cells) -> Flags:
+    return cells.is_in("measure", "call", "poll", "captured")
+
+
+def is_poll(cells: Cells) -> Flags:
+    return cells.is_in("measure", "poll")
+
+
+def is_found(cells: Cells) -> Flags:
+    return is_made(cells) & ~is_poll(cells)
+
+
+def is_device(cells: Cells) -> Flags:
+    return cells.is_in("timed", "device")
+
+
+def is_moved(cells: Cells) -> Flags:
+    """A persistent operation moves its bytes each time it completes."""
+    return is_made(cells) | cells.is_in("form", "persistent")
+
+
+def is_in_mpi(cells: Cells) -> Flags:
+    """What is time inside MPI: NCCL's calls only put operations into a stream's queue."""
+    return is_working(cells) & cells.is_in("timed", "call") & cells.is_in("library", "mpi")
+
+
+def is_working(cells: Cells) -> Flags:
+    """Without MPI_Init and MPI_Finalize, which are no communication."""
+    return is_made(cells) & ~cells.is_in("family", "setup")
+
+
+def made_or_started(cells: Cells) -> Ints:
+    """What times are of; completions belong to the calls that start the operations."""
+    return np.where(is_completion(cells), cells.texts.number("call"), cells.timed)
+
+
+def total(name: str, where: Where | None = None) -> Field:
+    return lambda groups: groups.sum(name, where)
+
+
+def any_total(name: str, where: Where) -> Field:
+    """Null where no cell counts."""
+    return lambda groups: np.where(groups.has(where), groups.sum(name, where), NONE)
+
+
+def durations(*percents: int, where: Where | None = None) -> dict[str, Field]:
+    """Of single calls."""
+
+    def at(percent: int) -> Field:
+        return lambda groups: groups.percentile(percent, where)
+
+    return {
+        "total_ns": total("total_ns", where),
+        "mean_ns": lambda groups: ratio(groups.sum("total_ns", where), groups.sum("count", where)),
+        "min_ns": lambda groups: groups.min("min_ns", where),
+        **{f"p{percent}_ns": at(percent) for percent in percents},
+        "max_ns": lambda groups: groups.max("max_ns", where),
+    }
+
+
+def overlap(groups: Sums) -> Floats:
+    """The part of the time from start to completion in no call for it."""
+    spent = (groups.sum(name, is_completion) for name in ("blocked_ns", "total_ns"))
+    return np.maximum(0, 1 - ratio(*spent))
+
+
+def of_wall(groups: Sums) -> Floats:
+    """Of the time of all ranks; null: not of the host."""
+    share = ratio(groups.sum("total_ns", is_made), groups.counters.counted_ns)
+    return np.where(groups.has(is_host), share, np.nan)
+
+
+def is_host(cells: Cells) -> Flags:
+    return cells.is_in("timed", "call", "captured")
+
+
+def dominating(groups: Sums) -> tuple[Ints, Floats]:
+    """The size with the most time, and its share."""
+    sizes = groups.within("bytes", where=is_made)
+    most = groups.first_of(sizes, -sizes.sum("total_ns"), -sizes.bytes)
+    size, total_ns = (np.append(each, NONE)[most] for each in (sizes.bytes, sizes.sum("total_ns")))
+    return size, ratio(total_ns, groups.sum("total_ns", is_made))
+
+
+CALLS = View(
+    "CallRow",
+    ("call", made_or_started),
+    {
+        **own("call", "family"),
+        "count": total("count", is_made),
+        "polls": total("count", is_poll),
+        "ranks": lambda groups: groups.distinct("world_rank", is_made),
+        "volume_bytes": total("volume_bytes", is_moved),
+        **durations(50, 95, 99, where=is_made),
+        "share_of_wall": of_wall,
+        "dominating_bytes": lambda groups: dominating(groups)[0],
+        "dominating_share": lambda groups: dominating(groups)[1],
+        "completions": any_total("count", is_completion),
+        "completion_ns": any_total("total_ns", is_completion),
+        "blocked_ns": any_total("blocked_ns", is_completion),
+        "overlap": overlap,
+        "library": "library",
+        "measure": lambda groups: groups.texts(groups.keys[1]),
+    },
+    lambda groups: (
+        groups.is_in("family", "setup"), -groups.sum("total_ns", is_made), groups.place("call"),
+        groups.place(groups.keys[1]),
+    ),
+    having=lambda groups: groups.has(is_made),
+)
+POLLS = View(  # unsuccessful ones, and successful ones
+    "PollRow",
+    ("call",),
+    {
+        "call": "call", "polls": total("count", is_poll), "poll_ns": total("total_ns", is_poll),
+        "found": total("count", is_found),
+    },
+    lambda groups: (-groups.sum("total_ns", is_poll), groups.place("call")),
+    having=lambda groups: groups.sum("count", is_poll) > 0,
+)
+
+
+def call_rows(connection: Connection) -> list[Row]:
+    return summarize(cells_of(connection), CALLS)
+
+
+def poll_rows(connection: Connection) -> list[Row]:
+    return summarize(cells_of(connection), POLLS)
+
+
+def operation(call: str) -> str:
+    """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
+    MPI_Allreduce_init and ncclAllReduce."""
+    name = call[4:].lower().removesuffix("_init")
+    return name[1:] if name[:1] == "i" else name
+
+
+# how bandwidth is computed (schema.sql): how often the bytes pass the slowest link, in parts of
+# 2(n-1)/n (2), (n-1)/n (1) or 1 (0); whether S is n times `bytes`
+PASSES = {
+    "one-way": 0, "allreduce": 2, "reduce-scatter": 1, "allgather": 1, "prefix": None,
+    "own-size": None,
+}
+
+
+def message_bytes(groups: Sums) -> np.ndarray:
+    return groups.sum("message_bytes")
+
+
+def bandwidth_bytes(groups: Sums) -> Floats:
+    """S of a mean message; null: its time is not that of the message."""
+    is_timed = np.where(
+        groups.is_in("library", "nccl"), groups.is_in("timed", "device"),
+        groups.is_in("form", "blocking") | groups.is_in("timed", "completion"),
+    )
+    size = groups.min("size")
+    known_size = np.where(size == NONE, np.nan, size)
+    blocks = np.where(groups.is_in("bandwidth", "allgather"), known_size, 1)
+    is_rated = groups.is_in("bandwidth", *PASSES)
+    mean = message_bytes(groups) * 1.0 / groups.sum("count")
+    return np.where(is_timed & is_rated, mean * blocks, np.nan)
+
+
+def algbw(groups: Sums) -> Floats:
+    return ratio(
+        bandwidth_bytes(groups) * 1e9, ratio(groups.sum("total_ns"), groups.sum("count"))
+    )
+
+
+def busbw(groups: Sums) -> Floats:
+    size, of_algorithm = groups.min("size"), algbw(groups)
+    found = np.where(groups.is_in("bandwidth", "one-way"), of_algorithm, np.nan)
+    for rule, passes in PASSES.items():
+        if passes:
+            passed = ratio(of_algorithm * passes * (size - 1), np.where(size == NONE, 0, size))
+            found = np.where(groups.is_in("bandwidth", rule), passed, found)
+    return found
+
+
+def is_power_of_two(groups: Sums) -> Flags:
+    low = groups.bytes_low
+    return (low == groups.bytes_high) & (low > 0) & (low & (low - 1) == 0)
+
+
+def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None) -> View:
+    """One row per call, communicator, memory kind and size (or bin of sizes), and per measure.
+    families: names of communicators, by identity; those of one name share rows."""
+
+    def named(name: str) -> Where:
+        def names(cells: Cells) -> Ints:
+            if not families:
+                return getattr(cells, name)
+            of_text = cells.texts.all([families.get(each, "") for each in cells.texts.texts])
+            known = of_text != cells.texts.number("")
+            of_cell = cells.identity
+            return np.where(known[of_cell], of_text[of_cell], getattr(cells, name))
+
+        return names
+
+    def label(groups: Sums) -> Ints:
+        return named("label")(groups.counters)[groups.rows[groups.groups.first]]
+
+    def identity(groups: Sums) -> Ints:
+        each = groups.within("identity")
+        return each.identity[groups.first_of(each, each.place("identity"))]
+
+    def spent_on_call(groups: Sums) -> np.ndarray:
+        return groups.spread("call", groups.sum("total_ns"))
+
+    def rank(groups: Sums) -> Ints:
+        return groups.world_rank if per_rank else np.full(len(groups), NONE)
+
+    return View(
+        "SizeRow",
+        (
+            "call", "timed", named("identity"), "memory_kind", "bytes_low", "bytes_high",
+            *(["world_rank"] if per_rank else []),
+        ),
+        {
+            "call": "call",
+            "communicator": lambda groups: groups.texts(label(groups)),
+            "bytes": "bytes_high",
+            "count": total("count"),
+            "volume_bytes": total("volume_bytes"),
+            **durations(50, 95, 99),
+            "algbw_bytes_per_s": algbw,
+            "busbw_bytes_per_s": busbw,
+            "rank": rank,
+            "family": "family",
+            "identity": lambda groups: groups.texts(identity(groups)),
+            **own("memory_kind", "bytes_low", "bytes_high"),
+            "is_folded": lambda groups: groups.max("is_folded"),
+            "is_own": lambda groups: groups.is_in("bandwidth", "own-size"),
+            "power_of_two": is_power_of_two,
+            "bandwidth_bytes": bandwidth_bytes,
+            "blocked_ns": total("blocked_ns"),
+            "overlap": overlap,
+            "library": "library",
+            "measure": "timed",
+            **own("form", "bandwidth", "waits_for"),
+            "share_of_wall": of_wall,
+        },
+        lambda groups: (
+            -spent_on_call(groups), groups.place("call"), -groups.min("size"),
+            groups.place(label(groups)), groups.bytes_low, groups.place("memory_kind"),
+            ~groups.is_in("timed", "device"), groups.place("timed"), rank(groups),
+        ),
+    )
+
+
+def size_rows(
+    connection: Connection, per_rank: bool = False, families: Mapping[str, str] | None = None
+) -> list[Row]:
+    return summarize(cells_of(connection), size_view(per_rank, families))
+
+
+def best_timed(rows: Sequence[Row]) -> list[Row]:
+    """Without calls that only start operations whose own times are known: from start to completion,
+    or NCCL's on the device."""
+    completed = {(row.call, row.identity) for row in rows if row.measure == "completion"}
+    timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
+
+    def is_known(row: Row) -> bool:
+        if row.library == "mpi":
+            return (row.call, row.identity) in completed
+        return (row.call, row.identity, row.bytes_low) in timed
+
+    return [row for row in rows if row.measure != "call" or not is_known(row)]
+
+
+def over_ranks(groups: Sums, find: str, name: str) -> np.ndarray:
+    """The least or the most that a rank has."""
+    ranks = groups.within("world_rank")
+    return getattr(Groups(ranks.of), find)(ranks.sum(name))
+
+
+def rank_with(groups: Sums, sign: int) -> Ints:
+    """With the least time (1) or the most (-1)."""
+    ranks = groups.within("world_rank")
+    place = groups.first_of(ranks, sign * ranks.sum("total_ns"), ranks.world_rank)
+    return ranks.world_rank[place]
+
+
+def mean_of_ranks(groups: Sums) -> Floats:
+    return groups.sum("total_ns") / groups.distinct("world_rank")
+
+
+def by_time(groups: Sums) -> Sequence[np.ndarray]:
+    """Set-up last, and what took most first."""
+    return (
+        groups.is_in("family", "setup"), -groups.sum("total_ns"), groups.place("call"),
+        groups.place("timed"),
+    )
+
+
+RANK_CALLS = View(  # how evenly the time of a call is spread over the ranks that make it
+    "RankCallRow",
+    ("call", "timed"),
+    {
+        **own("call", "family"),
+        "ranks": lambda groups: groups.distinct("world_rank"),
+        "count": total("count"),
+        "min_count": lambda groups: over_ranks(groups, "min", "count"),
+        "max_count": lambda groups: over_ranks(groups, "max", "count"),
+        "total_ns": total("total_ns"),
+        "min_total_ns": lambda groups: over_ranks(groups, "min", "total_ns"),
+        "min_rank": lambda groups: rank_with(groups, 1),
+        "mean_total_ns": mean_of_ranks,
+        "max_total_ns": lambda groups: over_ranks(groups, "max", "total_ns"),
+        "max_rank": lambda groups: rank_with(groups, -1),
+        "imbalance": lambda groups: ratio(
+            over_ranks(groups, "max", "total_ns"), mean_of_ranks(groups)
+        ),
+        "library": "library",
+        "measure": "timed",
+    },
+    by_time,
+    where=is_made,
+)
+
+
+def rank_call_rows(connection: Connection) -> list[Row]:
+    return summarize(cells_of(connection), RANK_CALLS)
+
+
+RANK_TIMES = View(  # of the picture of `ranks`
+    "RankTimeRow",
+    ("world_rank", "call"),
+    {
+        "rank": "world_rank", "call": "call", "count": total("count"),
+        "total_ns": total("total_ns"), "library": "library", "measure": "timed",
+    },
+    lambda groups: (
+        -groups.spread("call", groups.sum("total_ns")), groups.place("call"), groups.world_rank,
+    ),
+    where=lambda cells: is_working(cells) & is_drawn(cells),
+)
+
+
+def is_drawn(cells: Cells) -> Flags:
+    """MPI's calls; if there are none, NCCL's operations, or its calls where nobody timed these."""
+    kinds = ("mpi", "call"), ("nccl", "device"), ("nccl", "call")
+    each = [cells.is_in("library", library) & cells.is_in("timed", kind) for library, kind in kinds]
+    return next((flags for flags in each if (flags & is_working(cells)).any()), each[0])
+
+
+def rank_time_rows(connection: Connection) -> list[Row]:
+    return summarize(cells_of(connection), RANK_TIMES)
+
+
+def is_nccl(cells: Cells) -> Flags:
+    return cells.is_in("library", "nccl") & ~cells.is_in("family", "communicator")
+
+
+def is_nccl_call(cells: Cells) -> Flags:
+    return is_nccl(cells) & is_call(cells)
+
+
+def is_mpi_call(cells: Cells) -> Flags:
+    return cells.is_in("library", "mpi") & cells.is_in("timed", "call")
+
+
+def is_mpi_moved(cells: Cells) -> Flags:
+    return is_mpi_call(cells) | (is_completion(cells) & cells.is_in("form", "persistent"))
+
+
+RANK_SUMS = View(
+    "RankSums",
+    ("world_rank",),
+    {
+        "rank": "world_rank",
+        "setup_ns": total("total_ns", lambda cells: cells.is_in("family", "setup")),
+        "count": total("count", is_mpi_call),
+        "volume_bytes": total("volume_bytes", is_mpi_moved),
+        "nccl_count": total("count", is_nccl_call),
+        "nccl_volume_bytes": total("volume_bytes", is_nccl_call),
+        "nccl_host_ns": total("total_ns", is_nccl_call),
+        "nccl_device_ns": any_total("total_ns", lambda cells: is_nccl(cells) & is_device(cells)),
+    },
+    lambda groups: (groups.world_rank,),
+)
+THREADS = View(  # with the most time inside MPI first
+    "ThreadRow",
+    ("world_rank", "thread"),
+    {"rank": "world_rank", "thread": "thread", "mpi_ns": total("total_ns")},
+    lambda groups: (groups.world_rank, -groups.sum("total_ns"), groups.thread),
+    where=is_in_mpi,
+)
+
+
+def busiest_threads(connection: Connection) -> dict[int, Row]:
+    """The thread of each rank with the most time inside MPI."""
+    return {row.rank: row for row in summarize(cells_of(connection), THREADS)[::-1]}
+
+
+def place_of_traffic(groups: Sums) -> Ints:
+    return np.argmax([groups.is_in("traffic", kind) for kind in ORDER_OF_TRAFFIC], 0)
+
+
+TRAFFIC = View(
+    "TrafficRow",
+    ("traffic", "call"),
+    {
+        **own("traffic", "call", "family"),
+        "count": total("count", is_call),
+        "least_bytes": lambda groups: groups.min("bytes"),
+        "most_bytes": lambda groups: groups.max("bytes"),
+        "volume_bytes": total("volume_bytes", is_call),
+        "total_ns": total("total_ns", is_call),
+        "share_of_time": lambda groups: of_mpi(groups),
+        "threshold_bytes": lambda groups: of_control(groups)[0],
+        "control_share": lambda groups: of_control(groups)[1],
+        "library": "library",
+        "device_ns": any_total("total_ns", is_device),
+        "told_count": total("count", lambda cells: is_call(cells) & (cells.is_told == 1)),
+    },
+    lambda groups: (
+        place_of_traffic(groups),
+        -groups.sum("total_ns"), groups.place("call"),
+    ),
+    where=lambda cells: is_made(cells) & ~cells.is_in("traffic", "setup"),
+)
+
+
+def of_mpi(groups: Sums) -> Floats:
+    """Of the time inside MPI."""
+    cells = groups.counters
+    whole_ns = cells.total_ns[is_in_mpi(cells)].sum(dtype=float)
+    share = ratio(groups.sum("total_ns"), whole_ns)
+    return np.where(groups.is_in("library", "mpi"), share, np.nan)
+
+
+def of_control(groups: Sums) -> tuple[Ints, Floats | float]:
+    """The largest size of a call that is control, and the share of all sizes up to these in the
+    bytes of the run."""
+    connection = groups.counters.connection
+    limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
+    control_bytes, moved_bytes = (
+        connection.execute(f"SELECT total(volume_bytes) FROM {table}").fetchone()[0]
+        for table in ("control_size", "moved_size")
+    )
+    calls = groups.texts(groups.call).tolist()
+    of_call = np.array([limits.get(call, NONE) for call in calls], np.int64)
+    return of_call, control_bytes / moved_bytes if moved_bytes else np.nan
+
+
+def traffic_rows(connection: Connection) -> list[Row]:
+    return summarize(cells_of(connection), TRAFFIC)
+
+
+def communicator_name(groups: Sums) -> np.ndarray:
+    names = groups.texts(groups.label)
+    return np.where(names == "-", "", names)
+
+
+ON_COMMUNICATORS: dict[str, Field] = {
+    "rank": "world_rank", "call": "call", "communicator": communicator_name,
+    "count": total("count"), "volume_bytes": total("volume_bytes"),
+    "total_ns": total("total_ns"), "library": "library",
+}
+TOTALS, DEVICE_TOTALS = (
+    View(
+        "TotalRow", ("world_rank", "call", "label"), ON_COMMUNICATORS,
+        lambda groups: (groups.world_rank, groups.place("call"), groups.place("label")),
+        where=where,
+    )
+    for where in (is_call, is_device)
+)
+DOMINATING = View(  # what took most time: a call, and a size of messages
+    "DominatingRow",
+    ("call", "bytes_low", "bytes_high", "timed"),
+    {**own("call", "bytes_low", "bytes_high"), "measure": "timed"},
+    lambda groups: (
+        groups.is_in("family", "setup"), groups.is_in("timed", "captured"),
+        groups.is_in("library", "nccl") & groups.is_in("timed", "call"),
+        groups.is_in("family", "completion", "probe"), -groups.sum("total_ns"),
+        groups.place("call"), groups.bytes_low,
+    ),
+    where=lambda cells: ~(cells.is_in("timed", "call") & has_completions(cells)),
+)
+
+
+def has_completions(cells: Cells) -> Flags:
+    """Whether the times from start to completion of the call are known."""
+    return np.isin(cells.call, cells.call[is_completion(cells)])
+
+
+def dominating_size(connection: Connection) -> Row | None:
+    return next(iter(summarize(cells_of(connection), DOMINATING)), None)
+
+
+MEMORY_KINDS = View(  # of messages, by calls as they were made
+    "MemoryKindRow",
+    ("library", "memory_kind"),
+    {
+        **own("library", "memory_kind"), "count": total("count"),
+        "volume_bytes": total("volume_bytes"),
+    },
+    lambda groups: (
+        groups.place("library"), -groups.sum("volume_bytes"), groups.place("memory_kind"),
+    ),
+    where=lambda cells: cells.is_in("timed", "call") & (cells.volume_bytes > 0)
+    & ~cells.is_in("family", "io"),
+)
+CONTROL = View(  # what threads spend in control collectives
+    "ControlRow",
+    ("world_rank", "thread", "call"),
+    {
+        "rank": "world_rank", "thread": "thread", "call": "call",
+        "negotiation_ns": total("total_ns"),
+    },
+    lambda groups: (groups.world_rank, groups.place("call")),
+    where=lambda cells: is_in_mpi(cells) & cells.is_in("traffic", "control")
+    & cells.is_in("family", "collective", "neighborhood"),
+)
+
+
+def longest_call(groups: Sums) -> np.ndarray:
+    """The call with most time, on the device first."""
+    calls = groups.within("call", "timed")
+    most = groups.first_of(
+        calls, ~calls.is_in("timed", "device"), -calls.sum("total_ns"), calls.place("call")
+    )
+    return groups.texts(calls.call[most])
+
+
+COMMUNICATOR_USE = View(
+    "UseRow",
+    ("identity",),
+    {
+        "identity": "identity", "count": total("count", is_call),
+        "volume_bytes": total("volume_bytes", is_call), "total_ns": total("total_ns", is_call),
+        "top_call": longest_call, "device_ns": any_total("total_ns", is_device),
+    },
+    lambda groups: (groups.identity,),
+    where=is_made,
+)
+
+
+def reduce_bcast_rows(connection: Connection) -> list[tuple[str, int, int]]:
+    """identity, bytes, pairs"""
+    return SQL.run(connection, "reduce_bcast").fetchall()
