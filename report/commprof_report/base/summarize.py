@@ -112,9 +112,9 @@ class Sums:
             )
         return self.percentiles[where][percent]
 
-    def spread(self, key: str, values: np.ndarray) -> np.ndarray:
-        """The sum of the values over all groups with the same value of the column."""
-        order, groups = grouped(getattr(self, key))
+    def spread(self, values: np.ndarray, *keys: str) -> np.ndarray:
+        """The sum of the values over all groups with the same value of these columns."""
+        order, groups = grouped(*(getattr(self, key) for key in keys))
         found = np.empty(len(self), values.dtype)
         found[order] = groups.spread(groups.sum(values[order]))
         return found

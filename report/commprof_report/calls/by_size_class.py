@@ -2,28 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.bins import hvprof_classes
-from ..base.query import Row, row_type
-from ..run.traffic_class import traffic_classify
+from ..base.arrays import np
+from ..base.bins import HVPROF_BOUNDS, hvprof_classes
+from ..base.columns import NONE, Flags, Floats, Ints, found_in
+from ..base.query import Row
+from ..base.summarize import Sums, View, own, ratio, summarize
+from ..run.cells import Cells, cells_of, columns_of
+from .views import durations, message_bytes, total
 
 SQL = query.beside(__file__)
-
-
-# A call in one of hvprof's size classes. Figures of a step are means over the given steps and
-# their ranks; null: none are given, or not timed.
-HvprofRow = row_type(
-    "HvprofRow",
-    (
-        "fusion", "library", "call", "family", "traffic", "rank", "bytes_low", "bytes_high",
-        "ranks", "count", "sizes", "smallest_bytes", "largest_bytes", "message_bytes", "total_ns",
-        "mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns", "is_start", "share_of_call", "measure",
-        "calls_per_step", "bytes_per_step", "time_per_step_ns",
-    ),
+LOW_BYTES, HIGH_BYTES = (
+    np.array([NONE if bound is None else bound for bound in bounds])
+    for bounds in zip(*hvprof_classes())
 )
+
+
+def size_class(cells: Cells) -> Ints:
+    return np.searchsorted(HVPROF_BOUNDS, cells.bytes)
+
+
+def is_start(groups: Sums) -> Flags:
+    return groups.is_in("timed", "call") & ~groups.is_in("form", "blocking")
+
+
+def hvprof_view(
+    fusion: str = "", per_rank: bool = False, in_step: Callable[[Sums, str], Floats] | None = None
+) -> View:
+    """A call in one of hvprof's size classes. Figures of a step are means over the given steps and
+    their ranks; null: none are given, or not timed."""
+    by_rank = ("world_rank",) if per_rank else ()
+
+    def rank(groups: Sums) -> Ints:
+        return groups.world_rank if per_rank else np.full(len(groups), NONE)
+
+    def of_call(groups: Sums) -> np.ndarray:
+        return groups.spread(groups.sum("total_ns"), "call", "timed", *by_rank)
+
+    def stepped(name: str) -> Callable[[Sums], Floats]:
+        return lambda groups: in_step(groups, name)
+
+    return View(
+        "HvprofRow",
+        ("call", "timed", "traffic", size_class, *by_rank),
+        {
+            "fusion": lambda groups: fusion,
+            "library": lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
+            **own("call", "family", "traffic"),
+            "rank": rank,
+            "bytes_low": lambda groups: LOW_BYTES[groups.keys[3]],
+            "bytes_high": lambda groups: HIGH_BYTES[groups.keys[3]],
+            "ranks": lambda groups: groups.distinct("world_rank"),
+            "count": total("count"),
+            "sizes": lambda groups: groups.distinct("bytes"),
+            "smallest_bytes": lambda groups: groups.min("bytes"),
+            "largest_bytes": lambda groups: groups.max("bytes"),
+            "message_bytes": message_bytes,
+            **durations(50, 99),
+            "is_start": is_start,
+            "share_of_call": lambda groups: ratio(groups.sum("total_ns"), of_call(groups)),
+            "measure": "timed",
+            "calls_per_step": stepped("calls"),
+            "bytes_per_step": stepped("bytes"),
+            "time_per_step_ns": stepped("spent_ns"),
+        },
+        lambda groups: (
+            -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"),
+            groups.is_in("timed", "call"), groups.place("timed"), rank(groups),
+            groups.place("traffic"), groups.keys[3],
+        ),
+        where=lambda cells: ~cells.is_in("bandwidth", "silent"),
+    )
 
 
 def hvprof_rows(
@@ -33,8 +86,19 @@ def hvprof_rows(
     steps: Iterable[tuple[int, int, int]] = (),
 ) -> list[Row]:
     """steps: world_rank, begin_ns, end_ns of those in which all calls are sampled."""
-    traffic_classify(connection)
-    SQL.run(connection, "hvprof_class")
-    connection.executemany("INSERT OR IGNORE INTO hvprof_class VALUES (?, ?)", hvprof_classes())
+    cells, steps = cells_of(connection), list(steps)
+    SQL.run(connection, "hvprof_step")
     connection.executemany("INSERT INTO hvprof_step VALUES (?, ?, ?)", steps)
-    return SQL.ask(connection, "hvprof", HvprofRow, fusion=fusion, per_rank=per_rank)
+    sampled = columns_of(SQL.run(connection, "hvprof"), cells.texts)
+    place = found_in([sampled["cell"]], [cells.cell])
+    steps_of = Counter(rank for rank, _, _ in steps if rank in cells.counted)
+
+    def in_step(groups: Sums, name: str) -> Floats:
+        group = np.append(groups.of_rows(None), -1)[place]
+        values = np.where(sampled[name] == NONE, np.nan, sampled[name])[group >= 0]
+        sums = np.bincount(group[group >= 0], values, len(groups))
+        if not per_rank:
+            return ratio(sums, sum(steps_of.values()))
+        return ratio(sums, np.array([steps_of[rank] for rank in groups.world_rank.tolist()]))
+
+    return summarize(cells, hvprof_view(fusion, per_rank, in_step))

@@ -234,7 +234,7 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
         return each.identity[groups.first_of(each, each.place("identity"))]
 
     def spent_on_call(groups: Sums) -> np.ndarray:
-        return groups.spread("call", groups.sum("total_ns"))
+        return groups.spread(groups.sum("total_ns"), "call")
 
     def rank(groups: Sums) -> Ints:
         return groups.world_rank if per_rank else np.full(len(groups), NONE)
@@ -360,7 +360,7 @@ RANK_TIMES = View(  # of the picture of `ranks`
         "total_ns": total("total_ns"), "library": "library", "measure": "timed",
     },
     lambda groups: (
-        -groups.spread("call", groups.sum("total_ns")), groups.place("call"), groups.world_rank,
+        -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"), groups.world_rank,
     ),
     where=lambda cells: is_working(cells) & is_drawn(cells),
 )

@@ -34,7 +34,7 @@ from ..base import units
 from ..base.attempt import attempt
 from ..base.options import option
 from ..base.thresholds import threshold
-from ..calls.by_size_class import HvprofRow, hvprof_rows
+from ..calls.by_size_class import hvprof_rows, hvprof_view
 from ..calls.odd_sizes import OddSizes, odd_sizes
 from ..calls.views import Row, best_timed as sizes_best_timed, size_rows
 from ..compare.cuts import alike
@@ -160,7 +160,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         save_picture(arguments, sides)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, merged(sides), HvprofRow._fields)
+        tables.write_rows(arguments, merged(sides), hvprof_view().row._fields)
     else:
         for line in lines(sides, arguments.per_rank, has_all_sizes=not arguments.bytes):
             common.print_line(line)

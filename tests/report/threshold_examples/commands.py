@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-from commprof_report.calls.by_size_class import HvprofRow
+from commprof_report.calls.by_size_class import hvprof_view
 from commprof_report.commands import hvprof, late, summary, top
 from commprof_report.run.run import Run
 
@@ -39,7 +39,7 @@ def messages(ratio: float) -> str:
 
 
 def in_step(calls: float) -> str:
-    row = HvprofRow(*[None] * len(HvprofRow._fields))._replace(
+    row = hvprof_view().row(*[None] * len(hvprof_view().fields))._replace(
         traffic="bulk", measure="call", library="MPI", calls_per_step=calls, bytes_per_step=1.0
     )
     return "said" if hvprof.stepped_text([row], "bulk", "bulk") else "silent"
