@@ -20,7 +20,8 @@ EXACT = {"bytes": lambda value: count(value or None)}
 class Field(NamedTuple):
     """of_row: formats several columns of a row; form: the value, if its unit does not say how.
     Without a head it is for scripts alone; without a meaning it shares that of the field before. A
-    number is flush right."""
+    number is flush right. of: how a view computes it (summarize.py), if its key does not say
+    how."""
 
     key: str
     meaning: str
@@ -28,6 +29,7 @@ class Field(NamedTuple):
     form: Callable[[Any], str] | None = None
     is_number: bool = True
     of_row: Callable[[Any], str] | None = None
+    of: Any = None
 
     @property
     def unit(self) -> str:

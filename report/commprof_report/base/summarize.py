@@ -136,12 +136,13 @@ Field = Union[str, Callable[[Sums], Any]]
 
 
 class View(NamedTuple):
-    """keys: columns, or functions of the counters. order: what groups are sorted by, the first key
-    first. having: which groups are shown."""
+    """keys: columns, or functions of the counters. fields: by key how each is computed; or Fields
+    of field.py. order: what groups are sorted by, the first key first. having: which groups are
+    shown."""
 
     name: str
     keys: Sequence[str | Where]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, Field] | Sequence[Any]
     order: Callable[[Sums], Sequence[np.ndarray]]
     where: Where | None = None
     having: Callable[[Sums], Flags] | None = None
@@ -150,6 +151,48 @@ class View(NamedTuple):
     def row(self) -> Any:
         """The type of its rows."""
         return row_type(self.name, self.fields)
+
+    @property
+    def computed(self) -> Iterator[Field]:
+        """Of Fields by default a measure of that key, or a column."""
+        if isinstance(self.fields, Mapping):
+            return iter(self.fields.values())
+        return (each.of or MEASURES.get(each.key, each.key) for each in self.fields)
+
+
+def total(name: str, where: Where | None = None) -> Field:
+    return lambda groups: groups.sum(name, where)
+
+
+def any_total(name: str, where: Where) -> Field:
+    """Null where no cell counts."""
+    return lambda groups: np.where(groups.has(where), groups.sum(name, where), NONE)
+
+
+def durations(*percents: int, where: Where | None = None) -> dict[str, Field]:
+    """Of single calls."""
+
+    def at(percent: int) -> Field:
+        return lambda groups: groups.percentile(percent, where)
+
+    return {
+        "total_ns": total("total_ns", where),
+        "mean_ns": lambda groups: ratio(groups.sum("total_ns", where), groups.sum("count", where)),
+        "min_ns": lambda groups: groups.min("min_ns", where),
+        **{f"p{percent}_ns": at(percent) for percent in percents},
+        "max_ns": lambda groups: groups.max("max_ns", where),
+    }
+
+
+MEASURES: dict[str, Field] = {
+    "ranks": lambda groups: groups.distinct("world_rank"),
+    **{key: total(key) for key in ("count", "volume_bytes", "blocked_ns")},
+    **durations(50, 95, 99),
+}
+
+
+def measures(*keys: str) -> dict[str, Field]:
+    return {key: MEASURES[key] for key in keys}
 
 
 def own(*names: str) -> dict[str, Field]:
@@ -169,7 +212,7 @@ def summarize(counters: Any, view: View) -> list[Row]:
     if view.having:
         order = order[view.having(groups)[order]]
     columns = []
-    for field in view.fields.values():
+    for field in view.computed:
         values = np.asarray(getattr(groups, field) if isinstance(field, str) else field(groups))
         values = np.broadcast_to(values, len(groups))[order]
         is_text = isinstance(field, str) and field in counters.text_names

@@ -8,9 +8,9 @@ from sqlite3 import Connection
 
 from ..base import query
 from ..base.columns import Flags
-from ..base.summarize import Row, View, own, row_type, summarize
+from ..base.summarize import Row, View, own, row_type, summarize, total
 from ..run.cells import Cells, cells_of
-from .views import is_call, is_device, is_working, total
+from .views import is_call, is_device, is_working
 
 SQL = query.beside(__file__)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from sqlite3 import Connection
+from typing import Any
 
 from ..base import query
 from ..base.arrays import np
 from ..base.bins import HVPROF_BOUNDS, hvprof_classes
 from ..base.columns import NONE, Flags, Floats, Ints, found_in
 from ..base.query import Row
-from ..base.summarize import Sums, View, own, ratio, summarize
+from ..base.summarize import Sums, View, durations, measures, own, ratio, summarize
 from ..run.cells import Cells, cells_of, columns_of
-from .views import durations, message_bytes, total
+from .views import message_bytes
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (
@@ -30,9 +31,7 @@ def is_start(groups: Sums) -> Flags:
     return groups.is_in("timed", "call") & ~groups.is_in("form", "blocking")
 
 
-def hvprof_view(
-    fusion: str = "", per_rank: bool = False, in_step: Callable[[Sums, str], Floats] | None = None
-) -> View:
+def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -> View:
     """A call in one of hvprof's size classes. Figures of a step are means over the given steps and
     their ranks; null: none are given, or not timed."""
     by_rank = ("world_rank",) if per_rank else ()
@@ -56,8 +55,7 @@ def hvprof_view(
             "rank": rank,
             "bytes_low": lambda groups: LOW_BYTES[groups.keys[3]],
             "bytes_high": lambda groups: HIGH_BYTES[groups.keys[3]],
-            "ranks": lambda groups: groups.distinct("world_rank"),
-            "count": total("count"),
+            **measures("ranks", "count"),
             "sizes": lambda groups: groups.distinct("bytes"),
             "smallest_bytes": lambda groups: groups.min("bytes"),
             "largest_bytes": lambda groups: groups.max("bytes"),

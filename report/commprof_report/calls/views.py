@@ -10,7 +10,7 @@ from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Floats, Groups, Ints
 from ..base.summarize import (
-    Field, Row, Sums, View, Where, own, ratio, summarize,
+    Field, Row, Sums, View, Where, any_total, durations, measures, own, ratio, summarize, total,
 )
 from ..run.cells import Cells, cells_of
 
@@ -61,30 +61,6 @@ def is_working(cells: Cells) -> Flags:
 def made_or_started(cells: Cells) -> Ints:
     """What times are of; completions belong to the calls that start the operations."""
     return np.where(is_completion(cells), cells.texts.number("call"), cells.timed)
-
-
-def total(name: str, where: Where | None = None) -> Field:
-    return lambda groups: groups.sum(name, where)
-
-
-def any_total(name: str, where: Where) -> Field:
-    """Null where no cell counts."""
-    return lambda groups: np.where(groups.has(where), groups.sum(name, where), NONE)
-
-
-def durations(*percents: int, where: Where | None = None) -> dict[str, Field]:
-    """Of single calls."""
-
-    def at(percent: int) -> Field:
-        return lambda groups: groups.percentile(percent, where)
-
-    return {
-        "total_ns": total("total_ns", where),
-        "mean_ns": lambda groups: ratio(groups.sum("total_ns", where), groups.sum("count", where)),
-        "min_ns": lambda groups: groups.min("min_ns", where),
-        **{f"p{percent}_ns": at(percent) for percent in percents},
-        "max_ns": lambda groups: groups.max("max_ns", where),
-    }
 
 
 def overlap(groups: Sums) -> Floats:
@@ -249,8 +225,7 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
             "call": "call",
             "communicator": lambda groups: groups.texts(label(groups)),
             "bytes": "bytes_high",
-            "count": total("count"),
-            "volume_bytes": total("volume_bytes"),
+            **measures("count", "volume_bytes"),
             **durations(50, 95, 99),
             "algbw_bytes_per_s": algbw,
             "busbw_bytes_per_s": busbw,
@@ -327,8 +302,7 @@ RANK_CALLS = View(  # how evenly the time of a call is spread over the ranks tha
     ("call", "timed"),
     {
         **own("call", "family"),
-        "ranks": lambda groups: groups.distinct("world_rank"),
-        "count": total("count"),
+        **measures("ranks", "count"),
         "min_count": lambda groups: over_ranks(groups, "min", "count"),
         "max_count": lambda groups: over_ranks(groups, "max", "count"),
         "total_ns": total("total_ns"),
@@ -356,8 +330,8 @@ RANK_TIMES = View(  # of the picture of `ranks`
     "RankTimeRow",
     ("world_rank", "call"),
     {
-        "rank": "world_rank", "call": "call", "count": total("count"),
-        "total_ns": total("total_ns"), "library": "library", "measure": "timed",
+        "rank": "world_rank", "call": "call", **measures("count", "total_ns"),
+        "library": "library", "measure": "timed",
     },
     lambda groups: (
         -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"), groups.world_rank,
@@ -484,8 +458,7 @@ def communicator_name(groups: Sums) -> np.ndarray:
 
 ON_COMMUNICATORS: dict[str, Field] = {
     "rank": "world_rank", "call": "call", "communicator": communicator_name,
-    "count": total("count"), "volume_bytes": total("volume_bytes"),
-    "total_ns": total("total_ns"), "library": "library",
+    **measures("count", "volume_bytes", "total_ns"), "library": "library",
 }
 TOTALS, DEVICE_TOTALS = (
     View(
@@ -522,8 +495,7 @@ MEMORY_KINDS = View(  # of messages, by calls as they were made
     "MemoryKindRow",
     ("library", "memory_kind"),
     {
-        **own("library", "memory_kind"), "count": total("count"),
-        "volume_bytes": total("volume_bytes"),
+        **own("library", "memory_kind"), **measures("count", "volume_bytes"),
     },
     lambda groups: (
         groups.place("library"), -groups.sum("volume_bytes"), groups.place("memory_kind"),

@@ -13,12 +13,16 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.arrays import np
+from ..base.columns import Ints, Texts
 from ..base.field import Field, Row, number, row_type, text
 from ..base.gather import gathered
+from ..base.summarize import Counters, View, ratio, summarize, total
 from ..base.thresholds import whole
 from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
 )
+from ..run.cells import columns_of, histogram_of
 from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
 from .sharing import Group
@@ -169,13 +173,14 @@ OPERATION = (
         "of timed", share,
     ),
 )
+BY_GRAPHS = total("count", lambda activities: activities.is_graph == 1)
 KERNEL = (
     text(
         "kernel",
         "short name: without return type, parameters, anonymous namespaces, and with nested "
         "template arguments replaced (`<...>`); `(other kernels)`: a table was full",
         "kernel", 64,
-    ),
+    )._replace(of="name"),
     Field(
         "is_communication",
         "1: moves data between ranks (kernels of NCCL and similar libraries)",
@@ -186,6 +191,7 @@ KERNEL = (
     Field(
         "graph_count", "", "by graphs",
         of_row=lambda row: share(row.graph_count / row.count) if row.graph_count else NO_VALUE,
+        of=BY_GRAPHS,
     ),
     Field(
         "total_ns",
@@ -198,11 +204,15 @@ KERNEL = (
     Field("p50_ns", "", "p50"),
     Field("p99_ns", "", "p99"),
     Field("max_ns", ""),
-    Field("share", "total_ns over the total_ns of all kernels", "of all"),
+    Field(
+        "share", "total_ns over the total_ns of all kernels", "of all",
+        of=lambda groups: ratio(groups.sum("total_ns"), groups.sum("total_ns").sum()),
+    ),
     Field(
         "demangled",
         "full name; name as the tracing interface reports it. Names are demangled if a "
         "`libstdc++.so.6` is found",
+        of="name",
     ),
     Field("name", ""),
 )
@@ -225,11 +235,12 @@ COPY = (
     Field(
         "bytes_low", "sizes in this row: above half of a power of two, up to that power", "size",
         of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+        of=lambda groups: np.where(groups.bytes > 1, groups.bytes // 2 + 1, groups.bytes),
     ),
-    Field("bytes_high", ""),
+    Field("bytes_high", "", of="bytes"),
     Field("ranks", "as for kernels"),
     Field("count", "", "count"),
-    Field("graph_count", ""),
+    Field("graph_count", "", of=BY_GRAPHS),
     Field("volume_bytes", "bytes copied or set, exact", "volume"),
     Field("total_ns", "their durations", "time"),
     Field("mean_ns", ""),
@@ -240,6 +251,7 @@ COPY = (
     Field(
         "bytes_per_s", "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s", "GB/s",
         lambda value: NO_VALUE if value is None else three_digits(value / 1e9),
+        of=lambda groups: ratio(groups.sum("volume_bytes") * 1e9, groups.sum("total_ns")),
     ),
 )
 STREAM = (
@@ -268,8 +280,20 @@ STREAM = (
 )
 NcclAlgorithmRow = row_type("NcclAlgorithmRow", ALGORITHM)
 NcclWaitRow = row_type("NcclWaitRow", OPERATION)
-GpuKernelRow = row_type("GpuKernelRow", KERNEL)
-GpuCopyRow = row_type("GpuCopyRow", COPY)
+COPIED = ("copy", "is_pageable", "is_managed")
+KERNELS = View(
+    "GpuKernelRow", ("name", "is_communication"), KERNEL,
+    lambda groups: (-groups.sum("total_ns"), groups.place("name"), groups.is_communication),
+    where=lambda activities: activities.is_kernel,
+)
+COPIES = View(
+    "GpuCopyRow", ("kind", *COPIED, "bytes"), COPY,
+    lambda groups: (
+        groups.place("kind"), -groups.spread(groups.sum("total_ns"), "kind", *COPIED),
+        groups.place("copy"), groups.is_pageable, groups.is_managed, groups.bytes,
+    ),
+    where=lambda activities: ~activities.is_kernel,
+)
 GpuStreamRow = row_type("GpuStreamRow", STREAM)
 
 
@@ -531,9 +555,28 @@ def _losses(ranks: Sequence[Row], windows: Sequence[Row]) -> dict:
     }
 
 
+class Activities(Counters):
+    """The kernels, copies and memsets of the selected ranks' GPUs."""
+
+    text_names = frozenset(("kind", "name", "copy"))
+    activity: Ints
+    kind: Ints
+
+    def __init__(self, connection: Connection) -> None:
+        self.texts = Texts()
+        vars(self).update(columns_of(SQL.run(connection, "gpu_chosen"), self.texts))
+        self.is_kernel = self.texts.among(self.kind, ("kernel",))
+        self.histogram = histogram_of(
+            connection, self.activity,
+            "SELECT activity AS number, bucket, count FROM gpu_bucket",
+        )
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
 def kernels(connection: Connection) -> list[Row]:
-    SQL.run(connection, "gpu_chosen")
-    rows = SQL.ask(connection, "gpu_kernels", GpuKernelRow)
+    rows = summarize(Activities(connection), KERNELS)
     names = kernel_names.demangled(row.name for row in rows)
     return [_with_names(row, names.get(row.name, row.name)) for row in rows]
 
@@ -543,8 +586,7 @@ def _with_names(row: Row, demangled: str) -> Row:
 
 
 def copies(connection: Connection) -> list[Row]:
-    SQL.run(connection, "gpu_chosen")
-    return SQL.ask(connection, "gpu_copies", GpuCopyRow)
+    return summarize(Activities(connection), COPIES)
 
 
 def nccl_algorithms(connection: Connection) -> list[Row]:
@@ -576,7 +618,6 @@ def nccl_times(connection: Connection) -> list[str]:
 
 
 def streams(connection: Connection) -> list[Row]:
-    SQL.run(connection, "gpu_chosen")
     return SQL.ask(connection, "gpu_streams", GpuStreamRow)
 
 

@@ -92,19 +92,9 @@ class Cells(Counters):
 
     @cached_property
     def histogram(self) -> Histogram:
-        found = columns_of(
-            self.connection.execute("SELECT cell, bucket, count FROM bucket"), self.texts
+        return histogram_of(
+            self.connection, self.cell, "SELECT cell AS number, bucket, count FROM bucket"
         )
-        bounds = columns_of(
-            self.connection.execute(
-                "SELECT low_ns, coalesce(high_ns, 0) AS high_ns FROM bucket_bound ORDER BY bucket"
-            ),
-            self.texts,
-        )
-        row = np.searchsorted(self.cell, found["cell"])
-        is_own = np.append(self.cell, -1)[row] == found["cell"]
-        own = [row[is_own], found["bucket"][is_own], found["count"][is_own]]
-        return Histogram(*own, *bounds.values())
 
     def _calls_describe(self) -> None:
         known = self.connection.execute(f"SELECT name, {', '.join(UNKNOWN)} FROM call")
@@ -147,6 +137,22 @@ class Cells(Counters):
         )
         place = np.searchsorted(known["cell"], self.cell)
         self.columns.update({name: known[name][place] for name in ("traffic", "is_told")})
+
+
+def histogram_of(connection: Connection, numbers: Ints, buckets: str) -> Histogram:
+    """Of rows with these numbers, which are in order. buckets: what selects number, bucket,
+    count."""
+    found = columns_of(connection.execute(buckets), Texts())
+    bounds = columns_of(
+        connection.execute(
+            "SELECT low_ns, coalesce(high_ns, 0) AS high_ns FROM bucket_bound ORDER BY bucket"
+        ),
+        Texts(),
+    )
+    row = np.searchsorted(numbers, found["number"])
+    is_own = np.append(numbers, -1)[row] == found["number"]
+    own = [found[name][is_own] for name in ("bucket", "count")]
+    return Histogram(row[is_own], *own, *bounds.values())
 
 
 def columns_of(cursor: Cursor, texts: Texts) -> dict[str, np.ndarray]:
