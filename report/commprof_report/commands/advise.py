@@ -39,7 +39,7 @@ from ..advice.advice import Advice
 from ..base import units
 from ..base.attempt import attempt
 from ..base.gather import gathered
-from ..display import page, tables
+from ..display import page
 from ..display.tables import Column
 from ..late.late_ranks import late
 from ..roles.world import world_of
@@ -76,11 +76,12 @@ def run(arguments: argparse.Namespace) -> None:
         "Advice", advice.advice, run, run_summary(run, split), split,
         in_steps and in_steps.summary, attempt("Communicators", world_of, run.connection),
     ) or []
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, Advice._fields)
-    else:
-        for line in lines(rows, unsampled_text(run), list(common.part_facts(run))):
-            common.print_line(line)
+    common.answer(
+        arguments, rows, Advice._fields,
+        lambda: common.print_lines(
+            lines(rows, unsampled_text(run), list(common.part_facts(run)))
+        ),
+    )
 
 
 def lines(

@@ -90,12 +90,10 @@ def run(arguments: argparse.Namespace) -> None:
         common.picture_save(
             arguments, run, plot, plot.of_calls(shown), calls, common.nothing_text(run)
         )
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, CALLS.row._fields)
-    elif not rows:
-        print(common.nothing_text(run))
-    else:
-        print_text(rows)
+    common.answer(
+        arguments, rows, CALLS.row._fields, lambda: print_text(rows),
+        lambda: common.nothing_text(run),
+    )
 
 
 def own_volume(row: Row) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,6 +104,24 @@ def is_whole(arguments: argparse.Namespace) -> bool:
 def print_line(text: str = "") -> None:
     """Text that may hold names from files."""
     print(units.visible(text))
+
+
+def answer(
+    arguments: argparse.Namespace, rows: Sequence[Any], fields: Sequence[str],
+    say: Callable[[], object], nothing: Callable[[], str] | None = None,
+) -> None:
+    """The rows for scripts, or in words. nothing: what is said where there are none."""
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, fields)
+    elif nothing and not rows:
+        print(nothing())
+    else:
+        say()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 def fact_line(head: str, text: str) -> str:

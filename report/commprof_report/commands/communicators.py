@@ -53,12 +53,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         drawn = units.counted(len(rows), "communicator")
         common.picture_save(arguments, run, plot, picture(rows), drawn, NOTHING)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, CommunicatorRow._fields)
-    elif not rows:
-        print(NOTHING)
-    else:
-        print(tables.text_table(columns_of(rows), rows))
+    common.answer(
+        arguments, rows, CommunicatorRow._fields,
+        lambda: print(tables.text_table(columns_of(rows), rows)), lambda: NOTHING,
+    )
 
 
 def picture(rows: Sequence[Row]) -> plot.Picture | None:

@@ -159,11 +159,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.plot:
         save_picture(arguments, sides)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, merged(sides), hvprof_view().row._fields)
-    else:
-        for line in lines(sides, arguments.per_rank, has_all_sizes=not arguments.bytes):
-            common.print_line(line)
+    common.answer(
+        arguments, merged(sides), hvprof_view().row._fields,
+        lambda: common.print_lines(lines(sides, arguments.per_rank, not arguments.bytes)),
+    )
 
 
 def save_picture(arguments: argparse.Namespace, sides: Sequence[Side]) -> None:

@@ -42,18 +42,16 @@ def run(arguments: argparse.Namespace) -> None:
     rows = histogram(run, arguments)
     if arguments.plot:
         save_picture(arguments, run, rows)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, LatencyRow._fields)
-    elif not rows:
-        print(nothing_text(run, arguments))
-    else:
-        print_text(rows)
+    common.answer(
+        arguments, rows, LatencyRow._fields, lambda: print_text(rows),
+        lambda: common.nothing_text(run),
+    )
 
 
 def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[Row]) -> None:
     calls = units.counted(sum(row.count for row in rows), "call")
     picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
-    common.picture_save(arguments, run, plot, picture, calls, nothing_text(run, arguments))
+    common.picture_save(arguments, run, plot, picture, calls, common.nothing_text(run))
 
 
 def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
@@ -88,10 +86,6 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: Row) -> list[Family
         )
         for row in chosen
     )
-
-
-def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(run, "call")
 
 
 def print_text(buckets: list[Row]) -> None:

@@ -50,16 +50,11 @@ def run(arguments: argparse.Namespace) -> None:
             run, f"point-to-point message {size}between two ranks of the job"
         )
         common.picture_save(arguments, run, plot, matrix, messages, why_none)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, PeerRow._fields)
-    elif not rows:
-        print(
-            common.nothing_text(
-                run, f"{'received' if arguments.received else 'sent'} point-to-point message"
-            )
-        )
-    else:
-        print_text(rows, arguments.counts)
+    direction = "received" if arguments.received else "sent"
+    common.answer(
+        arguments, rows, PeerRow._fields, lambda: print_text(rows, arguments.counts),
+        lambda: common.nothing_text(run, f"{direction} point-to-point message"),
+    )
 
 
 def print_text(rows: list[Row], counts: bool) -> None:

@@ -78,11 +78,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         drawn = units.counted(len(found.rows), "stage")
         common.picture_save(arguments, run, plot, picture(found), drawn, why_none(found, unseen))
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, found.rows, StageRow._fields)
-    else:
-        for line in lines(found, unseen):
-            common.print_line(line)
+    common.answer(
+        arguments, found.rows, StageRow._fields,
+        lambda: common.print_lines(lines(found, unseen)),
+    )
 
 
 def picture(found: Pipelines) -> plot.Picture | None:

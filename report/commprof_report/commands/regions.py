@@ -99,17 +99,19 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         drawn = units.counted(sum(bool(row.region) for row in rows), "region")
         common.picture_save(arguments, run, plot, picture(run, rows), drawn, why_none(run, rows))
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, RegionWorkRow._fields)
-    elif not has_regions(run):
+    common.answer(
+        arguments, rows, RegionWorkRow._fields, lambda: print_text(run, rows),
+        lambda: why_none(run, rows),
+    )
+
+
+def print_text(run: Selection, rows: list[Row]) -> None:
+    if not has_regions(run):
         print(why_none(run, rows))
-    elif not rows:
-        print(common.nothing_text(run))
     else:
         common.print_line(headline(rows))
         print("\n" + tables.text_table(columns_of(rows), rows))
-        for line in what_is_missing(run, rows):
-            common.print_line(line)
+        common.print_lines(what_is_missing(run, rows))
 
 
 def picture(run: Run, rows: list[Row]) -> plot.Picture | None:

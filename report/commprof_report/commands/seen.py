@@ -30,10 +30,7 @@ OPTIONS = (*common.RUN, *common.ONLY_RANKS, *tables.ROWS)
 
 def run(arguments: argparse.Namespace) -> None:
     rows = seen_rows(common.open_selected(arguments, with_histograms=False).connection)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, SeenRow._fields)
-        return
-    common.print_facts(facts(rows))
+    common.answer(arguments, rows, SeenRow._fields, lambda: common.print_facts(facts(rows)))
 
 
 def facts(rows: Sequence[SeenRow]) -> Iterator[tuple[str, str]]:

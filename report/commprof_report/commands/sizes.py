@@ -106,10 +106,10 @@ def run(arguments: argparse.Namespace) -> None:
         common.picture_save(arguments, run, plot, drawn, calls, nothing_text(run, arguments))
     if arguments.sort:
         rows.sort(key=ORDERS[arguments.sort], reverse=True)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows[: arguments.top], fields_of(arguments))
-    else:
-        print_text(run, rows, arguments)
+    common.answer(
+        arguments, rows[: arguments.top], fields_of(arguments),
+        lambda: print_text(run, rows, arguments),
+    )
 
 
 def fields_of(arguments: argparse.Namespace) -> list[str]:

@@ -54,13 +54,15 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         calls = units.counted(total(rows, "count"), "call")
         common.picture_save(arguments, run, plot, picture(rows), calls, common.nothing_text(run))
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, TRAFFIC.row._fields)
-    elif not rows:
-        print(common.nothing_text(run))
-    else:
-        common.print_facts(facts(rows))
-        print("\n" + tables.text_table(columns_of(rows), rows))
+    common.answer(
+        arguments, rows, TRAFFIC.row._fields, lambda: print_text(rows),
+        lambda: common.nothing_text(run),
+    )
+
+
+def print_text(rows: list[Row]) -> None:
+    common.print_facts(facts(rows))
+    print("\n" + tables.text_table(columns_of(rows), rows))
 
 
 def picture(rows: list[Row]) -> plot.Picture | None:
