@@ -103,13 +103,14 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_who_has_no_numpy_is_told_so_in_a_line(tmp_path):
+def test_who_has_no_numpy_is_told_so_in_a_line_and_has_all_help(tmp_path):
+    def report(*words: object) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-B", "-c", WITHOUT_NUMPY, *map(str, words)],
+            capture_output=True, text=True, env={"PYTHONPATH": str(REPORT)},
+        )
+
     ranks = [planted.Rank(0, 1, cells=[planted.Cell("MPI_Barrier", 0, [1000])])]
-    done = subprocess.run(
-        [
-            sys.executable, "-B", "-c", WITHOUT_NUMPY, "calls",
-            planted.write_databases(tmp_path / "run", ranks),
-        ],
-        capture_output=True, text=True, env={"PYTHONPATH": str(REPORT)},
-    )
+    done = report("calls", planted.write_databases(tmp_path / "run", ranks))
     assert done.returncode != 0 and done.stderr.count("\n") == 1 and "python3-numpy" in done.stderr
+    assert report("--help").returncode == 0  # imports all commands, as for manual pages

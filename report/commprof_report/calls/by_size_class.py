@@ -17,9 +17,8 @@ from ..run.cells import Cells, cells_of, columns_of
 from .views import message_bytes
 
 SQL = query.beside(__file__)
-LOW_BYTES, HIGH_BYTES = (
-    np.array([NONE if bound is None else bound for bound in bounds])
-    for bounds in zip(*hvprof_classes())
+LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
+    [NONE if bound is None else bound for bound in bounds] for bounds in zip(*hvprof_classes())
 )
 
 
@@ -53,8 +52,8 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
             "library": lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
             **own("call", "family", "traffic"),
             "rank": rank,
-            "bytes_low": lambda groups: LOW_BYTES[groups.keys[3]],
-            "bytes_high": lambda groups: HIGH_BYTES[groups.keys[3]],
+            "bytes_low": lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
+            "bytes_high": lambda groups: np.array(HIGH_BYTES)[groups.keys[3]],
             **measures("ranks", "count"),
             "sizes": lambda groups: groups.distinct("bytes"),
             "smallest_bytes": lambda groups: groups.min("bytes"),
