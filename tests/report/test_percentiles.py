@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import planted
 import pytest
@@ -52,6 +53,16 @@ def test_percentiles_are_within_an_eighth_of_sorted_samples(report, tmp_path, sh
 def test_calls_are_spread_evenly_in_their_bucket(percent, expected):
     buckets = [(2_048, 2_304, 50), (1_024, 1_152, 50)]
     assert of_buckets(buckets, percent, 1_024, 2_252) == pytest.approx(expected)
+
+
+def test_a_missing_histogram_is_one_bucket(report, tmp_path):
+    path = tmp_path / "rank-0.db"
+    planted.write_database(path, Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_000, 3_000])]))
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM bucket")
+    (row,) = report("calls", path, "--json").rows
+    assert (row["p50_ns"], row["p95_ns"]) == (2_000, None)
+    assert report("html", path, "-o", tmp_path / "page.html").status == 0  # with axes for it
 
 
 def test_equal_durations_have_exact_percentiles(report, tmp_path):

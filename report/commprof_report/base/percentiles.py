@@ -88,7 +88,10 @@ def of_histograms(
         at = groups.first_at(upto >= groups.spread(wanted))
         values = low_ns[at] + (high_ns - low_ns)[at] * (wanted - upto[at] + own[at]) / own[at]
         is_known = (percent <= 50) | ((100 - percent) * whole >= beyond)
-        answers[percent] = np.full(len(least_ns), np.nan)
+        answers[percent] = np.where(  # in a file that is not ours a histogram may be missing
+            (percent <= 50) & (least_ns <= most_ns),
+            least_ns * (1 - percent / 100) + most_ns * (percent / 100), np.nan,
+        )
         answers[percent][number[groups.first]] = np.where(is_known, values, np.nan)
     return answers
 
