@@ -205,7 +205,9 @@ def test_other_figures_than_the_one_judged_are_exploratory(slower, compared):
 
 def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     """Its interval is of a test of its own."""
-    row = NOTHING._replace(outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638)
+    row = NOTHING._replace(
+        outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638
+    )
     assert sentences.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
     assert sentences.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
 

@@ -71,7 +71,7 @@ def adds_up(text: str) -> None:
 def test_a_fault_of_an_analysis_leaves_the_rest(
     capsys, monkeypatch, run_folder, equal, tmp_path, place, name, rest_on_it
 ):
-    """Of any command: one line, an exit status, and what does not depend on the analysis."""
+    """Any command has one line, an exit status, and what does not depend on the analysis."""
     analysis = resolve_name(f"commprof_report.{place}")
 
     def broken(*_: object, **more: object) -> None:

@@ -40,7 +40,7 @@ def of_values(ordered: Sequence[Value], percent: int) -> Value:
 def of_buckets(
     buckets: Iterable[tuple[int, int, int]], percent: int, least_ns: int, most_ns: int
 ) -> float:
-    """Of one histogram. buckets: lower and upper bound, calls."""
+    """The percentile of one histogram. buckets: lower and upper bound, calls."""
     low_ns, high_ns, count = np.array(sorted(buckets) or [(least_ns, most_ns, 0)], float).T
     places = np.arange(len(count))
     one = Histogram(0 * places, places, count, low_ns, high_ns)

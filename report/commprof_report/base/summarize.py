@@ -95,7 +95,7 @@ class Sums:
         return found
 
     def histograms(self, where: Where | None = None) -> Histogram:
-        """Of each group, whose number is its row."""
+        """A histogram for each group, whose number is its row."""
         return summed(self.counters.histogram, self.of_rows(where), len(self))
 
     def of_rows(self, where: Where | None) -> Ints:
@@ -154,7 +154,7 @@ class View(NamedTuple):
 
     @property
     def computed(self) -> Iterator[Field]:
-        """Of Fields by default a measure of that key, or a column."""
+        """By default a Field is a measure of its key, or a column."""
         if isinstance(self.fields, Mapping):
             return iter(self.fields.values())
         return (each.of or MEASURES.get(each.key, each.key) for each in self.fields)
@@ -170,7 +170,7 @@ def any_total(name: str, where: Where) -> Field:
 
 
 def durations(*percents: int, where: Where | None = None) -> dict[str, Field]:
-    """Of single calls."""
+    """Durations of single calls."""
 
     def at(percent: int) -> Field:
         return lambda groups: groups.percentile(percent, where)

@@ -49,7 +49,7 @@ def is_moved(cells: Cells) -> Flags:
 
 
 def is_in_mpi(cells: Cells) -> Flags:
-    """What is time inside MPI: NCCL's calls only put operations into a stream's queue."""
+    """Calls that are time inside MPI: NCCL's only put operations into a stream's queue."""
     return is_working(cells) & cells.is_in("timed", "call") & cells.is_in("library", "mpi")
 
 
@@ -59,7 +59,7 @@ def is_working(cells: Cells) -> Flags:
 
 
 def made_or_started(cells: Cells) -> Ints:
-    """What times are of; completions belong to the calls that start the operations."""
+    """The kind that times are of; completions belong to the calls that start the operations."""
     return np.where(is_completion(cells), cells.texts.number("call"), cells.timed)
 
 
@@ -70,7 +70,7 @@ def overlap(groups: Sums) -> Floats:
 
 
 def of_wall(groups: Sums) -> Floats:
-    """Of the time of all ranks; null: not of the host."""
+    """The share of the time of all ranks; null: not of the host."""
     share = ratio(groups.sum("total_ns", is_made), groups.counters.counted_ns)
     return np.where(groups.has(is_host), share, np.nan)
 
@@ -426,7 +426,7 @@ TRAFFIC = View(
 
 
 def of_mpi(groups: Sums) -> Floats:
-    """Of the time inside MPI."""
+    """The share of the time inside MPI."""
     cells = groups.counters
     whole_ns = cells.total_ns[is_in_mpi(cells)].sum(dtype=float)
     share = ratio(groups.sum("total_ns"), whole_ns)

@@ -36,7 +36,8 @@ def intervals(
         if rank in idle:
             idle.remove(rank)
             yield rank, gathered(
-                (device, (start_ns, end_ns, state)) for _, device, state, start_ns, end_ns in of_rank
+                (device, (start_ns, end_ns, state))
+                for _, device, state, start_ns, end_ns in of_rank
             )
     for rank in sorted(idle):
         yield rank, {}

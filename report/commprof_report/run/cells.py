@@ -79,7 +79,7 @@ class Cells(Counters):
 
     @property
     def message_bytes(self) -> np.ndarray:
-        """Of all messages of a cell."""
+        """The bytes of all messages of a cell."""
         return self.count.astype(float if self.is_huge else np.int64) * self.bytes
 
     @cached_property
@@ -130,7 +130,7 @@ class Cells(Counters):
             self.following[name] = "own_size", np.array(values, np.int64)
 
     def _traffic_add(self) -> None:
-        """Of the whole run, whatever is selected."""
+        """Traffic of the whole run, whatever is selected."""
         traffic_classify(self.connection)
         known = columns_of(
             self.connection.execute("SELECT * FROM cell_traffic ORDER BY cell"), self.texts
@@ -140,8 +140,8 @@ class Cells(Counters):
 
 
 def histogram_of(connection: Connection, numbers: Ints, buckets: str) -> Histogram:
-    """Of rows with these numbers, which are in order. buckets: what selects number, bucket,
-    count."""
+    """Histograms of rows with these numbers, which are in order. buckets: what selects number,
+    bucket, count."""
     found = columns_of(connection.execute(buckets), Texts())
     bounds = columns_of(
         connection.execute(
@@ -175,7 +175,7 @@ def _array(values: tuple, texts: Texts) -> Ints:
 
 
 class Chosen:
-    """What the filters leave of a run; None: all. sizes: the smallest and the largest one."""
+    """A run as the filters leave it; None: all. sizes: the smallest and the largest one."""
 
     def __init__(
         self, connection: Connection, texts: Mapping[str, Collection[str]],

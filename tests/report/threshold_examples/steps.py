@@ -69,7 +69,10 @@ def trend_notable(share: float) -> str:
 def trend_level(p: float) -> str:
     """Parts of which so many pairs rise that this is as probable; the first and last stay."""
     parts, score = min(
-        ((parts, score) for parts in range(8, 17) for score in range(parts * (parts - 1) // 2, 0, -2)),
+        (
+            (parts, score) for parts in range(8, 17)
+            for score in range(parts * (parts - 1) // 2, 0, -2)
+        ),
         key=lambda each: abs(kendall.chance(*each) - p),
     )
     order = list(range(parts))
