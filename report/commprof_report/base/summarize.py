@@ -62,9 +62,6 @@ class Sums:
         exact = self.groups.sum(values.astype(object))
         return np.array([each if each <= MOST_SUM else float(each) for each in exact], object)
 
-    def sum_if_any(self, name: str, where: Where) -> np.ndarray:
-        return np.where(self.has(where), self.sum(name, where), NONE)
-
     def min(self, name: str, where: Where | None = None) -> Ints:
         return self.groups.min(self.values(name, where, MOST_SUM))
 
@@ -94,9 +91,9 @@ class Sums:
         found[inner.of[places[::-1]]] = places[::-1]
         return found
 
-    def histograms(self, where: Where | None = None) -> Histogram:
+    def histograms(self) -> Histogram:
         """A histogram for each group, whose number is its row."""
-        return summed(self.counters.histogram, self.of_rows(where), len(self))
+        return summed(self.counters.histogram, self.of_rows(None), len(self))
 
     def of_rows(self, where: Where | None) -> Ints:
         """By row of the counters: its group, or -1."""

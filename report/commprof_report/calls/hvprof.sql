@@ -1,5 +1,5 @@
--- How many sampled calls of each cell began in the steps of table hvprof_step, and how long did they
--- take, on the host, on the device and from start to completion?
+-- How many sampled calls of each cell began in the steps of table hvprof_step, and how long did
+-- they take, on the host, on the device and from start to completion?
 -- The cells in which a sampled call may have been counted, by what a sample says.
 DROP TABLE IF EXISTS temp.hvprof_cell;
 CREATE TEMP TABLE hvprof_cell (

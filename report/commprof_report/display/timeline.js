@@ -28,7 +28,8 @@
     arrows.push({ sender, receiver, begin, end: begin + time });
   }
   const lanes = ranks.flatMap((lane) => [lane, ...lane.gpus]);
-  const windows = data.windows.map(([begin, end]) => ({ begin, end, most: Math.max(...ranks.map(({ pieces }) => shown(pieces, begin, end).length)) }));
+  const windows = data.windows.map(([begin, end]) => ({
+    begin, end, most: Math.max(...ranks.map(({ pieces }) => shown(pieces, begin, end).length)) }));
   let rows = [], rowOf = new Map(), from = 0, until = data.span, top = 0, high = 1, named = null;
 
   function unpack(packed) {
@@ -128,8 +129,10 @@
     pen.rect(LEFT, TOP, width() - LEFT, whole - TOP);
     pen.clip();
     const close = windows.filter(isClose);
-    if (gpusBox.checked || !close.some(({ begin, end }) => begin <= from && end >= until)) drawBins(seen);
-    for (const one of close) for (const [lane, row] of seen) if (!isGpu(lane)) drawCalls(one, lane, row);
+    const isCovered = close.some(({ begin, end }) => begin <= from && end >= until);
+    if (gpusBox.checked || !isCovered) drawBins(seen);
+    const calling = seen.filter(([lane]) => !isGpu(lane));
+    for (const one of close) for (const [lane, row] of calling) drawCalls(one, lane, row);
     if (close.length) {
       for (const [lane, row] of seen) drawInFlight(lane, row);
       if (messagesBox.checked) drawMessages();
