@@ -103,7 +103,7 @@ def kill_ranks(run: Path, *which: int) -> None:
                 os.kill(row["pid"], signal.SIGKILL)
 
 
-def reported(run: Path, holds: Callable[[Report], bool]) -> Report:
+def reported(run: Path, holds: Callable[[Report], object]) -> Report:
     """The report, as soon as the condition holds."""
     patience_ends = time.monotonic() + TIMEOUT_S
     while time.monotonic() < patience_ends:
@@ -174,8 +174,10 @@ QUICK = {"skipped_barrier", "different_functions", "circle", "requests"}
 def test_a_job_that_hangs_is_seen_through_while_it_hangs_and_when_it_was_killed(mpi, tmp_path, way):
     waits, verdict = WAYS[way]
     with hanging(mpi, 4, way, tmp_path) as run:
-        live = reported(run, lambda report: report.waits == waits)
-        assert re.fullmatch(verdict, live.verdicts[0]), live.verdicts
+        # ledgers of a job that starts are read one after the other: a rank may be seen in MPI_Init
+        reported(
+            run, lambda live: live.waits == waits and re.fullmatch(verdict, live.verdicts[0])
+        )
         kill_ranks(run)
     dead = Report(run, "--after", "0")
     assert dead.waits == waits

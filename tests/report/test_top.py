@@ -125,7 +125,7 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     )
     assert "100.0 %" in second[4] and second[4].endswith("for 3.00 s")
     assert second[2] == "least time in collectives: rank 1, 0.00 %; the others 100.0 % on average"
-    assert second[5].endswith("no call of MPI seen yet")
+    assert second[5].endswith("before its first call of MPI")
 
 
 def test_nobody_is_named_where_all_are_about_as_long_in_collectives(report, job):

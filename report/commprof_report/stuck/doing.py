@@ -40,7 +40,7 @@ def groups(ranks: Sequence[Row], states: Sequence[str]) -> list[Group]:
 def place_text(rank: Row) -> str:
     """in MPI_Recv (4 KiB from rank 1, tag 7) on MPI_COMM_WORLD; outside MPI since MPI_Bcast."""
     if rank.doing_call is None:
-        return "no call of MPI seen yet"
+        return "before its first call of MPI"
     if not rank.doing_is_inside:
         return (
             f"outside {'NCCL' if rank.doing_call.startswith('nccl') else 'MPI'} after "
