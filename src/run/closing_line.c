@@ -136,3 +136,24 @@ void closing_line_say(struct run_folder *folder, int world_size, const char *ran
              presence == PRESENCE_SOME ? present.ranks : ranks, is_split ? quoted : folders, remark,
              present.on_nodes, command, quoted);
 }
+
+static bool is_any_rank(int rank)
+{
+    return rank >= 0;
+}
+
+/* The rank before this one answers nearly always. */
+bool closing_line_is_ours(const struct run_folder *folder, int world_rank)
+{
+    static char folders[PATH_MAX];
+    static struct presence_text present;
+    int error = 0;
+    if (run_folder_has(folder, world_rank - 1) || !run_folder_has(folder, world_rank) ||
+        *folder->archive)
+        return false;
+    folders_of_all(folder, world_rank + 1, true, folders, sizeof folders);
+    bool is_apart = strchr(folder->of_all, ANY_RANK) || strchr(folder->of_all, ANY_HOST);
+    return !is_apart &&
+           presence_find(folders, world_rank, is_any_rank, &present, &error) == PRESENCE_NONE &&
+           !error;
+}

@@ -9,4 +9,8 @@
 void closing_line_say(struct run_folder *folder, int world_size, const char *ranks,
                       bool (*is_expected)(int rank));
 
+/* Whether the job's first ranks have left no file, as ranks that are not profiled, so that this one
+ * is the first to speak. Not known where ranks or hosts have folders or archives of their own. */
+bool closing_line_is_ours(const struct run_folder *folder, int world_rank);
+
 #endif

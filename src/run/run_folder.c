@@ -95,6 +95,14 @@ static int name_files_of(const char *path, int world_rank, char database[PATH_MA
                : ENAMETOOLONG;
 }
 
+/* A database appears before its ledger goes. */
+bool run_folder_has(const struct run_folder *folder, int world_rank)
+{
+    char database[PATH_MAX], ledger[PATH_MAX];
+    return name_files_of(folder->path, world_rank, database, ledger) == 0 &&
+           (access(ledger, F_OK) == 0 || access(database, F_OK) == 0);
+}
+
 /* The number of the run keeps runs apart; the boot keeps hosts of the same name apart, where locks
  * are each host's own. */
 static bool name_archive(const char *path, unsigned run, char archive[PATH_MAX])

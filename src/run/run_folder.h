@@ -51,6 +51,9 @@ struct run_folder {
 int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank,
                     void (*complain)(const char *line));
 
+/* Whether this rank has its database, ledger or stub in the folder. */
+bool run_folder_has(const struct run_folder *folder, int world_rank);
+
 /* Find the folder again, whose path may mean something else by now. If it was renamed, all paths
  * are changed accordingly. Returns 0, or a reason why nothing can be written there. */
 int run_folder_find(struct run_folder *folder);

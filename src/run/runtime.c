@@ -412,7 +412,9 @@ static void say_closing_line(void)
 {
     static bool is_said; /* at exit, before a late MPI_Finalize */
     char ranks[64];
-    if (settings.quiet || !speaks_for_the_run() || is_said)
+    if (settings.quiet || is_said ||
+        !(speaks_for_the_run() ||
+          (has_mpi && !*settings.ranks && closing_line_is_ours(&folder, world_rank))))
         return;
     is_said = true;
     say_misunderstood_launcher();

@@ -92,6 +92,14 @@ def test_the_programs_of_a_job_are_read_as_one_and_named(mpi, tmp_path, options)
     assert said.stdout.startswith("2 programs: pcontrol (rank 0), other (rank 1)\n")
 
 
+@pytest.mark.parametrize("options", [[], ["--output", "run"]])
+def test_the_first_rank_that_is_profiled_has_the_closing_line(mpi, tmp_path, options):
+    program = str(compile_program(mpi, "pcontrol"))
+    command = [program, ":", "-n", "2", str(COMMPROF_RUN), *options, program]
+    profile, _ = closing_line(launch(mpi, 1, command, tmp_path, {}))
+    assert profile.startswith("2 of 3 ranks (there is no file of rank 0) in ")
+
+
 @pytest.mark.parametrize("pattern", ["split/%h-%r", "my run's/%r of %p"])
 def test_the_closing_line_names_the_folders_of_all_ranks_as_a_shell_takes_them(
     mpi, tmp_path, pattern
