@@ -307,8 +307,8 @@ def test_ranks_that_ended_or_left_no_file_are_what_is_waited_for(stuck):
     assert verdict(answer) == [
         "Rank 0 waits for rank 1, which has reached MPI_Finalize.",
         "Rank 0 waits for rank 2, which has called MPI_Abort(5).",
-        "Rank 0 waits for rank 3, which was killed or left by _exit or exec, no "
-        "call of MPI seen yet.",
+        "Rank 0 waits for rank 3, which was killed or left by _exit or exec, before its "
+        "first call of MPI.",
         "Rank 0 waits for rank 4, which left no file.",
     ]
     assert "rank 4 of 5 is missing" in answer.err

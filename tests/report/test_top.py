@@ -155,7 +155,7 @@ def test_a_busy_gpu_is_seen(report, job):
     job.changes = [ranks(2 * SECOND, 3 * SECOND), ranks(2 * SECOND, 3 * SECOND)]
     screens = blocks(report("top", job.folder, "--count", 3, "--sort", "rank"))
     assert all("GPU busy" in screen[3] for screen in screens)
-    seen = [[line.split("  no call")[0].split()[-2:] for line in screen[4:]] for screen in screens]
+    seen = [[line.split("  before")[0].split()[-2:] for line in screen[4:]] for screen in screens]
     assert [first for first, _ in seen[:2]] == [["50.0", "%"], ["100.0", "%"]]
     assert seen[2][0][-1] == seen[0][1][-1] == "-"
     job.write(ranks_with(100, 100))
