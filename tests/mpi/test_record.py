@@ -35,9 +35,11 @@ def kit_of(folder: Path, path: Path):
     from commprof_report.replay import kit as kits  # here, where reporter.py has set the path
 
     kit, program = kits.read(path)[0], []
-    for line in kits.text_of(path).decode().splitlines():
+    for line in kits.opened(path).read().decode().splitlines():
         first, *others = line.split()
-        if first == "program":
+        if first == "call":
+            kit.calls.append(kits.Call(others[1], elements=int(others[4].replace("-", "0"))))
+        elif first == "program":
             program = kit.programs[int(others[0]), int(others[1])] = []
         elif first.lstrip("~").isdigit():
             call, *requests = map(int, others)

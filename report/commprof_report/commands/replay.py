@@ -7,7 +7,7 @@ asked to record (commprof-run --record SECONDS@START); without one, the longest 
 calls of all ranks were sampled. What it leaves out is listed.
 
 - kit RUN -o FILE writes the kit of a run.
-- show FILE says what is in a kit, after checking it.
+- show FILE says what is in a kit, after checking its sum.
 - source FILE -o FILE.c writes the kit as a program in one file of C, which mpicc builds, for the
   authors of an MPI library: commprof-replay's options, but no file beside it.
 - check JOB... -- REPLAY... (or the experiment whose two arms they are) says for which calls the

@@ -42,31 +42,22 @@ import hashlib
 import io
 import re
 import zlib
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from ..base.errors import ReportError
-from ..base.gather import gathered
 from ..base.library_files import library_text
 
 VERSION = 1
 NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
-GRAMMAR = library_text("tools/replay/kit.def")
-BOUNDS = {
-    name: int(most) for name, most in re.findall(r"^KIT_\w+\((\w+), (-?\d+)\)", GRAMMAR, re.M)
-}
-WORDS = gathered(  # of each kind of line: how, least, most
-    (_kind, tuple(_word)) for _kind, *_word in
-    re.findall(r"^KIT_\w+\((\S+), \w+, (\w+), (\w+), (\w+)\)", GRAMMAR, re.M)
-)
-NAME_BYTES = 39
+MOST_TEXT = int(re.findall(r"KIT_SIZE\(TEXT, (\d+)\)", library_text("tools/replay/kit.def"))[0])
+MOST_LINES = 1 << 22  # that are no calls of programs
 TOO_LARGE = "a kit has 256 MiB of text at most"
-UNLIKE, CANNOT_BE_MADE = "a line is not as in a kit", "a communicator cannot be made"
+AT_ONCE = 1 << 20  # bytes
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
@@ -163,7 +154,7 @@ class Kit:
     vectors: list[Sequence[int]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     made: Counter[str] = field(default_factory=Counter)  # how often each call is, by all ranks
-    # what `made` sums up; not of a kit that was read, which may have millions
+    # what `made` sums up; not of a kit that was read, as the tables above
     programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
     before: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # uncounted set-ups
 
@@ -203,219 +194,83 @@ def write(kit: Kit, path: Path) -> str:
     text = "".join(f"{line}\n" for line in lines(kit)).encode()
     digest = hashlib.sha256(text).hexdigest()
     text = f"commprof-kit {VERSION}\nsha256 {digest}\n".encode() + text
-    if len(text) > BOUNDS["TEXT"]:
+    if len(text) > MOST_TEXT:
         raise ReportError(path, f"would be too large: {TOO_LARGE}; record a shorter time")
     path.write_bytes(gzip.compress(text, mtime=0))
     return digest
 
 
-def text_of(path: Path) -> bytes:
-    """A kit's: the file is one gzip stream from its first byte to its last, or the text."""
-    content, most = path.read_bytes(), BOUNDS["TEXT"]
-    if content[:1] == b"\x1f":
-        stream = zlib.decompressobj(31)
-        try:
-            content = stream.decompress(content, most + 1)
-            is_whole = stream.eof and not stream.unused_data
-        except zlib.error:
-            is_whole = False
-        if not is_whole and len(content) <= most:
-            raise ReportError(path, "is damaged: it is not one whole gzip stream")
-    if len(content) > most:
-        raise ReportError(path, f"is too large: {TOO_LARGE}")
-    return content
+def opened(path: Path) -> BinaryIO:
+    """A kit's text: the file is a gzip stream, or the text."""
+    file = open(path, "rb")
+    is_stream = file.peek(1)[:1] == b"\x1f"
+    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_stream else file
 
 
 def read(path: Path) -> tuple[Kit, str]:
-    """The kit, without its programs, and its SHA-256. Anybody may have written the file: what does
-    not fit is an error, as in src/tools/replay/kit.c."""
-    text = text_of(path)
-    file = io.BytesIO(text)
-    head, said = file.readline(), file.readline()
+    """What can be said of a kit, and its SHA-256, which is compared first and in little memory.
+    Whether the calls can be made is for commprof-replay to check (src/tools/replay/kit.c)."""
+    try:
+        with opened(path) as text:
+            digest = _digest(path, text)
+        with opened(path) as text:
+            return _said(text), digest
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise ReportError(path, "is damaged: it is not one whole gzip stream") from None
+    except (ValueError, IndexError):
+        raise ReportError(path, "has a line that is not as in a kit") from None
+
+
+def _digest(path: Path, text: BinaryIO) -> str:
+    head, said = text.readline(AT_ONCE), text.readline(AT_ONCE)
     if not head.startswith(b"commprof-kit "):
         raise ReportError(path, "is no kit of commprof's")
-    if head.removesuffix(b"\n") != f"commprof-kit {VERSION}".encode():
+    if head != f"commprof-kit {VERSION}\n".encode():
         raise ReportError(path, f"is a kit of another version than {VERSION}")
-    digest = hashlib.sha256(memoryview(text)[file.tell() :]).hexdigest()
-    if said != f"sha256 {digest}\n".encode():
+    found = hashlib.sha256()
+    while piece := text.read(AT_ONCE):
+        if text.tell() > MOST_TEXT:
+            raise ReportError(path, f"is too large: {TOO_LARGE}")
+        found.update(piece)
+    if said != f"sha256 {found.hexdigest()}\n".encode():
         raise ReportError(path, "is damaged: its SHA-256 is another one")
-    number, parser = 2, _Parser()
-    try:
-        for number, line in enumerate(file, 3):
-            parser.take(line.removesuffix(b"\n"))
-        return parser.checked(), digest
-    except (ValueError, IndexError) as error:
-        raise ReportError(path, f"line {number}: {error}") from None
+    return found.hexdigest()
 
 
-_is_number = re.compile(r"-?[0-9]{1,18}", re.ASCII).fullmatch
+def _said(text: BinaryIO) -> Kit:
+    kit, names = Kit("", 0, 0), list[str]()  # of calls
+    before, left = 0, MOST_LINES  # calls to come that set up, lines that are no calls of programs
+    for line in io.TextIOWrapper(text, "utf-8", "surrogateescape", newline="\n"):
+        kind, *words = line.rstrip("\n").split(" ")
+        if kind.lstrip("~").isdecimal():
+            before -= 1
+            if before < 0:
+                kit.made[names[_number(words[0])]] += 1
+            continue
+        left -= 1
+        if left < 0:
+            raise ValueError(line)
+        if kind == "program":
+            before = _number(words[2])
+        elif kind == "call":
+            names.append(words[1])
+        elif kind == "library":
+            kit.library = " ".join(words)
+        elif kind == "ranks":
+            kit.ranks = _number(words[0])
+        elif kind == "window":
+            kit.window_ns = _number(words[0])
+        elif kind == "recorded":
+            why = " ".join(words[2:])
+            kit.record = Record(_number(words[0]), _number(words[1]), None if why == NONE else why)
+        elif kind == "left-out":
+            kit.left_out[words[1], " ".join(words[2:])] += _number(words[0])
+        elif kind == "late":
+            kit.late[words[1]] += _number(words[0])
+    return kit
 
 
-def _number(word: str, least: int = 0, most: int = BOUNDS["NS"]) -> int:
-    if not _is_number(word) or not least <= int(word) <= most:
-        raise ValueError("a number is out of range")
+def _number(word: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", word):
+        raise ValueError(word)
     return int(word)
-
-
-def _numbers(words: Iterable[str], *bounds: int) -> array:
-    return array("i", (_number(word, *bounds) for word in words))
-
-
-def _name(word: str) -> str:
-    if not 0 < len(word.encode(errors="surrogateescape")) <= NAME_BYTES:
-        raise ValueError("a name is empty or too long")
-    return word
-
-
-READ: dict[str, Callable] = {  # the words that belong together, their least and their most
-    "NUMBER": lambda words, *bounds: _number(words[0], *bounds),
-    "MAYBE": lambda words, *bounds: None if words == [NONE] else _number(words[0], *bounds),
-    "NAME": lambda words, *_: _name(words[0]),
-    "HOW": lambda words, *_: words[0],
-    "LIST": lambda words, *bounds: _numbers(
-        () if words == [NONE] else words[0].split(","), *bounds
-    ),
-    "NUMBERS": _numbers,
-    "TEXT": lambda words, *_: " ".join(words),
-}
-
-
-class _Parser:
-    def __init__(self) -> None:
-        self.kit = Kit("", 0, 0)
-        self.lines = 0  # that are no calls of programs
-        self.latest = (-1, -1)  # rank and thread of the present program
-        self.left = 0  # calls to come in it that set up
-        self.free: set[int] = set()  # ranks of the parent that are in no communicator of this round
-
-    def take(self, whole: bytes) -> None:
-        if len(whole) > BOUNDS["LINE"] or b"\0" in whole:
-            raise ValueError("a line is too long, or has a byte that is 0")
-        line = whole.decode(errors="surrogateescape")
-        if "0" <= line[:1] <= "9" or line.startswith("~"):
-            self._take_made(*line.removeprefix("~").split(" "))
-            return
-        kind, *words = line.split(" ")
-        self.lines += 1
-        if self.lines > BOUNDS["TABLE_LINES"]:
-            raise ValueError("a kit has not so many lines before its programs")
-        if kind not in WORDS or not words:
-            raise ValueError(UNLIKE)
-        getattr(self, "_take_" + kind.replace("-", "_"))(*self._values(WORDS[kind], words))
-
-    def _values(self, grammar: Sequence[tuple[str, ...]], words: list[str]) -> Iterator:
-        comms, types, vectors = len(self.kit.comms), len(self.kit.types), len(self.kit.vectors)
-        bounds = {  # with those that grow with what was read
-            **BOUNDS, "RANK": self.kit.ranks - 1, "COMM": comms - 1, "TYPE": types - 1,
-            "VECTOR": vectors - 1, "NEXT_COMM": comms, "NEXT_TYPE": types, "NEXT_VECTOR": vectors,
-            "NEXT_CALL": len(self.kit.calls),
-        }
-        for how, least, most in grammar:
-            if not words and how != "NUMBERS":
-                raise ValueError(UNLIKE)
-            taken = len(words) if how in ("NUMBERS", "TEXT") else 1
-            yield (value := READ[how](words[:taken], bounds[least], bounds[most]))
-            words = words[taken:]
-            if most == "COMM":
-                bounds["MEMBER"] = self._ranks(value) - 1
-        if words:
-            raise ValueError(UNLIKE)
-
-    def _ranks(self, comm: int | None) -> int:
-        return 0 if comm is None else 1 if comm == SELF else len(self.kit.comms[comm].members)
-
-    def _take_made(self, gap: str, call: str = "", *requests: str) -> None:
-        _number(gap)
-        name = self.kit.calls[_number(call, 0, len(self.kit.calls) - 1)].name
-        if self.latest < (0, 0):
-            raise ValueError("a call is in no program")
-        for word in requests:
-            _number(word, 0, BOUNDS["REQUESTS"])
-        if self.left:
-            self.left -= 1
-        else:
-            self.kit.made[name] += 1
-
-    def _take_library(self, text: str) -> None:
-        self.kit.library = text
-
-    def _take_ranks(self, ranks: int) -> None:
-        if self.kit.ranks:
-            raise ValueError("it has two numbers of ranks")
-        self.kit.ranks = ranks
-
-    def _take_window(self, ns: int) -> None:
-        self.kit.window_ns = ns
-
-    def _take_recorded(self, ns: int, asked_ns: int, why: str) -> None:
-        self.kit.record = Record(ns, asked_ns, None if why == NONE else why)
-
-    def _take_left_out(self, calls: int, name: str, why: str) -> None:
-        self.kit.left_out[name, why] += calls
-
-    def _take_late(self, calls: int, name: str) -> None:
-        self.kit.late[name] += calls
-
-    def _take_comm(self, number: int, *values) -> None:
-        if not self.kit.ranks:
-            raise ValueError("communicators stand before the number of ranks")
-        self.kit.comms.append(Comm(*values))
-        if not self._can_be_made(number):
-            raise ValueError(CANNOT_BE_MADE)
-
-    def _take_type(self, _: int, *values) -> None:
-        self.kit.types.append(Type(*values))
-
-    def _take_vector(self, _: int, counts: Sequence[int]) -> None:
-        if sum(counts) > BOUNDS["COUNT"]:
-            raise ValueError("the counts of a vector are too large")
-        self.kit.vectors.append(counts)
-
-    def _take_call(self, _: int, *values) -> None:
-        call = Call(  # type: ignore[misc]
-            *(None if value == NONE else value for value in values)  # type: ignore[arg-type]
-        )
-        if call.name not in KINDS:
-            raise ValueError(f"{call.name!r} is none of the calls that can be made again")
-        for vector in (call.vector, call.received_vector):
-            if vector is not None and len(self.kit.vectors[vector]) != self._ranks(call.comm):
-                raise ValueError("a vector has not a count for each rank")
-        self.kit.calls.append(call)
-
-    def _take_program(self, rank: int, thread: int, before: int) -> None:
-        self._end_program()
-        if (rank, thread) <= self.latest:
-            raise ValueError("programs are not in the order of ranks and threads")
-        self.latest, self.left = (rank, thread), before
-
-    def _end_program(self) -> None:
-        if self.left:
-            raise ValueError("a program has fewer calls than set up its requests")
-
-    def checked(self) -> Kit:
-        self._end_program()
-        if not self.kit.ranks or len(self.kit.comms) <= SELF:
-            raise ValueError("it is not complete")
-        return self.kit
-
-    def _can_be_made(self, number: int) -> bool:
-        """One call on the parent makes all of a round."""
-        comms, comm = self.kit.comms, self.kit.comms[number]
-        members = set(comm.members)
-        if number <= SELF:
-            everybody = () if number else range(min(self.kit.ranks, len(comm.members) + 1))
-            own = number, 0, ("world", "self")[number]
-            return comm[:3] == own and [*comm.members] == [*everybody]
-        is_first = comm.round == number
-        if comm.parent in (number, SELF):
-            return False
-        if is_first:
-            self.free = set(comms[comm.parent].members)
-        fits = (
-            is_first and comm.members == comms[comm.parent].members if comm.how == "dup"
-            else comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
-        )
-        if not fits or not members <= self.free or len(members) != len(comm.members):
-            return False
-        self.free -= members
-        return True

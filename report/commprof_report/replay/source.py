@@ -61,7 +61,8 @@ def program_of(path: Path, name: str) -> str:
     bodies = (
         f"\n/* src/{name} */\n{SYSTEM.sub('', OWN.sub('', text))}" for name, text in files.items()
     )
-    text = kits.text_of(path).decode()
+    with kits.opened(path) as file:
+        text = file.read().decode(errors="surrogateescape")
     return "".join(
         (
             head, *sorted(includes), LIBRARY, *bodies,
@@ -95,7 +96,7 @@ def _sources() -> list[str]:
 def _literal(text: str) -> str:
     """A string of C for each line. Question marks might be trigraphs."""
     def escaped(match: re.Match) -> str:
-        return "".join(f"\\{byte:03o}" for byte in match[0].encode())
+        return "".join(f"\\{byte:03o}" for byte in match[0].encode(errors="surrogateescape"))
 
     return re.sub(r'[^ !#->@-\[\]-~\n]', escaped, text).rstrip("\n").replace("\n", '\\n"\n"').join(
         ('"', '\\n"')
