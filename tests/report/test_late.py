@@ -1268,7 +1268,7 @@ def test_the_picture_stacks_waiting_on_transfer():
     ranks = [
         LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
     ]
-    stacks.draw(axes, stacks.of_waits(ranks, []))
+    stacks.draw(axes, stacks.of_waits(ranks))
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

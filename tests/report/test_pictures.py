@@ -21,7 +21,6 @@ from commprof_report.calls.odd_sizes import odd_sizes
 from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
 from commprof_report.plots import row_bars, stacks
-from commprof_report.plots.duration_histogram import Picture
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
 from commprof_report.plots.size_classes import Side
 from commprof_report.roles.communicator_rows import communicator_rows
@@ -190,7 +189,7 @@ def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_pat
 def test_one_bucket_does_not_fill_the_picture(axes):
     draw(
         "duration_histogram", axes,
-        Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []),
+        [LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)],
     )
     low, high = axes.get_xlim()
     assert low <= 480 and high >= 2_048 and len(axes.get_xticks()) >= 2
@@ -244,7 +243,7 @@ def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("duration_histogram", axes, Picture(rows, []))
+    draw("duration_histogram", axes, rows)
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
     assert sum(
         bar.get_height() * width for bar, width in zip(axes.patches, octaves)
@@ -298,7 +297,7 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
 
 def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("duration_histogram", axes, Picture(rows, []))
+    draw("duration_histogram", axes, rows)
     (curve,) = axes.figure.axes[1].get_lines()
     places = dict(zip(curve.get_xdata(), curve.get_ydata()))
     assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
@@ -307,7 +306,7 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
-    draw("duration_histogram", axes, Picture(rows, []))
+    draw("duration_histogram", axes, rows)
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 

@@ -3,18 +3,15 @@ others. docs/SCHEMA.md has the rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from .gather import gathered
 from .thresholds import threshold, whole
 
-FEWEST = whole("base.siblings")
-FEWEST_JUDGED = whole("base.siblings-judged")
+FEWEST = whole("base.siblings-judged")
 FAR = threshold("base.sibling-band")
 NOTABLE = threshold("base.sibling-gap")
-MOST = 6  # families
 
 
 class Sibling(NamedTuple):
@@ -25,32 +22,22 @@ class Sibling(NamedTuple):
     whole_ns: float
 
 
-class Family(NamedTuple):
-    """The band holds all siblings but `outside`."""
+class Outside(NamedTuple):
+    """The band has all others."""
 
-    name: str
-    siblings: list[Sibling]
-    median_ns: float
+    sibling: Sibling
     low_ns: float
     high_ns: float
-    outside: Sibling | None
 
 
-def families(rows: Iterable[tuple[str, Sibling]]) -> list[Family]:
-    """By name, in the order of their first rows."""
-    members = gathered(rows)
-    return [family(name, own) for name, own in members.items() if len(own) >= FEWEST][:MOST]
-
-
-def family(name: str, siblings: list[Sibling]) -> Family:
+def outside(siblings: Sequence[Sibling]) -> Outside | None:
     ordered = sorted(siblings, key=lambda sibling: sibling.value_ns)
-    middle_ns, least_ns = (
-        median(sibling.value_ns for sibling in ordered),
-        NOTABLE * median(sibling.whole_ns for sibling in ordered),
-    )
+    if len(ordered) < FEWEST:
+        return None
+    least_ns = NOTABLE * median(sibling.whole_ns for sibling in ordered)
     for apart, others in ((ordered[-1], ordered[:-1]), (ordered[0], ordered[1:])):
         low_ns, high_ns = others[0].value_ns, others[-1].value_ns
         gap_ns = max(apart.value_ns - high_ns, low_ns - apart.value_ns)
-        if len(ordered) >= FEWEST_JUDGED and gap_ns > max(FAR * (high_ns - low_ns), least_ns):
-            return Family(name, ordered, middle_ns, low_ns, high_ns, apart)
-    return Family(name, ordered, middle_ns, ordered[0].value_ns, ordered[-1].value_ns, None)
+        if gap_ns > max(FAR * (high_ns - low_ns), least_ns):
+            return Outside(apart, low_ns, high_ns)
+    return None

@@ -174,8 +174,6 @@ TABLE = (
     Threshold("base.warm-up", 0.1, "share of the steps",
               "a run that is slow for longer has changed, not warmed up", "all slow steps",
               "not all slow steps"),
-    Threshold("base.siblings", 4, "communicators of a family",
-              "the band of fewer shows nothing that a list does not", "no band", "a band"),
     Threshold("base.siblings-judged", 8, "communicators of a family",
               "the band of fewer may be narrow by chance", "nobody", "the last"),
     Threshold("base.sibling-band", 3.0, "times the band of all others",

@@ -427,15 +427,7 @@ def late_section(run: Run, answers: Late) -> str:
             f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others "
             "most."
         )
-    families = late.siblings(run, answers)
-    if families:
-        sentence += (
-            " Beneath are the communicators of each family, which do the same work: one far from "
-            "all others is named."
-        )
-    picture = common.picture(
-        stacks, stacks.of_waits(ranks, families), "waiting and transfer by rank"
-    )
+    picture = common.picture(stacks, stacks.of_waits(ranks), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK, ranks), ranks)
     note = page.sentence_of(late.legend(ranks))
     calls = late.family_rows(run, answers)

@@ -36,9 +36,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
 from ..base.field import Field, Row, keys, shown
+from ..base.gather import gathered
 from ..base.options import option
 from ..base.present import present
-from ..base.siblings import Family, Sibling, families
+from ..base.siblings import Sibling, outside
 from ..base.thresholds import whole
 from ..display import tables
 from ..late.columns import LATE
@@ -118,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
             else common.nothing_text(run, "call that was split")
         )
         common.picture_save(
-            arguments, run, plot, plot.of_waits(answers.ranks, siblings(run, answers)), drawn,
+            arguments, run, plot, plot.of_waits(answers.ranks), drawn,
             why_none,
         )
     if tables.is_for_scripts(arguments) and arguments.by == "run":
@@ -128,16 +129,6 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, getattr(answers, name), keys(fields))
     else:
         print_text(run, answers, arguments.by)
-
-
-def siblings(run: Run, answers: Late) -> list[Family]:
-    """Families of communicators, by the waiting of each one's ranks in a call."""
-    names = roles.of_run(run.connection, roles.families)
-    split = [row for row in answers.calls if row.wait_ns is not None]
-    return families(
-        (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
-        for row in split
-    )
 
 
 def sibling(row: Row) -> Sibling:
@@ -285,14 +276,21 @@ def unread_facts(run: Run) -> Iterator[tuple[str, str]]:
 
 def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """Communicators whose ranks wait far longer or shorter than those of their siblings."""
-    found = [each for each in siblings(run, answers) if each.outside] if answers.is_known else []
-    for place, each in enumerate(found):
-        name, wait_ns, _ = present(each.outside)
-        others = f"of the others {units.duration(each.low_ns)} to {units.duration(each.high_ns)}"
-        yield (
-            "" if place else "Siblings",
-            f"{each.name}: ranks of {name} wait {units.duration(wait_ns)}, those {others}",
-        )
+    if not answers.is_known:
+        return
+    names, head = roles.of_run(run.connection, roles.families), "Siblings"
+    members = gathered(
+        (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
+        for row in answers.calls if row.wait_ns is not None
+    )
+    for family, own in members.items():
+        if found := outside(own):
+            wait, low, high = map(
+                units.duration, (found.sibling.value_ns, found.low_ns, found.high_ns)
+            )
+            ranks = f"ranks of {found.sibling.name} wait {wait}"
+            yield head, f"{family}: {ranks}, those of the others {low} to {high}"
+            head = ""
 
 
 def more_text(row: LateRow) -> str:

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 from ..base import units
-from ..base.siblings import Family, Sibling, families
 from ..base.query import Row
 from ..calls.histogram import LatencyRow, latency_rows, merged
-from ..calls.views import dominating_size, size_rows
+from ..calls.views import dominating_size
 from ..display import tables
 from ..display.tables import Column
 from ..plots import duration_histogram as plot
-from ..roles import roles
 from ..run.run import Run
 from ..run.selection import Selection
 from . import common
@@ -38,7 +36,7 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_samples=bool(arguments.plot))
+    run = common.open_selected(arguments)
     rows = histogram(run, arguments)
     if arguments.plot:
         save_picture(arguments, run, rows)
@@ -50,8 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[Row]) -> None:
     calls = units.counted(sum(row.count for row in rows), "call")
-    picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
-    common.picture_save(arguments, run, plot, picture, calls, common.nothing_text(run))
+    common.picture_save(arguments, run, plot, rows, calls, common.nothing_text(run))
 
 
 def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
@@ -65,27 +62,6 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
         low = min(arguments.bytes.low or 0, LARGEST)
         high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
     return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
-
-
-def siblings(run: Run, arguments: argparse.Namespace, shown: Row) -> list[Family]:
-    """Families of communicators, by the median of the calls that are shown, if these
-    have one size."""
-    names, key = (
-        roles.of_run(run.connection, roles.families),
-        (shown.call, shown.measure, shown.bytes_low, shown.bytes_low),
-    )
-    rows = size_rows(run.connection)
-    chosen = [
-        row for row in rows
-        if (row.call, row.measure, row.bytes_low, row.bytes_high) == key and row.p95_ns is not None
-    ]
-    return families(
-        (
-            names.get(row.identity, row.communicator),
-            Sibling(row.communicator, row.p50_ns, row.p50_ns),
-        )
-        for row in chosen
-    )
 
 
 def print_text(buckets: list[Row]) -> None:

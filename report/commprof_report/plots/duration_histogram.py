@@ -4,35 +4,24 @@ percentiles."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..base import units
 from ..base.percentiles import of_buckets
-from ..base.siblings import Family
 from ..base.query import Row
 from ..calls.histogram import LEAST_NS
 from ..display.colours import INK, of_call
 from .axis import time_axis, time_text
-from .families import beneath, height
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
 # percent, name, fewest calls, style of line
 MARKS = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
 
 
-class Picture(NamedTuple):
-    """families: by the median duration on each communicator."""
-
-    rows: Sequence[Row]
-    families: Sequence[Family]
+def figure_size(rows: Sequence[Row]) -> tuple[float, float]:
+    return 8.0, 4.5
 
 
-def figure_size(picture: Picture) -> tuple[float, float]:
-    return 8.0, 4.5 + height(picture.families)
-
-
-def draw(axes, picture: Picture) -> None:
-    axes, rows = beneath(axes, picture.families, "Median duration, by communicator"), picture.rows
+def draw(axes, rows: Sequence[Row]) -> None:
     low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
     axes.bar(

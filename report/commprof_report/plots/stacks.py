@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.field import Row
-from ..base.siblings import Family
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
-from .families import beneath, height
 from .row_bars import Part
 
 MOST_CALLS = 6
@@ -28,14 +26,12 @@ OF_GPUS = (
 
 
 class Picture(NamedTuple):
-    """names: of the bars; axes: names of the time and of the bars. families: drawn beneath."""
+    """names: of the bars; axes: names of the time and of the bars."""
 
     title: str
     axes: tuple[str, str]
     names: Sequence[str]
     parts: Sequence[Part]
-    families: Sequence[Family] = ()
-    families_title: str = ""
 
 
 def of_ranks(rows: Sequence[Row]) -> Picture | None:
@@ -72,25 +68,23 @@ def of_gpus(rows: Sequence[GpuDeviceRow]) -> Picture | None:
     ) if rows else None
 
 
-def of_waits(ranks: Sequence[Row], families: Sequence[Family]) -> Picture | None:
-    """families: by the waiting of each communicator, per rank. None where there is neither waiting
-    nor transfer."""
+def of_waits(ranks: Sequence[Row]) -> Picture | None:
+    """None where there is neither waiting nor transfer."""
     parts = [
         Part("transfer", colours.TRANSFER, [float(row.transfer_ns) for row in ranks]),
         Part("waiting for other ranks", colours.WAITING, [float(row.wait_ns) for row in ranks]),
     ]
     return Picture(
         "Waiting and transfer by rank", ("time in collectives and messages", "rank"),
-        [str(row.rank) for row in ranks], parts, families, "Waiting per rank, by communicator",
+        [str(row.rank) for row in ranks], parts,
     ) if any(any(part.values) for part in parts) else None
 
 
 def figure_size(picture: Picture) -> tuple[float, float]:
-    return min(max(8.0, 5 + 0.12 * len(picture.names)), 16.0), 4.5 + height(picture.families)
+    return min(max(8.0, 5 + 0.12 * len(picture.names)), 16.0), 4.5
 
 
 def draw(axes, picture: Picture) -> None:
-    axes = beneath(axes, picture.families, picture.families_title)
     edges = [place - 0.5 for place in range(len(picture.names) + 1)]
     stack(axes, edges, picture.parts, len(edges) > MOST_BARS)
     step = max(1, -(-len(picture.names) // MOST_NAMES))

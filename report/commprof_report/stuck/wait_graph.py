@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, namedtuple
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Callable, NamedTuple, Union
 
@@ -48,16 +48,16 @@ ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")
 MOST_IDLE = 1 << 17
 ALWAYS = 1 << 63
 NAMES_ITS_PEER = ("point-to-point", "probe")
+# by what a script calls it, what must be the same on all ranks
+COMPARED = {"call": "call", "root": "same_root", "bytes": "same_bytes"}
 Collective = tuple[str, int]  # identity and sequence
-# a rank; a collective, a list of those behind, and how many of them
-Node = Union[int, tuple[str, int, str, int]]
+Node = Union[int, tuple]  # a rank; the key of a list of ranks, and how many of them
 
 
 class Needed(NamedTuple):
-    """The ranks that a rank in a collective waits for: the first `count` of a list that others
-    share."""
+    """The ranks that a rank waits for: the first `count` of a list that others may share."""
 
-    key: tuple[str, int, str]  # the collective, and the order of the list
+    key: tuple  # of the list
     listed: list[int]
     count: int  # type: ignore[assignment]  # hides tuple.count
 
@@ -66,20 +66,23 @@ class Needed(NamedTuple):
         return sorted(self.listed[: self.count])
 
 
-# A call that a rank has been inside for a long time; sequence: of a collective; waited_for: Needed,
-# or ranks; none: no particular rank.
+NOBODY = Needed((), [], 0)
+# A call that a rank has been inside for a long time; sequence: of a collective; waited_for: Needed.
 Wait = namedtuple(
     "Wait",
     "rank thread call request_call communicator identity sequence bytes peer tag waited_for "
     "since_unix_ns doing_ns",
 )
-
-
 # A rank's position in the collectives of a communicator: the last one begun, whether it is inside
 # it (is_waiting), and whether others are inside one that it has not begun (is_behind).
 Position = namedtuple(
     "Position",
     "communicator identity rank begun call bytes root is_waiting is_behind",
+)
+# A rank's call of the first collective on record at which ranks differ, and in what. is_first: they
+# agreed on the one before, or there is none; otherwise they may have differed even earlier.
+Mismatch = namedtuple(
+    "Mismatch", "communicator identity sequence what is_first rank call bytes root"
 )
 
 
@@ -134,7 +137,7 @@ class Stuck(NamedTuple):
     ranks: dict[int, Row]
     waits: list[Wait]
     positions: list[Position]
-    mismatches: list[Row]
+    mismatches: list[Mismatch]
     cycles: list[Circle]
     awaited: list[Awaited]
     longest: Row | None  # the call that any rank has been inside longest
@@ -152,15 +155,19 @@ class Board:
         self.room = MOST_IDLE
         self.late: dict[Collective, list[int]] = {}
         # those behind, and what they are ordered by
-        self.listed: dict[tuple[str, int, str], tuple[list[int], list[int]]] = {}
+        self.listed: dict[tuple, tuple[list[int], list[int]]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
-        self.rows: dict[tuple[str, int], Row] = {}
-        self.members: dict[str, list[int]] = {}
+        self.begun_rows = list(SQL.rows(run.connection, "collectives"))
+        # on record, the oldest first
+        self.recent = by(
+            (row for row in self.begun_rows if row.is_open), lambda row: (row.identity, row.rank)
+        )
+        self.members = {
+            identity: self._members(rows) for identity, rows in by(
+                (rows[-1] for rows in self.recent.values()), lambda row: row.identity
+            ).items()
+        }
         self.orders: dict[str, dict[int, int]] = {}  # by members: the world ranks and their places
-        positions = SQL.rows(run.connection, "positions")
-        for identity, rows in by(positions, lambda row: row.identity).items():
-            self.rows.update({(identity, row.rank): row for row in rows})
-            self.members[identity] = self._members(rows)
 
     def _members(self, rows: list[Row]) -> list[int]:
         """The members, of both groups of an inter-communicator. If the list was too long to be
@@ -178,38 +185,38 @@ class Board:
         self.room -= len(idle)
         return sorted(used | idle)
 
+    def last(self, identity: str, rank: int) -> Row | None:
+        """The last collective that it has begun; without its call, if that is not on record."""
+        row = self.recent.get((identity, rank), [None])[-1]
+        if row is None or row.sequence == row.begun:
+            return row
+        return row._replace(call=None, bytes=None, root=None, kind=None)
+
     def begun(self, identity: str, rank: int) -> int:
-        row = self.rows.get((identity, rank))
+        row = self.last(identity, rank)
         return row.begun if row else 0
 
-    def needed(self, row: Row, collective: Collective) -> Needed | list[int]:
+    def needed(self, row: Row, collective: Collective) -> Needed:
         """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
-        position = self.rows[collective[0], row.rank]
-        is_its = position.begun == collective[1] and position.kind in ("root-first", "lower")
-        places = self._places(position) if is_its else {}
-        if places and position.kind == "lower" and row.rank in places:
-            below = self._listed(
-                collective, "lower", lambda rank: places.get(rank, len(places)), places[row.rank]
-            )
-            if below.count:
-                return (
-                    below
-                    if self._is_known(below, row)
-                    else [
-                        rank for rank in below.ranks if self._known_until(rank) >= row.since_unix_ns
-                    ]
-                )
-        elif places and position.kind == "root-first" and position.root is not None:
-            root = [
-                rank for rank in islice(places, position.root, position.root + 1)
-                if self.begun(collective[0], rank) < collective[1]
-            ]
-            if root:
-                return [rank for rank in root if self._known_until(rank) >= row.since_unix_ns]
-        return self._listed(
+        own, first = present(self.last(collective[0], row.rank)), NOBODY
+        kind, places = own.kind if own.begun == collective[1] else None, self._places(own)
+        known = self._listed(
             collective, "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
         )
+        if kind == "lower" and row.rank in places:
+            first = self._listed(
+                collective, kind, lambda rank: places.get(rank, len(places)), places[row.rank]
+            )
+        elif kind == "root-first" and own.root is not None:
+            root = [*islice(places, own.root, own.root + 1)]
+            first = Needed((*collective, kind), root, len({*root} & {*known.listed}))
+        if not first.count:
+            return known
+        if known.count == len(known.listed):
+            return first
+        ranks = [rank for rank in first.ranks if self._known_until(rank) >= row.since_unix_ns]
+        return Needed((*collective, row.rank, row.thread), ranks, len(ranks))
 
     def _listed(
         self, collective: Collective, order: str, key: Callable[[int], int], below: int
@@ -221,13 +228,6 @@ class Board:
             self.listed[name] = ranks, [key(rank) for rank in ranks]
         ranks, keys = self.listed[name]
         return Needed(name, ranks, bisect_left(keys, below))
-
-    def _is_known(self, needed: Needed, row: Row) -> bool:
-        """Whether the positions of all of them are."""
-        known = self._listed(
-            needed.key[:2], "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
-        )
-        return known.count == len(known.listed)
 
     def _known_until(self, rank: int) -> int:
         """Up to when the rank's position is known: not during a wait that has begun after a copy
@@ -262,16 +262,13 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
     lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
-    collectives = {
-        (row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))
-    }
-    waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
+    waits = [_wait(board, row, _collective_of(board, row)) for row in settled]
     graph = _graph(waits)
     return Stuck(
         board.ranks,
         waits,
-        list(_positions(board, settled, collectives)),
-        list(SQL.rows(run.connection, "mismatches")),
+        list(_positions(board, waits)),
+        list(_mismatches(board.begun_rows)),
         [Circle(ranks, int(lasting.issuperset(ranks))) for ranks in _cycles(graph)],
         list(_awaited(board, graph, lasting)),
         max(inside, key=lambda row: row.doing_ns) if inside else None,
@@ -319,33 +316,27 @@ def is_settled(rank: Row, row: Row, after_ns: int) -> bool:
 def _collective_of(board: Board, row: Row) -> Collective | None:
     """The collective that a thread is in, or waits for; if it may be one of several, the first that
     not all members have begun."""
-    own = board.rows.get((row.identity, row.rank))
+    own = board.last(row.identity, row.rank)
     if not own:
         return None
     if not row.request_call:
         return (row.identity, own.begun) if own.call == row.call else None
-    found = SQL.run(
-        board.run.connection, "awaited_collectives", rank=row.rank, identity=row.identity,
-        call=row.request_call, bytes=row.bytes,
-    )
-    sequences = [sequence for (sequence,) in found]
+    sequences = [
+        each.sequence for each in board.recent[row.identity, row.rank]
+        if each.call == row.request_call and len({row.bytes, each.bytes} - {None}) < 2
+    ]
     open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
 
-def _waited_for(board: Board, row: Row, collective: Collective | None) -> Needed | list[int]:
+def _waited_for(board: Board, row: Row, collective: Collective | None) -> Needed:
     if row.call in ONE_OF_MANY:
-        return []
+        return NOBODY
     if collective:
-        needed = board.needed(row, collective)
-        return [] if isinstance(needed, Needed) and not needed.count else needed
+        return board.needed(row, collective)
     if row.family not in NAMES_ITS_PEER or row.peer is None or row.peer < 0:
-        return []
-    return [row.peer]
-
-
-def ranks_of(waited_for: Needed | list[int]) -> list[int]:
-    return waited_for.ranks if isinstance(waited_for, Needed) else waited_for
+        return NOBODY
+    return Needed((row.rank, row.thread), [row.peer], 1)
 
 
 def _wait(board: Board, row: Row, collective: Collective | None) -> Wait:
@@ -359,126 +350,110 @@ def _wait(board: Board, row: Row, collective: Collective | None) -> Wait:
     )
 
 
-def _positions(board: Board, settled: list[Row], collectives: dict) -> Iterator[Position]:
-    waiting = {
-        (identity, row.rank) for row in settled
-        if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])
-    }
-    furthest: dict[str, int] = {}
-    for identity, sequence in collectives.values():
-        furthest[identity] = max(sequence, furthest.get(identity, 0))
-    labels = {row.identity: row.communicator for row in board.rows.values()}
+def _positions(board: Board, waits: list[Wait]) -> Iterator[Position]:
+    inside = by((wait for wait in waits if wait.sequence), lambda wait: wait.identity)
     for identity, members in board.members.items():
-        for rank in members:
-            row = board.rows.get((identity, rank))
-            begun = board.begun(identity, rank)
+        rows = {rank: board.last(identity, rank) for rank in members}
+        label = next(row.communicator for row in rows.values() if row)
+        waiting = {wait.rank for wait in inside.get(identity, ())}
+        furthest = max((wait.sequence for wait in inside.get(identity, ())), default=0)
+        for rank, row in rows.items():
+            begun = row.begun if row else 0
             yield Position(
-                labels[identity], identity, rank, begun, row and row.call, row and row.bytes,
-                row and row.root, int((identity, rank) in waiting),
-                int(begun < furthest.get(identity, 0)),
+                label, identity, rank, begun, row and row.call, row and row.bytes,
+                row and row.root, int(rank in waiting), int(begun < furthest),
             )
 
 
+def _mismatches(rows: Iterable[Row]) -> Iterator[Mismatch]:
+    """All ranks must call the same function, with the same root and size; not in the two groups of
+    an inter-communicator, nor where each rank may have its own size. Unknown values are not
+    compared. Communicators by name."""
+    recorded = by(
+        (row for row in rows if row.sequence), lambda row: (row.communicator, row.identity)
+    )
+    for of_communicator, own in sorted(recorded.items()):
+        made = by(own, lambda row: row.sequence)
+        compared = sorted(sequence for sequence, alike in made.items() if len(alike) > 1)
+        for sequence in compared:
+            alike = made[sequence]
+            what = next((name for name, key in COMPARED.items() if _differ(alike, key)), None)
+            if what:
+                is_first = int(sequence == 1 or sequence > compared[0])
+                for row in alike:
+                    called = (row.rank, row.call, row.same_bytes, row.same_root)
+                    yield Mismatch(*of_communicator, sequence, what, is_first, *called)
+                break
+
+
+def _differ(rows: Iterable[Row], key: str) -> bool:
+    return len({getattr(row, key) for row in rows} - {None}) > 1
+
+
 def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
-    graph: dict[Node, list[Node]] = {}
-    counts: dict[tuple[str, int, str], dict[int, Needed]] = {}
-    for wait in waits:
-        needed = wait.waited_for
-        if isinstance(needed, Needed):
-            graph.setdefault(wait.rank, []).append((*needed.key, needed.count))
-            counts.setdefault(needed.key, {})[needed.count] = needed
-        elif needed:
-            graph.setdefault(wait.rank, []).extend(needed)
-    for key, by_count in counts.items():
+    """From those who wait to those whom they wait for."""
+    waiting = [wait for wait in waits if wait.waited_for.count]
+    graph: dict[Node, list[Node]] = gathered(
+        (wait.rank, (*wait.waited_for.key, wait.waited_for.count)) for wait in waiting
+    )
+    for key, lists in by((wait.waited_for for wait in waiting), lambda needed: needed.key).items():
         before = 0
-        for count, needed in sorted(by_count.items()):
-            graph[(*key, count)] = [
-                *([(*key, before)] if before else []), *needed.listed[before:count],
-            ]
+        for count in sorted({needed.count for needed in lists}):
+            fewer = [(*key, before)] if before else []
+            graph[(*key, count)] = [*fewer, *lists[0].listed[before:count]]
             before = count
     return graph
+
+
+def _backwards(graph: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
+    return gathered((ahead, node) for node, following in graph.items() for ahead in following)
 
 
 def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
     """One circle for each group of ranks that wait for each other: the shortest through the lowest
     rank."""
-    for group in _components(graph):
-        lowest = min(node for node in group if isinstance(node, int))
-        path = _path_back(graph, lowest, group)
-        if path:
+    backwards, seen = _backwards(graph), set()
+    endless = _endless(graph, backwards) & _endless(backwards, graph)
+    for rank in sorted(node for node in endless if isinstance(node, int)):
+        if rank not in seen and (path := _path_back(graph, rank)):
             yield [node for node in path if isinstance(node, int)]
+            seen |= _reached(graph, rank) & _reached(backwards, rank)
 
 
-def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
-    """Strongly connected components that contain a rank (Tarjan's algorithm with an explicit
-    stack)."""
-    order: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    path: list[Node] = []
-    on_path: set[Node] = set()
-    for start in graph:
-        work = [] if start in order else [(start, iter(graph[start]))]
-        while work:
-            node, ahead = work[-1]
-            if node not in order:
-                order[node] = low[node] = len(order)
-                path.append(node)
-                on_path.add(node)
-            following = next(ahead, None)
-            if following is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    component = _cut_off(path, node)
-                    on_path -= component
-                    if any(isinstance(member, int) for member in component):
-                        yield component
-            elif following not in order:
-                work.append((following, iter(graph.get(following, ()))))
-            elif following in on_path:
-                low[node] = min(low[node], order[following])
+def _endless(graph: dict[Node, list[Node]], backwards: dict[Node, list[Node]]) -> set[Node]:
+    """The nodes from which paths lead into a circle: all but ends, and those that lead to these
+    alone."""
+    left = {node: len(following) for node, following in graph.items()}
+    ends = [node for node in backwards if node not in graph]
+    for end in ends:  # and those that are found meanwhile
+        for node in backwards.get(end, ()):
+            left[node] -= 1
+            ends += [node] if not left[node] else []
+    return graph.keys() - set(ends)
 
 
-def _cut_off(path: list[Node], node: Node) -> set[Node]:
-    """Removes the end of the path from a node on, and returns it."""
-    end: set[Node] = set()
-    while node not in end:
-        end.add(path.pop())
-    return end
-
-
-def _path_back(graph: dict[Node, list[Node]], start: Node, within: set[Node]) -> list[Node]:
+def _path_back(graph: dict[Node, list[Node]], start: Node) -> list[Node]:
     """The shortest path from a node back to itself; empty if there is none."""
     before: dict[Node, Node] = {}
     front = [start]
-    while front:
-        following = []
-        for node in front:
-            for ahead in graph.get(node, ()):
-                if ahead == start:
-                    return _way(before, start, node)
-                if ahead in within and ahead not in before:
-                    before[ahead] = node
-                    following.append(ahead)
-        front = following
+    for node in front:  # and those that are reached meanwhile
+        for ahead in graph.get(node, ()):
+            if ahead == start:
+                way = [node]
+                while way[-1] != start:
+                    way.append(before[way[-1]])
+                return way[::-1]
+            if ahead not in before:
+                before[ahead] = node
+                front.append(ahead)
     return []
-
-
-def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
-    way = [end]
-    while way[-1] != start:
-        way.append(before[way[-1]])
-    return way[::-1]
 
 
 def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
     """The ends of all paths. Ends with the same waiting ranks and the same description are
     combined."""
     early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
-    backwards = gathered(
-        (ahead, node) for node, following in graph.items() for ahead in following
-    )
+    backwards = _backwards(graph)
     # ends that the same nodes lead to, so the same ranks wait for them
     alike = gathered(
         (tuple(backwards[end]), end) for end in
@@ -501,11 +476,10 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
 def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
     reached: set[Node] = set()
     front = [start]
-    while front:
-        for ahead in graph.get(front.pop(), ()):
-            if ahead not in reached:
-                reached.add(ahead)
-                front.append(ahead)
+    for node in front:  # and those that are reached meanwhile
+        further = set(graph.get(node, ())) - reached
+        reached |= further
+        front += further
     return reached
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commprof_report.base.same_steps import agree, matched, warm_up
-from commprof_report.base.siblings import Family, Sibling, families, family
+from commprof_report.base.siblings import Sibling, outside
 from commprof_report.late.sentences import part_text
 
 from .late import RUN
@@ -40,12 +40,9 @@ def slow_start(share: float) -> str:
     return "all slow steps" if steps == slow else "not all slow steps"
 
 
-def siblings(*values: float, whole_ns: float = 1.0) -> Family:
-    return family("data", [Sibling("", value, whole_ns) for value in values])
-
-
-def outside(found: Family) -> str:
-    return "the last" if found.outside is found.siblings[-1] else "nobody"
+def named(*values: float) -> str:
+    found = outside([Sibling(str(value), value, 1.0) for value in values])
+    return "the last" if found and found.sibling.value_ns == values[-1] else "nobody"
 
 
 EXAMPLES = {
@@ -57,10 +54,7 @@ EXAMPLES = {
         "1 step" if warm_up_of([1.0, ratio, *[1.0] * 98]) == 1 else "2 steps"
     ),
     "base.warm-up": slow_start,
-    "base.siblings": lambda number: (
-        "a band" if families(("data", Sibling("", 1.0, 1.0)) for _ in range(number)) else "no band"
-    ),
-    "base.siblings-judged": lambda number: outside(siblings(*[1.0] * (number - 1), 9.0)),
-    "base.sibling-band": lambda times: outside(siblings(*[0.0] * 8, 1.0, 1.0 + times)),
-    "base.sibling-gap": lambda share: outside(siblings(*[1.0] * 9, 1.0 + share)),
+    "base.siblings-judged": lambda number: named(*[1.0] * (number - 1), 9.0),
+    "base.sibling-band": lambda times: named(*[0.0] * 8, 1.0, 1.0 + times),
+    "base.sibling-gap": lambda share: named(*[1.0] * 9, 1.0 + share),
 }
