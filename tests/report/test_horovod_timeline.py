@@ -94,19 +94,15 @@ def slices(events: list[dict], process: str) -> list[tuple[str, str, float, floa
     """Track, name, begin and end in microseconds (None: not finished), as they begin."""
     own = of_process(events, process)
     tracks = tracks_of(own)
-    found, opened, times = [], {}, {}
-    for event in own:
-        if event["ph"] not in ("B", "E"):
-            continue
-        track = event["tid"]
-        assert event["ts"] >= times.get(track, 0)
-        times[track] = event["ts"]
-        if event["ph"] == "B":
-            found.append([tracks[track], event["name"], event["ts"], None])
-            opened.setdefault(track, []).append(found[-1])
-        else:
-            opened[track].pop()[3] = event["ts"]
-    return [tuple(each) for each in found]
+    found = [
+        (tracks[event["tid"]], event["name"], event["ts"], ended(event))
+        for event in own if event["ph"] in "BX"
+    ]
+    return sorted(found, key=lambda each: each[2])
+
+
+def ended(event: dict) -> float | None:
+    return round(event["ts"] + event["dur"], 3) if "dur" in event else None
 
 
 def marks(events: list[dict], process: str) -> list[tuple[str, str, float]]:
@@ -149,7 +145,7 @@ def test_operations_at_once_have_tracks_of_their_own(export, tmp_path):
     events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
     assert ("operations", "ALLREDUCE of a", S, S + 501) in slices(events, OPERATIONS)
     own = of_process(events, OPERATIONS)
-    assert len({event["tid"] for event in own if event["ph"] == "B"}) == 2
+    assert len({event["tid"] for event in own if event["ph"] == "X"}) == 2
 
 
 def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, tmp_path):
@@ -163,7 +159,7 @@ def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, t
     assert [each for each in marks(events, TENSORS) if each[0] == "b"] == [
         ("b", "rank 0 is ready", S - 60 * MS + 1), ("b", "rank 1 is ready", S - 10 * MS + 1),
     ]
-    ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "E"]
+    ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "X"]
     assert {"dtype": "float32", "shape": "[64]"} in ends
 
 

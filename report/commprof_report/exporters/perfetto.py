@@ -19,14 +19,13 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
 from itertools import accumulate, chain, groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from sqlite3 import Connection
-from typing import Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple
 
 from ..base import query, units
-from ..base.columns import NONE
+from ..base.columns import names, rows_of
 from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
@@ -35,20 +34,39 @@ from ..gpu.sharing import groups
 from ..late.known import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
+from ..late.waits import Waits
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.stages import steps_find
+from .events import PLACES_OF_RANK, event_text, process_named, thread_named, us
 from .horovod_events import horovod_events
-from .pytorch_events import PLACES_OF_RANK, Beside
+from .pytorch_events import Beside
 from .trace_files import OfRank
 
 SQL = query.beside(__file__)
 
-FIRST_OF_TRACK = {  # thread ids; never 0, which Perfetto takes for the process id
-    **{"calls": 1, "regions": 1_000_000, "sampled": 2_000_000, "steps": 3_000_000},
-    **{"gpu": 4_000_000, "gpu sampled": 5_000_000, "gpu traced": 6_000_000},
+
+class Track(NamedTuple):
+    """Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the
+    process id. place: where it stands, and by how much the next one stands below."""
+
+    first: int
+    title: str
+    place: int
+    apart: int = 0
+
+
+GPUS = 4_000_000
+TRACKS = {
+    "calls": Track(1, "{}", 2, 3),
+    "regions": Track(1_000_000, "regions of thread {}", 1, 3),
+    "sampled": Track(2_000_000, "all sampled: thread {}", 3, 3),
+    "steps": Track(3_000_000, "steps", 0),
+    "gpu": Track(GPUS, "{}", GPUS, 2),
+    "gpu sampled": Track(5_000_000, "all sampled: {}", GPUS + 1, 2),
+    "gpu traced": Track(6_000_000, "GPU traced", GPUS),
 }
 MOST_BINS = 1_000
 LEAST_BIN_NS = 1_000
@@ -63,16 +81,25 @@ RATES = {
     "PCIe received, bytes/s": "pcie_received_bytes",
 }
 PEERS = {-1: "outside the job", -2: "any"}
+DETAILS = (  # of a call, as far as they are known
+    "communicator", "sequence", "bytes", "peer", "root", "request_call", "region", "datatype", "op",
+)
+ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is too large"}
 
 
 SpanRow = namedtuple("SpanRow", "rank track thread name begin_ns end_ns")
+WaitRow = query.row_type("WaitRow", names(Waits))
+Wait = namedtuple("Wait", "wait_ns last_rank is_estimate arrived_ns")
+NO_WAIT = Wait(0, None, False, None)
 
 
 class Slice(NamedTuple):
     start_ns: int
     end_ns: int
     name: str
-    arguments: dict[str, object]
+    arguments: dict[str, object] = {}
+    row: Row = None
+    wait: Wait = NO_WAIT
 
 
 class Cut(NamedTuple):
@@ -91,76 +118,73 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     """The text of the file in pieces, including the files of --with-trace; the run must have been
     opened with samples."""
     alignment = align(run.connection)
-    _waits_take(run.connection, wait_split(run, alignment, known(run.connection)))
-    trace = Trace(run, alignment, cut, steps_find(run, alignment))
-    about = json.dumps(trace.about() | about_traces(traces))
-    yield '{"displayTimeUnit": "ms",\n"otherData": ' + about + ',\n"traceEvents": [\n'
+    waits = waits_of(run.connection, wait_split(run, alignment, known(run.connection)))
+    trace = Trace(run, alignment, cut, steps_find(run, alignment), waits)
+    of_pytorch, of_horovod = (
+        [of_rank for of_rank in traces if of_rank.trace.is_horovod == is_horovod]
+        for is_horovod in (False, True)
+    )
+    about = trace.about() | {
+        whose: f"{len(own)}, of {units.rank_names({each.process.rank for each in own})}"
+        for whose, own in (("PyTorch's traces", of_pytorch), ("Horovod's timelines", of_horovod))
+        if own
+    }
+    yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(about) + ',\n"traceEvents": [\n'
     separator = ""
-    for event in chain(trace.events(), events_beside(run, alignment, cut, traces)):
+    for event in chain(
+        trace.events(), events_beside(run, alignment, cut, of_pytorch, of_horovod)
+    ):
         yield f"{separator}{event}"
         separator = ",\n"
     yield "\n]}\n"
 
 
-def _waits_take(connection: Connection, split: WaitSplit) -> None:
-    """How long each call waited, and for whom, into the TEMP TABLEs that trace_calls.sql reads."""
-    SQL.run(connection, "trace_split")
-    waits, texts = split.waits, split.texts
-    columns = (
-        waits.world_rank, waits.start_ns, waits.wait_ns, waits.last_rank, waits.is_estimate,
-        waits.identity, waits.sequence,
-    )
-    rows = zip(*(column.tolist() for column in columns), (waits.completion == NONE).tolist())
-    found = (
-        (
-            rank, start_ns, wait_ns, None if last == NONE else last, is_estimate,
-            texts.texts[identity], sequence, is_blocking,
+def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
+    """How long each call waited, and for whom: of NCCL's operations by rank, communicator and
+    sequence, of others by rank and begin on the run's axis."""
+    of_nccl = {
+        identity for (identity,) in connection.execute(
+            "SELECT identity FROM run_communicator WHERE library = 'nccl'"
         )
-        for rank, start_ns, wait_ns, last, is_estimate, identity, sequence, is_blocking in rows
-    )
-    connection.executemany("INSERT INTO trace_split VALUES (?, ?, ?, ?, ?, ?, ?, ?)", found)
-    SQL.run(connection, "trace_waits")
-
-
-def about_traces(traces: Sequence[OfRank]) -> dict[str, object]:
-    of_pytorch, of_horovod = split(traces)
-    named = (("PyTorch's traces", of_pytorch), ("Horovod's timelines", of_horovod))
-    return {
-        whose: f"{len(own)}, of {units.rank_names(sorted({each.process.rank for each in own}))}"
-        for whose, own in named if own
     }
+    found: dict[tuple, Wait] = {}
+    for row in map(WaitRow._make, rows_of(split.waits, split.texts)):
+        is_nccl = row.identity in of_nccl
+        place = (row.identity, row.sequence) if is_nccl else (row.start_ns,)
+        key = row.world_rank, *place
+        if row.wait_ns > found.get(key, NO_WAIT).wait_ns and not (is_nccl and row.completion):
+            arrived_ns = row.start_ns + row.wait_ns
+            found[key] = Wait(row.wait_ns, row.last_rank, row.is_estimate, arrived_ns)
+    return found
 
 
 def events_beside(
-    run: Selection, alignment: Alignment, cut: Cut, traces: Sequence[OfRank]
+    run: Selection, alignment: Alignment, cut: Cut, of_pytorch: Sequence[OfRank],
+    of_horovod: Sequence[OfRank],
 ) -> Iterator[str]:
     """The events of the files of --with-trace, in processes with numbers of their own."""
-    of_pytorch, of_horovod = split(traces)
     beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
     yield from beside.events(of_pytorch)
     first_process = beside.first_process + len(beside.processes)
     yield from horovod_events(of_horovod, first_process, alignment.aligned_ns, cut.overlaps)
 
 
-def split(traces: Sequence[OfRank]) -> tuple[list[OfRank], list[OfRank]]:
-    """PyTorch's, and Horovod's."""
-    of_horovod = [of_rank for of_rank in traces if of_rank.trace.is_horovod]
-    return [of_rank for of_rank in traces if not of_rank.trace.is_horovod], of_horovod
-
-
 class Trace:
-    def __init__(self, run: Selection, alignment: Alignment, cut: Cut, steps: Steps) -> None:
+    def __init__(
+        self, run: Selection, alignment: Alignment, cut: Cut, steps: Steps,
+        waits: dict[tuple, Wait],
+    ) -> None:
         self.run, self.connection = run, run.connection
         self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
-        self.cut, self.steps = cut, steps
+        self.cut, self.steps, self.waits = cut, steps, waits
         self.ranks = list(SQL.rows(self.connection, "trace_ranks"))
         self.threads = list(SQL.rows(self.connection, "trace_threads"))
-        streams = list(SQL.rows(self.connection, "trace_streams"))
         shared = _shared_with(self.connection)
         self.streams = {
             (row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), ""))
-            for row in streams
+            for row in SQL.rows(self.connection, "trace_streams")
         }
+        self.arrivals = self._arrivals()
         self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
@@ -186,8 +210,7 @@ class Trace:
 
     def events(self) -> Iterator[str]:
         yield from self._names()
-        yield from self._spans()
-        yield from self._streams()
+        yield from self._tracks(chain(self._spans(), self._activities()))
         yield from self._sensors()
         bins = self._bins()
         inside, waiting, flying = (Bins(*bins) for _ in range(3))
@@ -215,84 +238,58 @@ class Trace:
     def _names(self) -> Iterator[str]:
         for row in self.ranks:
             host = f", {row.host}" if row.host else ""
-            yield _metadata("process_name", row.rank, 0, {"name": f"rank {row.rank}{host}"})
-            yield _metadata("process_labels", row.rank, 0, {"labels": row.state})
-            yield _metadata(
-                "process_sort_index", row.rank, 0, {"sort_index": PLACES_OF_RANK * row.rank}
-            )
-        yield _metadata("process_name", self.run.world_size, 0, {"name": "all ranks"})
-        yield _metadata("process_sort_index", self.run.world_size, 0, {"sort_index": -1})
-        for thread in self.threads:
-            name = f"{thread.name or 'thread'} ({'main, ' if thread.is_main else ''}{thread.tid})"
-            yield from self._thread_name(
-                thread.rank, _calls_track(thread.thread), name, 2 + 3 * thread.thread
-            )
-
-    def _thread_name(self, rank: int, track: int, name: str, place: int) -> Iterator[str]:
-        yield _metadata("thread_name", rank, track, {"name": name})
-        yield _metadata("thread_sort_index", rank, track, {"sort_index": place})
-
-    def _unfinished(self, rank: int, own: Inside) -> Iterator[str]:
-        """Slices of the calls that the rank's threads were inside when it ended or was read."""
+            yield from process_named(row.rank, f"rank {row.rank}{host}", PLACES_OF_RANK * row.rank)
+            yield event_text("M", row.rank, 0, name="process_labels", args={"labels": row.state})
+        yield from process_named(self.run.world_size, "all ranks", -1)
         for row in self.threads:
-            if row.rank != rank or not row.unfinished:
-                continue
-            end_ns = self.aligned_ns(rank, max(row.last_ns, row.since_ns))
-            start_ns = min(
-                max(
-                    self.aligned_ns(rank, row.since_ns),
-                    own.last_ns.get(row.thread, self.aligned_ns(rank, 0)),
-                ),
-                end_ns,
-            )
-            details = {
-                "communicator": row.communicator, "bytes": row.bytes, "peer": _peer(row.peer),
-                "request_call": row.request_call,
-            }
-            known: dict[str, object] = {
-                key: value for key, value in details.items() if value is not None
-            }
-            if self.cut.overlaps(start_ns, end_ns):
-                yield _slice(
-                    rank, _calls_track(row.thread),
-                    Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known),
-                )
-                if not row.unfinished.startswith("nccl"):
-                    own.add(row.thread, start_ns, end_ns)
+            name = f"{row.name or 'thread'} ({'main, ' if row.is_main else ''}{row.tid})"
+            yield from _named(row.rank, "calls", row.thread, name)
 
-    def _spans(self) -> Iterator[str]:
+    def _shown(self, slices: Iterable[Slice]) -> Iterator[Slice]:
+        """Those of a track, as far as the selected part has them."""
+        return (
+            slice_ for slice_ in nested(slices)
+            if self.cut.overlaps(slice_.start_ns, slice_.end_ns)
+        )
+
+    def _aligned(self, rank: int, start_ns: int, end_ns: int, *rest: Any) -> Slice:
+        return Slice(self.aligned_ns(rank, start_ns), self.aligned_ns(rank, end_ns), *rest)
+
+    def _tracks(self, rows: Iterable[tuple[int, str, int, Slice]]) -> Iterator[str]:
+        """rows: rank, kind and number of a track, in their order."""
+        for (rank, kind, number), of_track in groupby(rows, key=itemgetter(0, 1, 2)):
+            stream = self.streams.get((rank, number), f"stream {number}")
+            yield from _named(rank, kind, number, stream if kind.startswith("gpu") else number)
+            for slice_ in self._shown(row[3] for row in of_track):
+                yield _slice(rank, TRACKS[kind].first + number, slice_)
+
+    def _spans(self) -> Iterator[tuple[int, str, int, Slice]]:
         steps = (
             SpanRow(rank, "steps", 0, f"step {step.step}", step.begin_ns, step.end_ns)
             for rank, of_rank in self.steps.by_rank().items() for step in of_rank
         )
-        rows = merge(SQL.ask(self.connection, "trace_spans", SpanRow), steps, key=_place)
-        for (rank, track, thread), of_track in groupby(
-            rows, key=attrgetter("rank", "track", "thread")
-        ):
-            number = FIRST_OF_TRACK[track] + thread
-            yield from self._thread_name(rank, number, *self._title(rank, track, thread))
-            slices = (
-                Slice(
-                    self.aligned_ns(rank, row.begin_ns), self.aligned_ns(rank, row.end_ns),
-                    row.name, {},
-                )
-                for row in of_track
-            )
-            for slice_ in nested(slices):
-                if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
-                    yield _slice(rank, number, slice_)
+        for row in chain(SQL.ask(self.connection, "trace_spans", SpanRow), steps):
+            slice_ = self._aligned(row.rank, row.begin_ns, row.end_ns, row.name)
+            yield row.rank, row.track, row.thread, slice_
 
-    def _streams(self) -> Iterator[str]:
-        for (rank, stream), title in self.streams.items():
-            yield from self._thread_name(
-                rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream
+    def _activities(self) -> Iterator[tuple[int, str, int, Slice]]:
+        mangled = [
+            name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")
+        ]
+        full = {**{name: name for name in mangled}, **kernel_names.demangled(mangled)}
+        short = {name: kernel_names.shortened(full[name]) for name in mangled}
+        for row in SQL.rows(self.connection, "trace_activities"):
+            name = f"{row.kind} {row.copy}".rstrip() if row.kind != "kernel" else (
+                short.get(row.kernel) or gpu_activity.OTHERS
             )
-        names = self._kernel_names()
-        rows = SQL.rows(self.connection, "trace_activities")
-        for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
-            for slice_ in nested(self._activity(row, names) for row in of_stream):
-                if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
-                    yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
+            details = {
+                "kernel": full.get(row.kernel) if row.kind == "kernel" else "",
+                "communicator": row.communicator, "bytes": row.bytes,
+                "launched by": "graph" if row.is_graph else "",
+            }
+            known = {key: value for key, value in details.items() if value}
+            slice_ = self._aligned(row.rank, row.start_ns, row.end_ns, name, known)
+            yield row.rank, "gpu", row.stream, slice_
 
     def _sensors(self) -> Iterator[str]:
         """Counters of the devices, each by the rank whose readings are taken."""
@@ -303,126 +300,106 @@ class Trace:
         }
         facts = gpu_activity.device_facts(self.connection)
         for _, own in readers(facts, {key: len(of_device) for key, of_device in by_device.items()}):
-            shown = [row for row in by_device[own.rank, own.device] if self._shows(row)]
+            found = (
+                (self.aligned_ns(own.rank, row.at_ns), row)
+                for row in by_device[own.rank, own.device]
+            )
+            shown = [(at_ns, row) for at_ns, row in found if self.cut.overlaps(at_ns, at_ns)]
             shown = shown[:: len(shown) // MOST_BINS + 1]
-            times = [self.aligned_ns(own.rank, row.at_ns) for row in shown]
-            for name, key in LEVELS.items():
-                levels = (
-                    (at_ns, value) for at_ns, row in zip(times, shown)
-                    if (value := getattr(row, key)) is not None
-                )
-                yield from _counter(own.rank, f"GPU {own.number} {name}", changes(levels))
-            for name, key in RATES.items():
-                counted = [(at_ns, getattr(row, key)) for at_ns, row in zip(times, shown)]
-                yield from _counter(own.rank, f"GPU {own.number} {name}", changes(rates(counted)))
+            for columns, values in ((LEVELS, levels), (RATES, rates)):
+                for name, key in columns.items():
+                    counted = [(at_ns, getattr(row, key)) for at_ns, row in shown]
+                    yield from _counter(
+                        own.rank, f"GPU {own.number} {name}", changes(values(counted))
+                    )
 
-    def _shows(self, row: Row) -> bool:
-        at_ns = self.aligned_ns(row.rank, row.at_ns)
-        return self.cut.overlaps(at_ns, at_ns)
-
-    def _kernel_names(self) -> dict[str, tuple[str, str]]:
-        """Short and full names."""
-        mangled = [
-            name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")
-        ]
-        demangled = kernel_names.demangled(mangled)
-        return {
-            name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name))
-            for name in mangled
-        }
-
-    def _activity(self, row: Row, names: dict[str, tuple[str, str]]) -> Slice:
-        short, kernel = (
-            names.get(row.kernel, ("", "")) if row.kind == "kernel"
-            else (f"{row.kind} {row.copy}".rstrip(), "")
-        )
-        details = {
-            "kernel": kernel, "communicator": row.communicator, "bytes": row.bytes,
-            "launched by": "graph" if row.is_graph else "",
-        }
-        known: dict[str, object] = {key: value for key, value in details.items() if value}
-        return Slice(
-            self.aligned_ns(row.rank, row.start_ns), self.aligned_ns(row.rank, row.end_ns),
-            short or gpu_activity.OTHERS, known,
-        )
-
-    def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
-        """A track's name and its position."""
-        if track == "gpu traced":
-            return "GPU traced", FIRST_OF_TRACK["gpu"]
-        if track == "gpu sampled":
-            stream = self.streams.get((rank, number), f"stream {number}")
-            return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
-        return _title(track, number)
+    def _call(self, row: Row) -> Slice:
+        slice_ = self._aligned(row.rank, row.start_ns, row.end_ns, row.call, _details(row), row)
+        is_nccl = row.library == "nccl"
+        place = (row.identity, row.sequence) if is_nccl else (slice_.start_ns,)
+        wait = self.waits.get((row.rank, *place), NO_WAIT)
+        if is_nccl and wait.wait_ns:
+            slice_.arguments["waited on the device"] = units.duration(wait.wait_ns) + (
+                "" if wait.last_rank is None else f" for rank {wait.last_rank}"
+            )
+        return slice_._replace(wait=wait)
 
     def _thread(
         self, rank: int, thread: int, rows: Iterable[Row], handed: Bins, own: Inside,
         waits: Inside, flying: Bins,
     ) -> Iterator[str]:
-        for slice_, row in nested_with(self._calls(rank, rows)):
-            if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
-                continue
-            yield _slice(rank, _calls_track(thread), slice_)
+        track = TRACKS["calls"].first + thread
+        for slice_ in self._shown(map(self._call, rows)):
+            row, wait, start_ns = slice_.row, slice_.wait, slice_.start_ns
+            yield _slice(rank, track, slice_)
             # its call only enqueues an operation; the wait on the device is among the details
             if row.library == "nccl":
                 continue
-            own.add(thread, slice_.start_ns, slice_.end_ns)
-            handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
-            if row.wait_ns:
-                wait = _waiting(slice_, row)
-                waits.add(thread, wait.start_ns, wait.end_ns)
-                yield _slice(rank, _calls_track(thread), wait)
-                yield from self._arrival(rank, thread, wait.end_ns, row)
+            own.add(thread, start_ns, slice_.end_ns)
+            handed.add(start_ns, slice_.end_ns, row.volume_bytes or 0)
+            if wait.wait_ns:
+                end_ns = min(start_ns + wait.wait_ns, slice_.end_ns)
+                waits.add(thread, start_ns, end_ns)
+                whom = "others" if wait.last_rank is None else f"rank {wait.last_rank}"
+                details = ESTIMATE if wait.is_estimate else {}
+                yield _slice(rank, track, Slice(start_ns, end_ns, f"waiting for {whom}", details))
+                yield from self._arrival(rank, track, end_ns, wait)
             if row.completed_ns is not None:
-                yield from self._operation(rank, row)
-            if row.completed_ns is not None and row.sequence is not None:
-                done_ns = max(self.aligned_ns(rank, row.completed_ns), slice_.start_ns)
-                flying.add(
-                    slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns)
-                )
+                done_ns = self.aligned_ns(rank, max(row.completed_ns, row.start_ns))
+                yield from self._operation(rank, track, slice_, done_ns)
+                if row.sequence is not None:
+                    flying.add(start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - start_ns))
 
-    def _arrival(self, rank: int, thread: int, time_ns: int, row: Row) -> Iterator[str]:
+    def _arrival(self, rank: int, track: int, time_ns: int, wait: Wait) -> Iterator[str]:
         """A flow from the call that the rank that arrived last has just begun, if it is shown:
         Perfetto binds flows to slices."""
-        if (
-            row.last_thread is None or row.last_rank == rank
-            or not self.cut.overlaps(time_ns, time_ns)
-        ):
+        thread = self.arrivals.get((wait.last_rank, wait.arrived_ns))
+        if thread is None or wait.last_rank == rank or not self.cut.overlaps(time_ns, time_ns):
             return
         self.flows += 1
-        what = f'"name": "arrival", "cat": "waiting", "id": "{self.flows:#x}"'
-        yield (
-            f'{{"ph": "s", {what}, "pid": {row.last_rank}, "tid": '
-            f'{_calls_track(row.last_thread)}, "ts": {_us(time_ns)}}}'
-        )
-        yield (
-            f'{{"ph": "f", "bp": "e", {what}, "pid": {rank}, "tid": {_calls_track(thread)}, '
-            f'"ts": {_us(time_ns)}}}'
-        )
+        what = {
+            "name": "arrival", "cat": "waiting", "id": hex(self.flows), "ts": us(time_ns),
+        }
+        yield event_text("s", wait.last_rank, TRACKS["calls"].first + thread, **what)
+        yield event_text("f", rank, track, bp="e", **what)
 
-    def _calls(self, rank: int, rows: Iterable[Row]) -> Iterator[tuple[Slice, Row]]:
-        for row in rows:
-            start_ns, end_ns = (
-                self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, row.end_ns),
-            )
-            yield Slice(start_ns, end_ns, row.call, _details(row)), row
-
-    def _operation(self, rank: int, row: Row) -> Iterator[str]:
+    def _operation(self, rank: int, track: int, slice_: Slice, done_ns: int) -> Iterator[str]:
         self.operations += 1
-        start_ns, end_ns = (
-            self.aligned_ns(rank, row.start_ns),
-            self.aligned_ns(rank, max(row.completed_ns or 0, row.start_ns)),
+        what = {"name": slice_.name, "cat": "nonblocking", "id": hex(self.operations)}
+        begin, end = us(slice_.start_ns), us(done_ns)
+        yield event_text("b", rank, track, ts=begin, args=slice_.arguments, **what)
+        yield event_text("e", rank, track, ts=end, **what)
+
+    def _arrivals(self) -> dict[tuple[int, int], int]:
+        """The thread that began a call at the arrival that ended a wait, by rank and time."""
+        wanted = {
+            (wait.last_rank, wait.arrived_ns) for wait in self.waits.values()
+            if not wait.is_estimate
+        }
+        begun = (
+            (rank, self.aligned_ns(rank, start_ns), thread)
+            for rank, thread, start_ns in self.connection.execute(
+                "SELECT world_rank, thread, start_ns FROM sample ORDER BY thread DESC"
+            )
         )
-        where = (
-            f'"cat": "nonblocking", "id": "{self.operations:#x}", "pid": {rank}, "tid": '
-            f"{_calls_track(row.thread)}"
-        )
-        name = json.dumps(units.visible(row.call))
-        yield (
-            f'{{"ph": "b", "name": {name}, {where}, "ts": {_us(start_ns)}, "args": '
-            f"{_arguments(_details(row))}}}"
-        )
-        yield f'{{"ph": "e", "name": {name}, {where}, "ts": {_us(end_ns)}}}'
+        return {(rank, at_ns): thread for rank, at_ns, thread in begun if (rank, at_ns) in wanted}
+
+    def _unfinished(self, rank: int, own: Inside) -> Iterator[str]:
+        """Slices of the calls that the rank's threads were inside when it ended or was read."""
+        for row in self.threads:
+            if row.rank != rank or not row.unfinished:
+                continue
+            slice_ = self._aligned(
+                rank, row.since_ns, max(row.last_ns, row.since_ns),
+                f"{row.unfinished} (not finished)", _details(row),
+            )
+            before_ns = own.last_ns.get(row.thread, self.aligned_ns(rank, 0))
+            start_ns = min(max(slice_.start_ns, before_ns), slice_.end_ns)
+            if self.cut.overlaps(start_ns, slice_.end_ns):
+                track = TRACKS["calls"].first + row.thread
+                yield _slice(rank, track, slice_._replace(start_ns=start_ns))
+                if not row.unfinished.startswith("nccl"):
+                    own.add(row.thread, start_ns, slice_.end_ns)
 
     def _bins(self) -> tuple[int, int]:
         """Begin and width of the counters' bins."""
@@ -486,6 +463,10 @@ def changes(values: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
         before = value
 
 
+def levels(counted: Sequence[tuple[int, float | None]]) -> Iterator[tuple[int, float]]:
+    return ((at_ns, value) for at_ns, value in counted if value is not None)
+
+
 def rates(counted: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, float]]:
     """From each reading of a counter the bytes a second until the next; 0 after the last, and where
     they are not known. None if there were never any."""
@@ -521,73 +502,28 @@ class Inside:
 
 
 def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
-    return (slice_ for slice_, _ in nested_with((slice_, None) for slice_ in slices))
-
-
-With = TypeVar("With")
-
-
-def nested_with(slices: Iterable[tuple[Slice, With]]) -> Iterator[tuple[Slice, With]]:
     """The slices in the order of their begin; one that would end after its enclosing slice ends
     with it."""
     ends: list[int] = []
-    for slice_, row in slices:
+    for slice_ in slices:
         while ends and ends[-1] <= slice_.start_ns:
             ends.pop()
         end_ns = max(slice_.end_ns, slice_.start_ns)
         end_ns = min(end_ns, ends[-1]) if ends else end_ns
         ends.append(end_ns)
-        yield slice_._replace(end_ns=end_ns), row
-
-
-def _waiting(call: Slice, row: Row) -> Slice:
-    """The slice from the rank's arrival to that of the last rank."""
-    whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
-    arguments: dict[str, object] = (
-        {"estimate": "from durations: the clock error is too large"} if row.is_estimate else {}
-    )
-    return Slice(
-        call.start_ns, min(call.start_ns + (row.wait_ns or 0), call.end_ns), f"waiting for {whom}",
-        arguments,
-    )
-
-
-def _peer(rank: int | None) -> int | str | None:
-    return None if rank is None else PEERS.get(rank, rank)
+        yield slice_._replace(end_ns=end_ns)
 
 
 def _details(row: Row) -> dict[str, object]:
-    """The known arguments of a call."""
-    details = {
-        "communicator": row.communicator,
-        "sequence": row.sequence,
-        "bytes": row.bytes,
-        "peer": _peer(row.peer),
-        "root": row.root,
-        "request_call": row.request_call,
-        "region": row.region,
-        "datatype": row.datatype,
-        "op": row.op,
-    }
-    if row.library == "nccl" and row.wait_ns:
-        details["waited on the device"] = units.duration(row.wait_ns) + (
-            "" if row.last_rank is None else f" for rank {row.last_rank}"
-        )
-    return {key: value for key, value in details.items() if value is not None}
+    known = {key: getattr(row, key, None) for key in DETAILS}
+    known["peer"] = PEERS.get(row.peer, row.peer)
+    return {key: value for key, value in known.items() if value is not None}
 
 
-def _calls_track(thread: int) -> int:
-    return FIRST_OF_TRACK["calls"] + thread
-
-
-def _title(track: str, thread: int) -> tuple[str, int]:
-    """A track's name and its position."""
-    if track == "steps":
-        return "steps", 0
-    return (
-        (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions"
-        else (f"all sampled: thread {thread}", 3 + 3 * thread)
-    )
+def _named(rank: int, kind: str, number: int, who: object) -> Iterator[str]:
+    track = TRACKS[kind]
+    place = track.place + track.apart * number
+    return thread_named(rank, track.first + number, track.title.format(who), place)
 
 
 def _stream_title(row: Row, shared: str) -> str:
@@ -611,45 +547,11 @@ def _share(share: float | None) -> str:
     return "none" if share is None else "all" if share >= ALL else f"{100 * share:.1f} %"
 
 
-def _place(row: SpanRow) -> tuple[int, str, int, int, int]:
-    return row.rank, row.track, row.thread, row.begin_ns, -row.end_ns
-
-
-def _metadata(name: str, rank: int, track: int, arguments: dict[str, object]) -> str:
-    return (
-        f'{{"ph": "M", "name": "{name}", "pid": {rank}, "tid": {track}, "args": '
-        f"{_arguments(arguments)}}}"
-    )
-
-
 def _slice(rank: int, track: int, slice_: Slice) -> str:
-    name, span_ns = json.dumps(units.visible(slice_.name)), slice_.end_ns - slice_.start_ns
-    times = f'"ts": {_us(slice_.start_ns)}, "dur": {_us(span_ns)}'
-    return (
-        f'{{"ph": "X", "name": {name}, "pid": {rank}, "tid": {track}, {times}, "args": '
-        f"{_arguments(slice_.arguments)}}}"
-    )
+    times = {"ts": us(slice_.start_ns), "dur": us(slice_.end_ns - slice_.start_ns)}
+    return event_text("X", rank, track, name=slice_.name, **times, args=slice_.arguments)
 
 
 def _counter(rank: int, name: str, values: Iterable[tuple[int, float]]) -> Iterator[str]:
     for at_ns, value in values:
-        yield (
-            f'{{"ph": "C", "name": "{name}", "pid": {rank}, "tid": 0, "ts": {_us(at_ns)}, '
-            f'"args": {{"value": {value!r}}}}}'
-        )
-
-
-def _arguments(arguments: dict[str, object]) -> str:
-    known = {
-        key: units.visible(value) if isinstance(value, str) else value
-        for key, value in arguments.items()
-    }
-    return json.dumps(known)
-
-
-def _us(ns: int) -> str:
-    """Microseconds with three decimals. Perfetto multiplies them in floating point and cuts: a
-    fourth decimal keeps the nanosecond."""
-    whole, rest = divmod(abs(ns), 1_000)
-    shown = f"{whole}.{rest:03d}"
-    return f"{'-' if ns < 0 else ''}{shown}{'' if int(float(shown) * 1_000) == abs(ns) else 2}"
+        yield event_text("C", rank, 0, name=name, ts=us(at_ns), args={"value": value})

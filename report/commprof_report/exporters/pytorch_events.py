@@ -15,11 +15,10 @@ from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ..run.alignment import MOST_NS
+from .events import PLACES_OF_RANK, event_text, process_named
 from .pytorch_trace import IDS, events_of, id_number, is_time, place
 from .trace_files import OfRank
 
-# positions in the list of processes: a rank's own, then its PyTorch processes
-PLACES_OF_RANK = 1_000
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
 
 
@@ -81,8 +80,11 @@ class Beside:
         first use."""
         theirs = place(event.get("pid"))
         if (rank, theirs) not in self.processes:
-            self.processes[rank, theirs] = self.first_process + len(self.processes)
-            yield from self._introduce(rank, self.processes[rank, theirs], theirs)
+            self.counts[rank] += 1
+            number = self.processes[rank, theirs] = self.first_process + len(self.processes)
+            below = min(self.counts[rank], PLACES_OF_RANK - 1)
+            name = _title(rank, theirs if isinstance(theirs, str) else "")
+            yield from process_named(number, name, PLACES_OF_RANK * rank + below)
         process = event["pid"] = self.processes[rank, theirs]
         thread = place(event.get("tid", 1))
         if isinstance(thread, int) and 0 < thread < FIRST_THREAD:
@@ -90,22 +92,11 @@ class Beside:
         if (process, thread) not in self.threads:
             self.threads[process, thread] = FIRST_THREAD + len(self.threads)
             if isinstance(thread, str):
-                yield _metadata(
-                    "thread_name", process, self.threads[process, thread],
-                    {"name": thread or "PyTorch"},
+                yield event_text(
+                    "M", process, self.threads[process, thread], name="thread_name",
+                    args={"name": thread or "PyTorch"},
                 )
         event["tid"] = self.threads[process, thread]
-
-    def _introduce(self, rank: int, process: int, theirs: object) -> Iterator[str]:
-        self.counts[rank] += 1
-        yield _metadata(
-            "process_name", process, 1,
-            {"name": _title(rank, theirs if isinstance(theirs, str) else "")},
-        )
-        yield _metadata(
-            "process_sort_index", process, 1,
-            {"sort_index": PLACES_OF_RANK * rank + min(self.counts[rank], PLACES_OF_RANK - 1)},
-        )
 
     def _ids_change(self, event: dict) -> None:
         for key in IDS:
@@ -142,7 +133,3 @@ def _metadata_change(of_rank: OfRank, event: dict) -> bool:
 
 def _title(rank: int, detail: str) -> str:
     return f"rank {rank}, PyTorch{': ' if detail else ''}{detail}"
-
-
-def _metadata(name: str, process: int, thread: int, arguments: dict[str, object]) -> str:
-    return json.dumps({"ph": "M", "name": name, "pid": process, "tid": thread, "args": arguments})

@@ -20,10 +20,7 @@ SELECT sample.world_rank AS rank,
        root,
        nullif(request_call, '') AS request_call,
        region.name AS region,
-       coalesce(trace_wait.wait_ns, trace_split.wait_ns) AS wait_ns,
-       coalesce(trace_wait.last_rank, trace_split.last_rank) AS last_rank,
-       trace_arrival.thread AS last_thread,
-       coalesce(trace_wait.is_estimate, trace_split.is_estimate) AS is_estimate,
+       communicator_of.identity,
        coalesce(library, 'mpi') AS library,
        nullif(datatype, '') AS datatype,
        nullif(op, '') AS op
@@ -34,10 +31,4 @@ LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND 
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
 LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call
                 AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
-LEFT JOIN temp.trace_wait ON library IS NOT 'nccl' AND trace_wait.world_rank = sample.world_rank
-                         AND trace_wait.start_ns = aligned_ns(sample.world_rank, sample.start_ns)
-LEFT JOIN temp.trace_arrival ON trace_arrival.world_rank = trace_wait.last_rank
-                            AND trace_arrival.start_ns = trace_wait.start_ns + trace_wait.wait_ns AND NOT trace_wait.is_estimate
-LEFT JOIN temp.trace_split ON library = 'nccl' AND trace_split.world_rank = sample.world_rank AND trace_split.identity = communicator_of.identity
-                        AND trace_split.sequence = sample.sequence AND trace_split.is_blocking
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;
