@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
-from commprof_report.base.columns import rows_of
+from commprof_report.base.columns import Texts
 from commprof_report.run import rank_files
 from commprof_report.run import run as reading
 from commprof_report.run.run import Run, run_open
@@ -20,6 +20,7 @@ from commprof_report.run.sampled import Sampled, sampled, sampled_read
 from planted import Rank, Sample
 
 RANKS, MOST = 66, 20_000
+TEXTS = Texts()  # have one number each in all runs
 MS = 1_000_000
 
 
@@ -75,8 +76,11 @@ def everything(run: Run) -> Read:
 
 def columns_of(calls: Sampled) -> dict[str, list[tuple]]:
     """By table the rows that the columns of sampled calls hold."""
-    texts, *tables = calls
-    return {type(columns).__name__: list(rows_of(columns, texts)) for columns in tables}
+    _, *tables = calls.in_texts(TEXTS)
+    return {
+        type(rows).__name__: [*zip(*(column.tolist() for column in vars(rows).values()))]
+        for rows in tables
+    }
 
 
 @pytest.fixture

@@ -1,9 +1,13 @@
-"""Columns: many rows of one kind, as one numpy array for each field, and groups of rows."""
+"""Columns: many rows of one kind, as one numpy array for each field, and groups of rows.
+
+Those of a query are as it names them; a subclass that is a dataclass declares its own.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,12 +63,17 @@ class Texts:
         return order
 
 
-@dataclasses.dataclass(frozen=True)
 class Columns:
-    """A subclass has one field for each column. All have the same length."""
+    """Columns of the same length, by name."""
+
+    def __init__(self, **columns: np.ndarray) -> None:
+        vars(self).update(columns)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        raise AttributeError(f"there is no column {name}")
 
     def __len__(self) -> int:
-        return len(getattr(self, dataclasses.fields(self)[0].name))
+        return len(next(iter(vars(self).values())))
 
     def take(self: Table, rows: np.ndarray | slice) -> Table:
         """These rows, by their numbers or flags."""
@@ -83,10 +92,12 @@ class Columns:
             if len(column) and (column == column[0]).all() else column
         )
 
+    def changed(self: Table, **columns: np.ndarray) -> Table:
+        """With these columns."""
+        return type(self)(**{**vars(self), **columns})
+
     def _with(self: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
-        return dataclasses.replace(
-            self, **{name: change(getattr(self, name)) for name in names(type(self))}
-        )
+        return type(self)(**{name: change(column) for name, column in vars(self).items()})
 
 
 Table = TypeVar("Table", bound=Columns)
@@ -96,60 +107,46 @@ def _is_compact(column: np.ndarray) -> bool:
     return column.strides == (0,) and len(column) > 0
 
 
-def names(kind: type[Columns]) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
-
-
-def table(kind: type[Table], rows: Iterable[Sequence[Any]], texts: Texts) -> Table:
-    """Rows of Python's values; texts become numbers, None becomes NONE."""
-    rows = list(rows)
-    return _table(kind, list(zip(*rows)) if rows else [()] * len(names(kind)), texts)
+def table(
+    kind: type[Table], rows: Iterable[Sequence[Any]], texts: Texts, names: Sequence[str] = ()
+) -> Table:
+    """Rows of Python's values; texts become numbers, None becomes NONE. names: of columns that the
+    kind does not declare; those that begin with is_ are flags."""
+    declared = getattr(kind, "__dataclass_fields__", {})
+    columns = list(zip(*rows)) or repeat(())
+    kinds = {name: field.type for name, field in declared.items()} or {
+        name: "Flags" if name.startswith("is_") else "" for name in names
+    }
+    return kind(
+        **{name: _array(kinds[name], values, texts) for name, values in zip(kinds, columns)}
+    )
 
 
 def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
-    """The rows that a query answers; its columns are the fields, in order."""
-    answered = [column[0] for column in cursor.description]
-    assert answered == names(kind), f"the query answers {answered}, not {names(kind)}"
-    parts = []
-    while rows := cursor.fetchmany(AT_ONCE):
-        parts.append(table(kind, rows, texts))
-    return joined(kind, parts) if parts else table(kind, [], texts)
+    """The rows that a query answers."""
+    names = [column[0] for column in cursor.description]
+    declared = [*getattr(kind, "__dataclass_fields__", names)]
+    assert names == declared, f"the query answers {names}, not {declared}"
+    pieces = iter(partial(cursor.fetchmany, AT_ONCE), [])
+    parts = [table(kind, rows, texts, names) for rows in pieces]
+    return joined(kind, parts or [table(kind, [], texts, names)])
 
 
-def joined(kind: type[Table], parts: Sequence[Table]) -> Table:
+def joined(kind: type[Table], parts: Sequence[Columns]) -> Table:
+    """The rows of all parts, with the columns that each of them has."""
     parts = [part for part in parts if len(part)] or parts[:1]
+    names = [name for name in vars(parts[0]) if all(name in vars(part) for part in parts)]
     if len(parts) == 1:
-        return parts[0]
-    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names(kind)))
+        return kind(**vars(parts[0]))
+    return kind(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in names})
 
 
-def rows_of(rows: Columns, texts: Texts) -> Iterator[tuple]:
-    """The rows with Python's values, None for NONE."""
-
-    def values(kind: str, column: np.ndarray) -> list:
-        if kind == "TextInts":
-            named = [*texts.texts, None]
-            return [named[number] for number in np.where(column == NONE, -1, column).tolist()]
-        if kind == "Ints" and NONE in column:
-            return [None if value == NONE else value for value in column.tolist()]
-        return column.tolist()
-
-    return zip(
-        *(values(str(field.type), getattr(rows, field.name)) for field in dataclasses.fields(rows))
-    )
-
-
-def _table(kind: type[Table], columns: Sequence[Sequence[Any]], texts: Texts) -> Table:
-    return kind(
-        *(
-            _array(field.type, column, texts)
-            for field, column in zip(dataclasses.fields(kind), columns)
-        )
-    )
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
 
 
 def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
-    if kind == "TextInts":
+    if kind == "TextInts" or not kind and isinstance(_first(values), str):
         return texts.all(values)
     if kind == "Floats":
         return np.array(values, np.float64)

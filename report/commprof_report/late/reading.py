@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 from ..base.arrays import np
@@ -43,7 +43,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     known, kinds = communicators(connection, texts), synchronizing(connection, texts)
     known = known.take((known.communicator > 1) & ~known.is_inter & (known.size > 1))
     groups = Groups(known.identity)
-    calls = replace(calls, sequence=_sequence(calls))
+    calls = calls.changed(sequence=_sequence(calls))
     calls = calls.take(calls.sequence != NONE)
     member, kind = known.row(calls), kinds.row(calls.call)
     is_nccl = np.append(known.is_nccl, False)[member]
@@ -198,11 +198,7 @@ def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMess
     _, calls, further, _ = sampled(connection).in_texts(texts)
     calls = calls.take((calls.peer != NONE) & known.which(calls.call, texts, _is_message))
     received, sent = texts.number("received"), texts.number("sent")
-    own = FurtherMessages(
-        calls.world_rank, calls.thread, calls.call, calls.communicator,
-        np.where(texts.among(calls.call, RECEIVES), received, sent), calls.peer, calls.tag,
-        calls.number, calls.bytes, calls.start_ns, calls.end_ns, calls.completed_ns,
-    )
+    own = calls.changed(direction=np.where(texts.among(calls.call, RECEIVES), received, sent))
     further = further.take(
         (further.peer != NONE) & known.which(further.call, texts, lambda call: True)
     )

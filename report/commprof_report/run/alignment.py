@@ -13,17 +13,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, grouped, joined,
-)
-from ..base.query import Row
+from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, read
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 from .passed_messages import passed_messages
 from .sampled import communicators, sampled, synchronizing
@@ -42,19 +38,7 @@ MOST_ROUNDS = 8  # of tightening bounds via third clocks
 
 Pair = tuple[int, int]
 Bounds = dict[Pair, list[Bound]]  # of the pair's difference; times are those of the first clock
-
-
-@dataclass(frozen=True)
-class Meetings(Columns):
-    """One clock in one collective: the first return on it that depends on other ranks' arrival, and
-    the last arrival on which other ranks' returns depend. In real time no such return precedes any
-    such arrival. NONE: there is none."""
-
-    identity: TextInts
-    sequence: Ints
-    clock: Ints
-    first_gone_ns: Ints
-    last_come_ns: Ints
+Walls = dict[int, int]  # by clock, how far its host's wall clock is ahead of it
 
 
 class Error(NamedTuple):
@@ -101,29 +85,18 @@ class Clock:
             np.append(np.diff(readings), 1), np.append(np.diff(times) - np.diff(readings), 0),
         )
         inside = (readings_ns >= readings[0]) & (before < len(readings) - 1)
-        if float(run.max()) * float(np.abs(more).max()) < 1 << 62:
-            return axis_ns + np.where(inside, since_ns * more[before] // run[before], 0)
-        parts = zip(
-            since_ns[inside].tolist(), more[before[inside]].tolist(), run[before[inside]].tolist()
-        )
-        axis_ns[inside] += np.array([since * more // run for since, more, run in parts], np.int64)
-        return axis_ns
+        is_small = float(run.max()) * float(np.abs(more).max()) < 1 << 62
+        exact_ns = np.where(inside, since_ns, 0).astype(np.int64 if is_small else object)
+        return axis_ns + (exact_ns * more[before] // run[before]).astype(np.int64)
 
     def error(self, reading_ns: int) -> float:
         """Error bound of the mapped time, relative to the first clock of its island."""
-        after = bisect_right(self.readings, reading_ns)
-        if 0 < after < len(self.readings):
-            before = after - 1
-            part = (reading_ns - self.readings[before]) / (
-                self.readings[after] - self.readings[before]
-            )
-            error_ns = self.errors[before] + part * (self.errors[after] - self.errors[before])
-        elif self.clock == self.island:
-            error_ns = 0
-        else:
-            nearest = 0 if after == 0 else -1
-            error_ns = self.errors[nearest] + MOST_RATE * abs(reading_ns - self.readings[nearest])
-        return error_ns + self.violation_ns
+        first_ns, *_, last_ns = self.readings[0], *self.readings
+        known_ns = min(max(reading_ns, first_ns), last_ns)
+        since_ns = [knot_ns - first_ns for knot_ns in self.readings]
+        at_knots_ns = float(np.interp(known_ns - first_ns, since_ns, self.errors))
+        drift = 0 if self.clock == self.island else MOST_RATE
+        return at_knots_ns + drift * abs(reading_ns - known_ns) + self.violation_ns
 
     @property
     def largest_error_ns(self) -> int:
@@ -135,19 +108,16 @@ class Alignment:
     earliest start of a rank. In SQL: aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until
     the run is aligned again."""
 
-    def __init__(self, ranks: Sequence[Row], clocks: dict[int, Clock]) -> None:
+    def __init__(self, ranks: Columns, clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
-        self.clock_of = {rank.world_rank: clocks[rank.clock] for rank in ranks}
-        self.starts = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
-        self.ranks = np.array(sorted(self.starts), np.int64)
-        self.starts_ns, self.clock_numbers = (
-            np.array([value(rank) for rank in self.ranks.tolist()], np.int64)
-            for value in (
-                lambda rank: storable(self.starts[rank]), lambda rank: self.clock_of[rank].clock,
-            )
+        self.ranks, self.starts_ns, self.clock_numbers = (
+            ranks.world_rank, np.minimum(ranks.start_monotonic_ns, MOST_NS), ranks.clock,
         )
+        own = self.ranks.tolist()
+        self.clock_of = {rank: clocks[clock] for rank, clock in zip(own, ranks.clock.tolist())}
+        self.starts = dict(zip(own, ranks.start_monotonic_ns.tolist()))
         self.zero_ns = 0
-        self.zero_ns = min(self.aligned_ns(rank.world_rank, 0) for rank in ranks)
+        self.zero_ns = min(self.aligned_ns(rank, 0) for rank in own)
 
     def aligned_ns(self, world_rank: int, time_ns: int) -> int:
         """The time on the axis for a rank's own time, as in its samples."""
@@ -199,14 +169,16 @@ class Alignment:
 
 def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
-    ranks = list(SQL.rows(connection, "clocks"))
-    lines = {rank.clock: rank for rank in reversed(ranks)}  # each clock's lowest rank
+    ranks = read(Columns, SQL.run(connection, "clocks"), Texts())  # in order
+    named = ranks.take(ranks.world_rank == ranks.clock)
+    ahead_ns = named.start_unix_ns - named.start_monotonic_ns
+    walls = dict(zip(named.clock.tolist(), ahead_ns.tolist()))
     meetings = _meetings(connection, ranks)
     violations, found = _violations(meetings), _of_meetings(meetings)
-    clocks = _clocks_lay(lines, _tightest(found))
+    clocks = _clocks_lay(walls, _tightest(found))
     if len({clock.island for clock in clocks.values()}) > 1:
-        found = joined(PairBounds, [found, _of_messages(connection, ranks)])
-        clocks = _clocks_lay(lines, _tightest(found))
+        found = joined(Columns, [found, _of_messages(connection, ranks)])
+        clocks = _clocks_lay(walls, _tightest(found))
     alignment = Alignment(ranks, clocks)
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
@@ -238,10 +210,13 @@ def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
     connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _meetings(connection: Connection, ranks: Sequence[Row]) -> Meetings:
+def _meetings(connection: Connection, ranks: Columns) -> Columns:
     """The collectives that relate clocks, in order, without those in which ranks called different
-    functions or named different roots. Empty messages depend on nobody. If there are many samples,
-    only one in a few collectives, always including the first one of each communicator."""
+    functions or named different roots. A row is one clock in one collective: the first return on it
+    that depends on other ranks' arrival, and the last arrival on which other ranks' returns depend;
+    NONE: there is none. In real time no such return precedes any such arrival. Empty messages
+    depend on nobody. If there are many samples, only one in a few collectives, always including the
+    first one of each communicator."""
     texts = Texts()
     calls = sampled(connection).in_texts(texts).calls
     calls = calls.take(calls.sequence != NONE)
@@ -253,15 +228,8 @@ def _meetings(connection: Connection, ranks: Sequence[Row]) -> Meetings:
     member, kind = known.row(calls), kinds.row(calls.call)
     is_met = (member >= 0) & (kind >= 0)
     calls, member, kind = calls.take(is_met), member[is_met], kind[is_met]
-    clock_of = {rank.world_rank: rank.clock for rank in ranks}
-    start_of = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
-    own = np.array(sorted(clock_of), np.int64)
-    clocks, starts_ns = (
-        np.array([values[rank] for rank in own.tolist()], np.int64)
-        for values in (clock_of, start_of)
-    )
-    place = np.searchsorted(own, calls.world_rank)
-    start_ns = starts_ns[place]
+    place = np.searchsorted(ranks.world_rank, calls.world_rank)
+    clock, start_ns = ranks.clock[place], ranks.start_monotonic_ns[place]
     come_ns = start_ns + calls.start_ns
     returned_ns = np.where(kinds.is_blocking[kind], calls.end_ns, calls.completed_ns)
     comm_rank = known.comm_rank[member]
@@ -283,14 +251,12 @@ def _meetings(connection: Connection, ranks: Sequence[Row]) -> Meetings:
     gone_ns = np.where(depends & (returned_ns != NONE), start_ns + returned_ns, NEVER_NS)
     come_ns = np.where(is_awaited, come_ns, NONE)
     identity = known.identity[member]
-    order, groups = grouped(texts.order()[identity], calls.sequence, clocks[place])
-    first = order[groups.first]
-    found = Meetings(
-        identity[first], calls.sequence[first], clocks[place[first]], groups.min(gone_ns[order]),
-        groups.max(come_ns[order]),
-    )
-    found = replace(
-        found, first_gone_ns=np.where(found.first_gone_ns == NEVER_NS, NONE, found.first_gone_ns)
+    order, groups = grouped(texts.order()[identity], calls.sequence, clock)
+    first, first_gone_ns = order[groups.first], groups.min(gone_ns[order])
+    found = Columns(
+        identity=identity[first], sequence=calls.sequence[first], clock=clock[first],
+        first_gone_ns=np.where(first_gone_ns == NEVER_NS, NONE, first_gone_ns),
+        last_come_ns=groups.max(come_ns[order]),
     )
     meetings = Groups(found.identity, found.sequence)
     of_row = meetings.of_row[groups.of_row]
@@ -300,79 +266,65 @@ def _meetings(connection: Connection, ranks: Sequence[Row]) -> Meetings:
     return found.take(meetings.spread(is_one))
 
 
-def _violations(meetings: Meetings) -> dict[int, int]:
+def _violations(meetings: Columns) -> dict[int, int]:
     """By clock the largest one: by how much a return precedes an arrival that it depends on."""
-    violations: dict[int, int] = {}
     both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
     wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
-    for clock, own_ns in zip(
-        wrong.clock.tolist(), (wrong.last_come_ns - wrong.first_gone_ns).tolist()
-    ):
-        violations[clock] = max(violations.get(clock, 0), own_ns)
-    return violations
+    order, groups = grouped(wrong.clock)
+    largest_ns = groups.max((wrong.last_come_ns - wrong.first_gone_ns)[order])
+    return dict(zip(wrong.clock[order[groups.first]].tolist(), largest_ns.tolist()))
 
 
-def _of_meetings(meetings: Meetings) -> PairBounds:
+def _of_meetings(meetings: Columns) -> Columns:
+    """Bounds of the difference first - second, which is added to the second clock's readings."""
     first, second = _pairs(Groups(meetings.identity, meetings.sequence))
-    upper, lower = (
-        _of_pairs(meetings, first, second, is_upper) for is_upper in (True, False)
+    gone_ns, come_ns = meetings.first_gone_ns, meetings.last_come_ns
+    sides = [(gone_ns, come_ns, True), (come_ns, gone_ns, False)]
+    found = joined(
+        Columns,
+        [
+            Columns(
+                pair=np.arange(len(first)), first=meetings.clock[first],
+                second=meetings.clock[second], at_ns=of_first[first], other_ns=of_second[second],
+                is_upper=np.full(len(first), is_upper),
+            ).take((of_first[first] != NONE) & (of_second[second] != NONE))
+            for of_first, of_second, is_upper in sides
+        ],
     )
-    found = joined(PairBounds, [upper, lower])
-    return found.take(np.argsort(found.pair, kind="stable"))
+    found = found.take(np.argsort(found.pair, kind="stable"))  # in the order of meetings
+    return found.changed(difference_ns=found.at_ns - found.other_ns)
 
 
-def _of_messages(connection: Connection, ranks: Sequence[Row]) -> PairBounds:
-    """The difference of the receiver's clock and the sender's is at most that of the arrival and
-    the posting."""
-    rows = sorted(ranks, key=lambda rank: rank.world_rank)
-    own, clocks, starts_ns = (
-        np.array([value(rank) for rank in rows], np.int64)
-        for value in (
-            lambda rank: rank.world_rank, lambda rank: rank.clock,
-            lambda rank: storable(rank.start_monotonic_ns),
-        )
-    )
-    passed = passed_messages(connection, own, clocks, starts_ns, MOST_SAMPLES)
+def _of_messages(connection: Connection, ranks: Columns) -> Columns:
+    """Likewise: the difference of the receiver's clock and the sender's is at most that of the
+    arrival and the posting."""
+    starts_ns = np.minimum(ranks.start_monotonic_ns, MOST_NS)
+    passed = passed_messages(connection, ranks.world_rank, ranks.clock, starts_ns, MOST_SAMPLES)
     sender, receiver = (
-        clocks[np.searchsorted(own, side)] for side in (passed.sender, passed.receiver)
+        ranks.clock[np.searchsorted(ranks.world_rank, side)]
+        for side in (passed.sender, passed.receiver)
     )
     is_upper = receiver < sender
     longest_ns = passed.arrived_ns - passed.posted_ns
-    return PairBounds(
-        np.arange(len(passed)), np.minimum(sender, receiver), np.maximum(sender, receiver),
-        np.where(is_upper, passed.arrived_ns, passed.posted_ns),
-        np.where(is_upper, longest_ns, -longest_ns), is_upper,
+    return Columns(
+        first=np.minimum(sender, receiver), second=np.maximum(sender, receiver),
+        at_ns=np.where(is_upper, passed.arrived_ns, passed.posted_ns),
+        difference_ns=np.where(is_upper, longest_ns, -longest_ns), is_upper=is_upper,
     )
 
 
-def _tightest(found: PairBounds) -> Bounds:
+def _tightest(found: Columns) -> Bounds:
     """For each pair of clocks."""
     # the tightest bound in each slice of time, the first of several
     order, groups = grouped(found.first, found.second, found.at_ns // SLICE_NS, found.is_upper)
     sign = np.where(found.is_upper, -1, 1)
     tightest = order[groups.first_most((sign * found.difference_ns)[order])]
     bounds: Bounds = {}
-    for place in tightest[np.argsort(order[groups.first], kind="stable")].tolist():
-        pair = int(found.first[place]), int(found.second[place])
-        bounds.setdefault(pair, []).append(
-            Bound(
-                int(found.at_ns[place]), int(found.difference_ns[place]),
-                bool(found.is_upper[place]),
-            )
-        )
+    kept = found.take(tightest[np.argsort(order[groups.first], kind="stable")])
+    columns = kept.first, kept.second, kept.at_ns, kept.difference_ns, kept.is_upper
+    for first, second, *bound in zip(*(column.tolist() for column in columns)):
+        bounds.setdefault((first, second), []).append(Bound(*bound))
     return bounds
-
-
-@dataclass(frozen=True)
-class PairBounds(Columns):
-    """Bounds of the difference first - second, which is added to the second clock's readings."""
-
-    pair: Ints  # in the order of meetings
-    first: Ints
-    second: Ints
-    at_ns: Ints
-    difference_ns: Ints
-    is_upper: Flags
 
 
 def _pairs(groups: Groups) -> tuple[Ints, Ints]:
@@ -389,47 +341,25 @@ def _pairs(groups: Groups) -> tuple[Ints, Ints]:
     return first[order], second[order]
 
 
-def _of_pairs(meetings: Meetings, first: Ints, second: Ints, is_upper: bool) -> PairBounds:
-    of_first, of_second = (
-        (meetings.first_gone_ns, meetings.last_come_ns) if is_upper
-        else (meetings.last_come_ns, meetings.first_gone_ns)
-    )
-    pair = np.flatnonzero((of_first[first] != NONE) & (of_second[second] != NONE))
-    first, second = first[pair], second[pair]
-    return PairBounds(
-        pair, meetings.clock[first], meetings.clock[second], of_first[first],
-        of_first[first] - of_second[second], np.full(len(pair), is_upper),
-    )
-
-
-def _clocks_lay(lines: dict[int, Row], bounds: Bounds) -> dict[int, Clock]:
+def _clocks_lay(walls: Walls, bounds: Bounds) -> dict[int, Clock]:
     """Places the clocks of each island on the axis of its lowest clock; the islands' axes are
-    related by their wall clocks."""
+    related by their wall clocks, as if these were right."""
     clocks: dict[int, Clock] = {}
-    main = lines[min(lines)]
-    while len(clocks) < len(lines):
-        first = min(lines.keys() - clocks.keys())
+    while len(clocks) < len(walls):
+        first = min(walls.keys() - clocks.keys())
         left = {pair: of_pair for pair, of_pair in bounds.items() if not clocks.keys() & set(pair)}
-        shift_ns = _by_wall(lines[first], main)
-        island = _island(first, lines, left)
-        for clock in island:
+        shift_ns = walls[first] - walls[min(walls)]
+        for clock in _island(first, walls, left):
             clock.axis_times = [axis_ns + shift_ns for axis_ns in clock.axis_times]
             clocks[clock.clock] = clock
     return clocks
 
 
-def _by_wall(clock: Row, axis: Row) -> int:
-    """The difference axis - clock, if both hosts' wall clocks are right."""
-    return (clock.start_unix_ns - clock.start_monotonic_ns) - (
-        axis.start_unix_ns - axis.start_monotonic_ns
-    )
-
-
-def _island(first: int, lines: dict[int, Row], bounds: Bounds) -> list[Clock]:
+def _island(first: int, walls: Walls, bounds: Bounds) -> list[Clock]:
     """The clocks that bounds connect with the first one, placed on its axis."""
     bounded = {first, *chain.from_iterable(bounds)}
     rough = {
-        clock: Clock(clock, first, [(0, _by_wall(lines[clock], lines[first]), 0)])
+        clock: Clock(clock, first, [(0, walls[clock] - walls[first], 0)])
         for clock in sorted(bounded)
     }
     connected = _connected(first, rough, bounds)

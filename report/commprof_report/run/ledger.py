@@ -31,25 +31,16 @@ from ..base.columns import Groups, grouped
 from ..base.errors import ReportError, version_check
 from ..base.regular import regular_open
 from . import process
-from .ledger_format import FORMAT, layout, number
+from .ledger_format import (
+    BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, FACTS, FORMAT, HEADER_BYTES, KERNELS,
+    MEMORY_KIND_TO_BIT, MOST_CHUNKS, NO_RANK, NO_TAG, PEER_SLOT_BIT, SAMPLES, SIGNATURES, THREADS,
+    VERSION, layout, number,
+)
 from .rows import COLUMNS, MOST, NAMES, numbers_of, plausible, text
 from .stub import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
-VERSION = number("VERSION")
-HEADER_BYTES = number("HEADER_BYTES")
-CHUNK_BYTES = number("CHUNK_BYTES")
-MOST_CHUNKS = number("MOST_CHUNKS")
 MOST_RANKS = 1 << 24
-RECENT_COLLECTIVES = number("RECENT_COLLECTIVES")
-PAGE_SAMPLES = number("PAGE_SAMPLES")
-WINDOW_NS_LOG2 = number("WINDOW_NS_LOG2")
-NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
-PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
-BYTES_UNKNOWN = number("BYTES_UNKNOWN")
-DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (
-    number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL")
-)
 TRIES = 8  # to read a ledger that is being written to in a consistent state
 # of a header: these differ while cells are folded or reset, or masks of samples get bits
 _moving = attrgetter(
@@ -58,14 +49,7 @@ _moving = attrgetter(
 FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 
 MEASURES, MEMORY_KINDS, DIRECTIONS = NAMES["measure"], NAMES["memory_kind"], NAMES["direction"]
-MEMORY_KIND_TO_BIT = number("MEMORY_KIND_TO_BIT")
-PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
-CELL_FOLDED, COMMUNICATOR_NCCL, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = (
-    number(flag) for flag in (
-        "CELL_FOLDED", "COMMUNICATOR_NCCL", "SIGNATURE_COMMUTATIVE", "SIGNATURE_COUNTS",
-    )
-)
 HISTOGRAM_BUCKETS, SUB_BUCKETS = (
     FORMAT.numbers[f"HISTOGRAM_{name}"] for name in ("BUCKETS", "SUB_BUCKETS")
 )
@@ -83,12 +67,9 @@ ENTRIES = {
 }
 # those of texts of any length: the struct before each, and the word for them
 TEXTS = {
-    number("FACTS"): (layout("fact"), "provenance"),
-    number("KERNELS"): (layout("kernel"), "names of kernels"),
+    FACTS: (layout("fact"), "provenance"),
+    KERNELS: (layout("kernel"), "names of kernels"),
 }
-FACTS, KERNELS, CELLS, THREADS, SAMPLES, SIGNATURES = (
-    number(kind) for kind in ("FACTS", "KERNELS", "CELLS", "THREADS", "SAMPLES", "SIGNATURES")
-)
 ALL_KINDS = frozenset((*ENTRIES, *TEXTS))
 ADDED = {"min_ns": Groups.min, "max_ns": Groups.max}  # all other sums are added
 CELL_KEY = ("call", "communicator", "bytes", "measure", "memory_kind", "region", "is_folded")
@@ -277,7 +258,7 @@ def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
         ]
     for fact, found in ledger.texts[FACTS]:
         ledger.facts[text(found[: fact.key_bytes])] = text(found[fact.key_bytes :])
-    ledger.calls = _calls(b"".join(chunk.data for chunk in ledger.chunks.get(number("CALLS"), ())))
+    ledger.calls = _calls(b"".join(chunk.data for chunk in ledger.chunks.get(CALLS, ())))
     ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
@@ -391,7 +372,7 @@ def _pages_settled(*read: bytes) -> bytes:
 def _calls(data: bytes) -> dict[int, tuple[str, ...]]:
     """By number: name, family, library, and the other columns of the table. All ranks of a job have
     the same."""
-    entries = ENTRIES[number("CALLS")].array(data)
+    entries = ENTRIES[CALLS].array(data)
     name, family, library, *about = (
         [*map(text, entries[column.field].tolist())] for column in COLUMNS["call"]
     )

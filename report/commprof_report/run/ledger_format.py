@@ -122,6 +122,14 @@ def number(name: str) -> int:
     return FORMAT.numbers["LEDGER_" + name]
 
 
+def __getattr__(name: str) -> Any:
+    """These numbers are names of this module, too."""
+    try:
+        return number(name)
+    except KeyError:
+        raise AttributeError(name) from None
+
+
 def layout(name: str) -> Layout:
     """Layout of a struct, without ledger_ in front."""
     return FORMAT.layouts["ledger_" + name]

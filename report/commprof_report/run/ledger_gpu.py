@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.arrays import np
-from .ledger import KERNELS, Buckets, Ledger, Sums, sums_of
-from .ledger_format import number
+from .ledger import Buckets, Ledger, Sums, sums_of
+from .ledger_format import (
+    BYTES_UNKNOWN, COMMUNICATING, COMPUTING, COPYING, IN_MPI, KERNELS, PART_STEPS, READING_HARDWARE,
+    READING_HEAT, READING_IDLE, READING_KNOWN, READING_POWER, number,
+)
 from .ledger_samples import COPIES, KINDS
-from .rows import BYTES_UNKNOWN, MOST, NAMES, Kind, Rows, numbers_of, plausible, text, unless
+from .rows import MOST, NAMES, Kind, Rows, numbers_of, plausible, text, unless
 
-BEST_PART = number("PART_STEPS")
-BUSY = [number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI")]
 AMOUNTS_OF_DEVICE = (
     "kernels", "copies", "sets", "communication_ns", "communication_sm_ns", "memory_bytes",
 )
@@ -21,12 +22,9 @@ ACTIVITY_OF_DEVICE = (
 )
 ACTIVITY_KEY = ("stream", "kind", "kernel", "copy", "flags", "bytes")
 ACTIVITY_FLAGS = sum(number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
-LIMITS_KNOWN = number("READING_KNOWN")
 LIMITS = {
-    "is_idle": number("READING_IDLE"),
-    "is_power_limited": number("READING_POWER"),
-    "is_heat_limited": number("READING_HEAT"),
-    "is_hardware_limited": number("READING_HARDWARE"),
+    "is_idle": READING_IDLE, "is_power_limited": READING_POWER, "is_heat_limited": READING_HEAT,
+    "is_hardware_limited": READING_HARDWARE,
 }
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 ACTIVITY_SUMS = numbers_of("gpu_activity", but=ACTIVITY_KEY)
@@ -80,7 +78,7 @@ def _devices(ledger: Ledger) -> np.ndarray:
 
 def _busy_rows(rank: int, devices: np.ndarray) -> list[Any]:
     return [
-        (rank, device, *(int(state & bit != 0) for bit in BUSY), ns)
+        (rank, device, *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)), ns)
         for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
         for state, ns in enumerate(times) if ns
     ]
@@ -123,7 +121,7 @@ GPU_KINDS = {
         "TRACINGS", "times of tracing",
         are_sound=lambda rows, found: (
             np.less_equal(*_traced_ns(rows, found)) & (found["ended"] < len(NAMES["tracing_end"]))
-            & (found["records"] <= MOST) & (found["part"] <= BEST_PART)
+            & (found["records"] <= MOST) & (found["part"] <= PART_STEPS)
         ),
         counts=lambda rows, found: (_traced_ns(rows, found)[1] >= rows.reset_ns)
         & (found["part"] == found["part"].max(initial=0)),
@@ -143,7 +141,7 @@ GPU_KINDS = {
         ),
         counts=lambda rows, found: rows.since_ns(found["at_ns"]) >= rows.reset_ns,
         computed=lambda rows, found: {
-            name: unless(found["limits"] & LIMITS_KNOWN == 0, found["limits"] // bit & 1)
+            name: unless(found["limits"] & READING_KNOWN == 0, found["limits"] // bit & 1)
             for name, bit in LIMITS.items()
         },
     ),

@@ -9,20 +9,19 @@ from ..base import units
 from ..base.arrays import np
 from . import process
 from .ledger import (
-    CELL_FOLDED, COMMUNICATOR_NCCL, DIRECTIONS, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT,
-    DOING_SLOT_BIT, HEADER, LIBRARIES, MEASURES, NO_RANK, NO_TAG, PEER_SLOT_BIT,
-    RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, WINDOW_NS_LOG2, Ledger, Sums,
-    cells_sum, memory_kind_name, memory_kinds_are_known, peers_sum,
+    DIRECTIONS, HEADER, LIBRARIES, MEASURES, Ledger, Sums, cells_sum, memory_kind_name,
+    memory_kinds_are_known, peers_sum,
 )
-from .ledger_format import layout, number
+from .ledger_format import (
+    BYTES_UNKNOWN, CELL_FOLDED, COMMUNICATOR_NCCL, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT,
+    DOING_SLOT_BIT, NO_RANK, NO_TAG, PEER_SLOT_BIT, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE,
+    SIGNATURE_COUNTS, STATUS_PLACES, WINDOW_NS_LOG2, WORD_PLACES, WORDS_MOST, layout,
+)
 from .ledger_gpu import bucket_rows, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, sample_rows
-from .rows import BYTES_UNKNOWN, MOST, Kind, Rows, believed, hexadecimal, plausible, unless
+from .rows import MOST, Kind, Rows, believed, hexadecimal, plausible, unless
 
 MOST_SIGNATURES = (1 << 16) - 1
-STATUS_PLACES, WORDS_MOST, WORD_PLACES = (
-    number(name) for name in ("STATUS_PLACES", "WORDS_MOST", "WORD_PLACES")
-)
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:

@@ -7,41 +7,31 @@ Which of them count is decided as in the library (ledger_format.h).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import Columns
-from .ledger import (
-    DIRECTIONS, MOST_RANKS, NO_RANK, NO_TAG, PAGE_SAMPLES, PEER_ANY, WINDOW_NS_LOG2, Ledger,
+from .ledger import DIRECTIONS, MOST_RANKS, Ledger
+from .ledger_format import (
+    DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS, OF_STREAM,
+    OF_THREAD, ON_OBJECT_BIT, PAGE_SAMPLES, PEER_ANY, SAMPLE_BYTES_UNKNOWN, SAMPLE_FURTHER,
+    SAMPLE_MESSAGE, SAMPLE_POLLED, SAMPLE_RECEIVED, WINDOW_NS_LOG2, layout,
 )
-from .ledger_format import layout, number
 from .rows import MOST, NAMES, Rows, believed, unless
 
 Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
 
 SECOND = 1_000_000_000
-OWNERS = OF_THREAD, OF_STREAM, OF_STEPS = [
-    number(f"OF_{owner}") for owner in ("THREAD", "STREAM", "STEPS")
-]
 OWNER_NUMBER_BIT = 8
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
-SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER, SAMPLE_POLLED = (
-    number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER", "POLLED")
-)
 SAMPLE_ROUND = SAMPLE_RECEIVED
 SAMPLE_EPOCH = SAMPLE_FURTHER | SAMPLE_RECEIVED
 KNOWN_FLAGS = [flags for flags in range(2 * SAMPLE_FURTHER) if flags != SAMPLE_ROUND]
-SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
-ON_OBJECT_BIT, OBJECT_BIT = number("ON_OBJECT_BIT"), number("OBJECT_BIT")
 ON_OBJECT = 1 << ON_OBJECT_BIT
-DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = (
-    number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS"),
-)
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
 # of consecutive windows of a thread; if there are more, the mask gets bits
 MOST_STRETCHES = 1 << 16
@@ -106,7 +96,7 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
         return {table: [] for table in TABLES}
     clock, last_ns, kind = rows.clock, rows.last_ns, pages["owner"] & 255
     is_left_out = (kind == OF_STEPS) & (pages["first"] & header.step_mask != 0)
-    counts = np.isin(kind, OWNERS) & (pages["first"] < MOST) & ~is_left_out
+    counts = np.isin(kind, [OF_THREAD, OF_STREAM, OF_STEPS]) & (pages["first"] < MOST) & ~is_left_out
     pages, kind = pages[counts], kind[counts]
     activities, damaged = _activity_rows(ledger, rows, pages[kind == OF_STREAM])
     calls = _calls_of(ledger, pages[kind != OF_STREAM])
@@ -189,27 +179,8 @@ def _activity_rows(ledger: Ledger, rows: Rows, pages: np.ndarray) -> tuple[list[
     return rows.rows("gpu_sample", entries[is_sound]), len(entries) - int(is_sound.sum())
 
 
-@dataclass(frozen=True)
-class Calls(Columns):
+def _calls_of(ledger: Ledger, pages: np.ndarray) -> Columns:
     """Samples of threads and of steps. What a sample does not have is 0."""
-
-    entry: np.ndarray
-    kind: np.ndarray  # of the page's owner
-    owner: np.ndarray  # its number
-    step: np.ndarray  # from 1, if it is one
-    call: np.ndarray
-    flags: np.ndarray  # without those of rounds and polls
-    is_nccl: np.ndarray
-    is_round: np.ndarray
-    is_polled: np.ndarray
-    completed: np.ndarray  # ticks
-    span: np.ndarray  # the field `device_span`, or what else is in it
-    sequence: np.ndarray
-    object: np.ndarray  # of a collective on a window or a file: which one,
-    object_sequence: np.ndarray  # and its number on that
-
-
-def _calls_of(ledger: Ledger, pages: np.ndarray) -> Calls:
     entries = pages["samples"].reshape(-1)
     kind, owner, first = (
         np.repeat(column, PAGE_SAMPLES)
@@ -220,17 +191,21 @@ def _calls_of(ledger: Ledger, pages: np.ndarray) -> Calls:
     is_round, is_polled = flags == SAMPLE_ROUND, flags & SAMPLE_POLLED != 0
     sequence = np.where(is_polled, 0, entries["sequence"])
     on_object = np.where(sequence & ON_OBJECT != 0, sequence - ON_OBJECT, 0)
-    calls = Calls(
-        entries, kind, owner, step, call, np.where(is_round, 0, flags & SAMPLE_POLLED - 1),
-        ledger.is_nccl(call), is_round, is_polled,
-        np.where(is_polled, 0, entries["completed_ticks"]),
-        np.where(is_round, 0, entries["device_span"]), sequence,
-        *np.divmod(on_object, 1 << OBJECT_BIT),
+    calls = Columns(
+        entry=entries, call=call, sequence=sequence, is_nccl=ledger.is_nccl(call),
+        is_round=is_round, is_polled=is_polled,
+        kind=kind, owner=owner,  # of the page: the kind of its owner, and the number of that
+        step=step,  # from 1, if it is one
+        flags=np.where(is_round, 0, flags & SAMPLE_POLLED - 1),  # not those of rounds and polls
+        completed=np.where(is_polled, 0, entries["completed_ticks"]),
+        span=np.where(is_round, 0, entries["device_span"]),  # or what else is in this field
+        object=on_object >> OBJECT_BIT,  # of a collective on a window or a file: which one,
+        object_sequence=on_object & (1 << OBJECT_BIT) - 1,  # and its number on that
     )
     return calls.take(_are_there(ledger.header, entries))
 
 
-def _are_sound(calls: Calls) -> np.ndarray:
+def _are_sound(calls: Columns) -> np.ndarray:
     entry, call, flags, sequence = calls.entry, calls.call, calls.flags, calls.sequence
     start, completed, peer = entry["start_ticks"], calls.completed, entry["peer"]
     offered, agreed = _round(entry)
@@ -271,7 +246,7 @@ def _round(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return entries["device_span"] & CALL_MASK, entries["device_span"] >> 16
 
 
-def _tables(rows: Rows, calls: Calls) -> dict[str, list[Any]]:
+def _tables(rows: Rows, calls: Columns) -> dict[str, list[Any]]:
     """The rows of each kind of samples. `thread` and `device_span` are `number`, `operation` or
     `partners`, and `starts` or `epoch`, of some of them (unions in C)."""
     is_step = calls.kind == OF_STEPS
@@ -285,7 +260,7 @@ def _tables(rows: Rows, calls: Calls) -> dict[str, list[Any]]:
         ),
     )
 
-    def further(table: str, mine: Calls, **computed: object) -> list[Any]:
+    def further(table: str, mine: Columns, **computed: object) -> list[Any]:
         """Rows of the samples that further describe a call."""
         return rows.rows(
             table, mine.entry, thread=mine.owner, call=rows.call_names(mine.call),
@@ -316,26 +291,26 @@ def _or_none(values: np.ndarray) -> list[Any]:
     return unless(values == 0, values)
 
 
-def _bytes(calls: Calls) -> list[Any]:
+def _bytes(calls: Columns) -> list[Any]:
     amount = calls.entry["bytes_and_signature"] & SAMPLE_BYTES_UNKNOWN
     return unless(amount == SAMPLE_BYTES_UNKNOWN, amount)
 
 
-def _message(calls: Calls) -> tuple[list[Any], list[Any]]:
+def _message(calls: Columns) -> tuple[list[Any], list[Any]]:
     """Tags and numbers of samples' messages."""
     is_none, tag = calls.flags & SAMPLE_MESSAGE == 0, calls.span.astype(np.int32)
     number = calls.entry["thread"]
     return unless(is_none | (tag == NO_TAG), tag), unless(is_none | (number == 0), number)
 
 
-def _completed_ns(clock: Clock, calls: Calls) -> list[Any]:
+def _completed_ns(clock: Clock, calls: Columns) -> list[Any]:
     """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ
     by more than its duration."""
     ticks = np.maximum(calls.completed, calls.entry["start_ticks"])
     return unless(calls.completed == 0, clock.times_ns(ticks))
 
 
-def _step_rows(rows: Rows, calls: Calls) -> list[Any]:
+def _step_rows(rows: Rows, calls: Columns) -> list[Any]:
     """The last step has no end: it lasts as long as the rank is known to have lived."""
     start, end = calls.entry["start_ticks"], calls.entry["end_ticks"]
     end_ns = rows.clock.times_ns(end)
@@ -343,7 +318,7 @@ def _step_rows(rows: Rows, calls: Calls) -> list[Any]:
     return rows.rows("step", calls.entry, step=calls.step, end_ns=end_ns)
 
 
-def _sample_rows(rows: Rows, calls: Calls) -> list[Any]:
+def _sample_rows(rows: Rows, calls: Columns) -> list[Any]:
     entry, sequence, clock = calls.entry, calls.sequence, rows.clock
     is_message, no_rank = calls.flags > 0, entry["peer"] == NO_RANK
     tag, number = _message(calls)

@@ -12,14 +12,11 @@ known which of two equal ones is meant: ranks with more messages for each other 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from sqlite3 import Connection
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, Texts, found_in, joined, read,
-)
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, joined, read
 from .sampled import Calls, Communicators, FurtherMessages, communicators, sampled
 
 SQL = query.beside(__file__)
@@ -27,44 +24,13 @@ SQL = query.beside(__file__)
 NUMBERS = 65_535
 
 
-@dataclass(frozen=True)
-class Passed(Columns):
-    """A message. Times are on the clocks of the sender and of the receiver."""
-
-    sender: Ints  # rank
-    receiver: Ints
-    posted_ns: Ints
-    arrived_ns: Ints
-
-
-@dataclass(frozen=True)
-class MessageCalls(Columns):
-    """message_calls.sql"""
-
-    call: TextInts
-    is_receive: Flags
-    is_blocking: Flags
-
-
-@dataclass(frozen=True)
-class Sides(Columns):
-    """Sent or received messages: the posting, and the end of the operation; NONE: not seen."""
-
-    identity: TextInts
-    world_rank: Ints
-    peer: Ints
-    tag: Ints
-    number: Ints
-    start_ns: Ints
-    done_ns: Ints
-    is_received: Flags
-
-
 def passed_messages(
     connection: Connection, ranks: Ints, clocks: Ints, starts_ns: Ints, most: int
-) -> Passed:
-    """ranks: all that were read, in order; of each the clock, and when it started on that. Of more
-    sides than `most` every second one counts, or every third, and so on."""
+) -> Columns:
+    """Messages: the ranks of `sender` and `receiver`, posted_ns on the clock of the former, and
+    arrived_ns on that of the latter. ranks: all that were read, in order; of each the clock, and
+    when it started on that. Of more sides than `most` every second one counts, or every third, and
+    so on."""
     sides = _sides(connection)
     place, peers = (_place(ranks, own) for own in (sides.world_rank, sides.peer))
     is_between = (peers >= 0) & (clocks[place] != clocks[peers]) & (sides.identity != NONE)
@@ -77,10 +43,10 @@ def passed_messages(
         (sent.identity, sent.world_rank, sent.peer, sent.tag, sent.number),
     )
     received, sent = received.take(match >= 0), sent.take(match[match >= 0])
-    return Passed(
-        sent.world_rank, received.world_rank,
-        starts_ns[_place(ranks, sent.world_rank)] + sent.start_ns,
-        starts_ns[_place(ranks, received.world_rank)] + received.done_ns,
+    return Columns(
+        sender=sent.world_rank, receiver=received.world_rank,
+        posted_ns=starts_ns[_place(ranks, sent.world_rank)] + sent.start_ns,
+        arrived_ns=starts_ns[_place(ranks, received.world_rank)] + received.done_ns,
     )
 
 
@@ -89,7 +55,7 @@ def _place(ranks: Ints, own: Ints) -> Ints:
     return found_in((own,), (ranks,))
 
 
-def _are_many(connection: Connection, sides: Sides) -> Flags:
+def _are_many(connection: Connection, sides: Columns) -> Flags:
     rows: Sequence[tuple] = SQL.run(connection, "many_messages", numbers=NUMBERS).fetchall()
     many = np.array(rows, np.int64).reshape(-1, 3)
     return found_in(
@@ -97,16 +63,17 @@ def _are_many(connection: Connection, sides: Sides) -> Flags:
     ) >= 0
 
 
-def _sides(connection: Connection) -> Sides:
+def _sides(connection: Connection) -> Columns:
+    """Sent or received messages: the posting, and the end of the operation; NONE: not seen."""
     texts = Texts()
     _, calls, further, _ = sampled(connection).in_texts(texts)
     known = communicators(connection, texts)
-    kinds = read(MessageCalls, SQL.run(connection, "message_calls"), texts)
+    kinds = read(Columns, SQL.run(connection, "message_calls"), texts)
     kind = found_in((calls.call,), (kinds.call,))
     calls, kind = calls.take(kind >= 0), kind[kind >= 0]
     of_further = found_in((further.call,), (kinds.call,))
     return joined(
-        Sides,
+        Columns,
         [
             _of(known, calls, kinds.is_receive[kind], kinds.is_blocking[kind]),
             _of(
@@ -119,9 +86,8 @@ def _sides(connection: Connection) -> Sides:
 
 def _of(
     known: Communicators, rows: Calls | FurtherMessages, is_received: Flags, is_blocking: Flags
-) -> Sides:
-    return Sides(
-        np.append(known.identity, NONE)[known.row(rows)], rows.world_rank, rows.peer, rows.tag,
-        rows.number, rows.start_ns, np.where(is_blocking, rows.end_ns, rows.completed_ns),
-        is_received,
+) -> Columns:
+    return rows.changed(
+        identity=np.append(known.identity, NONE)[known.row(rows)],
+        done_ns=np.where(is_blocking, rows.end_ns, rows.completed_ns), is_received=is_received,
     )

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from ..base.arrays import np
 from ..base.library_files import source_text
-from .ledger_format import number
+from .ledger_format import BYTES_UNKNOWN, NO_RANK, number
 
 # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
 MOST = 1 << 62
-BYTES_UNKNOWN, NO_RANK = number("BYTES_UNKNOWN"), number("NO_RANK")
 
 
 @lru_cache(1 << 14)

@@ -7,81 +7,29 @@ the tables when they are first needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, read,
-)
+from ..base.columns import NONE, Columns, Ints, Table, TextInts, Texts, found_in, joined, read
 
 SQL = query.beside(__file__)
 
 
-@dataclass(frozen=True)
 class Calls(Columns):
-    """Table `sample`, as its columns are there; NONE: null. sampled_calls.sql."""
-
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    communicator: Ints
-    sequence: Ints
-    start_ns: Ints
-    end_ns: Ints
-    completed_ns: Ints
-    bytes: Ints
-    peer: Ints
-    root: Ints
-    region: Ints
-    device_start_ns: Ints
-    device_end_ns: Ints
-    is_shared: Ints
-    tag: Ints
-    number: Ints
-    signature: Ints
-    # of a collective on a window or a file: which object of its communicator, and which collective
-    # on that, as one number above those of collectives on communicators
-    object_sequence: Ints
-    polled_since_ns: Ints  # begin of the first unsuccessful poll before it
-    polled_ns: Ints
+    """Table `sample`, as its columns are there; NONE: null. object_sequence, of a collective on a
+    window or a file: which object of its communicator, and which collective on that, as one number
+    above those of collectives on communicators. polled_since_ns: the begin of the first
+    unsuccessful poll before it. sampled_calls.sql."""
 
 
-@dataclass(frozen=True)
 class FurtherMessages(Columns):
     """Table `sample_message`; sampled_further_messages.sql."""
 
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    communicator: Ints
-    direction: TextInts
-    peer: Ints
-    tag: Ints
-    number: Ints
-    bytes: Ints
-    start_ns: Ints
-    end_ns: Ints
-    completed_ns: Ints
 
-
-@dataclass(frozen=True)
 class Starts(Columns):
     """Table `sample_start`; sampled_starts.sql."""
-
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    communicator: Ints
-    operation: Ints
-    number: Ints
-    root: Ints
-    bytes: Ints
-    start_ns: Ints
-    end_ns: Ints
-    completed_ns: Ints
 
 
 class Sampled(NamedTuple):
@@ -95,8 +43,9 @@ class Sampled(NamedTuple):
         numbers = np.append(texts.all(self.texts.texts), NONE)
 
         def renumbered(table: Table, *columns: str) -> Table:
-            rows = {name: numbers[np.maximum(getattr(table, name), -1)] for name in columns}
-            return replace(table, **rows)
+            return table.changed(
+                **{name: numbers[np.maximum(getattr(table, name), -1)] for name in columns}
+            )
 
         return Sampled(
             texts,
@@ -106,35 +55,16 @@ class Sampled(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
 class Communicators(Columns):
     """The numbers of ranks for communicators, by identity; numbered_communicators.sql."""
-
-    world_rank: Ints
-    communicator: Ints
-    identity: TextInts
-    comm_rank: Ints
-    size: Ints
-    is_inter: Flags
-    is_nccl: Flags
 
     def row(self, rows: Calls | FurtherMessages | Starts) -> Ints:
         """The row of each call's communicator; -1: there is none."""
         return found_in((rows.world_rank, rows.communicator), (self.world_rank, self.communicator))
 
 
-@dataclass(frozen=True)
 class Synchronizing(Columns):
     """Calls in which ranks wait for each other; synchronizing_calls.sql."""
-
-    call: TextInts
-    kind: TextInts
-    wait_state: TextInts
-    is_sure: Flags
-    is_blocking: Flags
-    is_persistent: Flags
-    is_full: Flags  # also without data
-    is_own_size: Flags
 
     def row(self, calls: TextInts) -> Ints:
         """The row of each call here; -1: there is none."""

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .ledger import WINDOW_NS_LOG2
+from .ledger_format import WINDOW_NS_LOG2
 from .ledger_samples import covered
 
 MOST_SAMPLES = 500_000

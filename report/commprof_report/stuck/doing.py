@@ -9,7 +9,7 @@ from ..base import units
 from ..base.gather import gathered
 from ..base.present import present
 from ..base.query import Row
-from ..run.ledger import PEER_ANY, PEER_OUTSIDE
+from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 
 # in these states the last call lasted until the last known time
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")

@@ -35,7 +35,7 @@ from ..base.members import Members
 from ..base.present import present
 from ..base.query import Row
 from ..calls.by_rank import rank_rows
-from ..run.ledger import PEER_ANY
+from ..run.ledger_format import PEER_ANY
 from ..run.run import Run
 from . import doing
 from .negotiating import Unhanded, unhanded
