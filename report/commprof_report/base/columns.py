@@ -12,6 +12,7 @@ from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .arrays import np
+from .query import row_type
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null
 AT_ONCE = 50_000  # rows
@@ -139,6 +140,22 @@ def joined(kind: type[Table], parts: Sequence[Columns]) -> Table:
     if len(parts) == 1:
         return kind(**vars(parts[0]))
     return kind(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in names})
+
+
+def rows_of(rows: Columns, texts: Texts) -> Iterator[Any]:
+    """Rows of declared columns with Python's values, None for NONE."""
+
+    def values(kind: str, column: np.ndarray) -> list:
+        if kind == "TextInts":
+            named = [*texts.texts, None]
+            return [named[number] for number in np.where(column == NONE, -1, column).tolist()]
+        if kind == "Ints" and NONE in column:
+            return [None if value == NONE else value for value in column.tolist()]
+        return column.tolist()
+
+    declared = getattr(rows, "__dataclass_fields__")
+    columns = (values(str(field.type), getattr(rows, name)) for name, field in declared.items())
+    return map(row_type(type(rows).__name__, declared)._make, zip(*columns))
 
 
 def _first(values: Iterable[Any]) -> Any:

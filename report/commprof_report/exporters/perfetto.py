@@ -25,7 +25,7 @@ from sqlite3 import Connection
 from typing import Any, Callable, NamedTuple
 
 from ..base import query, units
-from ..base.columns import names, rows_of
+from ..base.columns import rows_of
 from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
@@ -34,7 +34,6 @@ from ..gpu.sharing import groups
 from ..late.known import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
-from ..late.waits import Waits
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
@@ -88,7 +87,6 @@ ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is t
 
 
 SpanRow = namedtuple("SpanRow", "rank track thread name begin_ns end_ns")
-WaitRow = query.row_type("WaitRow", names(Waits))
 Wait = namedtuple("Wait", "wait_ns last_rank is_estimate arrived_ns")
 NO_WAIT = Wait(0, None, False, None)
 
@@ -148,7 +146,7 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
         )
     }
     found: dict[tuple, Wait] = {}
-    for row in map(WaitRow._make, rows_of(split.waits, split.texts)):
+    for row in rows_of(split.waits, split.texts):
         is_nccl = row.identity in of_nccl
         place = (row.identity, row.sequence) if is_nccl else (row.start_ns,)
         key = row.world_rank, *place
