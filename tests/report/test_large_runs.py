@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Callable
 
-import numpy as np
 import planted
 import pytest
 from commprof_report.base import query
@@ -20,7 +19,7 @@ from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.results import Rules
 from commprof_report.compare.sides import sides_named
-from commprof_report.late import late_ranks, stages, verdict
+from commprof_report.late import late_ranks, stages
 from commprof_report.run import database
 from commprof_report.run import run as run_module
 from commprof_report.run.database import database_create
@@ -156,16 +155,6 @@ def steps_of(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
     ask()
     connection.set_progress_handler(None, 100)
     return next(counted)
-
-
-def test_a_rotation_may_have_one_exception_in_ten_wherever_it_is():
-    turns = np.tile([0, 1, 2, 3], 100)
-    assert verdict._is_regular(turns, 4) and not verdict._is_regular(turns, 3)
-    for first in (0, 200, 379):  # each exception is compared with the one before and the one after
-        exceptions = turns.copy()
-        exceptions[first : first + 19] = 9
-        assert verdict._is_regular(exceptions, 4), first
-    assert not verdict._is_regular(np.where(np.arange(400) % 10 == 0, 9, turns), 4)
 
 
 def test_many_rows_are_inserted_in_one_transaction():

@@ -69,16 +69,6 @@ def test_a_balanced_twin_accuses_nobody(recorded: Recorded, plant: Plant) -> Non
         assert twin.truth.is_for(sorted(ranks)) >= CONFIRMED, command
 
 
-@pytest.mark.parametrize("plant", by_name(plant for plant in RECORDED if plant.program == "drift"))
-def test_a_rank_that_gets_slower_is_said_to(recorded: Recorded, plant: Plant) -> None:
-    run = recorded(plant).run
-    (late,), (steps,) = (
-        reporter.rows_of_ended("late", run.folder, "--by", "run"),
-        reporter.rows_of_ended("steps", run.folder),
-    )
-    assert (late["late_is_growing"], steps["slowest_is_growing"]) == (1, 1)
-
-
 @pytest.mark.parametrize(
     "plant", by_name(plant for plant in RECORDED if plant.named and plant.program in STEPPING)
 )

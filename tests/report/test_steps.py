@@ -633,22 +633,6 @@ def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report,
     assert "load imbalance: rank 3 on node00" in said and f"In a step       {headline}" in said
 
 
-def test_a_constant_delay_does_not_grow_where_another_group_becomes_slower(report, tmp_path):
-    """Only the late arrivals at one call on one communicator are compared with each other."""
-    program = Program(4)
-    fading, steady = program.job.group((0, 1), "first"), program.job.group((2, 3), "second")
-    for step in range(80):
-        program.compute(step % 2, (step + 1) * MS)
-        program.collective("MPI_Allreduce", fading, MS, message_bytes=4_000_000)
-        program.compute(3, 40 * MS)
-        program.collective("MPI_Allreduce", steady, MS, message_bytes=4_000_000)
-    for rank in range(4):
-        program.job.thread(rank, is_main=1)
-    path = program.end().write(tmp_path / "run.db")
-    (row,) = report("late", path, "--by", "run", "--json").rows
-    assert (row["late_ranks"], row["late_is_growing"]) == ("3", 0)
-
-
 def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
     """Times: one in four seconds, but for the last."""
     return [
@@ -883,16 +867,6 @@ def test_what_a_slowest_rank_costs_in_few_steps_is_not_left_out(summary, steps):
     assert (
         "Slowest rank    rank 2 in 40 of 40 steps: the others wait 12.0 ms because of it, on "
         "average over these steps" in steps(job).out
-    )
-
-
-def test_a_slowest_rank_that_gets_slower_is_said_to(summary, steps):
-    growing = allreducing(4, lambda step, rank: step * MS if rank == 2 else 0)
-    steady = allreducing(4, lambda step, rank: 20 * MS if rank == 2 else 0)
-    assert [summary(job)["slowest_is_growing"] for job in (growing, steady)] == [1, 0]
-    assert (
-        "over these steps, growing over the run\n" in steps(growing).out
-        and "growing" not in steps(steady).out
     )
 
 

@@ -17,7 +17,7 @@ class Plant(NamedTuple):
     program: str  # as plants.c calls it
     ranks: int
     late: tuple[int, ...]  # who is late by DELAY_US; empty: as the program says
-    # imbalance, by-call, rotation, spread, transfer, marks, unknown; or none: nobody waits
+    # imbalance, by-call, spread, transfer, marks, unknown; or none: nobody waits
     cause: str
     calls: dict[str, int] = {}  # the late rank of each call; empty: there is nothing to say
     delay_us: int = DELAY_US
@@ -105,7 +105,7 @@ PLANTS = [
         where="network",
     ),
     Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),
-    Plant("ranks take turns", "rotation", 4, (), "rotation"),
+    Plant("ranks take turns", "rotation", 4, (), "spread"),
     Plant(
         "rank 1 in Allreduce, rank 0 in Barrier", "by_call", 4, (), "by-call",
         {"MPI_Allreduce": 1, "MPI_Barrier": 0},

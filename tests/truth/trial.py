@@ -152,7 +152,7 @@ def told(run: Run) -> Told:
 def is_accused(trial: Trial) -> bool:
     """True if late names somebody in a twin."""
     said = told(trial.run)
-    return bool(said.named or said.link) or said.cause in ("by-call", "rotation")
+    return bool(said.named or said.link) or said.cause == "by-call"
 
 
 def is_confirmed(trial: Trial) -> bool:

@@ -131,8 +131,6 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
         often = f"{steps.slowest_steps:,} of {steps.judged_steps:,} steps"
         lead = units.duration(steps.slowest_lead_ns)
         yield named(steps.slowest_ranks), f"late in {often}, by {lead}"
-    elif row.verdict is Kind.ROTATION:
-        yield "in turns", "ranks arrive last, in a fixed order"
     elif row.verdict is Kind.BY_CALL:
         yield "several ranks", "are late, each in other calls"
     elif late.is_known and not is_unknown(row):

@@ -7,21 +7,21 @@ before its receive was posted waits for its receiver. A rank may arrive last onl
 itself: such chains are followed to the rank that caused them, and what no known rank caused is
 shown apart. The first line is the verdict: load imbalance (a few ranks or one host cause most of
 the waiting, beyond chance), mostly a few ranks (beyond chance, but less than half of the waiting),
-different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the
-messages take the time). With late ranks it says why they are late, where readings of CPU time show
-it (COMMPROF_CPU_TIME): they compute longer than the others, lost their cores, sleep longer, or wait
-for a disk, outside MPI. There is no verdict if less than half of the time inside MPI can be split,
-and none of transfer if few sampled calls stand for most of the time. Where a thread that negotiates
-makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks
-are compared at marks instead: where each begins a region named "wait ..." or "sync ...", or calls
-commprof_step(3). Then how much of each, what could be gained, and how certain that is. Then for
-each rank how often it arrived last, what that cost the others, what of that was avoidable, of how
-much waiting it is the root cause (if that is not the rank that arrived last), and its own waiting
-and transfer; for each host; for each call and communicator, where communicators of a family, such
-as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms. With --by
-call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the
-last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of
-NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
+different ranks in different calls, spread over all ranks, or transfer (the messages take the time).
+With late ranks it says why they are late, where readings of CPU time show it (COMMPROF_CPU_TIME):
+they compute longer than the others, lost their cores, sleep longer, or wait for a disk, outside
+MPI. There is no verdict if less than half of the time inside MPI can be split, and none of transfer
+if few sampled calls stand for most of the time. Where a thread that negotiates makes most calls, as
+Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks
+instead: where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then
+how much of each, what could be gained, and how certain that is. Then for each rank how often it
+arrived last, what that cost the others, what of that was avoidable, of how much waiting it is the
+root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each
+host; for each call and communicator, where communicators of a family, such as 16 tensor-parallel
+groups, share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator
+has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the
+last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel
+begins on the device; NCCL collectives without device times are not split.
 
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls
 is sampled, times are scaled to all. Clocks of hosts are aligned by the job's own collectives; where

@@ -43,11 +43,6 @@ SUMS = (  # of its waits
         "the fewest analysed collectives and calls for messages that have half of transfer_ns "
         "together",
     ),
-    Field(
-        "transfer_half",
-        "`first`, `second`: the half of the time from the first analysed call to the last in "
-        "which 90 % of transfer_ns or more is, by the begins of the calls; empty: neither",
-    ),
 )
 LATE = (
     *SUMS,
@@ -135,22 +130,6 @@ LATE = (
         "rank overlap; null at marks",
     ),
     Field("late_p", "the probability of chance, corrected"),
-    Field(
-        "late_is_growing",
-        "1: what the named ranks cause **grows**. The late arrivals at the call and communicator "
-        "at which they cause most, in order of time, are divided into 8 blocks of equal number, "
-        "and the blocks' sums of what these ranks cause rise by Kendall's test (as `trend_p` of "
-        "[steps](#steps), below 1 %), and the last quarter of the blocks has 25 % more of the "
-        "mean than the first. Text says it unless nearly all (90 %) lies in one half of the run. "
-        "Null: nobody is named, as in the next three",
-    ),
-    Field("late_growth_p", "the probability of chance, of either direction; exact"),
-    Field(
-        "late_first_quarter_share",
-        "the part of what they cause that lies in the first quarter of these blocks, and in the "
-        "last",
-    ),
-    Field("late_last_quarter_share", ""),
     Field(
         "late_region",
         "the region in which they spend more time outside MPI than the mean of the others, if "

@@ -39,7 +39,6 @@ class Kind(Enum):
     IMBALANCE = "imbalance"
     MOSTLY = "mostly"
     BY_CALL = "by-call"
-    ROTATION = "rotation"
     SPREAD = "spread"
     MARKS = "marks"
 
@@ -93,10 +92,6 @@ def _naming(
         late_gain_ns=gain.gain_ns if gain.share else None,
         late_gain_share=gain.share,
         late_p=named.p,
-        late_is_growing=int(named.growth.is_growing),
-        late_growth_p=named.growth.p,
-        late_first_quarter_share=named.growth.first_share,
-        late_last_quarter_share=named.growth.last_share,
         blocks=blocks,
     )
 
@@ -191,6 +186,6 @@ def verdict_of(
         return Kind.UNKNOWN
     if found.named:
         return Kind.MOSTLY if found.named.is_mostly else Kind.IMBALANCE
-    if found.calls or found.turns:
-        return Kind.BY_CALL if found.calls else Kind.ROTATION
+    if found.calls:
+        return Kind.BY_CALL
     return Kind.SPREAD if unknown_ns < COVERED * counted.wait_ns else Kind.UNKNOWN

@@ -24,7 +24,6 @@ from .verdict import (
     CallCause,
     Named,
     When,
-    half_of_run,
     is_concentrated,
     is_later,
     when,
@@ -73,19 +72,12 @@ def by_call_text(answers: Late) -> str:
     return f"different ranks are late in different calls: {said}{whys_text(answers)}"
 
 
-def turns_text(answers: Late) -> str:
-    return (
-        f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
-        "arrive last one after the other"
-    )
-
-
 def spread_text(answers: Late) -> str:
     if answers.blame.named:
         return hardly_text(answers.blame.named)
     if answers.serving:
         return f"no rank is late: {serving_text(answers.serving)}"
-    found = when(answers.causes, answers.causes, "")
+    found = when(answers.causes, answers.causes)
     few = f"; nearly all waiting is in {few_text(found)}" if found.few else ""
     return most_text(answers) or (
         "waiting is spread: no single rank, host or call is to blame; "
@@ -120,7 +112,7 @@ def transfer_text(answers: Late) -> str:
     """65.5 % is transfer, 34.5 % waiting; ..."""
     row, who, also = answers.run, late_text(answers.run), ""
     if who:
-        more = f"{when_text(answers)}{outside_text(answers)}"
+        more = f"{nearly_all_text(when_of_named(answers))}{outside_text(answers)}"
         part = (
             f"load imbalance: {mostly_text(row, more)}" if is_mostly(row)
             else f"of the waiting, {units.share(row.late_share)} is for {who}{more}"
@@ -152,7 +144,7 @@ def named_text(answers: Late) -> str:
     why = "no progress" if outside else "load imbalance"
     if is_through_link(answers):
         why = f"a slow link: {link_text(answers)}"
-    more, reason = f"{chain_text(row)}{when_text(answers)}{outside}", why_text(answers)
+    more, reason = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside}", why_text(answers)
     if is_mostly(row):
         return f"{why}: {mostly_text(row, more)}{reason}"
     causes = units.agreeing("cause", len(present(row.late_ranks)))
@@ -278,21 +270,6 @@ def largest_text(answers: Late) -> str:
     return f"rank {rank} causes the most, {units.share(share)}"
 
 
-def when_text(answers: Late) -> str:
-    """When the named ranks cause it, or that it grows."""
-    row = answers.run
-    if text := nearly_all_text(when_of_named(answers)):
-        return text
-    if not row.late_is_growing:
-        return ""
-    first, last = (
-        units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share),
-    )
-    return (
-        f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
-    )
-
-
 def when_of_named(answers: Late) -> When:
     """A rank is late in few of those collectives that it takes part in."""
     named, members = present(answers.blame.named), answers.participants.members
@@ -301,21 +278,17 @@ def when_of_named(answers: Late) -> When:
         cause for cause in answers.causes
         if not set(named.ranks).isdisjoint(members.get(cause.identity, ()))
     ]
-    return when(own, shared, named.half)
+    return when(own, shared)
 
 
 def nearly_all_text(found: When) -> str:
-    """, nearly all of it in 8 of 208 late arrivals, in the second half of the run"""
-    said = [few_text(found)] if found.few else []
-    if found.half and not found.is_first:
-        said.append(f"the {found.half} half of the run")
-    return f", nearly all of it in {', in '.join(said)}" if said else ""
+    """, nearly all of it in 8 of 208 late arrivals"""
+    return f", nearly all of it in {few_text(found)}" if found.few else ""
 
 
 def few_text(found: When) -> str:
-    """8 of 208 late arrivals; the first of 208 late arrivals"""
-    words = ["the first"] * found.is_first + [f"{found.few:,}"] * (found.few > found.is_first)
-    return f"{' '.join(words)} of {units.counted(found.late_arrivals, 'late arrival')}"
+    """8 of 208 late arrivals"""
+    return f"{found.few:,} of {units.counted(found.late_arrivals, 'late arrival')}"
 
 
 def chain_text(row: LateRow) -> str:
@@ -465,14 +438,10 @@ def unknown(answers: Late) -> Unknown:
 
 
 def few_transfers_text(row: LateRow) -> str:
-    """A half of the run or few calls, if nearly all transfer is there."""
-    half = (
-        f"; nearly all transfer is in the {row.transfer_half} half of the run"
-        if row.transfer_half else ""
-    )
+    """Few calls, if half of the transfer is there."""
     analysed = row.collectives + row.message_calls
     is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)
-    return half + f"; half of the transfer is that of {analysed_text(row)}" * is_few
+    return f"; half of the transfer is that of {analysed_text(row)}" * is_few
 
 
 def analysed_text(row: LateRow) -> str:
@@ -619,13 +588,12 @@ def most_text(answers: Late) -> str | None:
     if not is_later(answers.causes, rank):
         return f"{text}, but the others are late, too, where nobody waits for them"
     own = [cause for cause in answers.causes if cause.cause_rank == rank]
-    found = when(own, answers.causes, half_of_run(own, answers.causes))
-    return f"{text}{nearly_all_text(found)}"
+    return f"{text}{nearly_all_text(when(own, answers.causes))}"
 
 
 ANSWERS: Mapping[Kind, Callable[[Late], str | Unknown]] = {
     Kind.NONE: nothing, Kind.UNKNOWN: unknown, Kind.LITTLE: little_text,
     Kind.TRANSFER: transfer_text, Kind.IMBALANCE: named_text, Kind.MOSTLY: named_text,
-    Kind.BY_CALL: by_call_text, Kind.ROTATION: turns_text, Kind.SPREAD: spread_text,
+    Kind.BY_CALL: by_call_text, Kind.SPREAD: spread_text,
     Kind.MARKS: lambda answers: f"{marks_text(present(answers.last))}{why_text(answers)}",
 }

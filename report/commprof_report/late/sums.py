@@ -18,7 +18,7 @@ from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Exact, Scaled
-from .verdict import Cause, half_text
+from .verdict import Cause
 from .waits import Waits
 
 MOST_REST = 3  # calls
@@ -521,7 +521,6 @@ def run_row(
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
-    transfer_calls, transfer_half = _where_transfer_is(sums, own)
     return sums_row(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),
@@ -537,24 +536,18 @@ def run_row(
         estimate_share=share(estimated_ns, split_ns),
         background_share=share(background_ns, mpi_ns) or 0.0,
         counted_ns=min(int(all_counted_ns), MOST_NUMBER),
-        transfer_calls=transfer_calls,
-        transfer_half=transfer_half,
+        transfer_calls=_calls_of_half(sums, own),
     )
 
 
-def _where_transfer_is(sums: Sums, own: Flags) -> tuple[int, str]:
-    """The fewest collectives and calls for messages that have half of the transfer, and the half of
-    the run that has nearly all of it, if one has."""
-    waits, transfer_ns = sums.waits.take(own), sums.transfer_ns[own]
-    whole_ns = float(transfer_ns.sum())
-    if not whole_ns:
-        return 0, ""
-    order, operations = grouped(waits.identity, waits.sequence)
-    largest_ns = np.sort(operations.sum(transfer_ns[order]))[::-1]
-    calls = int(np.searchsorted(np.cumsum(largest_ns), whole_ns / 2)) + 1
-    middle_ns = (int(waits.start_ns.min()) + int(waits.start_ns.max())) / 2
-    later = float(transfer_ns[waits.start_ns > middle_ns].sum()) / whole_ns
-    return min(calls, len(largest_ns)), half_text(later)
+def _calls_of_half(sums: Sums, own: Flags) -> int:
+    """The fewest collectives and calls for messages that have half of the transfer."""
+    order, operations = grouped(sums.waits.identity[own], sums.waits.sequence[own])
+    largest_ns = np.sort(operations.sum(sums.transfer_ns[own][order]))[::-1]
+    if not largest_ns.any():
+        return 0
+    calls = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
+    return min(calls, len(largest_ns))
 
 
 def chain_rows(sums: Sums) -> list[ChainRow]:

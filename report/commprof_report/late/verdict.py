@@ -10,8 +10,7 @@ ranks (Bonferroni), is below 0.4 %, and if the named ranks cause at least half o
 nobody is named so, few ranks that are beyond chance and cause a notable part of it are named as the
 ones that the waiting is mostly for. The same test is made for hosts, and for each call on each
 communicator. One extreme block cannot name a rank, not even together with others in which it costs
-next to nothing: the probability is that of the cost without these. Whether what the named ranks
-cause grows is judged by Kendall's test over eight blocks.
+next to nothing: the probability is that of the cost without these.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or
 the sender of an eager message. There, and in all messages, a rank's cost is replaced in the test,
@@ -20,16 +19,13 @@ but not in the half of the waiting, by how late it is, waited for or not (own_ti
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, islice
-from math import ceil
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
-from ..base import kendall
 from ..base.arrays import np
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, table,
@@ -40,7 +36,6 @@ LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")
 LONG_BLOCK = whole("late.long-block")
 BRIEF = threshold("late.brief")
-TREND_LEVEL = threshold("steps.trend-level")
 FEWEST_BLOCKS = whole("late.blocks")
 RANKS_PER_NAMED = whole("late.ranks-per-named")
 NOTABLY_MORE = threshold("late.notably-more")
@@ -55,11 +50,6 @@ SHORTEST_NS = whole("late.shortest")
 SLIGHT = threshold("late.slight")
 NEARLY_ALL = threshold("late.nearly-all")
 CONCENTRATED = threshold("late.concentrated")
-FEWEST_TURNS = whole("late.turns")
-MOST_OF_TURNS = threshold("late.most-of-turns")
-REGULAR = threshold("late.regular")
-PERIODS_SEEN = whole("late.periods-seen")
-RANKS_OF_PERIOD = whole("late.period")
 
 
 Unit = TypeVar("Unit", int, str)  # a rank, or a host
@@ -125,16 +115,6 @@ class Participants(NamedTuple):
     members: dict[str, Sequence[int]]  # of each communicator
 
 
-class Growth(NamedTuple):
-    """Whether ranks cause more and more. p: of chance. Shares of what they cause: in the first
-    quarter of the arrivals, and in the last."""
-
-    is_growing: bool
-    p: float
-    first_share: float
-    last_share: float
-
-
 class Named(NamedTuple):
     """The ranks that cause the waiting. p: probability that chance alone would show this or more,
     corrected."""
@@ -143,8 +123,6 @@ class Named(NamedTuple):
     share: float  # of the waiting
     others_share: float  # what all others cause; the cause of the rest is not known
     p: float
-    half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
-    growth: Growth
     # what a rank that waits for them waits at each of their late arrivals, on average
     lateness_ns: float
 
@@ -166,15 +144,13 @@ class CallCause(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """Result of the test: the named ranks of the run, or else of single calls, or else the order in
-    which ranks take turns."""
+    """Result of the test: the named ranks of the run, or else of single calls."""
 
     named: Named | None
     calls: list[CallCause]
-    turns: list[int]
 
 
-NOBODY = Blame(None, [], [])
+NOBODY = Blame(None, [])
 Gains = Callable[[tuple[int, ...]], bool]
 
 
@@ -205,17 +181,13 @@ def blame(
     named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
     calls = _late_in_calls(by_call, certain)
     if _explain_more(calls, named, suspected.ranks.whole_ns):
-        return Blame(None, calls, [])
-    if named:
-        return Blame(named, [], [])
-    if order := turns(causes, len(ranks)):
-        return Blame(None, [], order)
-    if is_part:
-        return NOBODY
+        return Blame(None, calls)
+    if named or is_part:
+        return Blame(named, [])
     named, calls = _below_half(suspected, MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
     if _explain_more(calls, named, suspected.ranks.whole_ns):
-        return Blame(None, calls, [])
-    return Blame(named, [], [])
+        return Blame(None, calls)
+    return Blame(named, [])
 
 
 class Suspected(NamedTuple):
@@ -273,27 +245,19 @@ def _candidates(suspected: Suspected, level: float) -> Iterator[Named]:
 
 
 class When(NamedTuple):
-    """When ranks cause nearly all of what they cause. few: in so many late arrivals of collectives,
-    out of late_arrivals; 0: not in few."""
+    """Ranks cause nearly all of what they cause in so few late arrivals of collectives, out of
+    late_arrivals; few is 0: not in few."""
 
     few: int
     late_arrivals: int
-    is_first: bool  # these are the first ones
-    half: str  # of the run
 
 
-def when(own: Sequence[Cause], among: Sequence[Cause], half: str) -> When:
+def when(own: Sequence[Cause], among: Sequence[Cause]) -> When:
     """own: of the causes `among`. A message has only one rank that may be late."""
-    in_order = late_arrivals([cause for cause in among if not cause.is_message])
-    needed, is_known = costliest_arrivals(own), not any(
-        cause.is_message and cause.cost_ns for cause in own
-    )
-    if not (is_known and is_concentrated(needed, len(in_order))):
-        return When(0, len(in_order), False, half)
-    first = set(in_order[:needed])
-    at_first_ns = sum(cause.cost_ns for cause in own if cause.arrival in first)
-    is_first = at_first_ns >= NEARLY_ALL * sum(cause.cost_ns for cause in own)
-    return When(needed, len(in_order), is_first, half)
+    arrived = len(late_arrivals([cause for cause in among if not cause.is_message]))
+    needed = costliest_arrivals(own)
+    is_known = not any(cause.is_message and cause.cost_ns for cause in own)
+    return When(needed if is_known and is_concentrated(needed, arrived) else 0, arrived)
 
 
 def is_later(causes: Sequence[Cause], rank: int) -> bool:
@@ -353,8 +317,7 @@ def _name(
         for part in (own, others)
     )
     return Named(
-        tuple(sorted(ranks)), share, others_share, p, half_of_run(own, causes),
-        _growth(causes, ranks), _lateness_ns(own, participants.members),
+        tuple(sorted(ranks)), share, others_share, p, _lateness_ns(own, participants.members)
     )
 
 
@@ -410,15 +373,6 @@ def persistence(costs: Costs) -> float:
     together = (cost_ns[1:] * cost_ns[:-1])[is_next].sum() - mean
     spread = (cost_ns**2).sum() - mean
     return float(together / spread if spread > 0 else 1) + 2 / max(1, len(first)) ** 0.5
-
-
-def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
-    """Consecutive arrivals; ranks are also compared where nobody had to wait for the late one."""
-    arrived = arrivals(causes)
-    return [
-        [cause for own in arrived[begin:end] for cause in own]
-        for begin, end in spans(len(arrived), number)
-    ]
 
 
 def _number_of_blocks(arrivals: int, is_brief: bool) -> int:
@@ -665,39 +619,6 @@ def _chance(
     return min(1.0, float(beyond))
 
 
-def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
-    """Kendall's test on what these ranks cause in each of a few blocks: lateness may last for some
-    arrivals without growing. Of one call on one communicator, at which they cause most: where other
-    groups arrive more often, their arrivals would fill the blocks of the time when they do."""
-    kinds: Counter[tuple[str, str]] = Counter()
-    for cause in causes:
-        if cause.cause_rank in ranks:
-            kinds[cause.call, cause.identity] += cause.cost_ns  # type: ignore[assignment]
-    ((kind, _),) = kinds.most_common(1)
-    blocks = _blocks(
-        [cause for cause in causes if (cause.call, cause.identity) == kind], FEWEST_BLOCKS
-    )
-    costs = [sum(cause.cost_ns for cause in block if cause.cause_rank in ranks) for block in blocks]
-    score, quarter = kendall.score(costs), len(costs) // 4
-    p = kendall.chance(len(costs), abs(score))
-    first, last = (sum(part) / sum(costs) for part in (costs[:quarter], costs[-quarter:]))
-    is_notable = last - first >= NOTABLY_MORE * quarter / len(costs)
-    return Growth(p < TREND_LEVEL and score > 0 and is_notable, p, first, last)
-
-
-def half_of_run(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
-    middle_ns = (causes[0].arrival_ns + causes[-1].arrival_ns) / 2
-    later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(
-        cause.cost_ns for cause in own
-    )
-    return half_text(later)
-
-
-def half_text(later: float) -> str:
-    """The half of the run that has nearly all of something. later: the share in the second one."""
-    return "second" if later >= NEARLY_ALL else "first" if later <= 1 - NEARLY_ALL else ""
-
-
 def _by_call(
     causes: Causes, participants: Participants
 ) -> dict[tuple[str, str], Suspected]:
@@ -733,30 +654,3 @@ def _explain_more(calls: Sequence[CallCause], named: Named | None, whole_ns: flo
         and sum(each.cost_ns for each in calls) >= MAJORITY * whole_ns
         and explained_ns > ((named.share if named else 0) + NOTABLY_MORE) * whole_ns
     )
-
-
-def turns(causes: Sequence[Cause], ranks: int) -> list[int]:
-    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty.
-    Where nearly each one is that of the arrival before, one rank is late for a while, then another:
-    any period would predict that."""
-    costliest = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
-    last = [
-        cause.cause_rank for cause in costliest
-        if cause.cost_ns > 0 and cause.cause_rank is not None
-    ]
-    if len(last) < FEWEST_TURNS or max(Counter(last).values()) > MOST_OF_TURNS * len(last):
-        return []
-    ranks_last = np.array(last, np.int64)
-    for period in range(1, min(RANKS_OF_PERIOD * ranks, len(last) // PERIODS_SEEN) + 1):
-        if _is_regular(ranks_last, period):
-            # the first ones may be exceptions
-            order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]
-            return order if len(set(order)) > 1 else []
-    return []
-
-
-def _is_regular(last: Ints, period: int) -> bool:
-    """Whether nearly each one is that of a period before."""
-    pairs = len(last) - period
-    exceptions = int(np.count_nonzero(last[:-period] != last[period:]))
-    return exceptions <= pairs - ceil(REGULAR * pairs)

@@ -179,11 +179,6 @@ STEPS = (
         "the wait region at whose visits they are compared, which `slowest_steps` and "
         "`judged_steps` then count; empty: at steps",
     ),
-    Field(
-        "slowest_is_growing",
-        "1: what they cause grows over the judged steps, as `late_is_growing`; null: nobody is "
-        "named, or by arrival",
-    ),
     Field("slowest_why", "why no rank is named, in words; empty: one is"),
     Field(
         "slowest_reason",

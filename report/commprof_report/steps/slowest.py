@@ -52,7 +52,6 @@ class Slowest(NamedTuple):
     slowest_others_share: float | None = None
     slowest_at: str = ""
     slowest_region: str = ""
-    slowest_is_growing: int | None = None
     slowest_why: str | Unknown = ""
     slowest_reason: str | None = None  # why they are, if that is known
     slowest_reason_ns: float | None = None
@@ -231,8 +230,7 @@ def _judged(
     if named and len(leads) >= _fewest(rows) and named.is_measurable and gains(ranks):
         return Slowest(
             units.Ranks(ranks), len(leads), fmean(leads), named.p, named.share,
-            named.others_share, slowest_is_growing=int(named.growth.is_growing),
-            judged_steps=len(rows),
+            named.others_share, judged_steps=len(rows),
         )
     return Slowest(
         slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows)
@@ -267,8 +265,6 @@ def _why_none(
         return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
     if found.calls:
         return "none: different ranks are late in different calls"
-    if found.turns:
-        return "none: ranks take turns in arriving last"
     if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
         return Unknown(
             f"in these steps {units.are(blocks, 'late arrival')} too few to tell a cause from "

@@ -310,13 +310,12 @@ def _slowest_text(steps: StepsRow) -> str:
             steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0,
             present(steps.slowest_share),
         )
-    growing = ", growing over the run" if steps.slowest_is_growing else ""
     if is_mostly(steps):
         others_share = present(steps.slowest_others_share)
         who = f"{shares_text(who, present(steps.slowest_share), others_share)};"
     return (
         f"{who} {often}: the others wait {lead} because of "
-        f"{units.agreeing('them', len(steps.slowest_ranks))}, on average over these steps{growing}"
+        f"{units.agreeing('them', len(steps.slowest_ranks))}, on average over these steps"
     )
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from ..base import kendall
 from ..base.thresholds import threshold, whole
-from ..late.verdict import TREND_LEVEL, spans
+from ..late.verdict import spans
 
 FEWEST_STEPS = whole("steps.trend-steps")
 MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-part")
-NOTABLE = threshold("steps.trend-notable")
+TREND_LEVEL, NOTABLE = threshold("steps.trend-level"), threshold("steps.trend-notable")
 
 
 class Trend(NamedTuple):

@@ -37,11 +37,10 @@ from commprof_report.late.verdict import (
     Participants,
     blame,
     block_count,
-    half_of_run,
     is_concentrated,
+    when,
     persistence,
     suspected,
-    turns,
 )
 from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
@@ -54,7 +53,7 @@ RUN = sums_row(
     ranks=4, collectives=100, message_calls=0, total_ns=500_000, sampled_ns=500_000, coverage=1.0,
     sampled_share=1.0, wait_ns=0, transfer_ns=500_000, wait_share=0.0, share_of_wall=0.5,
     estimate_share=0.0, background_share=0.0, counted_ns=COUNTED_NS,
-    transfer_calls=50, transfer_half="",
+    transfer_calls=50,
 )  # all time inside MPI moves data
 WAITING = RUN._replace(wait_ns=500_000, transfer_ns=0)
 BLOCKS = 16
@@ -178,31 +177,10 @@ def among_links(pairs: int, times: float) -> str:
     return "a slow link" if found else "like others"
 
 
-def in_half(share: float) -> str:
-    causes = caused({0: 1 - share}, *[{}] * 8, {0: share})
-    return f"in the {half} half" if (half := half_of_run(causes, causes)) else "in both halves"
-
-
-def order_text(order: Sequence[int]) -> str:
-    return "in turn" if order else "no order"
-
-
-def mostly_one_rank(share: float) -> str:
-    """Rank 0 comes last in this share of a period of 50 arrivals, and another one in each else."""
-    often = round(50 * share)
-    return order_text(turns(one_last([*[0] * often, *range(1, 51 - often)] * 4), 50))
-
-
-def irregular(share: float) -> str:
-    """Four ranks take turns, and others come last in the rest of the arrivals, at the end."""
-    regular = round(share * 996)
-    rest = range(10, 1_006 - regular)
-    return order_text(turns(one_last([*([0, 1, 2, 3] * 250)[: 4 + regular], *rest]), 4))
-
-
-def in_longer_turns(times: int) -> str:
-    period = [rank for rank in range(4) for _ in range(times)]
-    return order_text(turns(one_last(period * 8), 4))
+def in_one(share: float) -> str:
+    """Rank 0 causes this share in one of 20 arrivals, and the rest in the others."""
+    causes = caused({0: share}, *[{0: (1 - share) / 19}] * 19)
+    return "few" if when(causes, causes).few else "many"
 
 
 def rest_of(share: float) -> str:
@@ -329,15 +307,10 @@ EXAMPLES = {
     "late.slow-link": lambda times: among_links(4, times),
     "late.pairs": lambda number: among_links(number, 10.0),
     "late.slight": in_slight_blocks,
-    "late.nearly-all": in_half,
+    "late.nearly-all": in_one,
     "late.concentrated": lambda share: (
         "few" if is_concentrated(round(1_000 * share), 1_000) else "many"
     ),
-    "late.turns": lambda number: order_text(turns(one_last([0, 1] * number)[:number], 2)),
-    "late.most-of-turns": mostly_one_rank,
-    "late.regular": irregular,
-    "late.periods-seen": lambda times: order_text(turns(one_last([*range(10)] * times), 10)),
-    "late.period": in_longer_turns,
     "late.rest": rest_of,
     "late.wildcards": without_numbers,
     "late.unfinished": inside,
