@@ -10,6 +10,10 @@ from pathlib import Path
 
 from commprof_report.advice.advice import ADVICE
 from commprof_report.base.field import table_of_meanings
+from commprof_report.calls.by_pair import PEER
+from commprof_report.calls.by_rank import RANK
+from commprof_report.calls.histogram import LATENCY
+from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import columns as compare
 from commprof_report.gpu.gpu_activity import (
     ALGORITHM, COPY, DEVICE, KERNEL, OPERATION, RUN, STREAM, WINDOW,
@@ -23,10 +27,17 @@ from commprof_report.run.unseen import SEEN
 from commprof_report.steps.columns import STEPS
 from commprof_report.steps.critical_path import PATH
 from commprof_report.steps.gpu_steps import STEP
-from commprof_report.steps.step_calls import CALL
+from commprof_report.steps.step_calls import CALL as STEP_CALL
 
 TABLES = {  # by the head of their first column
     "key of `seen`": SEEN,
+    "key of `traffic`": OF_TRAFFIC,
+    "key of `calls`": CALL,
+    "key of `sizes`": SIZE,
+    "key of `latency`": LATENCY,
+    "key of `ranks`": RANK_CALL,
+    "key of `--per-rank`": RANK,
+    "key of `peers`": PEER,
     "key of `communicators`": COMMUNICATOR,
     "key of `pipeline`": STAGE,
     "key of `advise`": ADVICE,
@@ -45,7 +56,7 @@ TABLES = {  # by the head of their first column
     "key of `--by operation`": OPERATION,
     "key of `--by algorithm`": ALGORITHM,
     "key of `steps`": STEPS,
-    "key of `--per-call`": CALL,
+    "key of `--per-call`": STEP_CALL,
     "key of `--critical-path`": PATH,
     "key of `late --by run`": LATE,
     "key of `late --by rank`": late.RANK,

@@ -14,10 +14,8 @@ import training
 from commprof_report.calls.by_pair import PeerRow, peer_rows
 from commprof_report.calls.by_size_class import hvprof_rows
 from commprof_report.calls.histogram import LatencyRow, latency_rows
-from commprof_report.calls.views import (
-    RANK_TIMES, call_rows, rank_time_rows, size_rows, traffic_rows,
-)
 from commprof_report.calls.odd_sizes import odd_sizes
+from commprof_report.calls.views import CALLS, RANK_TIMES, TRAFFIC, size_rows
 from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
 from commprof_report.plots import row_bars, stacks
@@ -26,6 +24,7 @@ from commprof_report.plots.size_classes import Side
 from commprof_report.roles.communicator_rows import communicator_rows
 from commprof_report.roles.roles import families
 from commprof_report.roles.world import world_of
+from commprof_report.run.cells import view_rows
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.steps.rank_steps import RankSteps
@@ -209,7 +208,7 @@ def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
 
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
-    rows = call_rows(connection)
+    rows = view_rows(connection, CALLS)
     draw("row_bars", axes, row_bars.of_calls(rows))
     names = [label.get_text() for label in axes.get_yticklabels()]
     lengths = {
@@ -219,7 +218,7 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
-    rows = rank_time_rows(connection)
+    rows = view_rows(connection, RANK_TIMES)
     draw("stacks", axes, stacks.of_ranks(rows))
     of_rank_0 = sum(
         bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
@@ -512,7 +511,7 @@ def parts_of(panel) -> dict[str, list[float]]:
 
 
 def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
-    rows = traffic_rows(connection)
+    rows = view_rows(connection, TRAFFIC)
     (panel,) = draw("row_bars", axes, traffic.picture(rows))
     parts = parts_of(panel)
     bulk = [row for row in rows if row.traffic == "bulk"]

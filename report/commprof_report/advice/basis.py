@@ -7,9 +7,10 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.query import Row
-from ..calls.views import operation, poll_rows
+from ..calls.views import POLLS, operation
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
+from ..run.cells import view_rows
 from .curves import Point
 from .inputs import Inputs
 from .messages import allreduces, fusible, is_message
@@ -68,7 +69,7 @@ def of_steps(inputs: Inputs) -> Basis:
 
 
 def of_polls(inputs: Inputs) -> Basis:
-    return _all(sum(row.polls + row.found for row in poll_rows(inputs.run.connection)), "poll")
+    return _all(sum(row.polls + row.found for row in view_rows(inputs.run.connection, POLLS)), "poll")
 
 
 def of_nonblocking(inputs: Inputs) -> Basis:

@@ -9,7 +9,8 @@ from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..base.query import Row
-from ..calls.views import operation, poll_rows, reduce_bcast_rows
+from ..calls.views import POLLS, operation, reduce_bcast_rows
+from ..run.cells import view_rows
 from . import changes
 from .curves import FEWEST, Curve, Knee, Point, waiting
 from .findings import (
@@ -263,7 +264,7 @@ def _fewer(curve: Curve, tiny: Sequence[Point], inputs: Inputs) -> Finding:
 
 def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """The saving from fewer polls is unknown: the program may only be waiting in them."""
-    rows = poll_rows(inputs.run.connection)
+    rows = view_rows(inputs.run.connection, POLLS)
     if rows and inputs.is_beside_main_mostly:
         yield background(inputs)
         return

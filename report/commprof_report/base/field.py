@@ -30,6 +30,7 @@ class Field(NamedTuple):
     is_number: bool = True
     of_row: Callable[[Any], str] | None = None
     of: Any = None
+    to_byte: Callable[[Any], str] | None = None  # of_row, exactly
 
     @property
     def unit(self) -> str:
@@ -42,7 +43,10 @@ class Field(NamedTuple):
 
     def exact(self, row: Row) -> str:
         """To the byte, where it is a volume."""
-        return EXACT[self.unit](getattr(row, self.key)) if self.unit in EXACT else self.show(row)
+        if self.to_byte:
+            return self.to_byte(row)
+        is_volume = self.unit in EXACT and not self.of_row
+        return EXACT[self.unit](getattr(row, self.key)) if is_volume else self.show(row)
 
 
 def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:
@@ -62,6 +66,16 @@ def shown(fields: Sequence[Field], keys: str = "") -> list[Field]:
     """The fields for people; in the order of these keys, if any."""
     by_key = {field.key: field for field in fields if field.head}
     return [by_key[key] for key in keys.split() or by_key]
+
+
+def telling(fields: Sequence[Field], rows: Sequence[Row], *optional: str) -> list[Field]:
+    """Without the fields that have no value, or 0, in all rows. optional: their keys; those of one
+    text stand together."""
+    empty = [
+        each.split() for each in optional
+        if not any(getattr(row, key) for row in rows for key in each.split())
+    ]
+    return [field for field in fields if not any(field.key in each for each in empty)]
 
 
 def table_of_meanings(fields: Iterable[Field]) -> str:

@@ -157,6 +157,11 @@ class View(NamedTuple):
         return (each.of or MEASURES.get(each.key, each.key) for each in self.fields)
 
 
+def among(name: str, *texts: str) -> Where:
+    """The rows whose column has one of these texts."""
+    return lambda counters: counters.is_in(name, *texts)
+
+
 def total(name: str, where: Where | None = None) -> Field:
     return lambda groups: groups.sum(name, where)
 

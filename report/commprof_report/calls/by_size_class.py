@@ -12,9 +12,8 @@ from ..base.arrays import np
 from ..base.bins import HVPROF_BOUNDS, hvprof_classes
 from ..base.columns import NONE, Flags, Floats, Ints, found_in
 from ..base.query import Row
-from ..base.summarize import Sums, View, durations, measures, own, ratio, summarize
+from ..base.summarize import Sums, View, durations, measures, own, ratio, summarize, total
 from ..run.cells import Cells, cells_of, columns_of
-from .views import message_bytes
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
@@ -58,7 +57,7 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
             "sizes": lambda groups: groups.distinct("bytes"),
             "smallest_bytes": lambda groups: groups.min("bytes"),
             "largest_bytes": lambda groups: groups.max("bytes"),
-            "message_bytes": message_bytes,
+            "message_bytes": total("message_bytes"),
             **durations(50, 99),
             "is_start": is_start,
             "share_of_call": lambda groups: ratio(groups.sum("total_ns"), of_call(groups)),

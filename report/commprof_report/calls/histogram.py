@@ -8,23 +8,35 @@ from math import log2
 from sqlite3 import Connection
 
 from ..base.arrays import np
+from ..base.field import Field, Row, row_type
 from ..base.percentiles import summed
-from ..base.query import Row, row_type
 from ..run.cells import cells_of
 
 BUCKETS_IN_OCTAVE = 8
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
 
 
-# A bucket with its density: calls per octave of the duration. Buckets have different widths on a
-# logarithmic axis.
-LatencyRow = row_type(
-    "LatencyRow",
-    (
-        "call", "bytes_low", "bytes_high", "low_ns", "high_ns", "count", "share",
-        "cumulative_share", "measure", "density",
+LATENCY = (  # buckets have different widths on a logarithmic axis
+    Field("call", "the call and sizes shown (null: no upper bound)"),
+    Field("bytes_low", ""),
+    Field("bytes_high", ""),
+    Field("low_ns", "bounds of the bucket; the last bucket ends at the maximum duration", "from"),
+    Field("high_ns", "", "to"),
+    Field("count", "calls in the bucket; over all calls shown", "count"),
+    Field("share", "", "share"),
+    Field("cumulative_share", "calls in this bucket and below, over all", "up to here"),
+    Field(
+        "measure",
+        "what the durations measure, see [Words](#words); `completion` of a call that starts "
+        "operations, as far as some have completed",
+    ),
+    Field(
+        "density",
+        "calls per octave: count / log2(high_ns / low_ns), with 8 ns as low_ns of the first "
+        "bucket. The bars of the text and the picture have this height",
     ),
 )
+LatencyRow = row_type("LatencyRow", LATENCY)
 
 
 def latency_rows(

@@ -5,42 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
+from typing import Any
 
-from ..base import query
+from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Floats, Groups, Ints
+from ..base.field import Field, number, text
 from ..base.summarize import (
-    Field, Row, Sums, View, Where, any_total, durations, measures, own, ratio, summarize, total,
+    Row, Sums, View, Where, among, any_total, durations, measures, own, ratio, total,
 )
-from ..run.cells import Cells, cells_of
+from ..run.cells import Cells, view_rows
 
 SQL = query.beside(__file__)
 
-ORDER_OF_TRAFFIC = ("bulk", "control", "completion", "file", "group", "alone")
-
-
-def is_completion(cells: Cells) -> Flags:
-    return cells.is_in("measure", "completion")
+is_completion, is_poll = among("measure", "completion"), among("measure", "poll")
+is_call = among("measure", "call", "poll", "captured")
+is_device, is_host = among("timed", "device"), among("timed", "call", "captured")
 
 
 def is_made(cells: Cells) -> Flags:
     return ~is_completion(cells)
 
 
-def is_call(cells: Cells) -> Flags:
-    return cells.is_in("measure", "call", "poll", "captured")
-
-
-def is_poll(cells: Cells) -> Flags:
-    return cells.is_in("measure", "poll")
-
-
 def is_found(cells: Cells) -> Flags:
     return is_made(cells) & ~is_poll(cells)
-
-
-def is_device(cells: Cells) -> Flags:
-    return cells.is_in("timed", "device")
 
 
 def is_moved(cells: Cells) -> Flags:
@@ -50,7 +38,7 @@ def is_moved(cells: Cells) -> Flags:
 
 def is_in_mpi(cells: Cells) -> Flags:
     """Calls that are time inside MPI: NCCL's only put operations into a stream's queue."""
-    return is_working(cells) & cells.is_in("timed", "call") & cells.is_in("library", "mpi")
+    return is_working(cells) & is_mpi_call(cells)
 
 
 def is_working(cells: Cells) -> Flags:
@@ -75,10 +63,6 @@ def of_wall(groups: Sums) -> Floats:
     return np.where(groups.has(is_host), share, np.nan)
 
 
-def is_host(cells: Cells) -> Flags:
-    return cells.is_in("timed", "call", "captured")
-
-
 def dominating(groups: Sums) -> tuple[Ints, Floats]:
     """The size with the most time, and its share."""
     sizes = groups.within("bytes", where=is_made)
@@ -87,26 +71,60 @@ def dominating(groups: Sums) -> tuple[Ints, Floats]:
     return size, ratio(total_ns, groups.sum("total_ns", is_made))
 
 
+OF_MADE = durations(50, 95, 99, where=is_made)
+DURATIONS = (
+    Field("total_ns", "the time inside them", "total"),
+    Field("mean_ns", "total_ns / count", "mean"),
+    Field("min_ns", "of single calls", "min"),
+    Field("p50_ns", "", "p50"),
+    Field("p95_ns", "", "p95"),
+    Field("p99_ns", "", "p99"),
+    Field("max_ns", "", "max"),
+)
+LIBRARY = (Field("library", "see [Words](#words)"), Field("measure", "", of="timed"))
+CALL = (
+    text("call", "the call and its family, as in table [call](#call-a-function)", "call"),
+    Field("family", ""),
+    Field("count", "calls; of them polls", "count", of=total("count", is_made)),
+    Field("polls", "", "found nothing", of=total("count", is_poll)),
+    Field(
+        "ranks", "ranks that made the call",
+        of=lambda groups: groups.distinct("world_rank", is_made),
+    ),
+    Field(
+        "volume_bytes", "the sum of their bytes: what completes operations has the bytes of the "
+        "calls that started them ([no bytes of its own](#completed-bytes)), what receives has "
+        "those of the sends",
+        "volume", of=total("volume_bytes", is_moved),
+    ),
+    *(field._replace(of=OF_MADE[field.key]) for field in DURATIONS),
+    Field(
+        "share_of_wall",
+        "total_ns / sum of the counted times of the chosen ranks; with several threads it may "
+        "exceed 1; null: `device` rows",
+        "of wall", units.share, of=of_wall,
+    ),
+    Field(
+        "dominating_bytes", "the size with the most time, and its part of total_ns",
+        of=lambda groups: dominating(groups)[0],
+    ),
+    Field("dominating_share", "", of=lambda groups: dominating(groups)[1]),
+    Field(
+        "completions", "for the operations that this call started; null: none", "completed",
+        of=any_total("count", is_completion),
+    ),
+    Field(
+        "completion_ns", "", "start to completion", of=any_total("total_ns", is_completion)
+    ),
+    Field("blocked_ns", "", "of that blocked", of=any_total("blocked_ns", is_completion)),
+    Field("overlap", "", "overlap", units.share, of=overlap),
+    LIBRARY[0],
+    LIBRARY[1]._replace(of=lambda groups: groups.texts(groups.keys[1])),
+)
 CALLS = View(
     "CallRow",
     ("call", made_or_started),
-    {
-        **own("call", "family"),
-        "count": total("count", is_made),
-        "polls": total("count", is_poll),
-        "ranks": lambda groups: groups.distinct("world_rank", is_made),
-        "volume_bytes": total("volume_bytes", is_moved),
-        **durations(50, 95, 99, where=is_made),
-        "share_of_wall": of_wall,
-        "dominating_bytes": lambda groups: dominating(groups)[0],
-        "dominating_share": lambda groups: dominating(groups)[1],
-        "completions": any_total("count", is_completion),
-        "completion_ns": any_total("total_ns", is_completion),
-        "blocked_ns": any_total("blocked_ns", is_completion),
-        "overlap": overlap,
-        "library": "library",
-        "measure": lambda groups: groups.texts(groups.keys[1]),
-    },
+    CALL,
     lambda groups: (
         groups.is_in("family", "setup"), -groups.sum("total_ns", is_made), groups.place("call"),
         groups.place(groups.keys[1]),
@@ -125,14 +143,6 @@ POLLS = View(  # unsuccessful ones, and successful ones
 )
 
 
-def call_rows(connection: Connection) -> list[Row]:
-    return summarize(cells_of(connection), CALLS)
-
-
-def poll_rows(connection: Connection) -> list[Row]:
-    return summarize(cells_of(connection), POLLS)
-
-
 def operation(call: str) -> str:
     """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
     MPI_Allreduce_init and ncclAllReduce."""
@@ -148,10 +158,6 @@ PASSES = {
 }
 
 
-def message_bytes(groups: Sums) -> np.ndarray:
-    return groups.sum("message_bytes")
-
-
 def bandwidth_bytes(groups: Sums) -> Floats:
     """S of a mean message; null: its time is not that of the message."""
     is_timed = np.where(
@@ -162,7 +168,7 @@ def bandwidth_bytes(groups: Sums) -> Floats:
     known_size = np.where(size == NONE, np.nan, size)
     blocks = np.where(groups.is_in("bandwidth", "allgather"), known_size, 1)
     is_rated = groups.is_in("bandwidth", *PASSES)
-    mean = message_bytes(groups) * 1.0 / groups.sum("count")
+    mean = groups.sum("message_bytes") * 1.0 / groups.sum("count")
     return np.where(is_timed & is_rated, mean * blocks, np.nan)
 
 
@@ -185,6 +191,88 @@ def busbw(groups: Sums) -> Floats:
 def is_power_of_two(groups: Sums) -> Flags:
     low = groups.bytes_low
     return (low == groups.bytes_high) & (low > 0) & (low & (low - 1) == 0)
+
+
+def timed_on(row: Row) -> str:
+    return {"device": "device", "captured": "host, into a graph"}.get(row.measure, "host")
+
+
+MARKS = {
+    "!": "no power of two", "~": "several sizes that were counted together",
+    "*": "a size that each rank has of its own",
+}
+
+
+def marks(row: Row) -> str:
+    is_odd = row.bytes_low and row.bytes_low == row.bytes_high and not row.power_of_two
+    mark = "~" if row.is_folded else "!" if is_odd else ""
+    return mark + ("*" if row.is_own else "")
+
+
+def exact_size(row: Row) -> str:
+    bounds = dict.fromkeys((row.bytes_low, row.bytes_high))
+    return " - ".join(map(units.count, bounds)) + marks(row)
+
+
+SIZE = (
+    text("call", "the call; the communicator's label", "call"),
+    text("communicator", "", "communicator", 40),
+    Field(
+        "bytes", "message size; with `--bins` the upper bound of the bin (null: open)", "bytes",
+        of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high) + marks(row),
+        of="bytes_high", to_byte=exact_size,
+    ),
+    Field("count", "sums over the chosen ranks", "count"),
+    Field("volume_bytes", "", "volume"),
+    *(field._replace(head=field.head if field.key != "min_ns" else "") for field in DURATIONS),
+    Field(
+        "algbw_bytes_per_s", "see [Words](#words); in a bin, from the sum of the sizes of its calls",
+        "algbw", of=algbw,
+    ),
+    Field("busbw_bytes_per_s", "", "busbw", of=busbw),
+    number("rank", "only with `--per-rank`", "rank"),
+    Field(
+        "family",
+        "family of the call; identity of the communicator; memory kind, see [Words](#words)",
+    ),
+    Field("identity", ""),
+    text("memory_kind", "", "memory kind"),
+    Field("bytes_low", "bounds of the bin, both included; equal for exact sizes"),
+    Field("bytes_high", ""),
+    Field(
+        "is_folded", "1: the library had merged several sizes (a range even with exact bins)",
+        of=lambda groups: groups.max("is_folded"),
+    ),
+    Field(
+        "is_own", "1: bytes is what each rank itself sends (v- and w-variants)",
+        of=lambda groups: groups.is_in("bandwidth", "own-size"),
+    ),
+    Field(
+        "power_of_two", "1: an exact size that is a power of two", of=is_power_of_two
+    ),
+    Field(
+        "bandwidth_bytes", "S of the bandwidths, a mean in a bin; null if they are null", "S",
+        units.size,
+        of=bandwidth_bytes,
+    ),
+    Field(
+        "blocked_ns",
+        "of rows of measure `completion`: time inside the calls that start and complete the "
+        "operations; 1 - blocked_ns / total_ns",
+    ),
+    Field("overlap", "", "overlap", units.share, of=overlap),
+    LIBRARY[0],
+    LIBRARY[1]._replace(head="timed on", of_row=timed_on, is_number=False),
+    Field("form", "as in table [call](#call-a-function)"),
+    Field("bandwidth", ""),
+    Field("waits_for", ""),
+    Field(
+        "share_of_wall",
+        "total_ns / sum of the counted times of the chosen ranks, also with `--per-rank`; null: "
+        "`device` and `completion` rows",
+        "of wall", units.share, of=of_wall,
+    ),
+)
 
 
 def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None) -> View:
@@ -215,35 +303,17 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
     def rank(groups: Sums) -> Ints:
         return groups.world_rank if per_rank else np.full(len(groups), NONE)
 
+    known = {
+        "communicator": lambda groups: groups.texts(label(groups)), "rank": rank,
+        "identity": lambda groups: groups.texts(identity(groups)),
+    }
     return View(
         "SizeRow",
         (
             "call", "timed", named("identity"), "memory_kind", "bytes_low", "bytes_high",
             *(["world_rank"] if per_rank else []),
         ),
-        {
-            "call": "call",
-            "communicator": lambda groups: groups.texts(label(groups)),
-            "bytes": "bytes_high",
-            **measures("count", "volume_bytes"),
-            **durations(50, 95, 99),
-            "algbw_bytes_per_s": algbw,
-            "busbw_bytes_per_s": busbw,
-            "rank": rank,
-            "family": "family",
-            "identity": lambda groups: groups.texts(identity(groups)),
-            **own("memory_kind", "bytes_low", "bytes_high"),
-            "is_folded": lambda groups: groups.max("is_folded"),
-            "is_own": lambda groups: groups.is_in("bandwidth", "own-size"),
-            "power_of_two": is_power_of_two,
-            "bandwidth_bytes": bandwidth_bytes,
-            "blocked_ns": total("blocked_ns"),
-            "overlap": overlap,
-            "library": "library",
-            "measure": "timed",
-            **own("form", "bandwidth", "waits_for"),
-            "share_of_wall": of_wall,
-        },
+        tuple(field._replace(of=known.get(field.key, field.of)) for field in SIZE),
         lambda groups: (
             -spent_on_call(groups), groups.place("call"), -groups.min("size"),
             groups.place(label(groups)), groups.bytes_low, groups.place("memory_kind"),
@@ -255,7 +325,7 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
 def size_rows(
     connection: Connection, per_rank: bool = False, families: Mapping[str, str] | None = None
 ) -> list[Row]:
-    return summarize(cells_of(connection), size_view(per_rank, families))
+    return view_rows(connection, size_view(per_rank, families))
 
 
 def best_timed(rows: Sequence[Row]) -> list[Row]:
@@ -289,43 +359,42 @@ def mean_of_ranks(groups: Sums) -> Floats:
     return groups.sum("total_ns") / groups.distinct("world_rank")
 
 
-def by_time(groups: Sums) -> Sequence[np.ndarray]:
-    """Set-up last, and what took most first."""
-    return (
-        groups.is_in("family", "setup"), -groups.sum("total_ns"), groups.place("call"),
-        groups.place("timed"),
-    )
-
-
+RANK_CALL = (
+    text("call", "the call and its family; the ranks that made it", "call"),
+    Field("family", ""),
+    Field("ranks", "", "ranks"),
+    Field("count", "calls; the fewest and the most of one rank", "count"),
+    Field("min_count", "", of=lambda groups: over_ranks(groups, "min", "count")),
+    Field("max_count", "", of=lambda groups: over_ranks(groups, "max", "count")),
+    Field("total_ns", "over these ranks"),
+    Field(
+        "min_total_ns", "least time that one rank spent in it, and that rank", "least",
+        of=lambda groups: over_ranks(groups, "min", "total_ns"),
+    ),
+    number("min_rank", "", "least rank")._replace(of=lambda groups: rank_with(groups, 1)),
+    Field("mean_total_ns", "mean over the ranks that made it", "mean", of=mean_of_ranks),
+    Field(
+        "max_total_ns", "most time that one rank spent in it, and that rank", "most",
+        of=lambda groups: over_ranks(groups, "max", "total_ns"),
+    ),
+    number("max_rank", "", "most rank")._replace(of=lambda groups: rank_with(groups, -1)),
+    Field(
+        "imbalance", "max_total_ns / mean_total_ns", "most/mean",
+        lambda value: f"{value or 0:.2f}",
+        of=lambda groups: ratio(over_ranks(groups, "max", "total_ns"), mean_of_ranks(groups)),
+    ),
+    *LIBRARY,
+)
 RANK_CALLS = View(  # how evenly the time of a call is spread over the ranks that make it
     "RankCallRow",
     ("call", "timed"),
-    {
-        **own("call", "family"),
-        **measures("ranks", "count"),
-        "min_count": lambda groups: over_ranks(groups, "min", "count"),
-        "max_count": lambda groups: over_ranks(groups, "max", "count"),
-        "total_ns": total("total_ns"),
-        "min_total_ns": lambda groups: over_ranks(groups, "min", "total_ns"),
-        "min_rank": lambda groups: rank_with(groups, 1),
-        "mean_total_ns": mean_of_ranks,
-        "max_total_ns": lambda groups: over_ranks(groups, "max", "total_ns"),
-        "max_rank": lambda groups: rank_with(groups, -1),
-        "imbalance": lambda groups: ratio(
-            over_ranks(groups, "max", "total_ns"), mean_of_ranks(groups)
-        ),
-        "library": "library",
-        "measure": "timed",
-    },
-    by_time,
+    RANK_CALL,
+    lambda groups: (  # set-up last, and what took most first
+        groups.is_in("family", "setup"), -groups.sum("total_ns"), groups.place("call"),
+        groups.place("timed"),
+    ),
     where=is_made,
 )
-
-
-def rank_call_rows(connection: Connection) -> list[Row]:
-    return summarize(cells_of(connection), RANK_CALLS)
-
-
 RANK_TIMES = View(  # of the picture of `ranks`
     "RankTimeRow",
     ("world_rank", "call"),
@@ -345,10 +414,6 @@ def is_drawn(cells: Cells) -> Flags:
     kinds = ("mpi", "call"), ("nccl", "device"), ("nccl", "call")
     each = [cells.is_in("library", library) & cells.is_in("timed", kind) for library, kind in kinds]
     return next((flags for flags in each if (flags & is_working(cells)).any()), each[0])
-
-
-def rank_time_rows(connection: Connection) -> list[Row]:
-    return summarize(cells_of(connection), RANK_TIMES)
 
 
 def is_nccl(cells: Cells) -> Flags:
@@ -393,32 +458,81 @@ THREADS = View(  # with the most time inside MPI first
 
 def busiest_threads(connection: Connection) -> dict[int, Row]:
     """The thread of each rank with the most time inside MPI."""
-    return {row.rank: row for row in summarize(cells_of(connection), THREADS)[::-1]}
+    return {row.rank: row for row in view_rows(connection, THREADS)[::-1]}
 
 
-def place_of_traffic(groups: Sums) -> Ints:
-    return np.argmax([groups.is_in("traffic", kind) for kind in ORDER_OF_TRAFFIC], 0)
+TRAFFIC_HEADS = {
+    "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
+    "group": "NCCL groups", "alone": "One rank alone",
+}
 
 
+def sizes_text(row: Row) -> str:
+    if not row.most_bytes:
+        return units.NO_VALUE
+    return " - ".join(map(units.size, dict.fromkeys((row.least_bytes, row.most_bytes))))
+
+
+OF_TRAFFIC = (
+    Field(
+        "traffic",
+        "`bulk`, `control`; `completion`: Wait and Test, which complete either kind, and Start and "
+        "Pready, which start it; `file`; `group`: NCCL's groups; `alone`: collectives on "
+        "communicators of one rank",
+        "traffic", TRAFFIC_HEADS.__getitem__, False,
+    ),
+    text(
+        "call",
+        "as in [calls](#calls): a persistent operation is counted where it is set up, and text "
+        "then says so in place of the control calls for each bulk call",
+        "call",
+    ),
+    Field("family", ""),
+    Field("count", "", "calls", of=total("count", is_call)),
+    Field(
+        "least_bytes", "smallest and largest size of these calls", "sizes",
+        of_row=sizes_text,
+        of=lambda groups: groups.min("bytes"),
+    ),
+    Field("most_bytes", "", of=lambda groups: groups.max("bytes")),
+    Field(
+        "volume_bytes", "their bytes and time, as in [calls](#calls)", "volume",
+        of=total("volume_bytes", is_call),
+    ),
+    Field("total_ns", "", "time", of=total("total_ns", is_call)),
+    Field(
+        "share_of_time", "total_ns / time of all chosen calls of MPI; null for NCCL's",
+        "of time in MPI", units.share, of=lambda groups: of_mpi(groups),
+    ),
+    Field(
+        "threshold_bytes",
+        "the largest size of the call that is control; 0: none is; null: the rule does not apply "
+        "to it",
+        of=lambda groups: of_control(groups)[0],
+    ),
+    Field(
+        "control_share",
+        "share of the bytes that the rule considers, in the whole run, that messages up to the "
+        "thresholds carry",
+        of=lambda groups: of_control(groups)[1],
+    ),
+    Field(
+        "library",
+        "library of the call; time of NCCL's operations on the device (total_ns is that of its "
+        "calls on the host); null: none",
+    ),
+    Field("device_ns", "", "on device", of=any_total("total_ns", is_device)),
+    Field(
+        "told_count", "calls told by what they are, on a thread that negotiates",
+        of=total("count", lambda cells: is_call(cells) & (cells.is_told == 1)),
+    ),
+)
 TRAFFIC = View(
     "TrafficRow",
     ("traffic", "call"),
-    {
-        **own("traffic", "call", "family"),
-        "count": total("count", is_call),
-        "least_bytes": lambda groups: groups.min("bytes"),
-        "most_bytes": lambda groups: groups.max("bytes"),
-        "volume_bytes": total("volume_bytes", is_call),
-        "total_ns": total("total_ns", is_call),
-        "share_of_time": lambda groups: of_mpi(groups),
-        "threshold_bytes": lambda groups: of_control(groups)[0],
-        "control_share": lambda groups: of_control(groups)[1],
-        "library": "library",
-        "device_ns": any_total("total_ns", is_device),
-        "told_count": total("count", lambda cells: is_call(cells) & (cells.is_told == 1)),
-    },
+    OF_TRAFFIC,
     lambda groups: (
-        place_of_traffic(groups),
+        np.argmax([groups.is_in("traffic", kind) for kind in TRAFFIC_HEADS], 0),
         -groups.sum("total_ns"), groups.place("call"),
     ),
     where=lambda cells: is_made(cells) & ~cells.is_in("traffic", "setup"),
@@ -447,16 +561,12 @@ def of_control(groups: Sums) -> tuple[Ints, Floats | float]:
     return of_call, control_bytes / moved_bytes if moved_bytes else np.nan
 
 
-def traffic_rows(connection: Connection) -> list[Row]:
-    return summarize(cells_of(connection), TRAFFIC)
-
-
 def communicator_name(groups: Sums) -> np.ndarray:
     names = groups.texts(groups.label)
     return np.where(names == "-", "", names)
 
 
-ON_COMMUNICATORS: dict[str, Field] = {
+ON_COMMUNICATORS: dict[str, Any] = {
     "rank": "world_rank", "call": "call", "communicator": communicator_name,
     **measures("count", "volume_bytes", "total_ns"), "library": "library",
 }
@@ -488,7 +598,7 @@ def has_completions(cells: Cells) -> Flags:
 
 
 def dominating_size(connection: Connection) -> Row | None:
-    return next(iter(summarize(cells_of(connection), DOMINATING)), None)
+    return next(iter(view_rows(connection, DOMINATING)), None)
 
 
 MEMORY_KINDS = View(  # of messages, by calls as they were made

@@ -18,10 +18,11 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.views import CALLS, Row, call_rows
+from ..base.field import Field, shown
+from ..calls.views import CALL, CALLS, Row
 from ..display import tables
-from ..display.tables import Column
 from ..plots import row_bars as plot
+from ..run.cells import view_rows
 from ..summary.run_summary import of_nccl
 from . import common
 
@@ -30,22 +31,8 @@ EXAMPLES = (
     ("A picture of all", "hvprof-report calls --plot calls.svg RUN"),
 )
 SEE_ALSO = ("sizes", "summary")
-COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("count", lambda row: units.count(row.count)),
-    Column(
-        "volume", lambda row: units.volume(own_volume(row)),
-        exact=lambda row: units.count(own_volume(row)),
-    ),
-    Column("total", lambda row: units.duration(row.total_ns)),
-    Column("of wall", lambda row: units.share(row.share_of_wall)),
-    Column("mean", lambda row: units.duration(row.mean_ns)),
-    Column("min", lambda row: units.duration(row.min_ns)),
-    Column("p50", lambda row: units.duration(row.p50_ns)),
-    Column("p95", lambda row: units.duration(row.p95_ns)),
-    Column("p99", lambda row: units.duration(row.p99_ns)),
-    Column("max", lambda row: units.duration(row.max_ns)),
-)
+OF_SINGLE = "mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
+KEYS = f"count volume_bytes total_ns share_of_wall {OF_SINGLE}"
 RECEIVES = frozenset(
     f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
@@ -54,28 +41,6 @@ RECEIVES_NOTE = (
     "Bytes of messages count where they are sent: receives have no volume. `steps` has the sizes "
     "that they are posted for."
 )
-HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *COLUMNS[1:])
-DEVICE_COLUMNS = (
-    Column("NCCL operation on the device", lambda row: row.call, False),
-    Column("timed", lambda row: units.count(row.count)),
-    *(column for column in COLUMNS[2:] if column.head != "of wall"),
-)
-CAPTURED_COLUMNS = (
-    Column("NCCL call into a CUDA graph", lambda row: row.call, False),
-    *(column for column in COLUMNS[1:] if column.head != "volume"),
-)
-COMPLETION_COLUMNS = (
-    Column("nonblocking call", lambda row: row.call, False),
-    Column("completed", lambda row: units.count(row.completions)),
-    Column("start to completion", lambda row: units.duration(row.completion_ns)),
-    Column("of that blocked", lambda row: units.duration(row.blocked_ns)),
-    Column("overlap", lambda row: units.share(row.overlap)),
-)
-POLL_COLUMNS = (
-    Column("polling call", lambda row: row.call, False),
-    Column("count", lambda row: units.count(row.count)),
-    Column("found nothing", lambda row: units.count(row.polls)),
-)
 
 
 OPTIONS = common.DRAWN_BY_MEMORY_KIND
@@ -83,31 +48,18 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
-    rows = call_rows(run.connection)
-    if arguments.plot:
-        shown = drawn(rows)
-        calls = units.counted(sum(row.count for row in shown), "call")
-        common.picture_save(
-            arguments, run, plot, plot.of_calls(shown), calls, common.nothing_text(run)
-        )
+    rows = view_rows(run.connection, CALLS)
+    bars = drawn(rows)
+    calls = units.counted(sum(row.count for row in bars), "call")
     common.answer(
-        arguments, rows, CALLS.row._fields, lambda: print_text(rows),
-        lambda: common.nothing_text(run),
+        arguments, rows, CALL, lambda: print_text(rows), lambda: common.nothing_text(run),
+        lambda: (run, plot, plot.of_calls(bars), calls),
     )
 
 
-def own_volume(row: Row) -> int | None:
-    """None: the call passes none to MPI. What completes operations has the bytes of the calls that
-    started them; what receives has those of the sends."""
-    return None if row.family == "completion" else row.volume_bytes or None
-
-
 def print_text(rows: Sequence[Row]) -> None:
-    polled = [row for row in rows if row.polls]
-    blocks = [
-        tables.text_table(columns, shown)
-        for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown
-    ]
+    polled = part("polling call", "count polls", [row for row in rows if row.polls])
+    blocks = [tables.text_table(*each) for each in [*parts(rows), polled] if each[1]]
     print("\n\n".join([*blocks, *filter(None, [volume_note(rows)])]))
 
 
@@ -117,17 +69,31 @@ def volume_note(rows: Sequence[Row]) -> str:
     return RECEIVES_NOTE if receives else ""
 
 
-def parts(rows: Sequence[Row]) -> list[tuple[Sequence[Column], list[Row]]]:
+def part(head: str, keys: str, rows: list[Row]) -> tuple[list[Field], list[Row]]:
+    call, *others = shown(CALL, f"call {keys}")
+    return [call._replace(head=head), *others], rows
+
+
+def parts(rows: Sequence[Row]) -> list[tuple[list[Field], list[Row]]]:
     """The tables with something in them: MPI's calls, what they started, and NCCL's calls and
     operations."""
-    found = [
-        (COLUMNS, [row for row in rows if row.library == "mpi"]),
-        (COMPLETION_COLUMNS, [row for row in rows if row.completions]),
-        (HOST_COLUMNS, of_nccl(rows, "call")),
-        (DEVICE_COLUMNS, of_nccl(rows, "device")),
-        (CAPTURED_COLUMNS, of_nccl(rows, "captured")),
-    ]
-    return [(columns, shown) for columns, shown in found if shown]
+    found = (
+        part("call", KEYS, [row for row in rows if row.library == "mpi"]),
+        part(
+            "nonblocking call", "completions completion_ns blocked_ns overlap",
+            [row for row in rows if row.completions],
+        ),
+        part("NCCL call on the host", KEYS, of_nccl(rows, "call")),
+        part(
+            "NCCL operation on the device", f"count volume_bytes total_ns {OF_SINGLE}",
+            of_nccl(rows, "device"),
+        ),
+        part(
+            "NCCL call into a CUDA graph", f"count total_ns share_of_wall {OF_SINGLE}",
+            of_nccl(rows, "captured"),
+        ),
+    )
+    return [each for each in found if each[1]]
 
 
 def drawn(rows: Sequence[Row]) -> list[Row]:

@@ -107,12 +107,18 @@ def print_line(text: str = "") -> None:
 
 
 def answer(
-    arguments: argparse.Namespace, rows: Sequence[Any], fields: Sequence[str],
+    arguments: argparse.Namespace, rows: Sequence[Any], fields: Sequence[Any],
     say: Callable[[], object], nothing: Callable[[], str] | None = None,
+    draw: Callable[[], tuple[Run, ModuleType, object, str]] | None = None,
+    why_none: Callable[[], str] | None = None,
 ) -> None:
-    """The rows for scripts, or in words. nothing: what is said where there are none."""
+    """The rows for scripts, or in words. nothing: what is said where there are none. draw: for
+    --plot, the run, what draws, the picture, and what it has; why_none: why there may be none,
+    if `nothing` does not say it."""
+    if draw and arguments.plot:
+        picture_save(arguments, *draw(), (why_none or nothing or str)())
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, fields)
+        tables.write_rows(arguments, rows, [getattr(field, "key", field) for field in fields])
     elif nothing and not rows:
         print(nothing())
     else:

@@ -16,32 +16,17 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
-from ..base.members import members_shown
+from ..base.field import Field, shown, telling
 from ..base.query import Row
 from ..display import tables
-from ..display.tables import Column, volume_column
 from ..plots import row_bars as plot
 from ..roles import roles
-from ..roles.communicator_rows import CommunicatorRow, communicator_rows
+from ..roles.communicator_rows import COMMUNICATOR, communicator_rows
 from . import common
 
 EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
 SEE_ALSO = ("ranks", "sizes")
 NOTHING = "this run has no communicator that fits the filters"
-COLUMNS = (
-    Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
-    Column("size", lambda row: units.count(row.size)),
-    Column("world ranks", lambda row: units.shortened(members_shown(row.members), 24), False),
-    Column("role", lambda row: row.role or "", False),
-    Column("made by", lambda row: row.constructor.replace("MPI_", ""), False),
-    Column("from", lambda row: units.shortened(row.parent or "", 20), False),
-    Column("calls", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
-    Column("time", lambda row: units.duration(row.total_ns)),
-    Column("on device", lambda row: units.duration(row.device_ns)),
-    Column("most time in", lambda row: row.top_call or "", False),
-    Column("identity", lambda row: row.identity, False),
-)
 
 
 OPTIONS = common.DRAWN_BY_MEMORY_KIND
@@ -50,12 +35,10 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
-    if arguments.plot:
-        drawn = units.counted(len(rows), "communicator")
-        common.picture_save(arguments, run, plot, picture(rows), drawn, NOTHING)
+    drawn = units.counted(len(rows), "communicator")
     common.answer(
-        arguments, rows, CommunicatorRow._fields,
-        lambda: print(tables.text_table(columns_of(rows), rows)), lambda: NOTHING,
+        arguments, rows, COMMUNICATOR, lambda: print(tables.text_table(columns_of(rows), rows)),
+        lambda: NOTHING, lambda: (run, plot, picture(rows), drawn),
     )
 
 
@@ -86,8 +69,10 @@ def picture(rows: Sequence[Row]) -> plot.Picture | None:
     return plot.Picture("Traffic by communicator", names, panels)
 
 
-def columns_of(rows: Sequence[Row]) -> list[Column]:
-    return [
-        column for column in COLUMNS
-        if column.head != "on device" or any(row.library == "nccl" for row in rows)
-    ]
+def columns_of(rows: Sequence[Row]) -> list[Field]:
+    fields = shown(
+        COMMUNICATOR,
+        "communicator size members role constructor parent count volume_bytes total_ns device_ns "
+        "top_call identity",
+    )
+    return telling(fields, rows, "device_ns")

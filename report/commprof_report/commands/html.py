@@ -33,7 +33,7 @@ from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.options import option
 from ..base.present import present
-from ..calls.views import best_timed, rank_call_rows, rank_time_rows, size_rows
+from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
@@ -52,6 +52,7 @@ from ..roles.communicator_rows import communicator_rows
 from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
+from ..run.cells import view_rows
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
@@ -267,7 +268,7 @@ def calls_section(answers: RunSummary) -> str:
     picture = common.picture(row_bars, row_bars.of_calls(rows), "time by call")
     more = summary.negotiation_columns(answers)
     shown = [
-        page.table([*columns, *more * (columns is calls.COLUMNS)], of_part)
+        page.table([*columns, *more * (columns[0].head == "call")], of_part)
         for columns, of_part in calls.parts(answers.calls)
     ]
     return page.section("Where the time goes", sentence, picture, *shown)
@@ -279,13 +280,13 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
         "inside a collective contains waiting for"
         ' other ranks: see "Who is late".'
     )
-    times = times_apart(rank_time_rows(run.connection), answers)
+    times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
     picture = common.picture(stacks, stacks.of_ranks(times), "time in MPI by rank")
     if len(answers.ranks) > MOST_RANKS:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
     by_call = [
-        page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))
+        page.table(columns, shown) for columns, shown in ranks.parts(view_rows(run.connection, RANK_CALLS))
     ]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
@@ -472,14 +473,13 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
     )
     picture = common.picture(sizes_plot, sizes_plot.with_message(timed), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
-    absent = {"rank": True, **sizes.nothing_to_tell(rows)}
-    columns = [column for column in sizes.columns_of(in_families) if not absent.get(column.head)]
     note = (
         "" if len(rows) <= MOST_SIZES
         else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
     )
     if marked := sizes.marks_note(largest):
         note += f" Marks of sizes: {marked}."
+    columns = sizes.telling_columns(in_families, rows)
     return page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
 
 

@@ -36,7 +36,7 @@ from ..base.options import option
 from ..base.thresholds import threshold
 from ..calls.by_size_class import hvprof_rows, hvprof_view
 from ..calls.odd_sizes import OddSizes, odd_sizes
-from ..calls.views import Row, best_timed as sizes_best_timed, size_rows
+from ..calls.views import Row, best_timed as sizes_best_timed, size_rows, timed_on
 from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column
@@ -46,7 +46,7 @@ from ..run.run import Run
 from ..steps.boundaries import Steps
 from ..steps.stages import steps_find
 from ..steps.steps_summary import StepsSummary
-from . import common, sizes
+from . import common
 
 EXAMPLES = (
     ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
@@ -121,7 +121,7 @@ COLUMNS = (
     Column("traffic", lambda row: row.traffic, False),
     Column("size class", lambda row: units.size_range(row.bytes_low, row.bytes_high), False),
     Column("fusion", lambda row: row.fusion, False),
-    Column("timed on", lambda row: sizes.timed_on(row), False),
+    Column("timed on", lambda row: timed_on(row), False),
     Column("rank", lambda row: str(row.rank)),
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: units.count(row.sizes)),

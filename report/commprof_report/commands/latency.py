@@ -12,15 +12,15 @@ not known, by the time of the calls that start them.
 from __future__ import annotations
 
 import argparse
+
 from ..base import units
+from ..base.field import Field, shown
 from ..base.query import Row
-from ..calls.histogram import LatencyRow, latency_rows, merged
+from ..calls.histogram import LATENCY, latency_rows, merged
 from ..calls.views import dominating_size
 from ..display import tables
-from ..display.tables import Column
 from ..plots import duration_histogram as plot
 from ..run.run import Run
-from ..run.selection import Selection
 from . import common
 
 EXAMPLES = (
@@ -38,17 +38,11 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     rows = histogram(run, arguments)
-    if arguments.plot:
-        save_picture(arguments, run, rows)
-    common.answer(
-        arguments, rows, LatencyRow._fields, lambda: print_text(rows),
-        lambda: common.nothing_text(run),
-    )
-
-
-def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[Row]) -> None:
     calls = units.counted(sum(row.count for row in rows), "call")
-    common.picture_save(arguments, run, plot, rows, calls, common.nothing_text(run))
+    common.answer(
+        arguments, rows, LATENCY, lambda: print_text(rows), lambda: common.nothing_text(run),
+        lambda: (run, plot, rows, calls),
+    )
 
 
 def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
@@ -67,17 +61,10 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[Row]:
 def print_text(buckets: list[Row]) -> None:
     rows = merged(buckets, MOST_BARS)
     densest = max(row.density for row in rows)
-    columns = (
-        Column("from", lambda row: units.duration(row.low_ns)),
-        Column("to", lambda row: units.duration(row.high_ns)),
-        Column("count", lambda row: units.count(row.count)),
-        Column("share", lambda row: units.share(row.share)),
-        Column("up to here", lambda row: units.share(row.cumulative_share)),
-        Column("calls per octave", lambda row: bar(row.density, densest), False),
-    )
+
+    def bar(row: Row) -> str:
+        return "#" * max(1, round(BAR_WIDTH * row.density / densest))
+
     common.print_line(plot.title(rows))
+    columns = [*shown(LATENCY), Field("density", "", "calls per octave", is_number=False, of_row=bar)]
     print("\n" + tables.text_table(columns, rows))
-
-
-def bar(density: float, densest: float) -> str:
-    return "#" * max(1, round(BAR_WIDTH * density / densest))

@@ -14,9 +14,10 @@ from collections.abc import Iterable
 
 from ..base import units
 from ..base.errors import UsageError
+from ..base.field import shown
 from ..base.options import option
 from ..base.query import Row
-from ..calls.by_pair import PeerRow, peer_rows
+from ..calls.by_pair import PEER, peer_name, peer_rows
 from ..display import tables
 from ..display.tables import Column
 from ..plots import peer_heat_map as plot
@@ -42,27 +43,31 @@ def run(arguments: argparse.Namespace) -> None:
         )
     run = common.open_selected(arguments, with_histograms=False)
     rows = peer_rows(run.connection, arguments.received)
-    if arguments.plot:
-        matrix = plot.matrix_of(rows, run.world_size, "count" if arguments.counts else "bytes")
-        messages = units.counted(sum(row.count for row in matrix.rows) if matrix else 0, "message")
-        size = "" if arguments.counts else "of a byte or more "
-        why_none = common.nothing_text(
-            run, f"point-to-point message {size}between two ranks of the job"
-        )
-        common.picture_save(arguments, run, plot, matrix, messages, why_none)
     direction = "received" if arguments.received else "sent"
+    size = "" if arguments.counts else "of a byte or more "
+
+    def draw() -> tuple:
+        matrix = plot.matrix_of(rows, run.world_size, "count" if arguments.counts else "bytes")
+        number = sum(row.count for row in matrix.rows) if matrix else 0
+        return run, plot, matrix, units.counted(number, "message")
+
     common.answer(
-        arguments, rows, PeerRow._fields, lambda: print_text(rows, arguments.counts),
-        lambda: common.nothing_text(run, f"{direction} point-to-point message"),
+        arguments, rows, PEER, lambda: print_text(rows, arguments.counts),
+        lambda: common.nothing_text(run, f"{direction} point-to-point message"), draw,
+        lambda: common.nothing_text(
+            run, f"point-to-point message {size}between two ranks of the job"
+        ),
     )
 
 
 def print_text(rows: list[Row], counts: bool) -> None:
+    amount = shown(PEER, "count" if counts else "bytes")[0]
     receivers = ranks_of(row.receiver for row in rows)
     if len(receivers) > MOST_COLUMNS:
-        print_pairs(rows, counts)
+        largest = sorted(rows, key=lambda row: getattr(row, amount.key), reverse=True)
+        print(tables.first_rows(shown(PEER), largest, MOST_PAIRS, " pairs; --csv has them all."))
         return
-    amounts = {(row.sender, row.receiver): amount(row, counts) for row in rows}
+    amounts = {(row.sender, row.receiver): amount.show(row) for row in rows}
     columns = [Column("from \\ to", peer_name)]
     columns += [
         Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
@@ -74,24 +79,3 @@ def print_text(rows: list[Row], counts: bool) -> None:
 def ranks_of(ranks: Iterable[int | None]) -> list[int | None]:
     """In order, and who is not known last."""
     return sorted(set(ranks), key=lambda rank: (rank is None, rank))
-
-
-def print_pairs(rows: list[Row], counts: bool) -> None:
-    largest = sorted(rows, key=lambda row: row.count if counts else row.bytes, reverse=True)
-    columns = (
-        Column("from", lambda row: peer_name(row.sender)),
-        Column("to", lambda row: peer_name(row.receiver)),
-        Column("messages", lambda row: units.count(row.count)),
-        Column("volume", lambda row: units.volume(row.bytes)),
-    )
-    print(tables.first_rows(columns, largest, MOST_PAIRS, " pairs; --csv has them all."))
-
-
-def amount(row: Row, counts: bool) -> str:
-    return units.count(row.count) if counts else units.volume(row.bytes)
-
-
-def peer_name(rank: int | None) -> str:
-    if rank is None:
-        return "unknown"
-    return "outside" if rank < 0 else str(rank)

@@ -14,12 +14,13 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.field import Field, shown, telling
 from ..base.options import option
-from ..calls.by_rank import rank_rows
-from ..calls.views import RANK_CALLS, Row, rank_call_rows, rank_time_rows
+from ..calls.by_rank import RANK, rank_rows
+from ..calls.views import RANK_CALL, RANK_CALLS, RANK_TIMES, Row
 from ..display import tables
-from ..display.tables import Column, volume_column
 from ..plots import stacks as plot
+from ..run.cells import view_rows
 from ..stuck import doing
 from ..summary.run_summary import of_nccl
 from . import common
@@ -30,42 +31,6 @@ EXAMPLES = (
 )
 SEE_ALSO = ("late", "summary")
 MOST_ROWS = 64
-CALL_COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("ranks", lambda row: units.count(row.ranks)),
-    Column("count", lambda row: units.count(row.count)),
-    Column("least", lambda row: units.duration(row.min_total_ns)),
-    Column("least rank", lambda row: str(row.min_rank)),
-    Column("mean", lambda row: units.duration(row.mean_total_ns)),
-    Column("most", lambda row: units.duration(row.max_total_ns)),
-    Column("most rank", lambda row: str(row.max_rank)),
-    Column("most/mean", lambda row: f"{row.imbalance or 0:.2f}"),
-)
-HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *CALL_COLUMNS[1:])
-DEVICE_COLUMNS = (
-    Column("NCCL operation on the device", lambda row: row.call, False), *CALL_COLUMNS[1:],
-)
-RANK_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
-    Column("host", lambda row: units.shortened(row.host or "", 20), False),
-    Column("wall", lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns)),
-    Column("in MPI", lambda row: units.duration(row.mpi_ns)),
-    Column("MPI share", lambda row: units.share(row.mpi_share)),
-    Column("thread", lambda row: thread_of(row), False),
-    Column("calls", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
-    Column("end", lambda row: how_ended(row), False),
-)
-CORE_COLUMNS = (
-    Column("on a core", lambda row: units.share(row.core_share)),
-    Column("waits for one", lambda row: units.share(row.core_wait_share)),
-)
-NCCL_COLUMNS = (
-    Column("NCCL calls", lambda row: units.count(row.nccl_count)),
-    Column("on host", lambda row: units.duration(row.nccl_host_ns)),
-    Column("on device", lambda row: units.duration(row.nccl_device_ns)),
-)
-
 NO_SETUP = "call but those that set MPI up"
 
 
@@ -77,53 +42,55 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
-    connection = run.connection
-    if arguments.plot:
-        times = rank_time_rows(connection)
+    ranks, calls = rank_rows(run.connection), view_rows(run.connection, RANK_CALLS)
+
+    def draw() -> tuple:
+        times = view_rows(run.connection, RANK_TIMES)
         noun = "operation" if times and times[0].measure == "device" else "call"
         drawn = (
             f"{units.counted(sum(row.count for row in times), noun)} on "
             f"{units.counted(len({row.rank for row in times}), 'rank')}"
         )
-        common.picture_save(
-            arguments, run, plot, plot.of_ranks(times), drawn, common.nothing_text(run, NO_SETUP)
-        )
-    if tables.is_for_scripts(arguments) and arguments.per_rank:
-        rows = rank_rows(connection)
-        tables.write_rows(arguments, rows, rows[0]._fields)
-    elif tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rank_call_rows(connection), RANK_CALLS.row._fields)
-    else:
-        print_text(rank_call_rows(connection), rank_rows(connection), arguments.per_rank)
+        return run, plot, plot.of_ranks(times), drawn
+
+    common.answer(
+        arguments, *((ranks, RANK) if arguments.per_rank else (calls, RANK_CALL)),
+        lambda: print_text([] if arguments.per_rank else calls, ranks), draw=draw,
+        why_none=lambda: common.nothing_text(run, NO_SETUP),
+    )
 
 
-def print_text(calls: list[Row], ranks: list[Row], per_rank_only: bool) -> None:
-    for columns, shown in () if per_rank_only else parts(calls):
-        print(tables.text_table(columns, shown) + "\n")
+def print_text(calls: list[Row], ranks: list[Row]) -> None:
+    for columns, rows in parts(calls):
+        print(tables.text_table(columns, rows) + "\n")
     more = " ranks; --per-rank --csv has them all."
     print(tables.first_rows(rank_columns(ranks), ranks, MOST_ROWS, more))
 
 
-def parts(calls: Sequence[Row]) -> list[tuple[Sequence[Column], list[Row]]]:
+def parts(calls: Sequence[Row]) -> list[tuple[list[Field], list[Row]]]:
     """The tables with something in them. Operations that went into graphs are in --json."""
-    mpi = [row for row in calls if row.library == "mpi"]
-    found: list[tuple[Sequence[Column], list[Row]]] = [
-        (CALL_COLUMNS, mpi),
-        (HOST_COLUMNS, of_nccl(calls, "call")),
-        (DEVICE_COLUMNS, of_nccl(calls, "device")),
+    call, *others = shown(RANK_CALL)
+    found = (
+        ("call", [row for row in calls if row.library == "mpi"]),
+        ("NCCL call on the host", of_nccl(calls, "call")),
+        ("NCCL operation on the device", of_nccl(calls, "device")),
+    )
+    return [([call._replace(head=head), *others], rows) for head, rows in found if rows]
+
+
+def rank_columns(ranks: Sequence[Row]) -> list[Field]:
+    fields = shown(
+        RANK,
+        "rank host wall_ns mpi_ns mpi_share mpi_thread count volume_bytes core_share "
+        "core_wait_share nccl_count nccl_host_ns nccl_device_ns",
+    )
+    end = Field("state", "", "end", is_number=False, of_row=how_ended)
+    return [
+        *telling(
+            fields, ranks, "core_share core_wait_share", "nccl_count nccl_host_ns nccl_device_ns"
+        ),
+        end,
     ]
-    return [(columns, shown) for columns, shown in found if shown]
-
-
-def rank_columns(ranks: Sequence[Row]) -> tuple[Column, ...]:
-    core = CORE_COLUMNS if any(row.core_wait_share is not None for row in ranks) else ()
-    is_nccl = any(row.nccl_count or row.nccl_device_ns for row in ranks)
-    nccl = NCCL_COLUMNS if is_nccl else ()
-    return (*RANK_COLUMNS[:-1], *core, *nccl, RANK_COLUMNS[-1])
-
-
-def thread_of(row: Row) -> str:
-    return "main" if row.mpi_thread_is_main else units.shortened(row.mpi_thread or "another", 15)
 
 
 def how_ended(row: Row) -> str:

@@ -19,17 +19,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..base import units
 from ..base.bins import BINS
+from ..base.field import Field, shown
 from ..base.options import option
-from ..calls.views import Row, best_timed, size_rows, size_view
+from ..calls.views import MARKS, SIZE, Row, best_timed, marks, size_rows
 from ..display import tables
-from ..display.tables import Column, volume_column
 from ..plots import size_lines as plot
 from ..roles import roles
-from ..run.selection import Selection
 from . import common
 
 EXAMPLES = (
@@ -49,31 +48,11 @@ ORDERS = {
     "mean": lambda row: row.mean_ns,
     "max": lambda row: row.max_ns,
 }
-COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column("rank", lambda row: str(row.rank)),
-    Column("memory kind", lambda row: row.memory_kind, False),
-    Column("timed on", lambda row: timed_on(row), False),
-    Column(
-        "bytes", lambda row: size_with_mark(row), exact=lambda row: exact_range(row) + marks(row)
-    ),
-    Column("count", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
-    Column("total", lambda row: units.duration(row.total_ns)),
-    Column("of wall", lambda row: units.share(row.share_of_wall)),
-    Column("mean", lambda row: units.duration(row.mean_ns)),
-    Column("p50", lambda row: units.duration(row.p50_ns)),
-    Column("p95", lambda row: units.duration(row.p95_ns)),
-    Column("p99", lambda row: units.duration(row.p99_ns)),
-    Column("max", lambda row: units.duration(row.max_ns)),
-    Column(
-        "S", lambda row: units.size(row.bandwidth_bytes),
-        exact=lambda row: units.count(row.bandwidth_bytes),
-    ),
-    Column("algbw", lambda row: units.bandwidth(row.algbw_bytes_per_s)),
-    Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
-    Column("overlap", lambda row: units.share(row.overlap)),
+COLUMNS = shown(
+    SIZE,
+    "call communicator rank memory_kind measure bytes count volume_bytes total_ns share_of_wall "
+    "mean_ns p50_ns p95_ns p99_ns max_ns bandwidth_bytes algbw_bytes_per_s busbw_bytes_per_s "
+    "overlap",
 )
 
 
@@ -97,52 +76,53 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins, with_samples=bool(arguments.plot))
     rows = size_rows(run.connection, arguments.per_rank)
-    if arguments.plot:
+    if arguments.sort:
+        rows.sort(key=ORDERS[arguments.sort], reverse=True)
+    fields = [field for field in SIZE if field.key != "rank" or arguments.per_rank]
+
+    def nothing() -> str:
+        return common.nothing_text(run, "call with a message")
+
+    def draw() -> tuple:
         in_families = size_rows(
             run.connection, arguments.per_rank, roles.of_run(run.connection, roles.families)
         )
         drawn = plot.with_message(best_timed(in_families))
-        calls = units.counted(sum(row.count for row in drawn), "call")
-        common.picture_save(arguments, run, plot, drawn, calls, nothing_text(run, arguments))
-    if arguments.sort:
-        rows.sort(key=ORDERS[arguments.sort], reverse=True)
+        return run, plot, drawn, units.counted(sum(row.count for row in drawn), "call")
+
     common.answer(
-        arguments, rows[: arguments.top], fields_of(arguments),
-        lambda: print_text(run, rows, arguments),
+        arguments, rows[: arguments.top], fields,
+        lambda: print_text(rows, arguments, nothing), draw=draw, nothing=nothing,
     )
 
 
-def fields_of(arguments: argparse.Namespace) -> list[str]:
-    """All keys; `rank` only where it says something."""
-    return [field for field in size_view().row._fields if field != "rank" or arguments.per_rank]
-
-
-def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(run, "call with a message")
-
-
-def print_text(run: Selection, rows: list[Row], arguments: argparse.Namespace) -> None:
-    shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
-    if not shown:
-        print(nothing_text(run, arguments))
+def print_text(
+    rows: list[Row], arguments: argparse.Namespace, nothing: Callable[[], str]
+) -> None:
+    timed = best_timed(rows)
+    messages = [row for row in timed if arguments.call or carries_messages(row)]
+    if not messages:
+        print(nothing())
         return
-    absent = {"rank": not arguments.per_rank, **nothing_to_tell(shown)}
-    columns = [column for column in columns_of(rows) if not absent.get(column.head)]
+    columns = telling_columns(rows, messages, arguments.per_rank)
     if arguments.exact:
-        columns = [column._replace(show=column.exact or column.show) for column in columns]
-    print(tables.text_table(columns, shown[: arguments.top]))
-    if arguments.top and len(shown) > arguments.top:
-        print(f"... and {units.counted(len(shown) - arguments.top, 'more row')}.")
+        columns = [column._replace(of_row=column.exact) for column in columns]
+    print(tables.text_table(columns, messages[: arguments.top]))
+    if arguments.top and len(messages) > arguments.top:
+        print(f"... and {units.counted(len(messages) - arguments.top, 'more row')}.")
     for note in filter(None, (completion_note(rows), device_note(rows))):
         print(f"\n{note}")
-    if len(shown) < len(best_timed(rows)):
+    if len(messages) < len(timed):
         print(
             "\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them."
         )
 
 
-def columns_of(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """With what the calls take on the host that start and complete nonblocking operations."""
+def telling_columns(
+    rows: Sequence[Row], messages: Sequence[Row], per_rank: bool = False
+) -> list[Field]:
+    """Without those that say the same of all messages: all on the host, all of MPI. rows: with the
+    calls that start and complete nonblocking operations, whose times stand beside these."""
     starts: dict[tuple, list[Row]] = {}
     for start in rows:
         if start.measure == "call":
@@ -160,11 +140,18 @@ def columns_of(rows: Sequence[Row]) -> tuple[Column, ...]:
         own_ns = start_ns(row)
         return None if own_ns is None else max(0.0, row.blocked_ns / row.count - own_ns)
 
-    return (
-        *COLUMNS,
-        Column("start", lambda row: units.duration(start_ns(row))),
-        Column("wait", lambda row: units.duration(wait_ns(row))),
-    )
+    more = [
+        Field("start_ns", "", "start", of_row=lambda row: units.duration(start_ns(row))),
+        Field("wait_ns", "", "wait", of_row=lambda row: units.duration(wait_ns(row))),
+    ]
+    completes = any(row.measure == "completion" for row in messages)
+    telling = {
+        "rank": per_rank,
+        "memory_kind": any(row.memory_kind != "host" for row in messages),
+        "measure": any(row.library != "mpi" for row in messages),
+        **dict.fromkeys(("overlap", "start_ns", "wait_ns"), completes),
+    }
+    return [column for column in [*COLUMNS, *more] if telling.get(column.key, True)]
 
 
 def _operation(row: Row) -> tuple:
@@ -184,21 +171,6 @@ def completion_note(rows: Sequence[Row]) -> str:
         "Nonblocking operations last from their start to completion; start and wait are the times "
         f"in the calls for these, overlap the rest.{more}"
     )
-
-
-def nothing_to_tell(rows: Sequence[Row]) -> dict[str, bool]:
-    """Columns that say the same of all rows: all on the host, all of MPI."""
-    return {
-        "memory kind": all(row.memory_kind == "host" for row in rows),
-        "timed on": all(row.library == "mpi" for row in rows),
-        **dict.fromkeys(
-            ("overlap", "start", "wait"), all(row.measure != "completion" for row in rows)
-        ),
-    }
-
-
-def timed_on(row: Row) -> str:
-    return {"device": "device", "captured": "host, into a graph"}.get(row.measure, "host")
 
 
 def device_note(rows: Sequence[Row]) -> str:
@@ -222,34 +194,7 @@ def carries_messages(row: Row) -> bool:
     return row.bandwidth != "silent"
 
 
-def size_with_mark(row: Row) -> str:
-    return units.size_range(row.bytes_low, row.bytes_high) + marks(row)
-
-
-def exact_range(row: Row) -> str:
-    is_one = row.bytes_low == row.bytes_high
-    return (
-        units.count(row.bytes_low) if is_one
-        else f"{units.count(row.bytes_low)} - {units.count(row.bytes_high)}"
-    )
-
-
-def marks(row: Row) -> str:
-    mark = "~" if row.is_folded else "!" if is_odd(row) else ""
-    return mark + ("*" if row.is_own else "")
-
-
-MARKS = {
-    "!": "no power of two", "~": "several sizes that were counted together",
-    "*": "a size that each rank has of its own",
-}
-
-
 def marks_note(rows: Sequence[Row]) -> str:
     """Explains the marks that these rows have."""
     used = {mark for row in rows for mark in marks(row)}
     return ", ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used)
-
-
-def is_odd(row: Row) -> bool:
-    return bool(row.bytes_low) and row.bytes_low == row.bytes_high and not row.power_of_two

@@ -19,30 +19,17 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from ..base import units
-from ..calls.views import Row, TRAFFIC, traffic_rows
+from ..base.field import Field, shown, telling
+from ..calls.views import OF_TRAFFIC, TRAFFIC, TRAFFIC_HEADS, Row
 from ..display import page, tables
-from ..display.tables import Column, volume_column
 from ..plots import row_bars as plot
+from ..run.cells import view_rows
 from ..run.run import Run
 from . import common
 
 EXAMPLES = (("What a framework's negotiation costs", "hvprof-report traffic RUN"),)
 SEE_ALSO = ("sizes", "steps")
-HEADS = {
-    "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
-    "group": "NCCL groups", "alone": "One rank alone",
-}
 MOST_THRESHOLDS = 3
-COLUMNS = (
-    Column("traffic", lambda row: HEADS[row.traffic], False),
-    Column("call", lambda row: row.call, False),
-    Column("calls", lambda row: units.count(row.count)),
-    Column("sizes", lambda row: sizes_text(row)),
-    volume_column("volume", "volume_bytes"),
-    Column("time", lambda row: units.duration(row.total_ns)),
-    Column("of time in MPI", lambda row: units.share(row.share_of_time)),
-    Column("on device", lambda row: units.duration(row.device_ns)),
-)
 
 
 OPTIONS = common.DRAWN_BY_MEMORY_KIND
@@ -50,13 +37,11 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    rows = traffic_rows(run.connection)
-    if arguments.plot:
-        calls = units.counted(total(rows, "count"), "call")
-        common.picture_save(arguments, run, plot, picture(rows), calls, common.nothing_text(run))
+    rows = view_rows(run.connection, TRAFFIC)
+    calls = units.counted(total(rows, "count"), "call")
     common.answer(
-        arguments, rows, TRAFFIC.row._fields, lambda: print_text(rows),
-        lambda: common.nothing_text(run),
+        arguments, rows, OF_TRAFFIC, lambda: print_text(rows), lambda: common.nothing_text(run),
+        lambda: (run, plot, picture(rows), calls),
     )
 
 
@@ -76,7 +61,7 @@ def picture(rows: list[Row]) -> plot.Picture | None:
     bars = [
         (f"{name} ({show(all_of)})", [part / all_of for part in parts])
         for name, own, key, show in measures
-        for parts in [[total(of_kind(own, kind), key) for kind in HEADS]]
+        for parts in [[total(of_kind(own, kind), key) for kind in TRAFFIC_HEADS]]
         for all_of in [sum(parts)] if all_of
     ]
     if not bars:
@@ -84,9 +69,9 @@ def picture(rows: list[Row]) -> plot.Picture | None:
     names, shares = zip(*bars)
     parts = [
         plot.Part(head.lower(), colour, [each[place] for each in shares])
-        for place, (head, colour) in enumerate(zip(HEADS.values(), plot.KINDS))
+        for place, (head, colour) in enumerate(zip(TRAFFIC_HEADS.values(), plot.KINDS))
     ]
-    control = [*HEADS].index("control")
+    control = [*TRAFFIC_HEADS].index("control")
     notes = [f"{units.share(each[control])} control" for each in shares]
     panel = plot.Panel("share", "share", parts, notes)
     return plot.Picture("Bulk and control traffic", names, [panel])
@@ -96,16 +81,14 @@ def of_kind(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row.traffic == kind]
 
 
-def columns_of(rows: list[Row]) -> list[Column]:
+def columns_of(rows: list[Row]) -> list[Field]:
     """Columns for MPI, and for NCCL, where the rows have calls of them."""
-    libraries = {row.library for row in rows}
-    absent = {"of time in MPI": "mpi" not in libraries, "on device": "nccl" not in libraries}
-    return [column for column in COLUMNS if not absent.get(column.head)]
+    return telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns")
 
 
 def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
-    for traffic, head in HEADS.items():
+    for traffic, head in TRAFFIC_HEADS.items():
         own = [row for row in rows if row.traffic == traffic]
         if own and traffic == "alone":
             yield head, alone_text(own, rows)
@@ -200,17 +183,8 @@ def threshold_text(rows: list[Row]) -> str:
     return f"{named}{more}: {units.share(rows[0].control_share)} of the bytes of the run"
 
 
-def sizes_text(row: Row) -> str:
-    if not row.most_bytes:
-        return units.NO_VALUE
-    return (
-        units.size(row.most_bytes) if row.least_bytes == row.most_bytes
-        else f"{units.size(row.least_bytes)} - {units.size(row.most_bytes)}"
-    )
-
-
 def traffic_section(run: Run) -> str:
-    rows = traffic_rows(run.connection)
+    rows = view_rows(run.connection, TRAFFIC)
     if not rows:
         return ""
     sentence = (

@@ -6,42 +6,49 @@ from collections.abc import Mapping
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.field import Field, Row, row_type
-from ..base.summarize import summarize
+from ..base.field import Field, Row, row_type, text
+from ..base.members import members_shown
+from ..base.units import shortened
 from ..calls.views import COMMUNICATOR_USE
-from ..run.cells import cells_of
+from ..run.cells import view_rows
 
 SQL = query.beside(__file__)
 
 
 COMMUNICATOR = (
-    Field("communicator", "label and identity"),
-    Field("identity", ""),
+    text("communicator", "label and identity", "communicator", 32),
+    text("identity", "", "identity"),
     Field(
         "size",
         "as in table `communicator`, from the lowest rank that has a name for it, else the lowest"
         " rank",
+        "size",
     ),
     Field("remote_size", ""),
-    Field("members", ""),
+    Field(
+        "members", "", "world ranks", lambda members: shortened(members_shown(members), 24), False
+    ),
     Field("ranks", "ranks whose files mention it"),
     Field("name", "as in table `communicator`, from such a rank"),
-    Field("constructor", ""),
-    Field("parent", "label of the communicator that it was created from"),
+    Field("constructor", "", "made by", lambda call: call.replace("MPI_", ""), False),
+    text("parent", "label of the communicator that it was created from", "from", 20),
     Field("ordinal", "as in table `communicator`, from such a rank"),
     Field("is_inter", ""),
     Field("is_freed", ""),
-    Field("count", "of the calls on it"),
-    Field("volume_bytes", ""),
-    Field("total_ns", ""),
-    Field("top_call", "the call with the most time on it; for NCCL by time on the device"),
-    Field("role", "its purpose, in words; null: the row stands for several"),
+    Field("count", "of the calls on it", "calls"),
+    Field("volume_bytes", "", "volume"),
+    Field("total_ns", "", "time"),
+    text(
+        "top_call", "the call with the most time on it; for NCCL by time on the device",
+        "most time in",
+    ),
+    text("role", "its purpose, in words; null: the row stands for several", "role"),
     Field(
         "library",
         "MPI's or NCCL's; time of NCCL's operations on the device (`total_ns` is that of the "
         "calls on the host); null: none",
     ),
-    Field("device_ns", ""),
+    Field("device_ns", "", "on device"),
 )
 CommunicatorRow = row_type("CommunicatorRow", COMMUNICATOR)
 
@@ -51,7 +58,7 @@ def communicator_rows(
 ) -> list[Row]:
     """roles: by identity."""
     nothing = {"count": 0, "volume_bytes": 0, "total_ns": 0, "top_call": None, "device_ns": None}
-    used = {row.identity: row for row in summarize(cells_of(connection), COMMUNICATOR_USE)}
+    used = {row.identity: row for row in view_rows(connection, COMMUNICATOR_USE)}
     found = SQL.run(connection, "communicators")
     names = [column[0] for column in found.description]
     known = (dict(zip(names, values)) for values in found)

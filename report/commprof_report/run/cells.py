@@ -15,7 +15,7 @@ from ..base.arrays import np
 from ..base.bins import BINS
 from ..base.columns import AT_ONCE, NONE, Flags, Ints, Texts, found_in, numbered
 from ..base.percentiles import Histogram
-from ..base.summarize import Counters
+from ..base.summarize import Counters, Row, View, summarize
 from .traffic_class import traffic_classify
 
 CELLS = (
@@ -202,3 +202,8 @@ class Chosen:
 def cells_of(connection: Any) -> Cells:
     """The selected cells."""
     return connection.chosen.cells
+
+
+def view_rows(connection: Any, view: View) -> list[Row]:
+    """Of the selected cells."""
+    return summarize(cells_of(connection), view)

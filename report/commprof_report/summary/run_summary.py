@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeVar
 
 from ..base import units
 from ..base.query import Row
-from ..calls.views import CONTROL, MEMORY_KINDS, busiest_threads, call_rows, summarize
+from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads
 from ..calls.by_pair import peer_rows
 from ..calls.by_rank import rank_rows
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
-from ..run.cells import cells_of
+from ..run.cells import view_rows
 from ..run.crowding import crowding, sentence
 from ..run.facts import fact_rows
 from ..run.run import Run
@@ -59,11 +59,11 @@ class RunSummary(NamedTuple):
 def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     """`late`: the same run's analysis of waiting. Without it all else is known, and the fields
     about waiting are None until with_waiting."""
-    calls = call_rows(run.connection)
+    calls = view_rows(run.connection, CALLS)
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
-    memory_kinds = summarize(cells_of(run.connection), MEMORY_KINDS)
+    memory_kinds = view_rows(run.connection, MEMORY_KINDS)
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
     summary = SummaryRow(
@@ -142,7 +142,7 @@ def negotiated_rows(connection: Connection, ranks: Sequence[Row]) -> list[Row]:
     threads = set(connection.execute("SELECT world_rank, thread FROM negotiating"))
     busiest = busiest_threads(connection)
     return [
-        row for row in summarize(cells_of(connection), CONTROL)
+        row for row in view_rows(connection, CONTROL)
         if (row.rank, row.thread) in threads and busiest[row.rank].thread == row.thread
     ]
 
