@@ -136,7 +136,7 @@ COMMANDS = (
     ("export", "--format", "perfetto"),
     ("export", "--format", "perfetto", "--from", "1", "--to", "6", "--output", "OUT/trace.json"),
     ("merge", "OUT/merged.db"),
-    ("export", "--format", "long-csv"),
+    ("export", "--csv", "--table", "named_cell"),
     ("export", "--csv", "--table", "collectives"),
     ("html", "--output", "OUT/page.html"),
 )

@@ -14,7 +14,6 @@ MADE = (
     ("html", "--output", "OUT"),
     ("html", "--anonymous", "--output", "OUT"),
     ("merge", "OUT"),
-    ("export", "--format", "long-csv", "--output", "OUT"),
     ("export", "--format", "prometheus", "--output", "OUT"),
     ("export", "--format", "perfetto", "--output", "OUT"),
     ("export", "--json", "--output", "OUT/"),

@@ -99,7 +99,7 @@ TABLE = ["export", "--csv", "--table", "communicator"]
 
 
 @pytest.mark.parametrize(
-    "words", (["communicators", "--csv"], TABLE, ["export", "--format", "long-csv"])
+    "words", (["communicators", "--csv"], TABLE, ["export", "--csv", "--table", "named_cell"])
 )
 def test_names_from_programs_are_no_formulas_in_any_csv(report, tmp_path, words):
     ranks = planted.training_run()

@@ -1,10 +1,8 @@
 """Tables and views that merge adds for people's own queries, the queries that the documentation
-has, and the same tables as Parquet and long CSV."""
+has, and the same tables as Parquet."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -178,20 +176,8 @@ def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
         parquet.writer()
 
 
-def test_long_csv_has_every_counter_by_name(report, folder, merged):
-    rows = list(csv.DictReader(io.StringIO(report("export", folder, "--format", "long-csv").out)))
-    for quantity in ("count", "volume_bytes", "total_ns"):
-        (expected,) = merged.execute(
-            f"SELECT sum({quantity}) FROM named_cell WHERE count > 0"
-        ).fetchone()
-        assert sum(int(row["value"]) for row in rows if row["quantity"] == quantity) == expected
-    keys = [tuple(value for key, value in row.items() if key != "value") for row in rows]
-    assert len(set(keys)) == len(keys) and {row["run_id"] for row in rows} == {"job-1"}
-    assert {row["measure"] for row in rows if row["quantity"] == "blocked_ns"} == {"completion"}
-
-
 @pytest.mark.parametrize(
-    "words", (("--format", "parquet"), ("--format", "long-csv", "--table", "rank"))
+    "words", (("--format", "parquet"), ("--format", "prometheus", "--table", "rank"))
 )
 def test_wrong_options_are_refused(report, run_folder, words):
     assert report("export", run_folder, *words).status == 2

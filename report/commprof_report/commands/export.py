@@ -6,10 +6,8 @@ its table first; CSV one table at a time (--table). Nothing is left out, so the 
 commands do not apply. Further tables have names and one time axis: named_cell, sizes, percentiles,
 calls, collectives; in CSV and JSON where --table names them.
 
-With --format long-csv it writes one table with a line for each counter of each rank: names of run,
-rank, host, call, communicator, region and size, then quantity and value. The tables of several runs
-can be stacked. With --format parquet it writes a folder with a file for each table, by pyarrow or
-by DuckDB, whichever is installed for this Python.
+With --format parquet it writes a folder with a file for each table, by pyarrow or by DuckDB,
+whichever is installed for this Python.
 
 With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how
 long each rank waited and made others wait, and which call each rank is in and for how long, of a
@@ -55,8 +53,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, Cursor
 from typing import Callable, NamedTuple, TextIO
@@ -67,7 +66,7 @@ from ..base.attempt import attempt
 from ..base.errors import UsageError
 from ..base.options import option
 from ..display import tables
-from ..exporters import long_csv, parquet, perfetto, prometheus
+from ..exporters import parquet, perfetto, prometheus
 from ..exporters.trace_files import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run.alignment import align
@@ -79,7 +78,10 @@ from . import common
 EXAMPLES = (
     ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
     ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
-    ("All counters of two runs in one table", "hvprof-report export --format long-csv RUN"),
+    (
+        "All counters with names, to be stacked with those of other runs",
+        "hvprof-report export --csv --table named_cell RUN",
+    ),
     (
         "Parquet for DuckDB, pandas or Spark",
         "hvprof-report export --format parquet --output tables RUN",
@@ -114,6 +116,9 @@ TABLES = (
 )
 
 
+text_open = partial(open, mode="w", encoding="utf-8", errors="replace", newline="")
+
+
 def seconds(word: str) -> int:
     """Nanoseconds."""
     value = float(word)
@@ -134,48 +139,57 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def write_json(arguments: argparse.Namespace) -> None:
-    wanted = arguments.table or TABLES
-    run = opened(arguments, wanted)
     if arguments.output:
-        for table, path in files_of(arguments.output, wanted, "json"):
-            with written_whole(path, run.mode) as file:
-                tables.write_json(file, records(run.connection, table, named=False))
-    else:
-        named = (records(run.connection, table, named=True) for table in wanted)
-        tables.write_json(sys.stdout, (record for table in named for record in table))
+        write_files(arguments, "json", json_write)
+        return
+    wanted = arguments.table or TABLES
+    connection = opened(arguments, wanted).connection
+    tables.write_json(
+        sys.stdout, (
+            {"table": table, **record} for table in wanted for record in records(connection, table)
+        ),
+    )
+
+
+def json_write(connection: Connection, table: str, path: Path) -> None:
+    with text_open(path) as file:
+        tables.write_json(file, records(connection, table))
 
 
 def write_csv(arguments: argparse.Namespace) -> None:
-    wanted = arguments.table or TABLES
-    if not arguments.output and len(wanted) > 1:
+    if arguments.output:
+        write_files(arguments, "csv", csv_write)
+    elif len(arguments.table or TABLES) > 1:
         raise UsageError(
             "export", "CSV holds one table: choose --table, or --output for a folder of files"
         )
-    run = opened(arguments, wanted)
-    if arguments.output:
-        for table, path in files_of(arguments.output, wanted, "csv"):
-            with written_whole(path, run.mode) as file:
-                tables.write_csv(file, *fields_and_rows(run.connection, table))
     else:
-        tables.write_csv(sys.stdout, *fields_and_rows(run.connection, wanted[0]))
+        connection = opened(arguments, arguments.table).connection
+        tables.write_csv(sys.stdout, *fields_and_rows(connection, *arguments.table))
 
 
-def write_long(arguments: argparse.Namespace) -> None:
-    run = opened(arguments, VIEWS)
-    rows = long_csv.rows(run.connection)
-    with output_open(arguments.output, run.mode) as file:
-        tables.write_csv(file, [column[0] for column in rows.description], rows)
+def csv_write(connection: Connection, table: str, path: Path) -> None:
+    with text_open(path) as file:
+        tables.write_csv(file, *fields_and_rows(connection, table))
 
 
 def write_parquet(arguments: argparse.Namespace) -> None:
     if not arguments.output:
         raise UsageError("export", "Parquet is a folder of files: --output")
-    write, wanted = parquet.writer(), arguments.table or (*TABLES, *VIEWS)
+    write_files(arguments, "parquet", parquet.writer(), VIEWS)
+
+
+def write_files(
+    arguments: argparse.Namespace, ending: str,
+    write: Callable[[Connection, str, Path], None], more: Sequence[str] = (),
+) -> None:
+    """A file a table, in a folder. more: tables beside all others, if none is named."""
+    wanted = arguments.table or (*TABLES, *more)
     run = opened(arguments, wanted)
-    for table, path in files_of(arguments.output, wanted, "parquet"):
-        columns = parquet.columns_of(run.connection, table)
-        with renamed_whole(path, run.mode) as aside:
-            write(fields_and_rows(run.connection, table)[1], columns, aside)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for table in wanted:
+        with renamed_whole(arguments.output / f"{table}.{ending}", run.mode) as aside:
+            write(run.connection, table, aside)
 
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
@@ -212,7 +226,6 @@ class Format(NamedTuple):
 FORMATS = {
     "json": Format(write_json),
     "csv": Format(write_csv),
-    "long-csv": Format(write_long, "long-csv is one table of its own"),
     "parquet": Format(write_parquet),
     "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
     "perfetto": Format(write_perfetto, "a timeline takes calls, not tables", is_timeline=True),
@@ -229,7 +242,7 @@ OPTIONS = (
     ),
     option(
         "--output", type=Path, metavar="PATH",
-        help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file",
+        help="a folder, one file a table; for Prometheus and Perfetto a file",
     ),
     option(
         "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
@@ -254,11 +267,6 @@ def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
     if {*wanted} & {*VIEWS}:
         views_create(run.connection, align(run.connection))
     return run
-
-
-def files_of(folder: Path, wanted: Iterable[str], ending: str) -> Iterator[tuple[str, Path]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return ((table, folder / f"{table}.{ending}") for table in wanted)
 
 
 def samples_note(run: Run) -> None:
@@ -304,7 +312,6 @@ def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Curs
     return [column[0] for column in cursor.description], cursor
 
 
-def records(connection: Connection, table: str, named: bool) -> Iterator[dict]:
+def records(connection: Connection, table: str) -> Iterator[dict]:
     fields, rows = fields_and_rows(connection, table)
-    for row in rows:
-        yield {**({"table": table} if named else {}), **dict(zip(fields, row))}
+    return (dict(zip(fields, row)) for row in rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from sqlite3 import Connection, Cursor
@@ -16,18 +17,24 @@ ROWS = 100_000  # in memory at a time
 Columns = dict[str, str]  # names, and what their values are: integer, real or text
 
 
-def writer() -> Callable[[Cursor, Columns, Path], None]:
+def writer() -> Callable[[Connection, str, Path], None]:
     for module, write in WRITERS:
         try:
             import_module(module)
         except ImportError:  # absent, or it does not fit to another package
             continue
-        return write
+        return partial(_table_write, write)
     raise ReportError(
         "export",
-        "Parquet needs the Python package pyarrow or duckdb; without them: --format csv or "
-        "long-csv",
+        "Parquet needs the Python package pyarrow or duckdb; without them: --format csv",
     )
+
+
+def _table_write(
+    write: Callable[[Cursor, Columns, Path], None], connection: Connection, table: str, output: Path
+) -> None:
+    columns = columns_of(connection, table)
+    write(connection.execute(f"SELECT * FROM main.{table}"), columns, output)
 
 
 def columns_of(connection: Connection, table: str) -> Columns:

@@ -20,7 +20,7 @@ CREATE TABLE clock_line (
 
 -- The cells with names. measure is what their times are of: 'call' (unsuccessful polls included), 'completion', 'device', 'captured'.
 CREATE VIEW named_cell AS
-SELECT cell.cell, cell.world_rank, host.value AS host, cell.thread, cell.call, coalesce(family, 'unknown') AS family,
+SELECT cell.cell, rank.run_id, cell.world_rank, host.value AS host, cell.thread, cell.call, coalesce(family, 'unknown') AS family,
        coalesce(call.library, 'mpi') AS library,
        CASE cell.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(communicator.identity, 'unknown') END AS identity,
        CASE cell.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)' ELSE coalesce(label, '(unknown communicator)') END
@@ -29,6 +29,7 @@ SELECT cell.cell, cell.world_rank, host.value AS host, cell.thread, cell.call, c
        CASE cell.region WHEN 0 THEN '' ELSE coalesce(region.name, '(unknown region)') END AS region,
        cell.count, CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes, total_ns, min_ns, max_ns, blocked_ns
 FROM cell
+JOIN rank ON rank.world_rank = cell.world_rank
 LEFT JOIN call ON call.name = cell.call
 LEFT JOIN communicator ON communicator.world_rank = cell.world_rank AND communicator.communicator = cell.communicator
 LEFT JOIN communicator_label ON communicator_label.identity = communicator.identity
