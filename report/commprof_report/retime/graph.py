@@ -213,9 +213,10 @@ class Graph:
         return int(self.lasts_ns(self.times_ns).sum())
 
     def useful_ns(self) -> Ints:
-        """Time outside MPI, by chain."""
+        """Time outside MPI, by chain. Between calls that overlap, as in a damaged file, is none."""
         chain = np.append(self.calls.chain, np.arange(len(self.chains)))
-        return np.bincount(chain, self.gap_ns, len(self.chains)).astype(np.int64)
+        gap_ns = np.maximum(self.gap_ns, 0)
+        return np.bincount(chain, gap_ns, len(self.chains)).astype(np.int64)
 
 
 def _levels(target: Ints, source: Ints, nodes: int) -> Iterator[Ints]:

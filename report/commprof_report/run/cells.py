@@ -169,7 +169,9 @@ def _array(values: tuple, texts: Texts) -> Ints:
     if isinstance(next((value for value in values if value is not None), None), str):
         found = texts.all(values)
     else:
-        found = np.array([NONE if value is None else value for value in values], np.int64)
+        numbers = [NONE if value is None else value for value in values]
+        is_exact = max(numbers) < 1 << 63  # else sums are floats (large_sums.py)
+        found = np.array(numbers, np.int64 if is_exact else float)
     is_small = -(1 << 31) <= found.min() and found.max() < 1 << 31
     return found.astype(np.int32) if is_small else found
 

@@ -9,5 +9,6 @@ SELECT max(
     (SELECT total(ns) FROM gpu_busy),
     (SELECT max(total(kernels), total(copies), total(sets), total(communication_sm_ns)) FROM gpu_device),
     (SELECT max(total(end_ns - begin_ns), total(records)) FROM gpu_tracing),
-    (SELECT total(count) FROM nccl_algorithm)
+    (SELECT total(count) FROM nccl_algorithm),
+    (SELECT max(total(abs(end_ns - start_ns)), total(abs(device_end_ns - device_start_ns)), total(abs(completed_ns - start_ns))) FROM sample)
 );
