@@ -10,6 +10,15 @@ SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 OUTSIDE, CUT_SHORT = "-1", "..."
 
 
+def span_of(part: str) -> range | None:
+    """3, 8-16 or 16-30:2; None: it is no such span."""
+    found = SPAN.fullmatch(part)
+    if not found:
+        return None
+    low, high, step = found.groups()
+    return range(int(low), int(high or low) + 1, int(step or 0) or 1)
+
+
 class Members:
     """World ranks; `is_whole` is False if the list was cut because it was too long."""
 
@@ -17,10 +26,9 @@ class Members:
         self.spans: list[range] = []
         self.is_whole = True
         for part in text.split(","):
-            span = SPAN.fullmatch(part)
-            if span:
-                low, high, step = span.groups()
-                self.spans.append(range(int(low), int(high or low) + 1, int(step or 0) or 1))
+            span = span_of(part)
+            if span is not None:
+                self.spans.append(span)
             elif part != OUTSIDE:
                 self.is_whole = False
 

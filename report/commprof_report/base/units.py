@@ -229,15 +229,20 @@ def timestamp(unix_ns: int | None) -> str:
         return "an impossible time"
 
 
-def rank_list(ranks: Iterable[int]) -> str:
-    """[0, 1, 2, 5] as 0-2,5."""
+def spans_of(ranks: Iterable[int]) -> list[range]:
+    """In order, without gaps."""
     spans: list[range] = []
     for rank in sorted(ranks):
         if spans and rank == spans[-1].stop:
             spans[-1] = range(spans[-1].start, rank + 1)
         else:
             spans.append(range(rank, rank + 1))
-    return span_list(spans)
+    return spans
+
+
+def rank_list(ranks: Iterable[int]) -> str:
+    """[0, 1, 2, 5] as 0-2,5."""
+    return span_list(spans_of(ranks))
 
 
 class Listed(Tuple[Any, ...]):

@@ -18,12 +18,9 @@ from typing import NamedTuple
 
 from ..base.gather import gathered
 from ..base.query import Row
-from ..run.holes import Hole, holes
+from ..run.holes import holes, sampled_spans
 from .overlap import ON_DEVICE, Interval, added, common, joined, time_by_states
 from .sampled import NO_DEVICE, Spans, intervals, known_spans
-
-FOREVER = 1 << 62
-
 
 Group = list[Row]  # the ranks of one device, in order
 
@@ -89,18 +86,10 @@ def states_together(connection: Connection, shared: Sequence[Group]) -> list[lis
     for group, both in zip(shared, together(connection, shared)):
         spans = both.known
         for own in group:
-            sampled = _sampled(missing.get(own.rank, ()))
+            sampled = sampled_spans(missing.get(own.rank, ())).tolist()
             spans = common(spans, moved(sampled, own.start_monotonic_ns))
         found.append(added(time_by_states(both.intervals, spans)))
     return found
-
-
-def _sampled(missing: Sequence[Hole]) -> Spans:
-    """The time outside these holes."""
-    joint = joined((hole.begin_ns, hole.end_ns) for hole in missing)
-    edges = [-FOREVER, *chain.from_iterable(joint), FOREVER]
-    spans = zip(edges[::2], edges[1::2])
-    return [(begin_ns, end_ns) for begin_ns, end_ns in spans if begin_ns < end_ns]
 
 
 def idle_bounds(

@@ -9,15 +9,15 @@ ranks bound to one core. docs/SCHEMA.md has the rules.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
 from ..base.attempt import attempt
 from ..base.gather import gathered
+from ..base.members import span_of
 from ..base.present import present
 from ..base.query import Row
 from ..base.thresholds import threshold
@@ -27,7 +27,7 @@ SQL = query.beside(__file__)
 
 WAITS, TAKEN = threshold("run.core-wait"), threshold("run.core-taken")
 
-SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
+MOST_CORES = 10_000  # of a host; what names more is damaged
 
 
 class Lost(NamedTuple):
@@ -93,12 +93,13 @@ def sentence(found: Sequence[Crowding]) -> str:
         else f", {units.counted(count, 'involuntary switch')}"
     )
     lost = [crowded.lost for crowded in found if crowded.lost]
+    outside = units.share(_share_of(lost, lambda each: each.outside_ns))
     what = (
-        f"{units.rank_names(ranks)} {waits_text(found)} ({_outside(lost)} outside MPI)"
+        f"{units.rank_names(ranks)} {waits_text(found)} ({outside} outside MPI)"
         f"{taken_text(lost)}" if lost
         else f"{units.counted(len(ranks), 'rank')} share {_cores_text(found)}"
     )
-    is_inside = not lost or _inside_share(lost) >= WAITS
+    is_inside = not lost or _share_of(lost, lambda each: each.wait_ns - each.outside_ns) >= WAITS
     inside = ": part of the time in MPI here is scheduling" if is_inside else ""
     return f"{what} on {place}{switches}{inside}"
 
@@ -106,18 +107,12 @@ def sentence(found: Sequence[Crowding]) -> str:
 def waits_text(found: Sequence[Crowding]) -> str:
     """waited for a core 41.2 % of the time"""
     lost = [crowded.lost for crowded in found if crowded.lost]
-    share = sum(each.wait_ns for each in lost) / (sum(each.time_ns for each in lost) or 1)
-    return f"waited for a core {units.share(share)} of the time"
+    share = units.share(_share_of(lost, lambda each: each.wait_ns))
+    return f"waited for a core {share} of the time"
 
 
-def _inside_share(lost: Sequence[Lost]) -> float:
-    inside_ns = sum(each.wait_ns - each.outside_ns for each in lost)
-    return inside_ns / (sum(each.time_ns for each in lost) or 1)
-
-
-def _outside(lost: Sequence[Lost]) -> str:
-    whole_ns = sum(each.time_ns for each in lost) or 1
-    return units.share(sum(each.outside_ns for each in lost) / whole_ns)
+def _share_of(lost: Sequence[Lost], of: Callable[[Lost], float]) -> float:
+    return sum(map(of, lost)) / (sum(each.time_ns for each in lost) or 1)
 
 
 def scheduling_text(found: Sequence[Crowding]) -> str:
@@ -256,11 +251,10 @@ def cores_of(affinity: str | None) -> int:
     malformed."""
     mask = 0
     for part in (affinity or "").split(","):
-        span = SPAN.fullmatch(part)
-        if not span:
+        span = span_of(part)
+        if span is None or span.stop > MOST_CORES:
             return 0
-        low, high = int(span[1]), int(span[2] or span[1])
-        mask |= (2 << high) - (1 << low) if low <= high else 0
+        mask |= sum(1 << core for core in span)
     return mask
 
 

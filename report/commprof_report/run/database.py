@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -45,14 +45,6 @@ TYPES = {
     "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
     "TEXT": "typeof({0}) = 'text'",
 }
-
-
-class Entry(NamedTuple):
-    """An entry of a schema (a table, an index, ...), and the statement that created it."""
-
-    kind: str
-    name: str
-    sql: str
 
 
 class Checked(NamedTuple):
@@ -133,7 +125,8 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
     return Checked(version, is_plain)
 
 
-Made = tuple[tuple[str, str, str], ...]  # rows of sqlite_master: type, name, sql
+# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it
+Made = Tuple[Tuple[str, str, str], ...]
 
 
 @lru_cache(maxsize=4)
@@ -141,14 +134,14 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
     """Fault of a schema, if any; and whether it is plain. The ranks' files have the same schema: it
     is compared once."""
     ours, theirs = _entries_of_version(version), _entries(made)
-    names = Counter(entry.name.lower() for entry in theirs)
-    for entry in ours:
-        if entry not in theirs or names[entry.name] > 1:
+    names = Counter(name.lower() for _, name, _ in theirs)
+    for kind, name, sql in ours:
+        if (kind, name, sql) not in theirs or names[name] > 1:
             what = (
-                "has been changed; own tables, views and indexes may be added" if names[entry.name]
+                "has been changed; own tables, views and indexes may be added" if names[name]
                 else "is missing"
             )
-            return f"is damaged: commprof's {entry.kind} '{entry.name}' {what}", False
+            return f"is damaged: commprof's {kind} '{name}' {what}", False
     return "", {*theirs} <= {*ours, *_added_by_merge()}
 
 
@@ -158,21 +151,22 @@ def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
     return tuple(connection.execute(f"SELECT {columns} FROM {database}.sqlite_master"))
 
 
-def _entries(made: Made) -> list[Entry]:
-    return [
-        Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made
-    ]
+def _entries(made: Made) -> Made:
+    """Without comments and spaces."""
+    return tuple(
+        (kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made
+    )
 
 
 @lru_cache
-def _entries_of_version(version: int) -> list[Entry]:
+def _entries_of_version(version: int) -> Made:
     connection = sqlite3.connect(":memory:")
     connection.executescript(schema_of(version))
     return _entries(_made(connection))
 
 
 @lru_cache
-def _added_by_merge() -> list[Entry]:
+def _added_by_merge() -> Made:
     """Never read. No indexes: SQLite would use them, and what they say may differ from their
     tables."""
     connection = sqlite3.connect(":memory:")
@@ -418,7 +412,7 @@ def _columns() -> dict[str, dict[str, str]]:
     buckets, which are the same in each file."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(schema_of(NEWEST))
-    tables = [entry.name for entry in _entries_of_version(NEWEST) if entry.kind == "table"]
+    tables = [name for kind, name, _ in _entries_of_version(NEWEST) if kind == "table"]
     return {
         table: {
             name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")

@@ -4,7 +4,7 @@ has read only a part of it."""
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
 from ..base import query
@@ -33,8 +33,9 @@ def together_share(connection: Connection) -> float:
     for rank, wall_ns in connection.execute(
         "SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"
     ):
-        own = [hole[2:] for hole in found.get(rank, ()) if hole.thread == main.get(rank, 0)]
-        windows = without_holes(*np.array(own, np.int64).reshape(-1, 2).T)
+        windows = sampled_spans(
+            hole for hole in found.get(rank, ()) if hole.thread == main.get(rank, 0)
+        )
         whole_ns += wall_ns
         seen_ns += int(np.diff(np.clip(windows, 0, wall_ns)).sum())
     return 1 - (whole_ns - seen_ns) / whole_ns if whole_ns else 1.0
@@ -55,6 +56,12 @@ def holes_aligned(
     ]
     rank, _, begin_ns, end_ns = np.array(found, np.int64).reshape(-1, 4).T
     return rank, alignment.aligned(rank, begin_ns), alignment.aligned(rank, end_ns)
+
+
+def sampled_spans(holes: Iterable[Row]) -> Ints:
+    """The time outside these holes, as rows of begin and end."""
+    spans = [(hole.begin_ns, hole.end_ns) for hole in holes]
+    return without_holes(*np.array(spans, np.int64).reshape(-1, 2).T)
 
 
 def without_holes(begin_ns: Ints, end_ns: Ints) -> Ints:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
 from ..base.arrays import np
-from ..base.columns import Groups, grouped
+from ..base.columns import Columns, Groups, grouped, joined
 from ..base.errors import ReportError, version_check
 from ..base.regular import regular_open
 from . import process
@@ -85,21 +85,13 @@ class Chunk(NamedTuple):
     used: int
 
 
-class Buckets(NamedTuple):
-    """The counts of histograms that are not zero."""
-
-    entry: np.ndarray  # place of the cell or activity
-    bucket: np.ndarray
-    calls: np.ndarray
-
-
 class Sums(NamedTuple):
     """Cells or activities, of which those with equal keys are one."""
 
     entries: np.ndarray
     first: np.ndarray  # of each: the place, among all, of the first that was added
     calls: np.ndarray
-    buckets: Buckets
+    buckets: Columns  # in use: the place of the cell or activity `entry`, `bucket`, `calls`
 
 
 class Ledger:
@@ -412,7 +404,7 @@ def added_up(
 
 
 def sums_of(
-    ledger: Ledger, entries: np.ndarray, buckets: Buckets, is_sound: np.ndarray, what: str,
+    ledger: Ledger, entries: np.ndarray, buckets: Columns, is_sound: np.ndarray, what: str,
     keys: Sequence[np.ndarray], fields: Sequence[str],
 ) -> Sums:
     """The sound cells or activities with calls, added up."""
@@ -425,14 +417,10 @@ def sums_of(
     sums, first, group = added_up(entries[chosen], [key[chosen] for key in keys], fields)
     sum_of = np.full(len(entries), -1)
     sum_of[chosen] = group
-    of_bucket = sum_of[buckets.entry]
-    order, groups = grouped(of_bucket, buckets.bucket)
-    of_sum = Buckets(
-        of_bucket[order][groups.first], buckets.bucket[order][groups.first],
-        groups.sum(buckets.calls[order]),
-    )
-    counted = of_sum.entry >= 0
-    of_sum = Buckets(*(column[counted] for column in of_sum))
+    buckets = buckets.changed(entry=sum_of[buckets.entry])
+    buckets = buckets.take(buckets.entry >= 0)
+    order, groups = grouped(buckets.entry, buckets.bucket)
+    of_sum = buckets.take(order[groups.first]).changed(calls=groups.sum(buckets.calls[order]))
     count = Groups(of_sum.entry).sum(of_sum.calls)
     return Sums(sums, chosen[first], count, of_sum)
 
@@ -446,21 +434,22 @@ def cells_sum(ledger: Ledger) -> tuple[Sums, np.ndarray]:
     parts, threads, rows = [], [], 0
     for thread, folding in (folds or {0: 0}).items():
         cells, buckets, is_sound = _cells_of(chunks.get(thread, ()), folding)
-        parts.append((cells, *buckets._replace(entry=buckets.entry + rows), is_sound))
+        parts.append((cells, buckets.changed(entry=buckets.entry + rows), is_sound))
         threads.append(np.full(len(cells), thread))
         rows += len(cells)
-    columns: list[Any] = [np.concatenate(column) for column in zip(*parts)]
-    cells, *counted, is_sound = columns
+    of_threads, counted, sound = zip(*parts)
+    cells, is_sound = np.concatenate(of_threads), np.concatenate(sound)
     measure, memory_kind = cells["measure_and_flags"], cells["memory_kind"]
     is_sound &= (measure & 15 < len(MEASURES)) & memory_kinds_are_known(memory_kind)
     keys = [np.concatenate(threads), measure & 31, memory_kind]
     keys += [cells[field] for field in ("call", "communicator", "bytes", "region")]
-    return sums_of(ledger, cells, Buckets(*counted), is_sound, "cells", keys, CELL_SUMS), keys[0]
+    buckets = joined(Columns, counted)
+    return sums_of(ledger, cells, buckets, is_sound, "cells", keys, CELL_SUMS), keys[0]
 
 
 def _cells_of(
     chunks: Sequence[Chunk], folding: int
-) -> tuple[np.ndarray, Buckets, np.ndarray]:
+) -> tuple[np.ndarray, Columns, np.ndarray]:
     """The cells of a thread that count, their histograms, and whether all blocks of these are in
     chunks of the thread's cells."""
     data = np.frombuffer(b"".join(chunk.data for chunk in chunks), "<u8")
@@ -486,8 +475,8 @@ def _cells_of(
     row, sub_bucket = np.nonzero(blocks)
     bucket = block[row] * SUB_BUCKETS + sub_bucket - (SUB_BUCKETS - 1)
     is_one = (bucket >= 0) & (bucket < HISTOGRAM_BUCKETS)
-    found = Buckets(entry[row], bucket, blocks[row, sub_bucket])
-    return cells, Buckets(*(column[is_one] for column in found)), is_sound
+    found = Columns(entry=entry[row], bucket=bucket, calls=blocks[row, sub_bucket])
+    return cells, found.take(is_one), is_sound
 
 
 def _live(cells: np.ndarray, folding: int) -> np.ndarray:

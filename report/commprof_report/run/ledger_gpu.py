@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.arrays import np
-from .ledger import Buckets, Ledger, Sums, sums_of
+from ..base.columns import Columns
+from .ledger import Ledger, Sums, sums_of
 from .ledger_format import (
     BYTES_UNKNOWN, COMMUNICATING, COMPUTING, COPYING, IN_MPI, KERNELS, PART_STEPS, READING_HARDWARE,
     READING_HEAT, READING_IDLE, READING_KNOWN, READING_POWER, number,
@@ -50,8 +51,8 @@ def gpu_rows(ledger: Ledger, rows: Rows, with_histograms: bool) -> dict[str, lis
 
 
 def bucket_rows(sums: Sums) -> list[tuple]:
-    entry, bucket, calls = sums.buckets
-    return list(zip((entry + 1).tolist(), bucket.tolist(), calls.tolist()))
+    found = sums.buckets
+    return list(zip((found.entry + 1).tolist(), found.bucket.tolist(), found.calls.tolist()))
 
 
 def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
@@ -90,7 +91,7 @@ def _activities_sum(ledger: Ledger) -> Sums:
     entries = entries[(entries["live"] == 1) & ledger.gpu_counts()]
     entries["flags"] &= ACTIVITY_FLAGS
     place, bucket = np.nonzero(entries["buckets"])
-    buckets = Buckets(place, bucket, entries["buckets"][place, bucket])
+    buckets = Columns(entry=place, bucket=bucket, calls=entries["buckets"][place, bucket])
     is_known = (0 < entries["kind"]) & (entries["kind"] < len(KINDS))
     is_known &= entries["copy"] < len(COPIES)
     keys = [entries[field] for field in ACTIVITY_KEY]

@@ -3,12 +3,12 @@ are not missing."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..base.members import span_of
+
 ONE_PER_NODE = "one-per-node"
-SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 MOST = 1 << 20  # ranks that are listed; a file may claim any number
 
 
@@ -31,24 +31,7 @@ def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Pro
 
 
 def _spans(setting: str, world_size: int) -> list[range] | None:
-    spans = []
-    for part in setting.split(","):
-        match = SPAN.fullmatch(part)
-        if not match:
-            return None
-        first, last, step = match.groups()
-        spans.append(
-            range(int(first), min(int(last or first) + 1, world_size), int(step or 0) or 1)
-        )
-    return spans
-
-
-def as_ranges(ranks: Sequence[int]) -> list[range]:
-    """Ascending ranks as ranges without gaps."""
-    found: list[range] = []
-    for rank in ranks:
-        if found and found[-1].stop == rank:
-            found[-1] = range(found[-1].start, rank + 1)
-        else:
-            found.append(range(rank, rank + 1))
-    return found
+    found = [span_of(part) for part in setting.split(",")]
+    known = [span for span in found if span is not None]
+    spans = [range(span.start, min(span.stop, world_size), span.step) for span in known]
+    return spans if len(spans) == len(found) else None

@@ -26,7 +26,7 @@ from .grown import identities_agree
 from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
-from .profiled import Profiled, as_ranges, profiled_ranks
+from .profiled import Profiled, profiled_ranks
 from .rank_files import (
     ASIDES, RankFile, asides_count, file_scan, files_mode, folder_scan, newcomers, problems_joined,
     run_describe, runs_split, spawned_ranks,
@@ -399,7 +399,7 @@ def _ranks_check(run: Run) -> None:
     run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
     run.profiled = _profiled(run, edges[1:-1])
     if run.profiled:
-        run.missing = as_ranges(sorted(run.profiled.ranks.difference(edges)))
+        run.missing = units.spans_of(run.profiled.ranks.difference(edges))
     if run.missing and not run.is_part:
         missing = units.span_names(run.missing, None)
         run.note(
