@@ -94,7 +94,7 @@ def named(rank: int) -> Named:
 
 
 def late_in(call: str, rank: int) -> CallCause:
-    return CallCause(call, "one", named(rank), 1e6)
+    return CallCause(call, "one", named(rank), 1e6, 3)
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,9 @@ class Inputs(NamedTuple):
     def late_share(self, call: str) -> float:
         """The share of the waiting in a call that the ranks cause that are named as late: it is not
         saved twice."""
-        causes = [cause for cause in self.late.causes if cause.call == call]
-        whole_ns = sum(cause.cost_ns for cause in causes)
-        named_ns = sum(cause.cost_ns for cause in causes if cause.cause_rank in self.late_ranks)
+        costs, texts = self.late.costs, self.late.participants.texts
+        costs = costs.take(texts.among(costs.call, {call}))
+        whole_ns, named_ns = costs.whole_ns, costs.of(self.late_ranks).whole_ns
         return named_ns / whole_ns if whole_ns else 0.0
 
 

@@ -116,7 +116,7 @@ def _balance(ranks: Ranks, late: Late) -> str:
 def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
     ranks, share = cause.named.ranks, cause.named.share
     them = units.agreeing("them", len(ranks))
-    others = len(inputs.late.participants.members[cause.identity]) - len(ranks)
+    others = cause.ranks - len(ranks)
     each_ns = cause.cost_ns * share / max(1, others)
     evidence = (
         f"{units.share(share)} of the waiting in this call; each other rank waits "

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.columns import grouped
+from ..base.columns import by_rank, grouped
 from ..base.field import Row
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
@@ -38,7 +38,6 @@ from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
     LateRestRow,
-    Sums,
     arrival_costs,
     call_rows,
     chain_rows,
@@ -52,8 +51,9 @@ from .sums import (
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Named, Participants, blame, block_count,
+    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame, block_count,
 )
+from .waits import Waits
 
 SQL = query.beside(__file__)
 
@@ -74,7 +74,7 @@ class Late(NamedTuple):
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
     serving: Named | None  # ranks that would be named, but move data for the others
-    causes: list[Cause]  # in order of time; without communicators of threads that negotiate
+    costs: Costs  # without communicators of threads that negotiate
     participants: Participants
     reason: Reason | None  # why the named ranks are late, if that is known
     call_reasons: dict[tuple[int, ...], Reason]  # likewise those of single calls
@@ -141,9 +141,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
     is_negotiated = share_negotiated >= NEGOTIATED
     negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
     costs = arrival_costs(sums, found.compared, split.known.calls)
-    causes = [cause for cause in costs if cause.identity not in negotiated]
+    costs = costs.take(~sums.texts.among(costs.identity, negotiated))
     participants = Participants(
-        [row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums)
+        [row.rank for row in ranks if row.collectives or row.message_calls], hosts,
+        _members(sums.waits), sums.texts,
     )
 
     def sooner_ns(own: tuple[int, ...]) -> int:
@@ -151,19 +152,18 @@ def late(run: Selection, alignment: Alignment) -> Late:
         played, what each of the others waits for them, on average."""
         if played.share:
             return played.sooner_ns(own)
-        cost_ns = sum(cause.cost_ns for cause in causes if cause.cause_rank in own)
-        return round(cost_ns / max(1, len(participants.ranks) - len(own)))
+        return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
 
     blamed = (
         NOBODY if is_negotiated
-        else blame(causes, participants, lambda own: is_notable(sooner_ns(own), split.run))
+        else blame(costs, participants, lambda own: is_notable(sooner_ns(own), split.run))
     )
     blamed, serving = without_serving(
         blamed, lambda own: is_serving(ranks, found.lines, own)
     )
     named = blamed.named.ranks if blamed.named else ()
     held_up = held_up_rows(sums)
-    unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
+    unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
     verdict = judged(
         split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
         sooner_ns(named), Gain(played.gain_ns(named), played.share),
@@ -227,7 +227,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unsampled=_unsampled(connection),
         blame=blamed,
         serving=serving,
-        causes=causes,
+        costs=costs,
         participants=participants,
         reason=why,
         call_reasons=call_reasons(connection, blamed.calls),
@@ -247,14 +247,12 @@ def unfinished_ranks(connection: Connection) -> list[int]:
     return [rank for (rank,) in rows]
 
 
-def _members(sums: Sums) -> dict[str, Sequence[int]]:
+def _members(waits: Waits) -> dict[int, Sequence[int]]:
     """The ranks in the split calls of each communicator."""
-    identity, rank = sums.waits.identity, sums.waits.world_rank
-    order, groups = grouped(identity, rank)
-    members: dict[str, list[int]] = {}
-    for row in order[groups.first].tolist():
-        members.setdefault(sums.texts.texts[identity[row]], []).append(int(rank[row]))
-    return dict(members)
+    order, groups = grouped(waits.identity, waits.world_rank)
+    first = order[groups.first]
+    rank = waits.world_rank[first]
+    return {identity: rank[own].tolist() for identity, own in by_rank(waits.identity[first])}
 
 
 def _unsampled(connection: Connection) -> str:

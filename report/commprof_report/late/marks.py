@@ -30,7 +30,7 @@ from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
 from ..run.traffic_class import CONTROL_BYTES
 from .verdict import (
-    FEWEST_BLOCKS, MAJORITY, NOTABLE, Cause, block_count, few_beyond_chance,
+    FEWEST_BLOCKS, MAJORITY, NOTABLE, block_count, costs_of, few_beyond_chance,
 )
 
 SQL = query.beside(__file__)
@@ -251,17 +251,12 @@ def judge(
     if len(times) < FEWEST_BLOCKS or not last:
         return nobody
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
-    leads = [
-        (min(of_step.values()), *last.get(step, (None, 0.0))) for step, of_step in times.items()
-    ]
-    causes = [
-        Cause("", "", rank, lead_ns, lead_ns, begin_ns, place, lead_ns)
-        for place, (begin_ns, rank, lead_ns) in enumerate(leads)
-    ]
+    late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
+    costs = costs_of(range(len(times)), late, leads_ns)
     behind_ns: Counter[int] = Counter()
     for rank, lead_ns in last.values():
         behind_ns[rank] += lead_ns  # type: ignore[assignment]
-    found, leader = few_beyond_chance(causes, ranks), max(ranks, key=behind_ns.__getitem__)
+    found, leader = few_beyond_chance(costs, ranks), max(ranks, key=behind_ns.__getitem__)
     gain_ns = round(thinned * _gain_ns(times, found.units)) if found else 0
     is_named = gain_ns >= NOTABLE * thinned * sum(lengths_ns[step] for step in times)
     named = found.units if found and is_named else []
@@ -269,7 +264,7 @@ def judge(
     own = [lead_ns for rank, lead_ns in last.values() if rank in of_whom]
     return nobody._replace(
         ranks=tuple(sorted(named)), times=len(own), lead_ns=median(own),
-        p=found.p if found else None, blocks=block_count(causes), gain_ns=gain_ns,
+        p=found.p if found else None, blocks=block_count(costs), gain_ns=gain_ns,
         share=sum(own) / sum(behind_ns.values()),
         leader=leader,
     )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from ..base import units
+from ..base.arrays import np
 from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
@@ -77,7 +78,7 @@ def spread_text(answers: Late) -> str:
         return hardly_text(answers.blame.named)
     if answers.serving:
         return f"no rank is late: {serving_text(answers.serving)}"
-    found = when(answers.causes, answers.causes)
+    found = when(answers.costs, answers.costs)
     few = f"; nearly all waiting is in {few_text(found)}" if found.few else ""
     return most_text(answers) or (
         "waiting is spread: no single rank, host or call is to blame; "
@@ -144,7 +145,8 @@ def named_text(answers: Late) -> str:
     why = "no progress" if outside else "load imbalance"
     if is_through_link(answers):
         why = f"a slow link: {link_text(answers)}"
-    more, reason = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside}", why_text(answers)
+    more = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside}"
+    reason = why_text(answers)
     if is_mostly(row):
         return f"{why}: {mostly_text(row, more)}{reason}"
     causes = units.agreeing("cause", len(present(row.late_ranks)))
@@ -272,13 +274,12 @@ def largest_text(answers: Late) -> str:
 
 def when_of_named(answers: Late) -> When:
     """A rank is late in few of those collectives that it takes part in."""
-    named, members = present(answers.blame.named), answers.participants.members
-    own = [cause for cause in answers.causes if cause.cause_rank in named.ranks]
-    shared = [
-        cause for cause in answers.causes
-        if not set(named.ranks).isdisjoint(members.get(cause.identity, ()))
+    ranks, costs = present(answers.blame.named).ranks, answers.costs
+    theirs = [
+        identity for identity, members in answers.participants.members.items()
+        if not set(ranks).isdisjoint(members)
     ]
-    return when(own, shared)
+    return when(costs.of(ranks), costs.take(np.isin(costs.identity, theirs)))
 
 
 def nearly_all_text(found: When) -> str:
@@ -561,13 +562,10 @@ def shares_text(who: str, share: float, others_share: float, more: str = "") -> 
 def main_cause(answers: Late) -> tuple[int, float, float]:
     """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its
     share, and that of unknown cause."""
-    costs: defaultdict[int | None, float] = defaultdict(float)
-    for cause in answers.causes:
-        costs[cause.cause_rank] += cause.cost_ns
-    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0.0)
-    ranks = [rank for rank in costs if rank is not None]
-    rank = max(ranks, key=lambda rank: (costs[rank], -rank), default=0)
-    return rank, costs[rank] / whole_ns, unknown_ns / whole_ns
+    whole_ns, caused_ns = answers.costs.whole_ns or 1, answers.costs.caused_ns
+    unknown_ns = caused_ns.pop(None, 0.0)
+    rank = max(caused_ns, key=lambda rank: (caused_ns[rank], -present(rank)), default=None) or 0
+    return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
 
 
 def most_text(answers: Late) -> str | None:
@@ -585,10 +583,9 @@ def most_text(answers: Late) -> str | None:
             f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
         )
     text = f"no rank is late beyond chance: {text}"
-    if not is_later(answers.causes, rank):
+    if not is_later(answers.costs, rank):
         return f"{text}, but the others are late, too, where nobody waits for them"
-    own = [cause for cause in answers.causes if cause.cause_rank == rank]
-    return f"{text}{nearly_all_text(when(own, answers.causes))}"
+    return f"{text}{nearly_all_text(when(answers.costs.of([rank]), answers.costs))}"
 
 
 ANSWERS: Mapping[Kind, Callable[[Late], str | Unknown]] = {

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
+from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped, numbered
 from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_values
 from ..base.units import NO_VALUE, duration, size
@@ -18,7 +18,7 @@ from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Exact, Scaled
-from .verdict import Cause
+from .verdict import Costs
 from .waits import Waits
 
 MOST_REST = 3  # calls
@@ -568,7 +568,7 @@ def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
     return rounded(sums.caused_ns[own].sum())
 
 
-def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> list[Cause]:
+def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> Costs:
     """Cost of each late arrival, in order of time: the collective, and each root cause's part of
     what the others waited; and of a collective in which not all wait for all, and of a message, how
     late each of its ranks was, in rows of their own without a cost. Any rank may be late at a
@@ -601,31 +601,18 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     order, groups = grouped(identity, sequence, call, last, cause)
     first = order[groups.first]
     named_call = np.where((sequence > 0) | (last != NONE), call, NONE)[first]
-    arrival_order, arrivals = grouped(identity[first], sequence[first], named_call, last[first])
-    arrival = np.empty(len(first), np.int64)
-    arrival[arrival_order] = arrivals.of_row + 1
-    totals = [groups.sum(values[order]) for values in (cost_ns, compared_ns, sampled_ns)]
-    least_ns = groups.min(arrival_ns[order])
-    places = np.lexsort((-totals[0], arrival, least_ns))
-    row, named = first[places], texts.texts.__getitem__
-
-    def numbers(column: Ints) -> list[int | None]:
-        return [None if number == NONE else number for number in column[row].tolist()]
-
-    return list(
-        map(
-            Cause,
-            map(named, call[row].tolist()),
-            map(named, identity[row].tolist()),
-            numbers(cause),
-            totals[0][places].tolist(),
-            totals[1][places].tolist(),
-            least_ns[places].tolist(),
-            arrival[places].tolist(),
-            totals[2][places].tolist(),
-            numbers(awaited),
-            (sequence[row] < 0).astype(np.int64).tolist(),
-        )
+    arrival = numbered(identity[first], sequence[first], named_call, last[first])
+    cost_ns, compared_ns, sampled_ns = (
+        groups.sum(values[order]) for values in (cost_ns, compared_ns, sampled_ns)
+    )
+    arrival_ns = groups.min(arrival_ns[order])
+    in_time = np.lexsort((-cost_ns, arrival, arrival_ns))
+    first, arrival = first[in_time], arrival[in_time]
+    _, place, number = np.unique(arrival, return_index=True, return_inverse=True)
+    return Costs(
+        call[first], identity[first], cause[first], cost_ns[in_time], compared_ns[in_time],
+        arrival_ns[in_time], place[number], sampled_ns[in_time], awaited[first],
+        sequence[first] < 0,
     )
 
 

@@ -19,16 +19,15 @@ but not in the half of the waiting, by how late it is, waited for or not (own_ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, islice
-from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from itertools import accumulate, chain
+from typing import NamedTuple, Optional
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, table,
+    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped,
 )
 from ..base.thresholds import threshold, whole
 
@@ -51,68 +50,59 @@ SLIGHT = threshold("late.slight")
 NEARLY_ALL = threshold("late.nearly-all")
 CONCENTRATED = threshold("late.concentrated")
 
-
-Unit = TypeVar("Unit", int, str)  # a rank, or a host
-
-
-@dataclass(frozen=True)
-class LateUnits(Generic[Unit]):
-    """p: the largest one of theirs, that chance alone would show this or more, corrected."""
-
-    units: list[Unit]
-    p: float
-
-
-class Cause(NamedTuple):
-    """A rank's part in the waiting that one late arrival cost; late_causes.sql."""
-
-    call: str
-    identity: str
-    cause_rank: int | None  # None: not known
-    cost_ns: float
-    compared_ns: float  # in place of the cost when ranks are compared with each other
-    arrival_ns: int
-    arrival: int
-    sampled_ns: float  # the cost before it is scaled to all calls
-    awaited_rank: int | None = None  # the only one that may have been late; None: any
-    is_message: int = 0
+Caused = dict[Optional[int], float]  # by rank; None: not known who
 
 
 @dataclass(frozen=True)
 class Costs(Columns):
-    """The causes, as the verdict adds them up."""
+    """What late arrivals cost: a rank's part in the waiting for each, in order of time."""
 
+    call: TextInts
     identity: TextInts
-    cause_rank: Ints
+    cause_rank: Ints  # NONE: not known
     cost_ns: Floats
-    compared_ns: Floats
-    arrival: Ints
-    awaited_rank: Ints
+    compared_ns: Floats  # in place of the cost when ranks are compared with each other
+    arrival_ns: Ints
+    arrival: Ints  # its number; those of later ones are greater
+    sampled_ns: Floats  # the cost before it is scaled to all calls
+    awaited_rank: Ints  # the only one that may have been late; NONE: any
+    is_message: Flags
+
+    def of(self, ranks: Collection[int]) -> Costs:
+        return self.take(np.isin(self.cause_rank, list(ranks)))
+
+    @property
+    def whole_ns(self) -> float:
+        return float(self.cost_ns.sum())
+
+    @property
+    def caused_ns(self) -> Caused:
+        return sums_of(self.cause_rank, self.cost_ns)
 
 
-class Causes(NamedTuple):
-    """Causes in order of time, and the same as columns."""
+def sums_of(ranks: Ints, ns: Floats) -> Caused:
+    known, place = np.unique(ranks, return_inverse=True)
+    sums_ns = np.bincount(place, ns).tolist()
+    return {None if rank == NONE else rank: each for rank, each in zip(known.tolist(), sums_ns)}
 
-    rows: Sequence[Cause]
-    costs: Costs
-    texts: Texts
 
-    @classmethod
-    def of(cls, rows: Sequence[Cause]) -> Causes:
-        texts, fields = Texts(), map(Cause._fields.index, Costs.__dataclass_fields__)
-        return cls(rows, table(Costs, map(itemgetter(*fields), rows), texts), texts)
-
-    def take(self, rows: Sequence[int]) -> Causes:
-        own = self.costs.take(np.array(rows, np.int64))
-        return Causes([self.rows[row] for row in rows], own, self.texts)
+def costs_of(
+    arrival: Sequence[int], ranks: Sequence[int | None], cost_ns: Sequence[float]
+) -> Costs:
+    """Costs of one call in which all wait for all, on one communicator."""
+    at, ns = np.array(arrival, np.int64), np.array(cost_ns, np.float64)
+    cause = np.array([NONE if rank is None else rank for rank in ranks], np.int64)
+    none = np.zeros(len(at), np.int64)
+    return Costs(none, none, cause, ns, ns, at, at, ns, none + NONE, none > 0)
 
 
 class Participants(NamedTuple):
     """Who may be late."""
 
     ranks: Sequence[int]  # all that take part in the analysed calls
-    hosts: dict[int, str]
-    members: dict[str, Sequence[int]]  # of each communicator
+    hosts: Mapping[int, str]
+    members: Mapping[int, Sequence[int]]  # of each communicator, by its number
+    texts: Texts
 
 
 class Named(NamedTuple):
@@ -141,6 +131,7 @@ class CallCause(NamedTuple):
     identity: str
     named: Named
     cost_ns: float
+    ranks: int  # that make the call
 
 
 class Blame(NamedTuple):
@@ -155,93 +146,113 @@ Gains = Callable[[tuple[int, ...]], bool]
 
 
 def blame(
-    causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True,
+    costs: Costs, participants: Participants, gains: Gains = lambda ranks: True,
     is_part: bool = False,
 ) -> Blame:
-    """`causes`: in order of time. is_part: of a run that was judged as a whole; a second test would
-    err as often again, so ranks that cause less than half of the waiting are not named then.
-    Different late ranks in different calls take precedence over ranks of the run that are as sure,
-    if they explain notably more of the waiting. `gains`: whether the run could gain notably if
-    these ranks were not late."""
-    ranks = participants.ranks
-    if len(ranks) < 2:
+    """is_part: of a run that was judged as a whole; a second test would err as often again, so
+    ranks that cause less than half of the waiting are not named then. Different late ranks in
+    different calls take precedence over ranks of the run that are as sure, if they explain notably
+    more of the waiting. `gains`: whether the run could gain notably if these ranks were not
+    late."""
+    if len(participants.ranks) < 2:
         return NOBODY
-    columns = Causes.of(causes)
-    suspected, by_call = _suspected(columns, participants, ranks), _by_call(columns, participants)
+    of_run, by_call = Case(costs, participants), _by_call(costs, participants)
 
-    def certain(each: Suspected) -> Named | None:
-        return next(_candidates(each, LEVEL / len(by_call)), None)
+    def certain(case: Case) -> Named | None:
+        return next(case.candidates(LEVEL / len(by_call)), None)
 
-    def mostly(each: Suspected) -> Named | None:
-        return certain(each) or _below_half(each, MOSTLY_LEVEL / len(by_call))
+    def mostly(case: Case) -> Named | None:
+        return certain(case) or case.below_half(MOSTLY_LEVEL / len(by_call))
 
-    candidates = _candidates(suspected, LEVEL)
+    candidates = of_run.candidates(LEVEL)
     first = next(candidates, None)
     tried = chain([first] if first else [], candidates)
     named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
     calls = _late_in_calls(by_call, certain)
-    if _explain_more(calls, named, suspected.ranks.whole_ns):
-        return Blame(None, calls)
-    if named or is_part:
-        return Blame(named, [])
-    named, calls = _below_half(suspected, MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
-    if _explain_more(calls, named, suspected.ranks.whole_ns):
-        return Blame(None, calls)
-    return Blame(named, [])
+    if not (named or is_part or _explain_more(calls, named, costs)):
+        named, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
+    return Blame(None, calls) if _explain_more(calls, named, costs) else Blame(named, [])
 
 
-class Suspected(NamedTuple):
-    """hosts: None if they say no more than the ranks."""
+class Case:
+    """Some of a run's costs, judged by ranks and, if these say more, by hosts."""
 
-    ranks: Suspects[int]
-    hosts: Suspects[str] | None
-    participants: Participants
+    def __init__(self, costs: Costs, participants: Participants) -> None:
+        self.costs, self.participants = costs, participants
+        self.ranks = Suspects(costs, participants.ranks, participants.members)
+        numbers = {
+            name: place for place, name in enumerate(sorted(set(participants.hosts.values())))
+        }
+        self.host_of = {rank: numbers[name] for rank, name in participants.hosts.items()}
+        hosts = sorted({self.host_of[rank] for rank in participants.ranks})
+        self.hosts = None
+        if 1 < len(hosts) < len(participants.ranks):
+            members = {
+                identity: {self.host_of[rank] for rank in ranks}
+                for identity, ranks in participants.members.items()
+            }
+            self.hosts = Suspects(self._costs_of_hosts(), hosts, members)
+            self.hosts.is_brief = self.ranks.is_brief  # disturbances are those of ranks
 
+    def _costs_of_hosts(self) -> Costs:
+        host_of = np.array([*self.host_of.values(), NONE])
+        cause, awaited = (
+            host_of[found_in((column,), (np.array(list(self.host_of)),))]
+            for column in (self.costs.cause_rank, self.costs.awaited_rank)
+        )
+        return replace(self.costs, cause_rank=cause, awaited_rank=awaited)
 
-def _suspected(causes: Causes, participants: Participants, ranks: Sequence[int]) -> Suspected:
-    host_of, members = participants.hosts.__getitem__, participants.members
-    hosts = sorted({host_of(rank) for rank in ranks})
-    return Suspected(
-        Suspects(causes, lambda rank: rank, ranks, members),
-        Suspects(causes, host_of, hosts, members) if 1 < len(hosts) < len(ranks) else None,
-        participants,
-    )
+    def candidates(self, level: float) -> Iterator[Named]:
+        """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably
+        more than the few ranks do. Then more ranks: of equally late ones one may cause most by
+        chance, but the run gains only if all of them are on time."""
+        of_ranks = (self._name(*found) for found in self.ranks.beyond_chance(level))
+        of_hosts = next(self.hosts.beyond_chance(level), None) if self.hosts else None
+        yield from self._in_order(next(of_ranks, None), of_hosts)
+        yield from of_ranks
 
+    def below_half(self, level: float) -> Named | None:
+        """The few ranks, or those of a few hosts if these cause notably more, that are beyond
+        chance though they cause less than half of the waiting. None: there are none, or the cause
+        of half of it is not known."""
+        unknown_ns = self.costs.caused_ns.get(None, 0.0)
+        if unknown_ns >= COVERED * self.costs.whole_ns:
+            return None
+        found = self.ranks.below_half(level)
+        of_hosts = self.hosts.below_half(level) if self.hosts else None
+        return next(self._in_order(found and self._name(*found), of_hosts), None)
 
-def _below_half(suspected: Suspected, level: float) -> Named | None:
-    """The few ranks, or those of a few hosts if these cause notably more, that are beyond chance
-    though they cause less than half of the waiting. None: there are none, or the cause of half of
-    it is not known."""
-    ranks, hosts, participants = suspected
-    if ranks.whole_ns - sum(ranks.costs.values()) >= COVERED * ranks.whole_ns:
-        return None
-    found = []
-    if of_ranks := ranks.below_half(level):
-        found.append(_name(ranks.causes.rows, participants, of_ranks.units, of_ranks.p))
-    if hosts and (of_hosts := hosts.below_half(level)):
-        found.append(_name_hosts(ranks.causes.rows, participants, of_hosts))
-    if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
-        return found[1]
-    return found[0] if found else None
+    def _in_order(self, of_ranks: Named | None, hosts: LateUnits | None) -> Iterator[Named]:
+        """Those who explain notably more come first."""
+        of_hosts = hosts and self._name(
+            [
+                rank for rank, host in self.host_of.items() if host in hosts.units
+                and (rank in self.participants.ranks or rank in self.costs.cause_rank)
+            ],
+            hosts.p,
+        )
+        found = [each for each in (of_ranks, of_hosts) if each]
+        if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
+            found.reverse()
+        yield from found
 
+    def _name(self, ranks: Sequence[int], p: float) -> Named:
+        own, caused = self.costs.of(ranks), self.costs.caused_ns
+        whole_ns = self.costs.whole_ns
+        others_ns = whole_ns - own.whole_ns - caused.get(None, 0.0)
+        return Named(
+            tuple(sorted(ranks)), own.whole_ns / whole_ns, others_ns / whole_ns, p,
+            self._lateness_ns(own),
+        )
 
-def _candidates(suspected: Suspected, level: float) -> Iterator[Named]:
-    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably
-    more than the few ranks do. Then more ranks: of equally late ones one may cause most by chance,
-    but the run gains only if all of them are on time."""
-    ranks, hosts, participants = suspected
-    of_ranks = (
-        _name(ranks.causes.rows, participants, found.units, found.p)
-        for found in ranks.beyond_chance(level)
-    )
-    candidates = list(islice(of_ranks, 1))
-    if hosts and (found := next(hosts.beyond_chance(level), None)):
-        of_hosts = _name_hosts(ranks.causes.rows, participants, found)
-        candidates.append(of_hosts)
-        if of_hosts.share > candidates[0].share + NOTABLY_MORE:
-            candidates.reverse()
-    yield from candidates
-    yield from of_ranks
+    def _lateness_ns(self, own: Costs) -> float:
+        """One rank waits for a message, all members but one for a collective."""
+        late = own.take(own.sampled_ns > 0)
+        members = self.participants.members
+        others = [len(members.get(identity, ())) - 1 for identity in late.identity.tolist()]
+        waiting = np.where(late.is_message, 1, np.maximum(1, np.array(others, np.int64)))
+        each_ns = float((late.sampled_ns / waiting).sum())
+        return each_ns / max(1, len(np.unique(late.arrival)))
 
 
 class When(NamedTuple):
@@ -252,33 +263,28 @@ class When(NamedTuple):
     late_arrivals: int
 
 
-def when(own: Sequence[Cause], among: Sequence[Cause]) -> When:
-    """own: of the causes `among`. A message has only one rank that may be late."""
-    arrived = len(late_arrivals([cause for cause in among if not cause.is_message]))
-    needed = costliest_arrivals(own)
-    is_known = not any(cause.is_message and cause.cost_ns for cause in own)
+def when(own: Costs, among: Costs) -> When:
+    """own: of the costs `among`. A message has only one rank that may be late."""
+    arrived, needed = late_arrivals(among.take(~among.is_message)), costliest_arrivals(own)
+    is_known = not (own.is_message & (own.cost_ns > 0)).any()
     return When(needed if is_known and is_concentrated(needed, arrived) else 0, arrived)
 
 
-def is_later(causes: Sequence[Cause], rank: int) -> bool:
+def is_later(costs: Costs, rank: int) -> bool:
     """Than all others together, whether or not anyone waits for them."""
-    known = [cause for cause in causes if cause.cause_rank is not None]
-    own_ns = sum(cause.compared_ns for cause in known if cause.cause_rank == rank)
-    return own_ns >= MAJORITY * sum(cause.compared_ns for cause in known)
+    known_ns = costs.compared_ns[costs.cause_rank != NONE].sum()
+    return bool(costs.of([rank]).compared_ns.sum() >= MAJORITY * known_ns)
 
 
-def costliest_arrivals(causes: Sequence[Cause]) -> int:
+def costliest_arrivals(costs: Costs) -> int:
     """The number of the costliest arrivals that together have nearly all of what these cost."""
-    by_arrival = sorted(
-        (sum(cause.cost_ns for cause in group) for group in arrivals(causes)), reverse=True
-    )
-    nearly_all = NEARLY_ALL * sum(by_arrival)
-    return sum(upto < nearly_all for upto in accumulate(by_arrival, initial=0.0))
+    order, arrivals = grouped(costs.arrival)
+    upto_ns = np.cumsum(np.sort(arrivals.sum(costs.cost_ns[order]))[::-1])
+    return int(np.searchsorted(np.append(0.0, upto_ns), NEARLY_ALL * costs.whole_ns))
 
 
-def late_arrivals(causes: Sequence[Cause]) -> list[int]:
-    """In order of time."""
-    return list(dict.fromkeys(cause.arrival for cause in causes if cause.cost_ns > 0))
+def late_arrivals(costs: Costs) -> int:
+    return len(np.unique(costs.arrival[costs.cost_ns > 0]))
 
 
 def is_concentrated(needed: int, arrived: int) -> bool:
@@ -286,93 +292,38 @@ def is_concentrated(needed: int, arrived: int) -> bool:
     return needed <= max(1, CONCENTRATED * arrived)
 
 
-def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> Sequence[int]:
+def late_among(costs: Costs, ranks: Sequence[int]) -> Sequence[int]:
     """The few of these ranks that cause half of the waiting that they all cause, or a notable part
     of it, beyond chance; empty: none do."""
-    own = [cause for cause in causes if cause.cause_rank in ranks]
-    found = few_beyond_chance(own, ranks)
+    found = few_beyond_chance(costs.of(ranks), ranks)
     return found.units if found else []
 
 
-def few_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
+def few_beyond_chance(costs: Costs, ranks: Sequence[int]) -> LateUnits | None:
     """Likewise, for ranks that may all be late at the same arrivals."""
-    suspects = suspected(causes, ranks)
+    suspects = Suspects(costs, ranks)
     return next(suspects.beyond_chance(LEVEL), None) or suspects.below_half(MOSTLY_LEVEL)
 
 
-def suspected(causes: Sequence[Cause], ranks: Sequence[int]) -> Suspects[int]:
-    return Suspects(Causes.of(causes), lambda rank: rank, ranks)
-
-
-def _name(
-    causes: Sequence[Cause], participants: Participants, ranks: Iterable[int], p: float
-) -> Named:
-    ranks = frozenset(ranks)
-    own = [cause for cause in causes if cause.cause_rank in ranks]
-    others = [
-        cause for cause in causes if cause.cause_rank is not None and cause.cause_rank not in ranks
-    ]
-    share, others_share = (
-        sum(cause.cost_ns for cause in part) / sum(cause.cost_ns for cause in causes)
-        for part in (own, others)
-    )
-    return Named(
-        tuple(sorted(ranks)), share, others_share, p, _lateness_ns(own, participants.members)
-    )
-
-
-def _name_hosts(
-    causes: Sequence[Cause], participants: Participants, found: LateUnits[str]
-) -> Named:
-    """The ranks of these hosts, those included that cause waiting by making another rank late."""
-    causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}
-    ranks = [
-        rank for rank in {*participants.ranks, *causing} if participants.hosts[rank] in found.units
-    ]
-    return _name(causes, participants, ranks, found.p)
-
-
-def _lateness_ns(own: Sequence[Cause], members: Mapping[str, Sequence[int]]) -> float:
-    """One rank waits for a message, all members but one for a collective."""
-    late = [cause for cause in own if cause.sampled_ns > 0]
-    each_ns = sum(
-        cause.sampled_ns
-        / (1 if cause.is_message else max(1, len(members.get(cause.identity, ())) - 1))
-        for cause in late
-    )
-    return each_ns / max(1, len({cause.arrival for cause in late}))
-
-
-def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
-    """The causes of each late arrival, in order of time."""
-    by_arrival: dict[int, list[Cause]] = {}
-    for cause in causes:
-        by_arrival.setdefault(cause.arrival, []).append(cause)
-    return list(by_arrival.values())
-
-
-def block_count(causes: Sequence[Cause]) -> int:
-    """The number of blocks into which the causes are divided, no more than late arrivals."""
-    return _number_of_blocks(
-        len(late_arrivals(causes)), persistence(Causes.of(causes).costs) < BRIEF
-    )
+def block_count(costs: Costs) -> int:
+    """The number of blocks into which the costs are divided, no more than late arrivals."""
+    return _number_of_blocks(late_arrivals(costs), persistence(costs) < BRIEF)
 
 
 def persistence(costs: Costs) -> float:
     """The correlation of what a rank costs at an arrival and at the next one, and two of its
     errors."""
-    at, first = _by_first(costs.arrival)
-    is_known = costs.cause_rank != NONE
-    order, groups = grouped(costs.cause_rank[is_known], at[is_known])
-    row = np.flatnonzero(is_known)[order]
-    cost_ns, row = groups.sum(costs.compared_ns[row]), row[groups.first]
+    arrived, at = np.unique(costs.arrival, return_inverse=True)
+    row = np.flatnonzero(costs.cause_rank != NONE)
+    order, groups = grouped(costs.cause_rank[row], at[row])
+    cost_ns, row = groups.sum(costs.compared_ns[row[order]]), row[order[groups.first]]
     rank, at = costs.cause_rank[row], at[row]
     _, of_rank = np.unique(rank, return_inverse=True)
-    mean = (np.bincount(of_rank, cost_ns) ** 2).sum() / max(1, len(first))
+    mean = (np.bincount(of_rank, cost_ns) ** 2).sum() / max(1, len(arrived))
     is_next = (np.diff(rank) == 0) & (np.diff(at) == 1)
     together = (cost_ns[1:] * cost_ns[:-1])[is_next].sum() - mean
     spread = (cost_ns**2).sum() - mean
-    return float(together / spread if spread > 0 else 1) + 2 / max(1, len(first)) ** 0.5
+    return float(together / spread if spread > 0 else 1) + 2 / max(1, len(arrived)) ** 0.5
 
 
 def _number_of_blocks(arrivals: int, is_brief: bool) -> int:
@@ -388,7 +339,7 @@ def spans(length: int, number: int) -> list[tuple[int, int]]:
     return list(zip(edges, edges[1:]))
 
 
-def nameable(units: Sequence[Unit]) -> int:
+def nameable(units: Sequence[int]) -> int:
     """How many of them may be named."""
     return max(1, len(units) // RANKS_PER_NAMED)
 
@@ -410,51 +361,46 @@ class Compared(NamedTuple):
     member: Ints
 
 
-class Suspects(Generic[Unit]):
-    """Units (ranks, hosts) that may be late, and what they cost. members: the ranks of each
-    communicator; of one that is missing here, all units call on it."""
+class LateUnits(NamedTuple):
+    """Ranks, or numbers of hosts. p: the largest one of theirs, that chance alone would show this
+    or more, corrected."""
+
+    units: list[int]
+    p: float
+
+
+class Suspects:
+    """Units (ranks, or numbers of hosts) that may be late, and what they cost. members: the units
+    of each communicator; on one that is missing here, all call."""
 
     def __init__(
-        self, causes: Causes, unit_of: Callable[[int], Unit], units: Sequence[Unit],
-        members: Mapping[str, Sequence[int]] | None = None,
+        self, costs: Costs, units: Sequence[int],
+        members: Mapping[int, Collection[int]] | None = None,
     ) -> None:
-        self.causes, self.members = causes, members or {}
-        self.unit_of: Callable[[int], Unit] = unit_of
-        self.units: Sequence[Unit] = units
-        self.numbers: dict[Unit, int] = {unit: number for number, unit in enumerate(units)}
-        costs = causes.costs
-        self.unit = self._numbers(costs.cause_rank)  # of each cause
-        own = self.unit >= 0
-        sums_ns = np.bincount(self.unit[own], costs.cost_ns[own], len(self.numbers)).tolist()
-        named = list(self.numbers)
-        self.whole_ns = float(costs.cost_ns.sum())
-        self.costs: dict[Unit, float] = {
-            named[number]: sums_ns[number] for number in np.unique(self.unit[own]).tolist()
-        }
-        self.order: list[Unit] = sorted(self.costs, key=lambda unit: (-self.costs[unit], unit))
+        self.costs, self.units, self.members = costs, units, members or {}
+        named = np.unique([costs.cause_rank, costs.awaited_rank])
+        others = np.setdiff1d(named, [NONE, *units])
+        self.all = np.append(np.array(units, np.int64), others)  # a unit's number is its place
+        self.unit = self._numbers(costs.cause_rank)
+        self.caused_ns = {unit: ns for unit, ns in costs.caused_ns.items() if unit is not None}
+        self.order = sorted(self.caused_ns, key=lambda unit: (-self.caused_ns[unit], unit))
         self.is_brief = persistence(costs) < BRIEF
-        self.is_enough = len(np.unique(costs.arrival[costs.cost_ns > 0])) >= FEWEST_BLOCKS
+        self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
 
-    def _numbers(self, ranks: Ints) -> Ints:
-        """The units of these ranks; -1: not known."""
-        known, place = np.unique(ranks, return_inverse=True)
-        numbers = [
-            -1 if rank == NONE
-            else self.numbers.setdefault(self.unit_of(rank), len(self.numbers))
-            for rank in known.tolist()
-        ]
-        return np.array(numbers, np.int64)[place]
+    def _numbers(self, units: Ints) -> Ints:
+        """-1: not known."""
+        return found_in((units,), (self.all,))
 
-    def beyond_chance(self, level: float) -> Iterator[LateUnits[Unit]]:
+    def beyond_chance(self, level: float) -> Iterator[LateUnits]:
         """The fewest units that cause most of the whole cost, each beyond chance; then with 1, 2, 4
         ... of those that cause most of the rest, and with all of them, as long as each is beyond
         chance."""
         order = self.order[: nameable(self.units)] if self.is_enough else []
-        caused_ns = accumulate(self.costs[unit] for unit in order)
+        caused_ns = accumulate(self.caused_ns[unit] for unit in order)
         number = next(
             (
                 place for place, upto_ns in enumerate(caused_ns, 1)
-                if upto_ns >= MAJORITY * self.whole_ns
+                if upto_ns >= MAJORITY * self.costs.whole_ns
             ),
             None,
         )
@@ -477,26 +423,27 @@ class Suspects(Generic[Unit]):
         if more & (more - 1):
             yield LateUnits(order[: number + more], worst)
 
-    def below_half(self, level: float) -> LateUnits[Unit] | None:
+    def below_half(self, level: float) -> LateUnits | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
         notable part of the whole cost. Where beyond_chance finds none, it is less than half."""
-        most, notable_ns = nameable(self.units), MOSTLY * self.whole_ns
+        most, notable_ns = nameable(self.units), MOSTLY * self.costs.whole_ns
         order = self.order[: most + 1]
-        if not self.is_enough or sum(self.costs[unit] for unit in order[:most]) < notable_ns:
+        if not self.is_enough or sum(self.caused_ns[unit] for unit in order[:most]) < notable_ns:
             return None
-        found: dict[Unit, float] = {}
+        found: dict[int, float] = {}
         for unit in order:
             if (p := self._chance(unit)) >= level:
                 break
             found[unit] = p
-        is_notable = sum(self.costs[unit] for unit in found) >= notable_ns > 0
+        is_notable = sum(self.caused_ns[unit] for unit in found) >= notable_ns > 0
         is_few = len(found) <= most
         return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
 
-    def _chance(self, unit: Unit) -> float:
+    def _chance(self, unit: int) -> float:
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
-        compared, number = self._compared, self.numbers[unit]
+        compared = self._compared
+        number = int(np.flatnonzero(self.all == unit)[0])
         p = _chance(compared, number, self.is_brief)
         if p * len(self.units) >= MOSTLY_LEVEL / 2:
             p = min(p, 2 * _chance(compared, number, self.is_brief, costliest(compared)))
@@ -504,9 +451,8 @@ class Suspects(Generic[Unit]):
 
     @cached_property
     def _compared(self) -> Compared:
-        costs = self.causes.costs
-        at, first = _by_first(costs.arrival)
-        awaited = self._numbers(costs.awaited_rank[first])
+        costs = self.costs
+        _, first, at = np.unique(costs.arrival, return_index=True, return_inverse=True)
         is_late = self.unit >= 0
         compared_ns = np.bincount(at[is_late], costs.compared_ns[is_late], len(first))
         late = np.flatnonzero(is_late & (compared_ns > 0)[at])
@@ -518,7 +464,8 @@ class Suspects(Generic[Unit]):
         compared, sets = self._sets(arrival, unit, identity)
         sizes = np.array([len(each) for each in sets], np.int64)
         return Compared(
-            arrival, unit, groups.sum(costs.compared_ns[late]), compared, awaited, sizes,
+            arrival, unit, groups.sum(costs.compared_ns[late]), compared,
+            self._numbers(costs.awaited_rank[first]), sizes,
             np.repeat(np.arange(len(sizes)), sizes),
             np.array([unit for own in sets for unit in own], np.int64),
         )
@@ -530,8 +477,8 @@ class Suspects(Generic[Unit]):
         (identity: NONE) there is a row for each rank that could have been late."""
         sets: dict[tuple[int, ...], int] = {}
         compared = np.full(len(identity), -1)
-        callers: dict[int, tuple[int, ...]] = {
-            number: self._callers(self.causes.texts.texts[number])
+        callers = {
+            number: self._callers(number)
             for number in np.unique(identity[identity != NONE]).tolist()
         }
         for number, called in callers.items():
@@ -547,22 +494,10 @@ class Suspects(Generic[Unit]):
             compared[at] = sets.setdefault(tuple(own), len(sets))
         return compared, list(sets)
 
-    def _callers(self, identity: str) -> tuple[int, ...]:
+    def _callers(self, identity: int) -> tuple[int, ...]:
         """The units that call on a communicator."""
-        if identity not in self.members:
-            return tuple(range(len(self.units)))
-        numbers = self._numbers(np.array(self.members[identity], np.int64))
-        return tuple(np.unique(numbers).tolist())
-
-
-def _by_first(values: Ints) -> tuple[Ints, Ints]:
-    """For each row the number of its value, in the order in which they first occur, and the first
-    row of each."""
-    _, first, place = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return numbers[place], first[order]
+        own = np.array(sorted(self.members.get(identity, self.units)), np.int64)
+        return tuple(np.unique(self._numbers(own)).tolist())
 
 
 def costliest(compared: Compared) -> Flags:
@@ -619,38 +554,39 @@ def _chance(
     return min(1.0, float(beyond))
 
 
-def _by_call(
-    causes: Causes, participants: Participants
-) -> dict[tuple[str, str], Suspected]:
+def _by_call(costs: Costs, participants: Participants) -> dict[tuple[int, int], Case]:
     """By call and communicator, if there are several."""
-    by_call: dict[tuple[str, str], list[int]] = {}
-    for row, cause in enumerate(causes.rows):
-        by_call.setdefault((cause.call, cause.identity), []).append(row)
-    if len(by_call) < 2:
+    order, groups = grouped(costs.call, costs.identity)
+    if len(groups) < 2:
         return {}
-    return {
-        key: _suspected(causes.take(own), participants, participants.members[key[1]])
-        for key, own in by_call.items()
-    }
+    cases = {}
+    for rows in np.split(order, groups.first[1:]):
+        call, identity = int(costs.call[rows[0]]), int(costs.identity[rows[0]])
+        own = participants._replace(ranks=participants.members[identity])
+        cases[call, identity] = Case(costs.take(rows), own)
+    return cases
 
 
 def _late_in_calls(
-    by_call: Mapping[tuple[str, str], Suspected], find: Callable[[Suspected], Named | None]
+    by_call: Mapping[tuple[int, int], Case], find: Callable[[Case], Named | None]
 ) -> list[CallCause]:
     """Calls with late ranks; those with most waiting first."""
-    found = [
-        CallCause(*key, named, suspected.ranks.whole_ns) for key, suspected in by_call.items()
-        if (named := find(suspected)) and named.is_measurable
-    ]
+    found = []
+    for (call, identity), case in by_call.items():
+        texts, ranks = case.participants.texts.texts, len(case.participants.ranks)
+        if (named := find(case)) and named.is_measurable:
+            found.append(
+                CallCause(texts[call], texts[identity], named, case.costs.whole_ns, ranks)
+            )
     return sorted(found, key=lambda each: -each.cost_ns)
 
 
-def _explain_more(calls: Sequence[CallCause], named: Named | None, whole_ns: float) -> bool:
+def _explain_more(calls: Sequence[CallCause], named: Named | None, costs: Costs) -> bool:
     """Whether different ranks are late in these calls, which have most of the waiting, and explain
     notably more of it than the named ranks do."""
     explained_ns = sum(each.named.share * each.cost_ns for each in calls)
     return (
         len({each.named.ranks for each in calls}) > 1
-        and sum(each.cost_ns for each in calls) >= MAJORITY * whole_ns
-        and explained_ns > ((named.share if named else 0) + NOTABLY_MORE) * whole_ns
+        and sum(each.cost_ns for each in calls) >= MAJORITY * costs.whole_ns
+        and explained_ns > ((named.share if named else 0) + NOTABLY_MORE) * costs.whole_ns
     )

@@ -13,7 +13,7 @@ from ..base import query
 from ..base.field import Field, Row, row_type
 from ..base.thresholds import threshold
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, MAJORITY, Cause, late_among, nameable
+from ..late.verdict import COVERED, MAJORITY, Costs, late_among, nameable
 from . import roles
 from .message_graph import Chain, Graph
 from .world import Group, World
@@ -119,8 +119,8 @@ def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
         )
         rows += stages_of(
             number, alike, chain, replicas, of_ranks, world.sent_bytes,
-            late_among(late.causes, chain.ranks) if are_known else chain.ranks,
-            caused_shares(late.causes, chain.ranks) if are_known else {},
+            late_among(late.costs, chain.ranks) if are_known else chain.ranks,
+            caused_shares(late.costs, chain.ranks) if are_known else {},
         )
     slow = [row.rank for row in rows if row.is_waited_for]
     waited_for = agreed(slow, late) if are_known else slow
@@ -130,22 +130,18 @@ def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
     )
 
 
-def caused_shares(causes: Sequence[Cause], ranks: Sequence[int]) -> dict[int, float]:
+def caused_shares(costs: Costs, ranks: Sequence[int]) -> dict[int, float]:
     """The part that each of these ranks causes of the waiting that they all cause."""
-    costs = dict.fromkeys(ranks, 0.0)
-    for cause in causes:
-        if cause.cause_rank in costs:
-            costs[cause.cause_rank] += cause.cost_ns
-    whole_ns = sum(costs.values())
-    return {rank: cost_ns / whole_ns for rank, cost_ns in costs.items()} if whole_ns else {}
+    own = costs.of(ranks)
+    caused_ns, whole_ns = own.caused_ns, own.whole_ns
+    return {rank: caused_ns.get(rank, 0.0) / whole_ns for rank in ranks} if whole_ns else {}
 
 
 def agreed(slow: Collection[int], late: Late) -> Collection[int]:
     """The ranks that late names, of the run or of single calls. Slow stages of several replicas may
     be more ranks than it may name: then all of them, if together they cause most of the waiting of
     the run."""
-    cost_ns = sum(cause.cost_ns for cause in late.causes if cause.cause_rank in slow)
-    is_most = cost_ns >= MAJORITY * sum(cause.cost_ns for cause in late.causes)
+    is_most = late.costs.of(slow).whole_ns >= MAJORITY * late.costs.whole_ns
     if is_most and len(slow) > nameable(late.participants.ranks):
         return slow
     if late.blame.named and late.run.late_ranks is not None:

@@ -14,7 +14,6 @@ the calls.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -23,6 +22,8 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.arrays import np
+from ..base.columns import NONE, by_rank
 from ..base.present import Unknown
 from ..base.thresholds import threshold
 from ..late import verdict
@@ -31,7 +32,9 @@ from ..late.marks import HANDED, NOTABLE_LEAD, Last
 from ..late.sentences import (
     judged_text, mark_text, marks_text, serving_text, short_text, unknown,
 )
-from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
+from ..late.verdict import (
+    COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Costs as Waited, Gains,
+)
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
 from .last_at_points import Arrivals, arrivals, point_text
@@ -105,7 +108,7 @@ def _by_calls(
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     times = steps.aligned(alignment, judged)
     spans = spans_of(times)
-    causes, caused = causes_in(
+    waited, caused = costs_in(
         spans, late, {rank for of_step in times.values() for rank in of_step}
     )
     rows = [
@@ -128,14 +131,14 @@ def _by_calls(
             retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
         )
 
-    if late.serving and are_most_of(causes, late.causes):
+    if late.serving and are_most_of(waited, late.costs):
         why = f"none: {serving_text(late.serving)}"
         return rows, Slowest(slowest_why=why, judged_steps=len(judged))
     found = (
-        late.blame if are_most_of(causes, late.causes)
-        else verdict.blame(causes, late.participants, gains, is_part=True)
+        late.blame if are_most_of(waited, late.costs)
+        else verdict.blame(waited, late.participants, gains, is_part=True)
     )
-    return rows, _judged(list(judged.values()), causes, caused, found, gains)
+    return rows, _judged(list(judged.values()), waited, caused, found, gains)
 
 
 def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> Unknown | None:
@@ -149,10 +152,9 @@ def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> Unknown
     return Unknown(f"{polls} of the time inside MPI is in polls, between which a rank may work")
 
 
-def are_most_of(causes: Sequence[Cause], of_run: Sequence[Cause]) -> bool:
+def are_most_of(waited: Waited, of_run: Waited) -> bool:
     """Who is late in the run is then late in steps."""
-    own_ns, whole_ns = (sum(cause.cost_ns for cause in own) for own in (causes, of_run))
-    return own_ns >= threshold("steps.most-of-run") * whole_ns
+    return waited.whole_ns >= threshold("steps.most-of-run") * of_run.whole_ns
 
 
 def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
@@ -179,24 +181,24 @@ def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tu
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
 
-def causes_in(
+def costs_in(
     spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[int]
-) -> tuple[list[Cause], dict[int, Caused]]:
-    """The causes within these steps, on communicators of ranks that have steps, and of each step
+) -> tuple[Waited, dict[int, Caused]]:
+    """The costs within these steps, on communicators of ranks that have steps, and of each step
     what each rank causes."""
-    caused: dict[int, Caused] = {step: Counter() for step in spans}
-    causes = []
-    order, begins = list(spans), [begin_ns for begin_ns, _ in spans.values()]
-    theirs = {
+    costs, order = late.costs, list(spans)
+    begins_ns, ends_ns = np.array([*spans.values(), (NONE, NONE)], np.int64).T
+    theirs = [
         identity for identity, members in late.participants.members.items()
         if not set(members).isdisjoint(ranks)
-    }
-    for cause in late.causes:
-        place = bisect_right(begins, cause.arrival_ns) - 1
-        if place >= 0 and cause.arrival_ns <= spans[order[place]][1] and cause.identity in theirs:
-            causes.append(cause)
-            caused[order[place]][cause.cause_rank] += cause.sampled_ns  # type: ignore[assignment]
-    return causes, caused
+    ]
+    place = np.searchsorted(begins_ns[:-1], costs.arrival_ns, "right") - 1
+    is_in = (costs.arrival_ns <= ends_ns[place]) & np.isin(costs.identity, theirs)
+    costs, place = costs.take(is_in), place[is_in]
+    caused: dict[int, Caused] = {step: Counter() for step in spans}
+    for at, own in by_rank(place):
+        caused[order[at]].update(verdict.sums_of(costs.cause_rank[own], costs.sampled_ns[own]))
+    return costs, caused
 
 
 def lead_ns(
@@ -220,7 +222,7 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 
 
 def _judged(
-    rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
+    rows: Sequence[StepRow], waited: Waited, caused: dict[int, Caused], found: Blame,
     gains: Gains,
 ) -> Slowest:
     named, ranks = found.named, found.named.ranks if found.named else ()
@@ -233,7 +235,7 @@ def _judged(
             named.others_share, judged_steps=len(rows),
         )
     return Slowest(
-        slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows)
+        slowest_why=_why_none(rows, waited, caused, found, len(leads)), judged_steps=len(rows)
     )
 
 
@@ -243,7 +245,7 @@ def _fewest(rows: Sequence[StepRow]) -> float:
 
 
 def _why_none(
-    rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
+    rows: Sequence[StepRow], waited: Waited, caused: dict[int, Caused], found: Blame,
     slow_steps: int,
 ) -> str | Unknown:
     by_rank = sum(caused.values(), Counter())
@@ -265,7 +267,7 @@ def _why_none(
         return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
     if found.calls:
         return "none: different ranks are late in different calls"
-    if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
+    if (blocks := verdict.block_count(waited)) < FEWEST_BLOCKS:
         return Unknown(
             f"in these steps {units.are(blocks, 'late arrival')} too few to tell a cause from "
             "chance"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Callable
 
 from commprof_report.base.arrays import np
@@ -32,15 +33,15 @@ from commprof_report.late.verdict import (
     MOSTLY_LEVEL,
     MOST_BLOCKS,
     NOBODY,
-    Cause,
-    Causes,
+    Costs,
     Participants,
     blame,
     block_count,
+    costs_of,
     is_concentrated,
     when,
     persistence,
-    suspected,
+    Suspects,
 )
 from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
@@ -63,15 +64,17 @@ def verdict(negotiated: float = 0.0, blocks: int = 16, **differing: object) -> s
     return str(verdict_of(RUN._replace(**differing), negotiated, 0, NOBODY, blocks))
 
 
-def caused(*costs: dict[int | None, float]) -> list[Cause]:
+def caused(*costs: dict[int | None, float]) -> Costs:
     """The costs of ranks at each arrival; None: it is not known who."""
-    return [
-        Cause("MPI_Allreduce", "", rank, cost, cost, place, place, cost)
-        for place, own in enumerate(costs) for rank, cost in own.items()
-    ]
+    rows = [(place, *each) for place, own in enumerate(costs) for each in own.items()]
+    return costs_of(*zip(*rows))
 
 
-def one_last(ranks: Iterable[int]) -> list[Cause]:
+def participants(hosts: dict[int, str]) -> Participants:
+    return Participants(range(len(hosts)), hosts, {0: range(len(hosts))}, Texts())
+
+
+def one_last(ranks: Iterable[int]) -> Costs:
     """The rank that comes last to each arrival."""
     return caused(*({rank: 1.0} for rank in ranks))
 
@@ -82,8 +85,8 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if ranks else "nobody"
 
 
-def named(causes: Sequence[Cause], ranks: int) -> str:
-    found = next(suspected(causes, range(ranks)).beyond_chance(LEVEL), None)
+def named(costs: Costs, ranks: int) -> str:
+    found = next(Suspects(costs, range(ranks)).beyond_chance(LEVEL), None)
     return ranks_text(sorted(found.units) if found else [])
 
 
@@ -91,30 +94,30 @@ def mostly(costs: dict[int | None, float], ranks: int) -> str:
     """Rank 0 causes this share of each block, and each other one as much of the rest."""
     rest = 1 - sum(costs.values())
     others = {rank: rest / (ranks - 1) for rank in range(1, ranks)}
-    causes = caused(*[{**costs, **others}] * BLOCKS)
-    found = blame(causes, Participants(range(ranks), dict.fromkeys(range(ranks), ""), {})).named
+    every = caused(*[{**costs, **others}] * BLOCKS)
+    found = blame(every, participants(dict.fromkeys(range(ranks), ""))).named
     return f"mostly {ranks_text(found.ranks)}" if found else "nobody"
 
 
-def named_below_half(causes: Sequence[Cause], ranks: int) -> str:
-    found = suspected(causes, range(ranks)).below_half(MOSTLY_LEVEL)
+def named_below_half(costs: Costs, ranks: int) -> str:
+    found = Suspects(costs, range(ranks)).below_half(MOSTLY_LEVEL)
     return ranks_text(sorted(found.units) if found else [])
 
 
-def at_chance(p: float, who: Callable[[Sequence[Cause], int], str] = named) -> str:
+def at_chance(p: float, who: Callable[[Costs, int], str] = named) -> str:
     """Rank 1 costs most in 12 blocks, and rank 0 so much that this is as probable. Costs differ, so
     that many sums do."""
 
-    def causes(other: float) -> list[Cause]:
+    def costs(other: float) -> Costs:
         return caused(*({1: 12.0 + at, 0: other * (12 + 7 * at % 12)} for at in range(12)))
 
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        found = next(suspected(causes(middle), range(3)).beyond_chance(1.0), None)
+        found = next(Suspects(costs(middle), range(3)).beyond_chance(1.0), None)
         assert found
         low, high = (middle, high) if found.p < p else (low, middle)
-    return who(causes(low), 3)
+    return who(costs(low), 3)
 
 
 def at_persistence(correlation: float) -> str:
@@ -122,13 +125,13 @@ def at_persistence(correlation: float) -> str:
     chance = random.Random(1)
     costs = [chance.expovariate(1) for _ in range(301)]
 
-    def causes(part: float) -> list[Cause]:
+    def causes(part: float) -> Costs:
         return caused(*({0: cost + part * before} for before, cost in zip(costs, costs[1:])))
 
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        is_less = persistence(Causes.of(causes(middle)).costs) < correlation
+        is_less = persistence(causes(middle)) < correlation
         low, high = (middle, high) if is_less else (low, middle)
     return "short blocks" if block_count(causes(low)) > MOST_BLOCKS else "long blocks"
 
@@ -143,16 +146,15 @@ def of_a_host(share: float) -> str:
     """Rank 0 causes most of the waiting, and the others of its host this share."""
     host = {0: 0.6, **{rank: share / 3 for rank in (1, 2, 3)}, None: 0.4 - share}
     hosts = {rank: f"node{rank // 4}" for rank in range(16)}
-    members = {"": range(16)}
-    found = blame(caused(*[host] * BLOCKS), Participants(range(16), hosts, members)).named
+    found = blame(caused(*[host] * BLOCKS), participants(hosts)).named
     return ranks_text(found.ranks if found else ())
 
 
 def with_lateness(ns: float) -> str:
     """Rank 0 is late by so much at each arrival."""
-    causes = [cause._replace(sampled_ns=3 * ns) for cause in one_last([0] * BLOCKS)]
+    costs = replace(one_last([0] * BLOCKS), sampled_ns=np.full(BLOCKS, 3 * ns))
     hosts = dict.fromkeys(range(4), "node")
-    found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
+    found = blame(costs, participants(hosts))
     gain = Gain(COUNTED_NS, 1.0)
     return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain)["verdict"])
 

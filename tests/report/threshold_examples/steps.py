@@ -6,7 +6,7 @@ import numpy as np
 from commprof_report.base import kendall
 from commprof_report.base import units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
-from commprof_report.late.verdict import Cause
+from commprof_report.late.verdict import costs_of
 from commprof_report.steps.boundaries import Detection, outlier_limit
 from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
@@ -47,7 +47,7 @@ def explains(share: float) -> str:
 
 
 def most_of_run(share: float) -> str:
-    own, run = ([Cause("", "", 1, cost, 1, 0, 0, 1)] for cost in (share, 1.0))
+    own, run = (costs_of([0], [1], [cost]) for cost in (share, 1.0))
     return "the run's verdict" if are_most_of(own, run) else "its own test"
 
 
