@@ -377,18 +377,11 @@ def test_reduces_and_bcasts_that_do_not_belong_together_are_left_alone(advise, o
     assert not advise(run_of(*pairs(**other)))["reduce_and_bcast"]["found"]
 
 
-def test_receives_that_wait_cost_what_the_fastest_does_not(advise):
+def test_what_receives_wait_is_not_guessed(advise):
     row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))[
         "waiting_messages"
     ]
-    assert (row["saving_ns"], row["call"]) == (RANKS * 999 * 990_000, "MPI_Recv")
-
-
-def test_receives_that_all_take_long_may_all_wait(advise):
-    row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [1_000_000] * 1_000)))["waiting_messages"]
-    assert not row["found"] and row["evidence"].startswith(
-        "all calls of MPI_Recv take about as long"
-    )
+    assert (row["found"], row["evidence"]) == (0, "how much MPI_Recv waits is not known")
     assert not advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] * 1_000)))["waiting_messages"][
         "evidence"
     ]

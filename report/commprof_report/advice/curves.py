@@ -20,14 +20,7 @@ KNEE = threshold("advice.knee")
 FEWEST = whole("advice.observations")
 # how long such a call lasts depends on when another rank made its own
 WITHOUT_CURVE = ("sender", "peer", "root-first", "root-last")
-
-
-class Split(NamedTuple):
-    """Sampled calls of one size. waiting: their share of it."""
-
-    calls: int
-    transfer_p50_ns: int
-    waiting: float
+Split = tuple[int, float, float]
 
 
 class Point(NamedTuple):
@@ -39,15 +32,8 @@ class Point(NamedTuple):
     observations: float  # collectives, or messages; on a split curve the sampled ones
     total_ns: float
     p50_ns: float  # without waiting, if that is known
-    split: Split | None  # None: no call is split
-
-
-class Bin(NamedTuple):
-    """The sizes within a power of two that have observations."""
-
-    points: list[Point]
-    observations: float
-    ns_per_byte: float
+    sampled: int  # calls that were split
+    waiting: float | None  # the share of it in their time; None: no call is split
 
 
 class Knee(NamedTuple):
@@ -68,42 +54,31 @@ class Curve(NamedTuple):
     points: list[Point]  # by size
 
     @property
-    def is_split(self) -> bool:
-        """Waiting is known, and no part of the times."""
-        return all(point.split is not None for point in self.points)
-
-    @property
     def knee(self) -> Knee | None:
         """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
         one power of two (a framework's fused messages have many) are taken together; null: no two
         bins have observations enough, or the clock does not resolve them."""
-        judged = [each for each in self._bins() if each.observations >= FEWEST]
+        bins = gathered((pow2(point.bytes, False), point) for point in self.points)
+        judged = [
+            Knee(points[0].bytes, _ns_per_byte(points)) for points in bins.values()
+            if sum(point.observations for point in points) >= FEWEST
+        ]
         best = min((each.ns_per_byte for each in judged), default=0.0)
         if len(judged) < 2 or not best:
             return None
-        first = next(each for each in judged if each.ns_per_byte <= KNEE * best)
-        return Knee(first.points[0].bytes, first.ns_per_byte)
-
-    def _bins(self) -> list[Bin]:
-        by_bin = gathered((pow2(point.bytes, False), point) for point in self.points)
-        return [_bin(points) for points in by_bin.values()]
+        return next(each for each in judged if each.ns_per_byte <= KNEE * best)
 
 
-def _bin(points: list[Point]) -> Bin:
+def _ns_per_byte(points: Sequence[Point]) -> float:
     ns = sum(point.count * point.p50_ns for point in points)
-    return Bin(
-        points, sum(point.observations for point in points),
-        ns / sum(point.count * point.moved_bytes for point in points),
-    )
+    return ns / sum(point.count * point.moved_bytes for point in points)
 
 
 def waiting(points: Sequence[Point]) -> float | None:
     """The share of waiting in the time of some sizes of a curve; None: it is not known."""
     total_ns = sum(point.total_ns for point in points)
-    split = [(point.total_ns, point.split.waiting) for point in points if point.split]
-    if not total_ns or len(split) < len(points):
-        return None
-    return sum(ns * share for ns, share in split) / total_ns
+    spent_ns = [point.total_ns * point.waiting for point in points if point.waiting is not None]
+    return sum(spent_ns) / total_ns if total_ns and len(spent_ns) == len(points) else None
 
 
 def has_curve(row: Row) -> bool:
@@ -113,7 +88,8 @@ def has_curve(row: Row) -> bool:
 
 
 def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:
-    """By call, number of the family, and bytes. Waits on other communicators are left out."""
+    """By call, number of the family, and bytes: the sampled calls, the median of their transfer,
+    and the share of waiting. Waits on other communicators are left out."""
     waits, texts = sums.chosen, sums.texts.texts
     family = np.array([*(families.get(text, NONE) for text in texts), NONE])[waits.identity]
     own = (waits.completion == NONE) & (family != NONE)
@@ -128,7 +104,7 @@ def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, i
         groups.sum(waits.wait_ns) / np.maximum(1, all_ns),
     )
     return {
-        (texts[call], number, size): Split(*rest)
+        (texts[call], number, size): tuple(rest)
         for call, number, size, *rest in zip(*(column.tolist() for column in columns))
     }
 
@@ -139,13 +115,14 @@ def curve(
     """rows: sizes of one call. Without the sizes of which no call is split, if some are."""
     first = rows[0]
     ranks_of_each = ranks / len(identities) if first.family == "collective" else 1
-    points = [
-        Point(
-            row.bytes_low, row.bandwidth_bytes or 0.0, row.count,
-            (split.calls if split else row.count) / ranks_of_each, row.total_ns,
-            split.transfer_p50_ns if split else row.p50_ns, split,
+    points = []
+    for row in rows:
+        sampled, p50_ns, share = splits.get(row.bytes_low, (0, row.p50_ns, None))
+        points.append(
+            Point(
+                row.bytes_low, row.bandwidth_bytes or 0.0, row.count,
+                (sampled or row.count) / ranks_of_each, row.total_ns, p50_ns, sampled, share,
+            )
         )
-        for row in rows for split in [splits.get(row.bytes_low)]
-    ]
-    own = [each for each in points if each.split] or points
+    own = [each for each in points if each.sampled] or points
     return Curve(first.call, first.measure == "completion", identities, ranks, own)

@@ -85,7 +85,7 @@ def _small(curve: Curve, knee: Knee, inputs: Inputs) -> list[Point]:
 def _fusible_share(curve: Curve, inputs: Inputs) -> float:
     """Each round that sends has a first message; the others could have been sent with it. Nothing
     is known of jobs whose rounds are not counted."""
-    sampled = sum(point.split.calls for point in curve.points if point.split) / curve.ranks
+    sampled = sum(point.sampled for point in curve.points) / curve.ranks
     if not inputs.negotiation or not sampled:
         return 1.0
     sending = inputs.negotiation.sending
@@ -144,7 +144,7 @@ def certainty(points: Sequence[Point]) -> str:
     """Certainty of the saving: if it is not known how much is waiting, or most of the time is that
     of a few very long calls, other messages may last as long."""
     typical_ns = sum(point.count * point.p50_ns for point in points)
-    is_likely = None not in [point.split for point in points] and (
+    is_likely = all(point.sampled for point in points) and (
         typical_ns >= MOST_OF_TIME * _total_ns(points) * (1 - (waiting(points) or 0))
     )
     return LIKELY if is_likely else POSSIBLE
@@ -388,13 +388,16 @@ def is_message(row: Row) -> bool:
 
 
 def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """Blocking point-to-point calls: what they wait; if that is not known, what they take beyond
-    the least time of their size."""
+    """Blocking point-to-point calls: what they wait, if that is known."""
     calls = gathered((row.call, row) for row in inputs.sizes if is_message(row))
     for call, rows in calls.items():
+        total_ns = sum(row.total_ns for row in rows)
         if inputs.late_share(call):
             yield Unknown(waited_for(inputs.late_ranks))
-        yield from _waits_for_the_other_side(call, rows, inputs)
+        if waits := inputs.waiting([call], total_ns):
+            yield _waits_for_the_other_side(call, rows, waits, inputs)
+        elif waits is None and is_notable_time(total_ns, inputs):
+            yield Unknown(f"how much {call} waits is not known")
 
 
 def waited_for(ranks: Sequence[int], width: int | None = None) -> str:
@@ -402,33 +405,22 @@ def waited_for(ranks: Sequence[int], width: int | None = None) -> str:
 
 
 def _waits_for_the_other_side(
-    call: str, rows: Sequence[Row], inputs: Inputs
-) -> Iterator[Finding | Unknown]:
-    total_ns = sum(row.total_ns for row in rows)
-    least_ns = sum(row.count * row.min_ns for row in rows)
-    waits, late_share = inputs.waiting([call], total_ns), inputs.late_share(call)
-    if waits is not None:
-        saving_ns = total_ns * waits * (1 - late_share)
+    call: str, rows: Sequence[Row], waits: float, inputs: Inputs
+) -> Finding:
+    total_ns, late_share = sum(row.total_ns for row in rows), inputs.late_share(call)
+    spent = f"{units.share(waits)} of it is waiting for the other side"
+    if late_share:
         because = units.rank_names(inputs.late_ranks)
-        spent = f"{units.share(waits)} of it is waiting for the other side"
-        spent += f", {units.share(late_share)} of that because of {because}" if late_share else ""
-    else:
-        saving_ns = total_ns - least_ns
-        spent = f"if each took what the fastest of its size does, {inputs.per_rank(least_ns)}"
-        if is_notable_time(total_ns, inputs) and not is_notable_time(saving_ns, inputs):
-            yield Unknown(
-                f"all calls of {call} take about as long; they may all wait, but single calls are "
-                "not known"
-            )
+        spent += f", {units.share(late_share)} of that because of {because}"
     worst = max(rows, key=lambda row: row.total_ns - row.count * row.min_ns)
-    yield Finding(
+    return Finding(
         f"{call} waits for the other side",
         f"{calls_take(sum(row.count for row in rows))} {inputs.per_rank(total_ns)}; {spent}. Most "
         f"of it at {units.size(worst.bytes)}, {units.duration(worst.p50_ns)} in the median, "
         f"{units.duration(worst.min_ns)} at least",
         "if there is other work to do meanwhile, post receives early (MPI_Irecv) and wait late; "
         "`pipeline` and `peers` show who sends to whom",
-        POSSIBLE, saving_ns, call, inputs.family(worst), worst.bytes,
+        POSSIBLE, total_ns * waits * (1 - late_share), call, inputs.family(worst), worst.bytes,
         changes.waiting_for_none(
             inputs, changes.chosen(inputs, [call], which=changes.is_message)
         ),

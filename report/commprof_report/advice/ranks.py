@@ -15,8 +15,8 @@ from ..late.links import Link
 from ..late.reasons import ASLEEP, COMPUTES, DISK, LOST_CORE, Reason, reason_text, remedy
 from ..late.sentences import (
     LINK, PROGRESS, answer, basis_text, held_up_text, is_held_up, is_mostly, is_through_link,
-    is_unknown, link_text, most_text, mostly_text, nearly_all_text, outside_text, unfinished_text,
-    unknown_cause_text, verdict, when_of_named, why_text,
+    is_unknown, link_text, most_text, unfinished_text,
+    unknown_cause_text, verdict, when_of_named,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..retime.graph import Change
@@ -77,25 +77,13 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
 def _of_run(ranks: Ranks, inputs: Inputs) -> Finding:
     late, row = inputs.late, inputs.late.run
     is_at_marks = row.verdict is Kind.MARKS
+    basis = "" if is_at_marks else f" (analysed: {basis_text(row)})"
     return Finding(
-        waited_for(ranks), verdict(late) if is_at_marks else _share_text(ranks, late),
-        _balance(ranks, late), POSSIBLE if is_mostly(row) else LIKELY,
-        (row.late_gain_ns or 0) * row.ranks,
+        waited_for(ranks), f"{verdict(late)}{basis}", _balance(ranks, late),
+        POSSIBLE if is_mostly(row) else LIKELY, (row.late_gain_ns or 0) * row.ranks,
         change=None if is_at_marks else changes.without(inputs, inputs.late_ranks),
         is_played=row.late_gain_ns is not None,
     )
-
-
-def _share_text(ranks: Ranks, late: Late) -> str:
-    """61.2 % of the waiting is for it (analysed: 98.2 % of the time inside MPI)"""
-    row = late.run
-    them = units.agreeing("them", len(ranks))
-    part = (
-        mostly_text(row) if is_mostly(row)
-        else f"{units.share(row.late_share)} of the waiting is for {them}"
-    )
-    when = nearly_all_text(when_of_named(late))
-    return f"{part}{when}{outside_text(late)} (analysed: {basis_text(row)}){why_text(late)}"
 
 
 def _balance(ranks: Ranks, late: Late) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.advice.curves import Curve, Point, Split
+from commprof_report.advice.curves import Curve, Point
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
 from commprof_report.advice.messages import are_pairs, certainty, is_blocked, is_tiny
@@ -17,7 +17,7 @@ WHOLE, KIB = 1_000_000, 1_024
 def point(size: int, ns: float = 1_000.0, observations: int = 100) -> Point:
     """All calls of a size take this long."""
     calls = 100
-    return Point(size, size, calls, observations, calls * ns, ns, Split(calls, round(ns), 0.0))
+    return Point(size, size, calls, observations, calls * ns, ns, calls, 0.0)
 
 
 def curve(*points: Point) -> Curve:
