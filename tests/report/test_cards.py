@@ -10,7 +10,7 @@ from html import unescape
 import planted
 import pytest
 from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Span, Step, Window
-from test_root_causes import MS, grid
+from test_root_causes import MS
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
 BITS, GRADIENTS = (
@@ -158,35 +158,6 @@ def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
     (exposed,) = [card for card in cards(waiting([12, 12], negotiates)) if "exposed" in card[1]]
     said = "of a step is exposed communication (5.00 ms in region 'wait for gradients')"
     assert exposed == ("25.0 %", said)
-
-
-@pytest.mark.slow
-def test_the_rank_that_begins_to_wait_last_is_late_and_nobody_where_all_begin_together(cards):
-    assert late_card(cards(waiting([8, 12]))) == (
-        "rank 1", "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",
-    )
-    assert late_card(cards(waiting([12, 12]))) == (
-        "no rank", "reaches region 'wait for gradients' late beyond chance, in 39 visits",
-    )
-
-
-def late_card(found: list[tuple[str, str]]) -> tuple[str, str]:
-    return found[-2]
-
-
-def test_the_rank_that_is_late_is_named_and_nobody_where_all_are_on_time(cards):
-    who, text = late_card(cards(grid([{2: 8 * MS}] * STEPS, has_marks=True)))
-    assert who == "rank 2" and re.fullmatch(r"late: \d+\.\d % of the waiting is for it", text)
-    who, text = late_card(cards(grid([{}] * STEPS, has_marks=True)))
-    assert who == "no rank" and re.fullmatch(
-        r"is late beyond chance; waiting is \d+\.\d+ % of the communication", text
-    )
-
-
-def test_who_is_late_is_not_known_where_a_thread_negotiates(cards):
-    assert late_card(cards(training(True))) == (
-        "not known", "which rank is late, and how much of a step is exposed: see Waiting",
-    )
 
 
 def test_one_rank_is_not_late(cards):

@@ -21,11 +21,8 @@ from commprof_report.compare.figures import Figures, figures, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.results import Rules
 from commprof_report.compare.sides import Side, sides_named
-from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
 from commprof_report.experiment_main import arm
-from commprof_report.plots import marks as plot
-from commprof_report.plots.axis import time_text
 from compared_runs import (
     BLOCKS,
     LARGE,
@@ -1076,71 +1073,6 @@ def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, compare
     assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[
         LARGE
     ] == "a"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_picture_is_written(slower, tmp_path, compared, monkeypatch, ending, start):
-    pytest.importorskip("matplotlib")
-    path, said = tmp_path / f"picture.{ending}", []
-    save = pictures.save
-    monkeypatch.setattr(
-        pictures, "save", lambda *arguments: said.append(arguments[3]) or save(*arguments)
-    )
-    assert compared(slower, "--plot", path).status == 0
-    assert path.read_bytes().startswith(start)
-    assert said == [
-        f"app 1; 2 ranks on 1 host · a: {BLOCKS} runs, Open MPI 4.1.4 · b: {BLOCKS} runs, Open MPI "
-        "4.1.4"
-    ]
-
-
-def test_where_no_change_is_known_there_is_no_picture(slower, tmp_path, compared, monkeypatch):
-    def without_values(answers, made=command.picture):
-        pairs = [pair._replace(figures=[], rows=[]) for pair in answers.pairs]
-        return made(answers._replace(pairs=pairs))
-
-    monkeypatch.setattr(command, "picture", without_values)
-    answer = compared(slower[:2], "--plot", tmp_path / "picture.png")
-    assert answer.status == 1 and answer.err.endswith(
-        "picture.png: not drawn: no figure or row has a value in all runs of two sides\n"
-    )
-
-
-def answers_about(runs: list[Path]):
-    named = sides_named([[run for run in runs if run.name[0] == side] for side in "ab"])
-    return compare(
-        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
-    )
-
-
-def test_the_picture_has_the_intervals(slower):
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    answers = answers_about(slower)
-    drawn = command.picture(answers)
-    ((_, marks),) = drawn.series
-    found = {drawn.names[mark.row]: mark for mark in marks}
-    values = {
-        sentences.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures
-    }
-    transfer = found[f"Transfer *, {values['Transfer *']}"]
-    assert transfer.is_filled and transfer.low > 1.2
-    assert not next(
-        row for name, row in found.items()
-        if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")
-    ).is_filled
-    plot.draw(figure.add_subplot(), drawn)
-    (intervals,) = figure.axes
-    assert [label.get_text() for label in intervals.get_yticklabels()] == list(found)
-    assert "same" in [label.get_text() for label in intervals.get_xticklabels()]
-    assert "no verdict" not in intervals.get_title(loc="left") + intervals.get_title()
-
-
-def test_a_picture_of_refused_runs_says_so(slower):
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    answers = answers_about(changed(slower, PLANTED["dropped"][1]))
-    plot.draw(figure.add_subplot(), command.picture(answers))
-    assert "no verdict (partial)" in figure.axes[0].get_title()
 
 
 @pytest.mark.slow

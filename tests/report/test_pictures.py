@@ -14,7 +14,6 @@ import training
 from commprof_report.calls.by_pair import PeerRow, peer_rows
 from commprof_report.calls.by_size_class import hvprof_rows
 from commprof_report.calls.histogram import LatencyRow, latency_rows
-from commprof_report.calls.odd_sizes import odd_sizes
 from commprof_report.calls.views import CALLS, RANK_TIMES, TRAFFIC, size_rows
 from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
@@ -437,8 +436,7 @@ def test_points_of_few_calls_are_hollow(axes, connection):
 
 
 def hvprof_side(connection, **changes):
-    sizes = size_rows(connection)
-    side = Side("as run", 4, False, hvprof_rows(connection, "as run"), sizes, odd_sizes(sizes))
+    side = Side("as run", 4, False, hvprof_rows(connection, "as run"))
     return side._replace(**changes)
 
 
@@ -486,20 +484,6 @@ def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
     outside = stepped._replace(rows=[row._replace(calls_per_step=0.0) for row in rows])
     calls, *_ = draw("size_classes", type(calls.figure)().add_subplot(), [outside])
     assert heights(calls, 1) == pytest.approx(sum(row.count for row in rows) / 4)
-
-
-def test_powers_of_two_are_marked_and_joined_and_what_others_cost_is_said(axes, connection):
-    row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
-    curve = [
-        row._replace(bytes_low=size, bytes_high=size, p50_ns=ns, power_of_two=power)
-        for size, ns, power in ((1_024, 100.0, 1), (1_500, 400.0, 0), (2_048, 200.0, 1))
-    ]
-    side = hvprof_side(connection, sizes=curve, odd_sizes=odd_sizes(curve))
-    latency = draw("size_classes", axes, [side])[3]
-    line, powers, others = points(latency)
-    assert line == powers == [(1_024, 100), (2_048, 200)] and others == [(1_500, 400)]
-    (said,) = [text.get_text() for text in latency.texts]
-    assert said == "MPI_Send: sizes between powers of two take 173.1 % more"
 
 
 def parts_of(panel) -> dict[str, list[float]]:

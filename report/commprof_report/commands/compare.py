@@ -51,7 +51,7 @@ from ..base.thresholds import threshold
 from ..compare import sentences
 from ..compare import sides as sides_of
 from ..compare.columns import (
-    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared,
+    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT,
 )
 from ..compare.comparison import METRICS, compare
 from ..compare.figures import PERCENTILES, figures
@@ -59,10 +59,8 @@ from ..compare.refusals import KINDS
 from ..compare.replays import checked_read
 from ..compare.results import Comparison, Rules
 from ..compare.sides import Side
-from ..display import pictures, tables
+from ..display import tables
 from ..experiment.plan import CHECK, is_experiment, plan_read
-from ..plots import marks as plot
-from ..plots.axis import time_text
 from ..run.rank_files import files_mode
 from . import SEPARATOR, common
 from .compare_tables import figure_table, row_table, run_columns, size_columns
@@ -85,7 +83,6 @@ WIDTH = 120
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
 OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
-MOST_DRAWN = 12
 SCRIPT_FIELDS = {
     by: keys(fields) for by, fields in (
         ("verdict", VERDICT), ("figure", (*FIGURE, *OF_CONTRAST)),
@@ -166,7 +163,6 @@ OPTIONS = (
         "each side",
     ),
     *tables.ROWS,
-    common.PLOT,
 )
 
 
@@ -174,8 +170,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.skip_steps and arguments.by in ("row", "size"):
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
-    if arguments.plot:
-        save_picture(arguments.plot, answers)
     if tables.is_for_scripts(arguments):
         by = arguments.by or ("figure" if arguments.skip_steps else "row")
         if by == "size" and arguments.csv and arguments.take_rows is None:
@@ -186,13 +180,6 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(answers, arguments.by)
     else:
         print_text(answers)
-
-
-def save_picture(path: Path, answers: Comparison) -> None:
-    sides = map(sentences.side_text, answers.sides)
-    source = units.visible(" · ".join([sentences.program_text(answers), *sides]))
-    why_none = "no figure or row has a value in all runs of two sides"
-    pictures.save(path, plot, picture(answers), source, why_none, mode_of(answers))
 
 
 def compared(words: list[Path], by_rules: Rules) -> Comparison:
@@ -301,37 +288,6 @@ def print_sizes(answers: Comparison) -> None:
     elif answers.refused:
         kinds = "; ".join(refusal.kind for refusal in answers.refused)
         print(f"\nno side is marked: not the same experiment ({kinds})")
-
-
-def picture(answers: Comparison) -> plot.Picture | None:
-    """The changes that are known, under their names and the value of the reference. None: none
-    is."""
-    rows: list[tuple[Compared, str]] = []
-    for pair in answers.pairs:
-        rows += [(row, sentences.figure_name(row)) for row in pair.figures]
-    for pair in answers.pairs:
-        rows += [(row, sentences.row_text(row)) for row in pair.rows[:MOST_DRAWN]]
-    known = [
-        (row, units.shortened(name, plot.LONGEST_NAME)) for row, name in rows
-        if row.change is not None
-    ]
-    values = {name: time_text(row.first_ns or 0) for row, name in reversed(known)}
-    names = list(dict.fromkeys(name for _, name in known))
-    verdict = answers.pairs[0].verdict
-    series: dict[str, list[plot.Mark]] = {}
-    for row, name in known:
-        low, high = (None if each is None else 1 + each for each in (row.low, row.high))
-        is_found = not verdict.refused and row.difference is not None
-        mark = plot.Mark(names.index(name), 1 + (row.change or 0), low, high, is_found)
-        series.setdefault(row.side, []).append(mark)
-    refused = f"\nno verdict ({verdict.refused})" if verdict.refused else ""
-    return plot.Picture(
-        f"Changes with their {100 * verdict.level:.3g} % intervals{refused}",
-        f"change against the value of {verdict.reference}, beside each name\n(*: the verdict; "
-        "filled: beyond chance; grey: too small to matter)",
-        [f"{name}, {values[name]}" for name in names], [*series.items()],
-        verdict.min_effect,
-    ) if known else None
 
 
 def print_text(answers: Comparison) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..base import units
 from ..base.present import present
-from ..late.judgement import Kind
-from ..late.late_ranks import Late
-from ..late.marks import HANDED, Last
-from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text, reaching
+from ..late.marks import HANDED
+from ..late.sentences import mark_text
 from ..steps.steps_summary import StepsRow, waited_text
 from ..summary.run_summary import RunSummary, SummaryRow
 from . import summary
@@ -17,13 +15,13 @@ from . import summary
 Card = tuple[str, str]  # the figure, and what it is
 
 
-def cards(answers: RunSummary, steps: StepsRow, late: Late) -> list[Card]:
+def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
     row = answers.summary
     if steps.steps_per_s is None or steps.certainty == "doubtful":
         cost = (units.share(row.cost_share), "of wall time is the profiler's own")
         return [(summary.wall_time(row), "wall time"), *library_cards(row), cost]
     of_step = [rate_card(steps), *exposed_cards(steps), *message_cards(steps)]
-    of_run = [*share_cards(row, steps), *late_cards(steps, late), *nccl_cards(row)[:1]]
+    of_run = [*share_cards(row, steps), *nccl_cards(row)[:1]]
     return [*of_step, *of_run, wall_card(row)]
 
 
@@ -114,48 +112,6 @@ def share_cards(row: SummaryRow, steps: StepsRow | None) -> list[Card]:
     if steps and steps.idle_rounds_share is not None:
         text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
     return [(units.share(row.data_share_mean), text)]
-
-
-def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
-    """By the verdict of late, which is about all calls; if it names nobody, by that of steps."""
-    row = late.run
-    if row.verdict is Kind.MARKS:
-        yield marks_card(present(late.last))
-    elif row.late_ranks is not None:
-        them = units.agreeing("them", len(row.late_ranks))
-        text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
-        if is_mostly(row):
-            text += f", {units.share(row.late_others_share)} for all others together"
-        yield f"{'mostly ' * is_mostly(row)}{named(row.late_ranks)}", text
-    elif steps.slowest_ranks is not None:
-        often = f"{steps.slowest_steps:,} of {steps.judged_steps:,} steps"
-        lead = units.duration(steps.slowest_lead_ns)
-        yield named(steps.slowest_ranks), f"late in {often}, by {lead}"
-    elif row.verdict is Kind.BY_CALL:
-        yield "several ranks", "are late, each in other calls"
-    elif late.is_known and not is_unknown(row):
-        waiting = units.share(row.wait_share)
-        yield "no rank", f"is late beyond chance; waiting is {waiting} of the communication"
-    elif row.verdict is not Kind.NONE:
-        exposed = ", and how much of a step is exposed" * (not steps.wait_region)
-        more = f"{exposed}: see Waiting" if late.is_negotiated else ""
-        yield "not known", f"which rank is late{more}"
-
-
-def marks_card(last: Last) -> Card:
-    """By when ranks reach the mark of a step, or the region in which they wait."""
-    point, judged = mark_text(last.region), judged_text(last)
-    if not last.ranks:
-        return "no rank", f"{reaching(point)} late beyond chance, in {judged}"
-    lead = units.duration(last.lead_ns)
-    return (
-        f"{'mostly ' * last.is_mostly}{named(last.ranks)}",
-        f"{reaching(point, len(last.ranks))} last in {last.times:,} of {judged}, by {lead}",
-    )
-
-
-def named(ranks: Sequence[int]) -> str:
-    return units.rank_names(ranks, 16)
 
 
 def wall_card(row: SummaryRow) -> Card:

@@ -39,14 +39,8 @@ from ..display import page, pictures
 from ..display.tables import Column
 from ..late.efficiencies import is_beside_main, region_rows
 from ..late.judgement import Kind
-from ..late.late_ranks import Late
-from ..late.late_ranks import late as late_answers
-from ..plots import peer_heat_map as peers_plot
-from ..plots import rank_step_heat_maps as rank_steps_plot
-from ..plots import row_bars
-from ..plots import size_lines as sizes_plot
-from ..plots import stacks
-from ..plots import timeline as timeline_plot
+from ..late.late_ranks import Late, late as late_answers
+from ..plots import peer_heat_map, rank_step_heat_maps, row_bars, size_lines, stacks, timeline
 from ..roles import roles
 from ..roles.communicator_rows import communicator_rows
 from ..roles.world import world_of
@@ -225,7 +219,7 @@ def opening(
     title = row.command_line or row.program or "unknown program"
     others = [fact for fact in facts if fact[0] not in FIRST]
     return page.header(
-        title, lines, attempt("Figures", front_page.cards, answers, in_steps, waits) or [],
+        title, lines, attempt("Figures", front_page.cards, answers, in_steps) or [],
         others, questions
     )
 
@@ -327,7 +321,7 @@ def timeline_section(
             "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
             "is exposed."
         )
-    drawing = page.timeline(timeline_plot.data(view, waits.participants.hosts))
+    drawing = page.timeline(timeline.data(view, waits.participants.hosts))
     return page.section(
         "The run in time", f"What {thread} of each rank did, from the whole run to single calls. "
         f"{contents}", drawing,
@@ -408,7 +402,7 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
         'it, if that is known, as in "Who is late".'
     )
     return page.section(
-        "Rank by step", sentence, common.picture(rank_steps_plot, found, "times by rank and step")
+        "Rank by step", sentence, common.picture(rank_step_heat_maps, found, "times by rank and step")
     )
 
 
@@ -471,7 +465,7 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
         "means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
-    picture = common.picture(sizes_plot, sizes_plot.with_message(timed), "latency by message size")
+    picture = common.picture(size_lines, size_lines.with_message(timed), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     note = (
         "" if len(rows) <= MOST_SIZES
@@ -493,7 +487,7 @@ def peers_section(run: Run, answers: RunSummary) -> str:
     if not answers.peers:
         return ""
     picture = common.picture(
-        peers_plot, peers_plot.matrix_of(answers.peers, run.world_size, "bytes"),
+        peer_heat_map, peer_heat_map.matrix_of(answers.peers, run.world_size, "bytes"),
         "bytes from rank to rank",
     )
     return page.section("Who sends to whom", sentence, picture) if picture else ""

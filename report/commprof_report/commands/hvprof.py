@@ -12,8 +12,8 @@ steps), calls, bytes and time are those of a mean step on a mean rank.
 Sizes that are no powers of two are compared with the line between the powers of two below and above
 (on logarithmic axes, by medians, where all have 20 calls): the paper's finding as a number.
 
---plot draws calls and time by size class, the time per call, and medians over message size with
-powers of two marked; runs with fusion and without stand beside each other.
+--plot draws calls and time by size class, and the time per call; runs with fusion and without stand
+beside each other.
 
 Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework
 has fused are one message. For the sizes without fusion, run the job once more with fusion off
@@ -36,7 +36,7 @@ from ..base.options import option
 from ..base.thresholds import threshold
 from ..calls.by_size_class import hvprof_rows, hvprof_view
 from ..calls.odd_sizes import OddSizes, odd_sizes
-from ..calls.views import Row, best_timed as sizes_best_timed, size_rows, timed_on
+from ..calls.views import Row, size_rows, timed_on
 from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column
@@ -77,7 +77,6 @@ class Side(NamedTuple):
     settings: str
     rows: list[Row]
     sums: list[Row]
-    size_rows: list[Row]
     odd_sizes: list[OddSizes]
     run: Run
 
@@ -179,7 +178,6 @@ def picture(sides: Sequence[Side]) -> list[plot.Side]:
     return [
         plot.Side(
             side.fusion, side.ranks, side.steps > 0, best_timed(side.sums),
-            sizes_best_timed(side.size_rows), side.odd_sizes,
         )
         for side in sides
     ]
@@ -201,11 +199,10 @@ def side(run: Run, fusion: str, steps: Steps | None, per_rank: bool = False) -> 
     rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
-    of_sizes = size_rows(connection)
     return Side(
         fusion, run.world_size, ranks, 0 if whole is None else len({*whole.step.tolist()}),
-        negotiates, settings_text(run), rows, sums, of_sizes,
-        attempt("Odd sizes", odd_sizes, of_sizes) or [], run,
+        negotiates, settings_text(run), rows, sums,
+        attempt("Odd sizes", odd_sizes, size_rows(connection)) or [], run,
     )
 
 

@@ -36,7 +36,7 @@ from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..plots import marks as plot
+from ..plots import row_bars
 from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.source import program_of
@@ -255,7 +255,7 @@ def split_runs(arguments: argparse.Namespace) -> None:
         mode = files_mode(run.path for run in runs)
         source = f"{replay_of(runs[0])}; {library_name(runs[0])}"
         why_none = "no blocking collective was replayed"
-        pictures.save(arguments.plot, plot, split_picture(found), source, why_none, mode)
+        pictures.save(arguments.plot, row_bars, split_picture(found), source, why_none, mode)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, SplitRow._fields)
         return
@@ -321,22 +321,21 @@ def part_text(row: SplitRow, name: str) -> str:
     return f"{'-' if value < 0 else '+'}{units.duration(abs(value))}"
 
 
-def split_picture(found: Split) -> plot.Picture | None:
+def split_picture(found: Split) -> row_bars.Picture | None:
+    """A panel for each kind of replay."""
     rows = [row for row in found.rows if row.library_ns is not None][:MOST_DRAWN]
-    names = [
-        units.shortened(row_name(row.call, row.bytes, row.communicator), plot.LONGEST_NAME)
-        for row in rows
-    ]
-    series = [
-        (HEADS.get(kind, kind), [
-            plot.Mark(place, ns) for place, row in enumerate(rows)
-            if (ns := getattr(row, f"{kind}_ns"))
+    panels = [
+        row_bars.Panel(HEADS.get(kind, kind), "time", [
+            row_bars.Part(
+                "mean time of a call", row_bars.IN_MPI,
+                [getattr(row, f"{kind}_ns") or 0 for row in rows],
+            )
         ])
         for kind in found.runs
     ]
-    return plot.Picture(
-        "The same calls, made again in several ways", "mean time of a call", names, series
-    ) if rows else None
+    names = [row_name(row.call, row.bytes, row.communicator) for row in rows]
+    title = "Mean time of a call, made in several ways"
+    return row_bars.Picture(title, names, panels) if rows else None
 
 
 def split_section(runs: Sequence[Figures]) -> str:
@@ -349,7 +348,8 @@ def split_section(runs: Sequence[Figures]) -> str:
         "each blocking collective together, which leaves the library's own time; without the "
         "computing in between; and after a barrier, as benchmarks do."
     )
-    drawing = common.picture(plot, split_picture(found), "time of a call in each kind of replay")
+    drawn = "time of a call in each kind of replay"
+    drawing = common.picture(row_bars, split_picture(found), drawn)
     facts = page.facts_list(split_facts(runs, found))
     table = page.table(split_columns(found), found.rows[:MOST_ROWS])
     return page.section("Where the time comes from", sentence, facts, drawing, table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..base import units
@@ -39,12 +39,13 @@ def draw(axes, matrix: Matrix) -> None:
     amounts = fields(matrix, ranks_per_field)
     last = max(matrix.world_size - 0.5, 0.5)
     image = axes.imshow(
-        masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5),
+        amounts, cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5),
         interpolation="nearest",
     )
     what = "messages" if matrix.quantity == "count" else "bytes"
+    show = units.count if matrix.quantity == "count" else units.volume
     bar = axes.figure.colorbar(
-        image, ax=axes, shrink=0.85, label=what, format=amount_label(matrix.quantity)
+        image, ax=axes, shrink=0.85, label=what, format=lambda value, _: show(round(value))
     )
     bar.outline.set_visible(False)
     axes.set_xlabel("receiver (world rank)")
@@ -57,27 +58,21 @@ def draw(axes, matrix: Matrix) -> None:
     axes.set_xticks(ticks)
     axes.set_yticks(ticks)
     if matrix.world_size <= MOST_NUMBERS:
-        draw_numbers(axes, amounts, matrix.quantity)
+        draw_numbers(axes, amounts, show)
 
 
-def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
-    """The sums, sender by receiver."""
-    width = -(-matrix.world_size // ranks_per_field)
-    amounts = [[0] * width for _ in range(width)]
-    for row in matrix.rows:
-        assert row.sender is not None and row.receiver is not None  # matrix_of leaves these out
-        amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(
-            row, matrix.quantity
-        )
-    return amounts
-
-
-def masked(amounts: list[list[int]]):
-    """Pairs that exchange nothing stay empty."""
-    from numpy import array
+def fields(matrix: Matrix, ranks_per_field: int):
+    """The sums, sender by receiver. Pairs that exchange nothing stay empty."""
+    from numpy import add, zeros
     from numpy.ma import masked_equal
 
-    return masked_equal(array(amounts, dtype=float), 0)
+    width = -(-matrix.world_size // ranks_per_field)
+    amounts = zeros((width, width))
+    pairs = [(row.sender, row.receiver, getattr(row, matrix.quantity)) for row in matrix.rows]
+    senders, receivers, values = zip(*pairs)
+    places = [[rank // ranks_per_field for rank in ranks] for ranks in (senders, receivers)]
+    add.at(amounts, tuple(places), values)
+    return masked_equal(amounts, 0)
 
 
 def shades():
@@ -95,20 +90,12 @@ def rank_ticks(world_size: int) -> list[int]:
     return list(range(0, world_size, step if world_size > MOST_NUMBERS else 1))
 
 
-def amount_label(quantity: str):
-    return (
-        (lambda value, _: f"{value:,.0f}") if quantity == "count"
-        else (lambda value, _: units.volume(value))
-    )
+def draw_numbers(axes, amounts, show: Callable[[int], str]) -> None:
+    from numpy.ma import ndenumerate  # those that are not empty
 
-
-def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
-    largest = max((max(line) for line in amounts), default=0)
-    for sender, line in enumerate(amounts):
-        for receiver, value in enumerate(line):
-            if value:
-                text = units.count(value) if quantity == "count" else units.volume(value)
-                colour = "#f6f8fa" if value > 0.5 * largest else "#222222"
-                axes.text(
-                    receiver, sender, text, ha="center", va="center", fontsize=8, color=colour
-                )
+    for (sender, receiver), value in ndenumerate(amounts):
+        colour = "#f6f8fa" if value > 0.5 * amounts.max() else "#222222"
+        axes.text(
+            receiver, sender, show(round(value)), ha="center", va="center", fontsize=8,
+            color=colour,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..base import units
@@ -24,6 +24,14 @@ class Part(NamedTuple):
     name: str
     colour: str | Sequence[str]
     values: Sequence[float]
+
+
+def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[float]]]:
+    """The parts that have any values, with where they begin and end."""
+    ends = [0.0] * len(parts[0].values)
+    for part in (part for part in parts if any(part.values)):
+        begins, ends = ends, [end + value for end, value in zip(ends, part.values)]
+        yield part, begins, ends
 
 
 class Panel(NamedTuple):
@@ -98,12 +106,11 @@ def draw(axes, picture: Picture) -> None:
 
 def draw_panel(axes, panel: Panel, rows: int) -> None:
     ends = [0.0] * rows
-    for part in (part for part in panel.parts if any(part.values[:rows])):
-        values = list(part.values[:rows])
+    shown = [part._replace(values=part.values[:rows]) for part in panel.parts]
+    for part, begins, ends in stacked(shown):
         axes.barh(
-            range(rows), values, left=ends, height=0.72, color=part.colour, label=part.name,
+            range(rows), part.values, left=begins, height=0.72, color=part.colour, label=part.name,
         )
-        ends = [end + value for end, value in zip(ends, values)]
     show = {"time": time_text, "bytes": units.volume, "share": units.share}[panel.unit]
     for place, end in enumerate(ends):
         axes.annotate(

@@ -10,7 +10,7 @@ from ..base.field import Row
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
-from .row_bars import Part
+from .row_bars import Part, stacked
 
 MOST_CALLS = 6
 MOST_BARS, MOST_NAMES = 50, 24
@@ -85,8 +85,14 @@ def figure_size(picture: Picture) -> tuple[float, float]:
 
 
 def draw(axes, picture: Picture) -> None:
-    edges = [place - 0.5 for place in range(len(picture.names) + 1)]
-    stack(axes, edges, picture.parts, len(edges) > MOST_BARS)
+    bars = range(len(picture.names))
+    if len(bars) < MOST_BARS:
+        for part, begins, _ in stacked(picture.parts):
+            axes.bar(
+                bars, part.values, bottom=begins, width=0.8, color=part.colour, label=part.name
+            )
+    else:
+        shapes(axes, [place - 0.5 for place in range(len(bars) + 1)], picture.parts)
     step = max(1, -(-len(picture.names) // MOST_NAMES))
     places = range(0, len(picture.names), step)
     axes.set_xticks(places, [picture.names[place] for place in places])
@@ -100,19 +106,12 @@ def draw(axes, picture: Picture) -> None:
     explain(axes)
 
 
-def stack(axes, edges: Sequence[float], parts: Sequence[Part], are_joined: bool) -> None:
-    """Bars between edges, those of a part as one shape if they are joined; else with space between
-    them."""
-    below = [0.0] * (len(edges) - 1)
-    centres = [(left + right) / 2 for left, right in zip(edges, edges[1:])]
-    for part in (part for part in parts if any(part.values)):
-        style = {"color": part.colour, "label": part.name}
-        upto = [low + value for low, value in zip(below, part.values)]
-        if are_joined:
-            axes.stairs(upto, edges, baseline=below, fill=True, **style)
-        else:
-            axes.bar(centres, part.values, bottom=below, width=0.8, **style)
-        below = upto
+def shapes(axes, edges: Sequence[float], parts: Sequence[Part]) -> None:
+    """The bars of a part as one shape between edges."""
+    for part, begins, ends in stacked(parts):
+        axes.stairs(
+            ends, edges, baseline=begins, fill=True, color=part.colour, label=part.name
+        )
 
 
 def explain(axes) -> None:

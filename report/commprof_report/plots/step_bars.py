@@ -10,7 +10,7 @@ from ..display import colours
 from ..steps.step_costs import StepRow
 from .axis import time_axis
 from .row_bars import Part
-from .stacks import explain, stack
+from .stacks import explain, shapes
 
 SPLIT = (
     ("transfer_ns", "transfer", colours.TRANSFER),
@@ -32,7 +32,7 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
     """Draws the steps; if there are many, each bar is the mean of several neighbours."""
     groups = bars(rows)
     edges = [group[0].step - 0.5 for group in groups] + [rows[-1].step + 0.5]
-    stack(axes, edges, parts_of(rows, groups), True)
+    shapes(axes, edges, parts_of(rows, groups))
     top = ceiling(rows)
     outliers = [row for row in rows if row.is_outlier]
     if outliers:
