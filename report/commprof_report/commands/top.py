@@ -27,9 +27,9 @@ import re
 import shutil
 import sys
 import time
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 from ..base import units
 from ..base.options import option
@@ -40,7 +40,7 @@ from ..display.tables import Column
 from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
-from ..stuck.live import live_rows
+from ..stuck.live import Amounts, live_rows
 from ..stuck.negotiating import unhanded
 from . import common, live_page
 from .live_page import Screen
@@ -67,17 +67,14 @@ ENDS = {
 }
 
 
-class Rates(NamedTuple):
-    """A rank between two looks; the row is the later one."""
-
-    row: Row
-    interval_ns: int
-    calls_per_s: float
-    bytes_per_s: float
-    mpi_share: float
-    collective_share: float
-    device_share: float  # operations of NCCL, of several streams added up; more than 1 is 1
-    gpu_share: float | None  # of the time summed up for GPUs; none: nothing was
+# A rank between two looks; the row and the amounts are those of the later one. device_share: of
+# operations of NCCL, of several streams added up, at most 1; gpu_share: of the time summed up for
+# GPUs, null: nothing was.
+Rates = namedtuple(
+    "Rates",
+    "row amounts interval_ns calls_per_s bytes_per_s device_share mpi_share collective_share "
+    "gpu_share",
+)
 
 
 ORDERS = {
@@ -170,64 +167,39 @@ def watch(arguments: argparse.Namespace, show: Callable[[Screen], None]) -> None
     while True:
         began_s = time.monotonic()
         run, rows = look(arguments)
-        ranks = [rates(before.get(row.rank), row) for row in rows]
+        ranks = [rates(before.get(row.rank), row, amounts) for row, amounts in rows]
         show(screen(run, ranks, arguments.sort, is_first=not before))
         shown += 1
-        if has_ended(rows) or shown == arguments.count:
+        if all(row.state in ENDS for row, _ in rows) or shown == arguments.count:
             break
         before = {rank.row.rank: rank for rank in ranks}
         looked_s = time.monotonic() - began_s
         time.sleep(max(arguments.every - looked_s, REST * looked_s))
 
 
-def look(arguments: argparse.Namespace) -> tuple[Run, list[Row]]:
+def look(arguments: argparse.Namespace) -> tuple[Run, list[tuple[Row, Amounts]]]:
     run = run_open(arguments.run, with_histograms=False)
     selection.select(run, arguments)
     return run, live_rows(run.connection)
 
 
-def rates(before: Rates | None, row: Row) -> Rates:
+def rates(before: Rates | None, row: Row, amounts: Amounts) -> Rates:
     """Since the look before; since the start where there was none, or the counters were set to zero
     meanwhile. A copy of a ledger that has not been renewed has nothing new to say."""
     if before and before.row.wall_ns == row.wall_ns:
         return before._replace(row=row)
-    is_sequel = before is not None and before.row.reset_unix_ns == row.reset_unix_ns
-    if before and is_sequel:
-        earlier = amounts(before.row)
-    else:
-        earlier = (
-            max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0,
-            0,
-        )
-    interval_ns, *more = (max(0, now - then) for then, now in zip(earlier, amounts(row)))
-    calls_per_s, bytes_per_s = (
-        amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2]
+    earlier = Amounts(
+        max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0,
+        *[0] * (len(amounts) - 1),
     )
-    mpi, collective, device = (
-        min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:]
+    if before and before.row.reset_unix_ns == row.reset_unix_ns:
+        earlier = before.amounts
+    interval_ns, *spent, traced_ns, busy_ns = (
+        max(0, now - then) for now, then in zip(amounts, earlier)
     )
-    gpu_share = busy_share(before.row if before and is_sequel else None, row)
-    return Rates(
-        row, interval_ns, calls_per_s, bytes_per_s, mpi, collective, device, gpu_share
-    )
-
-
-def busy_share(before: Row | None, row: Row) -> float | None:
-    """Share of time in which the rank's GPUs were busy."""
-    traced_ns, busy_ns = row.gpu_traced_ns, row.gpu_busy_ns
-    if before:
-        traced_ns, busy_ns = traced_ns - before.gpu_traced_ns, busy_ns - before.gpu_busy_ns
-    return min(1.0, max(0.0, busy_ns / traced_ns)) if traced_ns > 0 else None
-
-
-def amounts(row: Row) -> tuple[int, ...]:
-    return (
-        row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns, row.device_ns,
-    )
-
-
-def has_ended(rows: Sequence[Row]) -> bool:
-    return all(row.state in ENDS for row in rows)
+    calls, moved, *times = (each / interval_ns if interval_ns else 0.0 for each in spent)
+    shares = [*(min(1.0, each) for each in times), busy_ns / traced_ns if traced_ns else None]
+    return Rates(row, amounts, interval_ns, calls * 1e9, moved * 1e9, *shares)
 
 
 def end_text(rows: Sequence[Row]) -> str:
@@ -261,8 +233,8 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
 
 def columns_of(ranks: Sequence[Rates]) -> list[Column]:
     shown = {
-        "NCCL on device": any(rank.row.has_nccl for rank in ranks),
-        "GPU busy": any(rank.row.gpu_traced_ns for rank in ranks),
+        "NCCL on device": any(rank.row.nccl_count or rank.amounts.device_ns for rank in ranks),
+        "GPU busy": any(rank.amounts.traced_ns for rank in ranks),
     }
     return [column for column in COLUMNS if shown.get(column.head, True)]
 

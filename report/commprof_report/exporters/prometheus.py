@@ -19,7 +19,6 @@ from ..late.late_ranks import Late
 from ..run.cells import cells_of
 from ..run.facts import fact_rows
 from ..run.run import Run
-from ..stuck.live import live_rows
 from ..stuck.negotiating import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
@@ -52,7 +51,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
     """The lines of the text. Labels that all samples of a run share come first. `late`: the run's
     analysis of waiting."""
     connection = run.connection
-    live, ranks = live_rows(connection), rank_rows(connection)
+    ranks = rank_rows(connection)
     totals, on_device = (summarize(cells_of(connection), view) for view in (TOTALS, DEVICE_TOTALS))
     of_call = {"call": "call", "communicator": "communicator", "library": "library"}
     run_label: dict[str, object] = {"run": run.run_id}
@@ -66,16 +65,16 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
         (
             "commprof_up", "gauge",
             "1: the rank's process is seen to run, 0: it has ended; absent if unknown.",
-            _of(live, lambda row: UP.get(row.state, 0)),
+            _of(ranks, lambda row: UP.get(row.state, 0)),
         ),
         (
             "commprof_rank_info", "gauge", "Host and state of the rank, always 1.",
-            _of(live, lambda row: 1, host="host", state="state"),
+            _of(ranks, lambda row: 1, host="host", state="state"),
         ),
         (
             "commprof_wall_seconds", "gauge",
             "Time from MPI_Init to the end or the last sign of life.",
-            _of(live, lambda row: _seconds(row.wall_ns)),
+            _of(ranks, lambda row: _seconds(row.wall_ns)),
         ),
         (
             "commprof_counted_seconds", "gauge",
@@ -85,13 +84,13 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
         (
             "commprof_last_sign_timestamp_seconds", "gauge",
             "End or last sign of life, since 1970.",
-            _of(live, lambda row: _seconds(row.last_unix_ns)),
+            _of(ranks, lambda row: _seconds(row.last_unix_ns)),
         ),
         (
             "commprof_in_call_seconds", "gauge",
             "Time that the rank has been inside its current call.",
             _of(
-                live, lambda row: _seconds(row.doing_ns) if row.doing_is_inside else None,
+                ranks, lambda row: _seconds(row.doing_ns) if row.doing_is_inside else None,
                 call="doing_call", communicator="doing_communicator",
             ),
         ),

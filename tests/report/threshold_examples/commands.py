@@ -10,7 +10,7 @@ from commprof_report.commands import hvprof, late, summary, top
 from commprof_report.run.run import Run
 
 SIDE = hvprof.Side(
-    "as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [], [], Run(Path("run"))
+    "as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [], Run(Path("run"))
 )
 
 
@@ -21,7 +21,7 @@ def uncounted(share: float) -> str:
 def least(share: float) -> str:
     """Rank 0 is in collectives for so much less of the time than the other."""
     ranks = [
-        top.Rates(SimpleNamespace(rank=rank), 1, 0.0, 0.0, 0.0, part, 0.0, None)
+        top.Rates(SimpleNamespace(rank=rank), None, 1, 0.0, 0.0, 0.0, 0.0, part, None)
         for rank, part in enumerate((0.5 - share, 0.5))
     ]
     return top.least_text(ranks).partition(": ")[2].partition(",")[0]
