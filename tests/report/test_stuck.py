@@ -160,7 +160,6 @@ def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_l
         "MPI_Allreduce (8 B)."
     )
     assert verdict(answer)[1] == "A circle: 0 waits for 1, 1 waits for 0."
-    assert "Collective 2 on MPI_COMM_WORLD: its function differs\n" in answer.out
 
 
 @pytest.mark.parametrize(
@@ -192,10 +191,8 @@ def test_function_root_and_size_must_agree_where_they_must_and_are_known(
 def test_a_mismatch_at_the_oldest_on_record_may_not_be_the_first_and_that_is_said(stuck):
     begun = [[ALLREDUCE] * 20, [BARRIER] * 20]
     answer = stuck(job(begun, [inside("MPI_Allreduce"), inside("MPI_Barrier")]))
-    assert (
-        "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest on record, they "
-        "may have" in answer.out
-    )
+    assert verdict(answer)[0].startswith("Collective 6 on MPI_COMM_WORLD does not match: ")
+    assert "oldest on record: they may have differed before." in verdict(answer)[0]
 
 
 def test_ranks_that_receive_from_each_other_in_a_circle_are_named(stuck):

@@ -28,16 +28,9 @@ def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
 def library_cards(row: SummaryRow) -> list[Card]:
     mpi = [
         *share_cards(row, None),
-        *([(row.top_call, top_text(row))] if row.top_call else []),
         (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
     ]
     return (mpi if summary.has_mpi(row) else []) + nccl_cards(row)
-
-
-def top_text(row: SummaryRow) -> str:
-    """A call that completes others says nothing by itself."""
-    is_named = is_wait(row.top_call or "") and row.awaited_call
-    return f"takes the most time{f', longest for {row.awaited_call}' if is_named else ''}"
 
 
 def is_wait(call: str) -> bool:

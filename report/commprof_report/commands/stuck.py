@@ -41,7 +41,6 @@ EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train
 SEE_ALSO = ("summary", "top")
 AFTER_S = threshold("stuck.after")
 MOST_LINES = 12  # of a kind
-DIFFERENCES = {"call": "function", "root": "root", "bytes": "size"}
 IF_HUNG = "If the job hung before that"
 MOST_CIRCLE = 8  # ranks of a circle that are written out
 
@@ -115,7 +114,6 @@ def lines(found: Stuck, unread: int) -> Iterator[str]:
     for verdict in verdicts(found, unread):
         yield verdict.text
     yield from killed_lines(found)
-    yield from mismatch_lines(found)
     yield from communicator_lines(found)
     yield from message_lines(found)
     if found.still:
@@ -187,9 +185,14 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
             f"{units.rank_names([row.rank for row in alike])} called {made}"
             for made, alike in by(rows, made_text).items()
         )
+        earlier = (
+            "" if first.is_first
+            else " It is the oldest on record: they may have differed before."
+        )
         yield Verdict(
             "mismatch",
-            f"Collective {first.sequence:,} on {first.communicator} does not match: {said}.",
+            f"Collective {first.sequence:,} on {first.communicator} does not match: {said}."
+            f"{earlier}",
         )
 
 
@@ -268,20 +271,6 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     if unread:
         text += f" Nothing is known of {units.counted(unread, 'more rank')}."
     return Verdict("nothing", text)
-
-
-def mismatch_lines(found: Stuck) -> Iterator[str]:
-    for rows in by(found.mismatches, lambda row: row.identity).values():
-        first = rows[0]
-        earlier = (
-            "" if first.is_first else "; it is the oldest on record, they may have differed before"
-        )
-        yield ""
-        yield (
-            f"Collective {first.sequence:,} on {first.communicator}: its "
-            f"{DIFFERENCES[first.what]} differs{earlier}"
-        )
-        yield from _grouped(rows, made_text)
 
 
 def communicator_lines(found: Stuck) -> Iterator[str]:
