@@ -10,14 +10,11 @@ and for what the targets must do to move the data (progress.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from sqlite3 import Connection
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, numbered, read,
-)
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, by_rank, found_in, numbered, read
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .clocks import Clocks
@@ -32,27 +29,14 @@ WAITS = ("MPI_Win_wait", "MPI_Win_test")
 LATE_POST, LATE_COMPLETE = "late post", "late complete"
 
 
-@dataclass(frozen=True)
-class Partners(Columns):
-    """A partner of a sampled call, or all of them, which are not known then;
-    sampled_epochs.sql. Times are the rank's own."""
-
-    world_rank: Ints
-    call: TextInts
-    identity: TextInts  # of the communicator on which the window was created
-    object: Ints  # which of its windows
-    peer: Ints
-    number: Ints  # of the epoch between these two; NONE: not known
-    partners: Ints  # of the call
-    start_ns: Ints
-    end_ns: Ints
-
-
 def epoch_arrivals(
     connection: Connection, alignment: Alignment, clocks: Clocks, known: Known, texts: Texts
 ) -> tuple[Arrivals, Flags]:
-    """And which of the arrivals would be known, were the clocks more accurate."""
-    rows = read(Partners, SQL.run(connection, "sampled_epochs"), texts)
+    """And which of the arrivals would be known, were the clocks more accurate. A row of the query
+    is a partner of a sampled call, or all of them, which are not known then; identity: of the
+    communicator on which the window was created; object: which of its windows; number: of the epoch
+    between these two; partners: of the call. Times are the rank's own."""
+    rows = read(Columns, SQL.run(connection, "sampled_epochs"), texts)
     start_ns, end_ns = (
         alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, rows.end_ns)
     )
@@ -90,7 +74,7 @@ def _at(rows: Ints, values: Ints) -> Ints:
     return np.append(values, NONE)[rows]
 
 
-def _of_epoch(rows: Partners, is_origin: Flags, side: Flags) -> Ints:
+def _of_epoch(rows: Columns, is_origin: Flags, side: Flags) -> Ints:
     """For each row the row of that side that is of the same epoch; -1: it is not known. is_origin:
     which rows are an origin's."""
     origin = np.where(is_origin, rows.world_rank, rows.peer)
@@ -100,13 +84,13 @@ def _of_epoch(rows: Partners, is_origin: Flags, side: Flags) -> Ints:
     return np.append(places, -1)[found_in(keys, [key[places] for key in keys])]
 
 
-def _have_all(rows: Partners) -> Flags:
+def _have_all(rows: Columns) -> Flags:
     """Whether all partners of a row's call have a row."""
     number = numbered(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
     return np.bincount(number)[number] == rows.partners
 
 
-def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Ints]:
+def _by_clocks(rows: Columns, clocks: Clocks, texts: Texts) -> tuple[Flags, Ints]:
     """Whether the clocks are accurate enough to tell who was first, and their error."""
     is_sure, error_ns = [], []
     columns = rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns
@@ -119,7 +103,7 @@ def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Int
 
 
 def _moved_bytes(
-    connection: Connection, rows: Partners, begun: Ints, known: Known, texts: Texts
+    connection: Connection, rows: Columns, begun: Ints, known: Known, texts: Texts
 ) -> Ints:
     """Bytes that a rank has put, got and accumulated since the row `begun`, the Win_start that this
     Win_complete ends, on whatever window: only calls that move the same amount can be compared.

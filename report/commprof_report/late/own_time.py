@@ -68,20 +68,6 @@ class Compared(Columns):
     own_ns: Ints
 
 
-@dataclass(frozen=True)
-class CollectiveArrivals(Columns):
-    """When each rank arrived at and returned from the collectives of some communicators, in its own
-    time; own_time_arrivals.sql."""
-
-    identity: TextInts
-    world_rank: Ints
-    sequence: Ints
-    call: TextInts
-    is_nccl: Flags
-    come_ns: Ints  # on the device, if it is NCCL's; NONE: not known
-    gone_ns: Ints
-
-
 def compare_own_time(
     connection: Connection, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags,
     texts: Texts,
@@ -98,7 +84,7 @@ def _collectives(
 ) -> Compared:
     identities = [texts.text(number) for number in np.unique(rooted.identity)]
     cursor = SQL.run(connection, "own_time_arrivals", identities=json.dumps(identities))
-    rows = read(CollectiveArrivals, cursor, texts)
+    rows = read(Columns, cursor, texts)  # on the device, if they are NCCL's; NONE: not known
     since_ns = np.full(len(rows), NONE)
     is_next = (rows.identity[1:] == rows.identity[:-1]) & (
         rows.world_rank[1:] == rows.world_rank[:-1]

@@ -28,15 +28,6 @@ class Samples(Columns):
     polled_ns: Ints
 
 
-@dataclass(frozen=True)
-class Regions(Columns):
-    """region_names.sql"""
-
-    world_rank: Ints
-    region: Ints
-    name: TextInts
-
-
 def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
     """Without MPI_Init and the like; by rank, in order of time."""
     calls = sampled(connection).in_texts(texts).calls
@@ -58,7 +49,7 @@ def polls(rows: Samples) -> Samples:
 def region_names(
     connection: Connection, world_rank: Ints, region: Ints, texts: Texts
 ) -> TextInts:
-    regions = read(Regions, SQL.run(connection, "region_names"), texts)
+    regions = read(Columns, SQL.run(connection, "region_names"), texts)
     place = found_in((world_rank, region), (regions.world_rank, regions.region))
     return np.append(regions.name, texts.number(""))[place]
 

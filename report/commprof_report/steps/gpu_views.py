@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -19,36 +18,25 @@ SQL = query.beside(__file__)
 NOT_SAMPLED = 0
 
 
-@dataclass(frozen=True)
-class Activities(Columns):
-    """gpu_view_intervals.sql"""
-
-    world_rank: Ints
-    device: Ints
-    state: Ints
-    start_ns: Ints
-    end_ns: Ints
-
-
 class OnGpu(NamedTuple):
     """Activity on a device of a rank, on the run's axis."""
 
     rank: int
     number: int
     known: Spans
-    active: Activities  # all of it
+    active: Columns  # all of it
 
 
-def activities(connection: Connection, alignment: Alignment) -> Activities:
+def activities(connection: Connection, alignment: Alignment) -> Columns:
     """On the run's axis."""
-    rows = read(Activities, SQL.run(connection, "gpu_view_intervals"), Texts())
+    rows = read(Columns, SQL.run(connection, "gpu_view_intervals"), Texts())
     times = (alignment.aligned(rows.world_rank, own) for own in (rows.start_ns, rows.end_ns))
-    return Activities(rows.world_rank, rows.device, rows.state, *times)
+    return rows.changed(**dict(zip(("start_ns", "end_ns"), times)))
 
 
 def on_gpus(
     connection: Connection, alignment: Alignment, known: Mapping[int, Mapping[int, Spans]],
-    active: Activities,
+    active: Columns,
 ) -> list[OnGpu]:
     """The devices with known activity. known: when all activities of a rank's devices were
     sampled, in its own time."""

@@ -33,33 +33,12 @@ class Told(Columns):
 
 
 @dataclass(frozen=True)
-class Threads(Columns):
-    """threads.sql"""
-
-    world_rank: Ints
-    thread: Ints
-    name: TextInts
-    is_main: Flags
-    is_negotiating: Flags
-
-
-@dataclass(frozen=True)
-class Windows(Columns):
-    """windows.sql"""
-
-    world_rank: Ints
-    thread: Ints
-    begin_ns: Ints
-    end_ns: Ints
-
-
-@dataclass(frozen=True)
 class SampledCalls:
     calls: Calls  # by rank, in order of time
     messages: FurtherMessages
     starts: Starts
-    threads: Threads
-    windows: Windows
+    threads: Columns
+    windows: Columns
     texts: Texts
     known: Known
     is_control: Ints  # of each call, by what it is; NONE: its thread does not negotiate
@@ -87,8 +66,8 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     _, calls, messages, starts = sampled(connection).in_texts(texts)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     told = read(Told, SQL.run(connection, "told"), texts)
-    threads = read(Threads, SQL.run(connection, "threads"), texts)
-    windows = read(Windows, SQL.run(connection, "windows"), texts)
+    threads = read(Columns, SQL.run(connection, "threads"), texts)
+    windows = read(Columns, SQL.run(connection, "windows"), texts)
     is_control = np.full(len(calls), NONE)
     own = np.flatnonzero(np.isin(calls.thread, told.thread))
     keys = ([getattr(rows, name) for name in KIND] for rows in (calls.take(own), told))

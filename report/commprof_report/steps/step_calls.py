@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
-from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
+from ..base.columns import Columns, found_in, grouped, read
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from .boundaries import Boundaries
@@ -63,15 +63,6 @@ CALL = (
     Field("ranks", "the number of ranks that make the call", "ranks"),
 )
 StepCallRow = row_type("StepCallRow", CALL)
-
-
-@dataclass(frozen=True)
-class Labels(Columns):
-    """step_labels.sql"""
-
-    world_rank: Ints
-    communicator: Ints
-    label: TextInts
 
 
 class Sum(NamedTuple):
@@ -144,7 +135,7 @@ def call_sums(
     is_whole = rows.is_complete & ~rows.is_warm_up
     times, whole = times.take(is_whole[times.row]), rows.take(is_whole)
     rank = rows.world_rank[times.row]
-    labels = read(Labels, SQL.run(connection, "step_labels"), texts)
+    labels = read(Columns, SQL.run(connection, "step_labels"), texts)
     place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
     label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
     order, groups = grouped(times.name, label, times.is_control)
