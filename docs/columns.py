@@ -12,6 +12,8 @@ from commprof_report.advice.advice import ADVICE
 from commprof_report.base.field import table_of_meanings
 from commprof_report.calls.by_pair import PEER
 from commprof_report.calls.by_rank import RANK
+from commprof_report.calls.by_region import REGION
+from commprof_report.calls.by_size_class import HVPROF
 from commprof_report.calls.histogram import LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import columns as compare
@@ -35,6 +37,8 @@ TABLES = {  # by the head of their first column
     "key of `calls`": CALL,
     "key of `sizes`": SIZE,
     "key of `latency`": LATENCY,
+    "key of `hvprof`": HVPROF,
+    "key of `regions`": REGION,
     "key of `ranks`": RANK_CALL,
     "key of `--per-rank`": RANK,
     "key of `peers`": PEER,

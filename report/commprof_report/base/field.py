@@ -14,7 +14,6 @@ FORMS = {
     "ns": duration, "share": share_text, "bytes": lambda value: volume(value or None),
     "s": bandwidth, "mhz": lambda value: NO_VALUE if value is None else f"{value:,.0f}",
 }
-EXACT = {"bytes": lambda value: count(value or None)}
 
 
 class Field(NamedTuple):
@@ -45,8 +44,10 @@ class Field(NamedTuple):
         """To the byte, where it is a volume."""
         if self.to_byte:
             return self.to_byte(row)
-        is_volume = self.unit in EXACT and not self.of_row
-        return EXACT[self.unit](getattr(row, self.key)) if is_volume else self.show(row)
+        if self.unit != "bytes" or self.of_row:
+            return self.show(row)
+        value = getattr(row, self.key)
+        return count(value if self.form else value or None)
 
 
 def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:

@@ -3,32 +3,91 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
-from ..base import query
+from ..base import query, units
 from ..base.columns import Flags
-from ..base.summarize import Row, View, own, row_type, summarize, total
+from ..base.field import Field, Row, number, row_type, text
+from ..base.summarize import View, among, own, summarize, total
 from ..run.cells import Cells, cells_of
 from .views import is_call, is_device, is_working
 
 SQL = query.beside(__file__)
+OUTSIDE = "(outside all regions)"
 
-# A region including all regions inside it; own_: without these. span_: how long threads were in it,
-# whatever they did.
-RegionRow = row_type(
-    "RegionRow",
-    (
-        "region", "ranks", "count", "volume_bytes", "total_ns", "mean_ns", "max_ns", "max_rank",
-        "share_of_wall", "top_call", "own_count", "own_ns", "own_mean_ns", "own_share_of_wall",
-        "folded_count", "nccl_count", "nccl_host_ns", "nccl_device_ns", "visits", "span_ns",
-        "span_mean_ns", "span_max_ns", "span_max_rank",
+
+
+def if_visited(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
+    return lambda row: show(getattr(row, key)) if row.visits else units.NO_VALUE
+
+
+REGION = (
+    text(
+        "region", "path, `epoch/forward`; empty: the program outside all regions", "region", 60
+    )._replace(form=lambda name: units.shortened(name or OUTSIDE, 60)),
+    Field("ranks", "chosen ranks that made a call in it, or visited it"),
+    Field(
+        "count",
+        "sums over all calls in it and in the regions within it, over all chosen ranks", "calls",
     ),
+    Field("volume_bytes", "", "volume"),
+    Field("total_ns", ""),
+    Field("mean_ns", "`total_ns` / number of chosen ranks", "in MPI per rank"),
+    Field(
+        "max_ns",
+        "the most time inside MPI that a rank spent in it, and which rank (the lowest of several); "
+        "null: no call was made in it",
+        "most",
+    ),
+    number("max_rank", "", "most rank"),
+    Field(
+        "share_of_wall", "`total_ns` / sum of the chosen ranks' `counted_ns`", "of wall",
+        units.share,
+    ),
+    text("top_call", "the call with the most time in it", "mostly"),
+    Field("own_count", "the same for its own calls, without the regions within it"),
+    Field("own_ns", ""),
+    Field("own_mean_ns", "", "by itself"),
+    Field("own_share_of_wall", ""),
+    Field(
+        "folded_count",
+        "calls of folded sizes: their region is not known, they are counted outside all regions",
+    ),
+    Field(
+        "nccl_count",
+        "NCCL's calls, their time on the host, and that of its operations on the device; all other "
+        "keys are MPI's",
+        "NCCL calls",
+    ),
+    Field("nccl_host_ns", "", "on host"),
+    Field("nccl_device_ns", "", "on device", lambda ns: units.duration(ns or None)),
+    Field(
+        "visits",
+        "how often threads were in it, and for how long, whatever they did there (table "
+        "[region_span](#region_span-when-threads-were-in-regions)), all chosen ranks; over their "
+        "number. Of the time in which calls are sampled: text says how much that is, if not all "
+        "(`together_share` of [late](#late))",
+        "visits per rank",
+        of_row=lambda row: units.count(round(row.visits / row.ranks)) if row.visits
+        else units.NO_VALUE,
+    ),
+    Field("span_ns", ""),
+    Field(
+        "span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)
+    ),
+    Field(
+        "span_max_ns",
+        "the longest that a rank was in it, all visits together, and which rank (the lowest of "
+        "several); null: it was not visited",
+        "longest", of_row=if_visited("span_max_ns", units.duration),
+    ),
+    number("span_max_rank", "", "longest rank"),
 )
+RegionRow = row_type("RegionRow", REGION)  # own_: without the regions inside it
 
 
-def of_mpi(cells: Cells) -> Flags:
-    return cells.is_in("library", "mpi")
+of_mpi = among("library", "mpi")
 
 
 def of_nccl(cells: Cells) -> Flags:

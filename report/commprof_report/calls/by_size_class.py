@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from sqlite3 import Connection
 from typing import Any
 
-from ..base import query
+from ..base import query, units
 from ..base.arrays import np
 from ..base.bins import HVPROF_BOUNDS, hvprof_classes
 from ..base.columns import NONE, Flags, Floats, Ints, found_in
-from ..base.query import Row
-from ..base.summarize import Sums, View, durations, measures, own, ratio, summarize, total
+from ..base.field import Field, Row, number, text
+from ..base.summarize import Sums, View, ratio, summarize, total
 from ..run.cells import Cells, cells_of, columns_of
+from .views import timed_on
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
@@ -27,6 +28,82 @@ def size_class(cells: Cells) -> Ints:
 
 def is_start(groups: Sums) -> Flags:
     return groups.is_in("timed", "call") & ~groups.is_in("form", "blocking")
+
+
+def in_a_step(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
+    """No call of the row is in a step: -."""
+    return lambda row: show(getattr(row, key)) if getattr(row, key) else units.NO_VALUE
+
+
+HVPROF = (
+    text(
+        "fusion",
+        "`as run`: from RUN, whatever its fusion was; `unfused`: from the run given with "
+        "`--unfused`",
+        "fusion",
+    ),
+    Field(
+        "library", "`MPI` or `NCCL`",
+        of=lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
+    ),
+    text("call", "the call and its family", "call"),
+    Field("family", ""),
+    text(
+        "traffic",
+        "`bulk`, `control`, `alone` ([traffic](#traffic)); in text `negotiation` for the control "
+        "of a run with threads that negotiate",
+        "traffic",
+    ),
+    number("rank", "null without `--per-rank`", "rank"),
+    Field(
+        "bytes_low",
+        "bounds of the class, both included; null: open. 0; up to 128 KiB; 16 MiB; 32 MiB; 64 MiB; "
+        "above",
+        "size class", is_number=False,
+        of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
+        of=lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
+    ),
+    Field("bytes_high", "", of=lambda groups: np.array(HIGH_BYTES)[groups.keys[3]]),
+    Field("ranks", "ranks that made such calls"),
+    Field("count", "calls", "calls"),
+    Field(
+        "sizes", "how many different sizes; the smallest and the largest", "sizes",
+        of=lambda groups: groups.distinct("bytes"),
+    ),
+    Field(
+        "smallest_bytes", "", "least", units.size, of=lambda groups: groups.min("bytes"),
+    ),
+    Field("largest_bytes", "", "largest", units.size, of=lambda groups: groups.max("bytes")),
+    Field("message_bytes", "sum of count x bytes", "bytes", of=total("message_bytes")),
+    Field("total_ns", "durations", "time"),
+    Field("mean_ns", "", "per call"),
+    Field("min_ns", ""),
+    Field("p50_ns", "", "p50"),
+    Field("p99_ns", "", "p99"),
+    Field("max_ns", ""),
+    Field(
+        "is_start", "1: the call starts an operation; the time is that of starting it", of=is_start
+    ),
+    Field(
+        "share_of_call",
+        "total_ns / total_ns of this call in all classes (of the same rank, with `--per-rank`)",
+        "of call", units.share,
+    ),
+    Field(
+        "measure", "see [Words](#words). Text omits the host if the device was timed", "timed on",
+        is_number=False, of_row=timed_on, of="timed",
+    ),
+    Field(
+        "calls_per_step",
+        "in a step on a rank, see above: calls; count x bytes; durations (device: of the kernels). "
+        "Null: there are no such steps; the time also if a kernel was not timed or is shared",
+        "calls a step", of_row=in_a_step("calls_per_step", units.three_digits),
+    ),
+    Field("bytes_per_step", "", "bytes a step", of_row=in_a_step("bytes_per_step", units.size)),
+    Field(
+        "time_per_step_ns", "", "time a step", of_row=in_a_step("time_per_step_ns", units.duration)
+    ),
+)
 
 
 def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -> View:
@@ -43,29 +120,16 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
     def stepped(name: str) -> Callable[[Sums], Floats]:
         return lambda groups: in_step(groups, name)
 
+    known = {
+        "fusion": lambda groups: fusion, "rank": rank,
+        "share_of_call": lambda groups: ratio(groups.sum("total_ns"), of_call(groups)),
+        "calls_per_step": stepped("calls"), "bytes_per_step": stepped("bytes"),
+        "time_per_step_ns": stepped("spent_ns"),
+    }
     return View(
         "HvprofRow",
         ("call", "timed", "traffic", size_class, *by_rank),
-        {
-            "fusion": lambda groups: fusion,
-            "library": lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
-            **own("call", "family", "traffic"),
-            "rank": rank,
-            "bytes_low": lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
-            "bytes_high": lambda groups: np.array(HIGH_BYTES)[groups.keys[3]],
-            **measures("ranks", "count"),
-            "sizes": lambda groups: groups.distinct("bytes"),
-            "smallest_bytes": lambda groups: groups.min("bytes"),
-            "largest_bytes": lambda groups: groups.max("bytes"),
-            "message_bytes": total("message_bytes"),
-            **durations(50, 99),
-            "is_start": is_start,
-            "share_of_call": lambda groups: ratio(groups.sum("total_ns"), of_call(groups)),
-            "measure": "timed",
-            "calls_per_step": stepped("calls"),
-            "bytes_per_step": stepped("bytes"),
-            "time_per_step_ns": stepped("spent_ns"),
-        },
+        tuple(field._replace(of=known.get(field.key, field.of)) for field in HVPROF),
         lambda groups: (
             -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"),
             groups.is_in("timed", "call"), groups.place("timed"), rank(groups),

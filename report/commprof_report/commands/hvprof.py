@@ -26,20 +26,20 @@ whether a step takes less beyond chance.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.field import Field, shown
 from ..base.options import option
 from ..base.thresholds import threshold
-from ..calls.by_size_class import hvprof_rows, hvprof_view
+from ..calls.by_size_class import HVPROF, hvprof_rows
 from ..calls.odd_sizes import OddSizes, odd_sizes
-from ..calls.views import Row, size_rows, timed_on
+from ..calls.views import Row, size_rows
 from ..compare.cuts import alike
 from ..display import page, tables
-from ..display.tables import Column, volume_column
 from ..plots import size_classes as plot
 from ..run.alignment import align
 from ..run.run import Run
@@ -106,38 +106,12 @@ class Sent(NamedTuple):
         return self.bytes / self.calls
 
 
-TOTALS = (
-    volume_column("bytes", "message_bytes"),
-    Column("time", lambda row: units.duration(row.total_ns)),
-)
-IN_STEPS = (
-    Column("calls a step", lambda row: in_step(row.calls_per_step, units.three_digits)),
-    Column("bytes a step", lambda row: in_step(row.bytes_per_step, units.size)),
-    Column("time a step", lambda row: in_step(row.time_per_step_ns, units.duration)),
-)
-COLUMNS = (
-    Column("call", lambda row: row.call, False),
-    Column("traffic", lambda row: row.traffic, False),
-    Column("size class", lambda row: units.size_range(row.bytes_low, row.bytes_high), False),
-    Column("fusion", lambda row: row.fusion, False),
-    Column("timed on", lambda row: timed_on(row), False),
-    Column("rank", lambda row: str(row.rank)),
-    Column("calls", lambda row: units.count(row.count)),
-    Column("sizes", lambda row: units.count(row.sizes)),
-    Column(
-        "least", lambda row: units.size(row.smallest_bytes),
-        exact=lambda row: units.count(row.smallest_bytes),
-    ),
-    Column(
-        "largest", lambda row: units.size(row.largest_bytes),
-        exact=lambda row: units.count(row.largest_bytes),
-    ),
-    *TOTALS,
-    *IN_STEPS,
-    Column("of call", lambda row: units.share(row.share_of_call)),
-    Column("per call", lambda row: units.duration(row.mean_ns)),
-    Column("p50", lambda row: units.duration(row.p50_ns)),
-    Column("p99", lambda row: units.duration(row.p99_ns)),
+TOTALS = ("message_bytes", "total_ns")
+IN_STEPS = ("calls_per_step", "bytes_per_step", "time_per_step_ns")
+COLUMNS = shown(
+    HVPROF,
+    "call traffic bytes_low fusion measure rank count sizes smallest_bytes largest_bytes "
+    f"{' '.join((*TOTALS, *IN_STEPS))} share_of_call mean_ns p50_ns p99_ns",
 )
 
 
@@ -156,19 +130,17 @@ def run(arguments: argparse.Namespace) -> None:
                 argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]}), UNFUSED
             )
         )
-    if arguments.plot:
-        save_picture(arguments, sides)
     common.answer(
-        arguments, merged(sides), hvprof_view().row._fields,
+        arguments, merged(sides), HVPROF,
         lambda: common.print_lines(lines(sides, arguments.per_rank, not arguments.bytes)),
+        draw=lambda: (sides[0].run, plot, picture(sides), drawn(picture(sides))),
+        why_none=lambda: NOTHING,
     )
 
 
-def save_picture(arguments: argparse.Namespace, sides: Sequence[Side]) -> None:
-    shown = picture(sides)
-    calls = [units.counted(sum(row.count for row in side.rows), "call") for side in shown]
-    drawn = ", ".join((*calls[:1], *(f"{UNFUSED}: {each}" for each in calls[1:])))
-    common.picture_save(arguments, sides[0].run, plot, shown, drawn, NOTHING)
+def drawn(sides: Sequence[plot.Side]) -> str:
+    calls = [units.counted(sum(row.count for row in side.rows), "call") for side in sides]
+    return ", ".join((*calls[:1], *(f"{UNFUSED}: {each}" for each in calls[1:])))
 
 
 def picture(sides: Sequence[Side]) -> list[plot.Side]:
@@ -241,14 +213,18 @@ def best_timed(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.measure != "call" or operation(row) not in timed]
 
 
-def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[Column]:
-    """Sums over all ranks, or what a mean step has, if all runs have steps."""
-    absent = {column.head for column in (TOTALS if all(side.steps for side in sides) else IN_STEPS)}
-    absent |= {"rank"} if not per_rank else set()
-    absent |= {"fusion"} if len(sides) == 1 else set()
-    absent |= {"timed on"} if all(row.library == "MPI" for row in rows) else set()
-    absent |= {"traffic"} if all(row.traffic == "bulk" for row in rows) else set()
-    return [column for column in COLUMNS if column.head not in absent]
+def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[Field]:
+    """Sums over all ranks, or what a mean step has, if all runs have steps. Without what is the
+    same for all rows."""
+    telling = {
+        **dict.fromkeys(TOTALS, not all(side.steps for side in sides)),
+        **dict.fromkeys(IN_STEPS, all(side.steps for side in sides)),
+        "rank": per_rank,
+        "fusion": len(sides) > 1,
+        "measure": any(row.library != "MPI" for row in rows),
+        "traffic": any(row.traffic != "bulk" for row in rows),
+    }
+    return [column for column in COLUMNS if telling.get(column.key, True)]
 
 
 def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterator[str]:
@@ -274,11 +250,6 @@ def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterato
 def number(calls: float) -> str:
     """44; 4.0"""
     return units.count(round(calls)) if calls >= 10 else f"{calls:.1f}"
-
-
-def in_step(value: float | None, show: Callable[[float], str]) -> str:
-    """No call of the row is in a step: -."""
-    return show(value) if value else units.NO_VALUE
 
 
 def numbers_text(each: Side) -> str:

@@ -20,10 +20,11 @@ import argparse
 
 from ..base import units
 from ..base.attempt import attempt
+from ..base.field import Field, shown, telling
 from ..base.query import Row
 from ..base.thresholds import threshold
+from ..calls.by_region import OUTSIDE, REGION
 from ..display import tables
-from ..display.tables import Column, volume_column
 from ..late.efficiencies import RegionWorkRow, region_rows, working_of
 from ..late.sentences import least_factor_text
 from ..late.stages import split
@@ -42,45 +43,19 @@ EXAMPLES = (
     ),
 )
 SEE_ALSO = ("calls", "steps")
-OUTSIDE = "(outside all regions)"
 ALL = threshold("base.all")
 NONE = (
     "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
     "commprof_step(3)"
 )
 COLUMNS = (
-    Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
-    Column("calls", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
-    Column("in MPI per rank", lambda row: units.duration(row.mean_ns)),
-    Column("of wall", lambda row: units.share(row.share_of_wall)),
-    Column("by itself", lambda row: units.duration(row.own_mean_ns)),
-    Column("most", lambda row: units.duration(row.max_ns)),
-    Column("most rank", lambda row: units.NO_VALUE if row.max_rank is None else str(row.max_rank)),
-    Column("NCCL calls", lambda row: units.count(row.nccl_count)),
-    Column("on host", lambda row: units.duration(row.nccl_host_ns)),
-    Column(
-        "on device",
-        lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE,
+    *shown(
+        REGION,
+        "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank nccl_count "
+        "nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns span_max_rank",
     ),
-    Column("mostly", lambda row: row.top_call or units.NO_VALUE, False),
-    Column(
-        "visits per rank",
-        lambda row: units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE,
-    ),
-    Column(
-        "in it per rank",
-        lambda row: units.duration(row.span_mean_ns) if row.visits else units.NO_VALUE,
-    ),
-    Column(
-        "longest", lambda row: units.duration(row.span_max_ns) if row.visits else units.NO_VALUE
-    ),
-    Column(
-        "longest rank",
-        lambda row: units.NO_VALUE if row.span_max_rank is None else str(row.span_max_rank),
-    ),
-    Column("efficiency", lambda row: units.share(row.parallel_efficiency)),
-    Column("least factor", least_factor_text, False),
+    Field("parallel_efficiency", "", "efficiency", units.share),
+    Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
 )
 
 
@@ -96,12 +71,10 @@ def run(arguments: argparse.Namespace) -> None:
             "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
         ),
     )
-    if arguments.plot:
-        drawn = units.counted(sum(bool(row.region) for row in rows), "region")
-        common.picture_save(arguments, run, plot, picture(run, rows), drawn, why_none(run, rows))
+    drawn = units.counted(sum(bool(row.region) for row in rows), "region")
     common.answer(
         arguments, rows, RegionWorkRow._fields, lambda: print_text(run, rows),
-        lambda: why_none(run, rows),
+        lambda: why_none(run, rows), lambda: (run, plot, picture(run, rows), drawn),
     )
 
 
@@ -147,18 +120,11 @@ def has_regions(run: Run) -> bool:
     )
 
 
-def columns_of(rows: list[Row]) -> list[Column]:
-    has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
-    has_visits = any(row.visits for row in rows)
-    has_efficiency = any(row.parallel_efficiency is not None for row in rows)
-    absent = {
-        **dict.fromkeys(("efficiency", "least factor"), not has_efficiency),
-        **dict.fromkeys(("NCCL calls", "on host", "on device"), not has_nccl),
-        **dict.fromkeys(
-            ("visits per rank", "in it per rank", "longest", "longest rank"), not has_visits
-        ),
-    }
-    return [column for column in COLUMNS if not absent.get(column.head)]
+def columns_of(rows: list[Row]) -> list[Field]:
+    return telling(
+        COLUMNS, rows, "nccl_count nccl_host_ns nccl_device_ns",
+        "visits span_mean_ns span_max_ns span_max_rank", "parallel_efficiency serialization",
+    )
 
 
 def headline(rows: list[Row]) -> str:
