@@ -239,6 +239,14 @@ def test_few_ranks_beyond_chance_are_named(parts, ranks):
     assert named(parts) == ranks
 
 
+def test_where_ranks_share_cores_nobody_is_named_for_less_than_half(report, tmp_path):
+    job = stumbling(SHARE)
+    for rank in range(RANKS):
+        job.add("fact", world_rank=rank, key="begin.affinity", value="0-1")
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"]) == ("spread", None)
+
+
 def test_a_host_is_named_if_no_few_ranks_are():
     """Each of its eight ranks causes hardly more than those of the other two."""
     hosts = {rank: f"node{rank // 8}" for rank in range(24)}

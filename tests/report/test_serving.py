@@ -5,7 +5,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.late.serving import is_by_transfer, without_serving
+from commprof_report.late.serving import is_by_transfer, without
 from commprof_report.late.verdict import Blame, CallCause, Named
 from planted import Cell, Rank, Sample, Window
 
@@ -104,11 +104,11 @@ def late_in(call: str, rank: int) -> CallCause:
 def test_ranks_that_serve_are_not_named_in_single_calls_either(ranks, left):
     """Rank 0 serves the others."""
     calls = [late_in(f"call {place}", rank) for place, rank in enumerate(ranks)]
-    found, serving = without_serving(Blame(None, calls), lambda own: 0 in own)
+    found, serving = without(Blame(None, calls), lambda own: 0 in own.ranks)
     assert [each.named.ranks[0] for each in found.calls] == left and serving is None
 
 
 def test_others_are_named_as_before():
     for rank in (0, 1):
-        found, serving = without_serving(Blame(named(rank), []), lambda own: 0 in own)
+        found, serving = without(Blame(named(rank), []), lambda own: 0 in own.ranks)
         assert (found.named, serving) == ((named(1), None) if rank else (None, named(0)))

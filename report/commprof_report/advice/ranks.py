@@ -12,7 +12,7 @@ from ..base.units import Ranks
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow
 from ..late.links import Link
-from ..late.reasons import ASLEEP, COMPUTES, DISK, LOST_CORE, Reason, reason_text, remedy
+from ..late.reasons import LOST_CORE, OWN, Reason, reason_text, remedy
 from ..late.sentences import (
     LINK, PROGRESS, answer, basis_text, held_up_text, is_held_up, is_mostly, is_through_link,
     is_unknown, link_text, most_text, unfinished_text,
@@ -32,7 +32,7 @@ MUCH = threshold("advice.waiting")
 def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
     """If ranks wait for cores, a late rank may merely not have been scheduled. why: the kind of the
     reason, if it is known."""
-    if not inputs.late.crowding or why in (COMPUTES, ASLEEP, DISK):
+    if not inputs.late.crowding or why in OWN:
         return found
     if why == LOST_CORE:
         return found._replace(

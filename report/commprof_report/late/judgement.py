@@ -14,7 +14,7 @@ from ..base.field import Row
 from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
-from .sums import ChainRow, HeldUpRow
+from .sums import HeldUpRow
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -47,6 +47,7 @@ class Kind(Enum):
 
 
 NAMING = Kind.IMBALANCE, Kind.MOSTLY
+Chain = tuple[float, Sequence[int]]  # sums.chain
 Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
@@ -63,7 +64,7 @@ def is_notable(gain_ns: int, counted: Row) -> bool:
 
 def judged(
     counted: Row, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
-    found: Blame, blocks: int, chains: Sequence[ChainRow], sooner_ns: int, gain: Gain,
+    found: Blame, blocks: int, chain: Chain, sooner_ns: int, gain: Gain,
     progress: float = 0.0,
 ) -> Judged:
     """progress: progress_share. Late ranks are named only with a verdict, and only if another rank
@@ -71,15 +72,15 @@ def judged(
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(sooner_ns, counted)
     if named and is_named and verdict in (Kind.TRANSFER, *NAMING):
-        return _naming(verdict, named, hosts, blocks, chains, gain, progress)
+        return _naming(verdict, named, hosts, blocks, chain, gain, progress)
     return {"verdict": Kind.SPREAD if verdict in NAMING else verdict, "blocks": blocks}
 
 
 def _naming(
-    verdict: Kind, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
+    verdict: Kind, named: Named, hosts: Mapping[int, str], blocks: int, chain: Chain,
     gain: Gain, progress: float,
 ) -> Judged:
-    direct_share, through = _chain(named.ranks, chains)
+    direct_share, through = chain
     return dict(
         verdict=verdict,
         late_ranks=units.Ranks(named.ranks),
@@ -87,7 +88,7 @@ def _naming(
         late_share=named.share,
         late_others_share=named.others_share,
         late_direct_share=direct_share,
-        late_through=through or None,
+        late_through=units.Ranks(through) if through else None,
         late_progress_share=progress,
         late_gain_ns=gain.gain_ns if gain.share else None,
         late_gain_share=gain.share,
@@ -130,19 +131,6 @@ def progress_share(
 
 def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> units.Listed:
     return units.Listed(sorted({hosts[rank] for rank in ranks}))
-
-
-def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, units.Ranks]:
-    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks
-    through which they cause the rest, as far as that is notable."""
-    whole_ns = sum(row.caused_ns for row in chains)
-    own = [row for row in chains if row.cause_rank in ranks]
-    through = {
-        row.last_rank for row in own
-        if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns
-    }
-    direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
-    return direct_ns / (whole_ns or 1), units.Ranks(sorted(through))
 
 
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:

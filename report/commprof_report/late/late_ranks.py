@@ -31,16 +31,16 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reasons import Reason, call_reasons, reason, reason_at_marks
+from .reasons import OWN, Reason, call_reasons, reason, reason_at_marks
 from .retimed import Part
-from .serving import is_serving, without_serving
+from .serving import is_serving, without
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
     LateRestRow,
     arrival_costs,
     call_rows,
-    chain_rows,
+    chain,
     held_up_rows,
     host_rows,
     rank_rows,
@@ -158,14 +158,24 @@ def late(run: Selection, alignment: Alignment) -> Late:
         NOBODY if is_negotiated
         else blame(costs, participants, lambda own: is_notable(sooner_ns(own), split.run))
     )
-    blamed, serving = without_serving(
-        blamed, lambda own: is_serving(ranks, found.lines, own)
+    crowded = crowding(connection)
+
+    def are_scheduled_late(named: Named) -> bool:
+        """Some of ranks that share cores always come last: these are named for less than half of
+        the waiting only if readings of CPU time show that it is not for want of a core."""
+        why = reason(connection, named.ranks) if named.is_mostly else None
+        return named.is_mostly and (why is None or why.kind not in OWN)
+
+    if crowded:
+        blamed, _ = without(blamed, are_scheduled_late)
+    blamed, serving = without(
+        blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
     )
     named = blamed.named.ranks if blamed.named else ()
     held_up = held_up_rows(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
     verdict = judged(
-        split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
+        split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain(sums, named),
         sooner_ns(named), Gain(played.gain_ns(named), played.share),
         progress_share(named, held_up, ranks),
     )
@@ -231,7 +241,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         participants=participants,
         reason=why,
         call_reasons=call_reasons(connection, blamed.calls),
-        crowding=crowding(connection),
+        crowding=crowded,
         unfinished=unfinished_ranks(connection),
         processes=processes,
         is_untimed=is_untimed,

@@ -20,6 +20,7 @@ from .verdict import NOTABLE, CallCause
 SHARE = threshold("late.reason")
 BEFORE = "before the wait"
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
+OWN = COMPUTES, ASLEEP, DISK  # no matter of cores
 
 
 class Reason(NamedTuple):

@@ -15,14 +15,14 @@ from .verdict import Blame, Named
 MORE = threshold("late.serving")
 
 
-def without_serving(
-    found: Blame, serves: Callable[[Collection[int]], bool]
+def without(
+    found: Blame, are_excused: Callable[[Named], bool]
 ) -> tuple[Blame, Named | None]:
     """The rest of the blame, and the ranks of the run that would be named. One late rank
     in single calls is no different ranks in different calls."""
-    if found.named and serves(found.named.ranks):
+    if found.named and are_excused(found.named):
         return found._replace(named=None), found.named
-    calls = [each for each in found.calls if not serves(each.named.ranks)]
+    calls = [each for each in found.calls if not are_excused(each.named)]
     if len(calls) < len(found.calls) and len({each.named.ranks for each in calls}) < 2:
         calls = []
     return found._replace(calls=calls), None

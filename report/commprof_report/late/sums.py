@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Exact, Scaled
-from .verdict import Costs
+from .verdict import NOTABLE, Costs, sums_of
 from .waits import Waits
 
 MOST_REST = 3  # calls
@@ -155,14 +155,6 @@ LateCallRow = row_type("LateCallRow", CALL)
 # median; a rooted collective has none, because data may move before the last arrival.
 LateSizeRow = row_type("LateSizeRow", SIZE)
 LateStateRow = row_type("LateStateRow", STATE)
-
-
-class ChainRow(NamedTuple):
-    """Waiting for a rank, by its root cause (None: not known)."""
-
-    cause_rank: int | None
-    last_rank: int
-    caused_ns: float
 
 
 class HeldUpRow(NamedTuple):
@@ -550,16 +542,16 @@ def _calls_of_half(sums: Sums, own: Flags) -> int:
     return min(calls, len(largest_ns))
 
 
-def chain_rows(sums: Sums) -> list[ChainRow]:
-    """For each root cause: what the ranks waited, by the rank that arrived last."""
-    cause, last = sums.causes.cause_rank, sums.waits.last_rank[sums.causes.wait]
-    order, groups = grouped(cause, last)
-    first = order[groups.first]
-    columns = (
-        cause[first].tolist(), last[first].tolist(), groups.sum(sums.caused_ns[order]).tolist(),
-    )
-    rows = [ChainRow(None if rank == NONE else rank, *rest) for rank, *rest in zip(*columns)]
-    return sorted(rows, key=lambda row: (-row.caused_ns, row.last_rank))
+def chain(sums: Sums, ranks: Sequence[int]) -> tuple[float, list[int]]:
+    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks
+    through which they cause the rest, as far as that is notable."""
+    last, is_own = sums.waits.last_rank[sums.causes.wait], np.isin(sums.causes.cause_rank, ranks)
+    by_last, whole_ns = sums_of(last[is_own], sums.caused_ns[is_own]), float(sums.caused_ns.sum())
+    direct_ns = sum(by_last.pop(rank, 0.0) for rank in ranks)
+    through = [
+        rank for rank, ns in by_last.items() if rank is not None and ns >= NOTABLE * whole_ns
+    ]
+    return direct_ns / (whole_ns or 1), through
 
 
 def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:

@@ -156,7 +156,7 @@ def with_lateness(ns: float) -> str:
     hosts = dict.fromkeys(range(4), "node")
     found = blame(costs, participants(hosts))
     gain = Gain(COUNTED_NS, 1.0)
-    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain)["verdict"])
+    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, (1.0, []), COUNTED_NS, gain)["verdict"])
 
 
 def among_links(pairs: int, times: float) -> str:
