@@ -174,6 +174,7 @@ class Trace:
     ) -> None:
         self.run, self.connection = run, run.connection
         self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
+        self.error_ns = alignment.most_error_ns
         self.cut, self.steps, self.waits = cut, steps, waits
         self.ranks = list(SQL.rows(self.connection, "trace_ranks"))
         self.threads = list(SQL.rows(self.connection, "trace_threads"))
@@ -189,13 +190,12 @@ class Trace:
         """Facts about the timeline for its reader (`otherData`)."""
         (sampled,) = SQL.rows(self.connection, "trace_sampled")
         unsampled = unsampled_text(self.run)
-        errors = [row.error_ns for row in self.ranks if row.error_ns is not None]
         return {
             "run": units.visible(self.run.run_id),
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",
             "time axis": "seconds since the earliest start of a rank",
-            "clock error": "unknown" if len(errors) < len(self.ranks)
-            else f"at most {max(errors) / 1e3:.3f} us",
+            "clock error": "unknown" if self.error_ns is None
+            else f"at most {self.error_ns / 1e3:.3f} us",
             "calls sampled": sampled.samples,
             "GPU activities sampled": sampled.activities,
             "collectives sampled": _share(sampled.collective_share),

@@ -98,15 +98,10 @@ class Clock:
         drift = 0 if self.clock == self.island else MOST_RATE
         return at_knots_ns + drift * abs(reading_ns - known_ns) + self.violation_ns
 
-    @property
-    def largest_error_ns(self) -> int:
-        return math.ceil(max(self.errors)) + self.violation_ns
-
 
 class Alignment:
     """Which clock each rank reads, and how each clock maps to the axis. The axis begins at the
-    earliest start of a rank. In SQL: aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until
-    the run is aligned again."""
+    earliest start of a rank."""
 
     def __init__(self, ranks: Columns, clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
@@ -166,6 +161,12 @@ class Alignment:
     def islands(self) -> int:
         return len({clock.island for clock in self.clocks.values()})
 
+    @property
+    def most_error_ns(self) -> int | None:
+        """Bound of the error of all ranks' times; None: unknown."""
+        errors = [max(clock.errors) + clock.violation_ns for clock in self.clocks.values()]
+        return math.ceil(max(errors)) if self.islands == 1 else None
+
 
 def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
@@ -182,7 +183,6 @@ def align(connection: Connection) -> Alignment:
     alignment = Alignment(ranks, clocks)
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
-    _define_in_sql(connection, alignment)
     return alignment
 
 
@@ -194,20 +194,6 @@ def storable(time_ns: int) -> int:
     """Limits a time so that SQLite can store it and add a duration: a damaged file may contain any
     time."""
     return max(-MOST_NS, min(MOST_NS, time_ns))
-
-
-def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
-    def aligned_ns(world_rank: int, time_ns: int | None) -> int | None:
-        return None if time_ns is None else storable(alignment.aligned_ns(world_rank, time_ns))
-
-    connection.create_function("aligned_ns", 2, aligned_ns, deterministic=True)
-    SQL.run(connection, "aligned_rank")
-    main_island = min(clock.island for clock in alignment.clocks.values())
-    rows = []
-    for rank, clock in alignment.clock_of.items():
-        error_ns = clock.largest_error_ns if clock.island == main_island else None
-        rows.append((rank, aligned_ns(rank, 0), error_ns, clock.clock, clock.island))
-    connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def _meetings(connection: Connection, ranks: Columns) -> Columns:

@@ -25,11 +25,11 @@ class Calls(Columns):
 
 
 class FurtherMessages(Columns):
-    """Table `sample_message`; sampled_further_messages.sql."""
+    """Table `sample_message`."""
 
 
 class Starts(Columns):
-    """Table `sample_start`; sampled_starts.sql."""
+    """Table `sample_start`."""
 
 
 class Sampled(NamedTuple):
@@ -84,8 +84,8 @@ def sampled_read(connection: Connection) -> Sampled:
     return Sampled(
         texts,
         read(Calls, SQL.run(connection, "sampled_calls"), texts).compact(),
-        read(FurtherMessages, SQL.run(connection, "sampled_further_messages"), texts),
-        read(Starts, SQL.run(connection, "sampled_starts"), texts),
+        read(FurtherMessages, connection.execute("SELECT * FROM sample_message"), texts),
+        read(Starts, connection.execute("SELECT * FROM sample_start"), texts),
     )
 
 
