@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NoReturn
@@ -24,18 +25,16 @@ from .base.options import option, options_add
 from .base.thresholds import whole
 from .commands.compare import percent
 from .compare import disturbance
-from .compare.comparison import compare
-from .compare.differences import differences, differences_text
+from .compare.comparison import Comparison, compare
+from .compare.differences import differences_text
 from .compare.figures import Figures, figures
+from .compare.judge import Rules
 from .compare.rank_tests import fewest_pairs
-from .compare.refusals import binding, refusals, work_of
-from .compare.results import Comparison, Rules, half_width
-from .compare.row_table import keys_of
-from .compare.sentences import where
+from .compare.refusals import binding, layout
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
-from .experiment.launch import PLACEHOLDER, is_replay, launch, ranks_started
+from .experiment.launch import PLACEHOLDER, is_replay, launch
 from .experiment.plan import DISTURBED, FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 from .replay import kit as kits
 
@@ -60,15 +59,9 @@ def arm(text: str) -> Arm:
     return Arm(name.strip(), command.strip())
 
 
-def count(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,5}", text):
-        raise argparse.ArgumentTypeError(f"{text}: a number from 1 on")
-    return int(text)
-
-
-def seed(text: str) -> int:
-    if not re.fullmatch(r"-?\d{1,15}", text):
-        raise argparse.ArgumentTypeError(f"{text}: a whole number of at most 15 digits")
+def number(text: str, least: int = 1, most: int = 999_999) -> int:
+    if not re.fullmatch(r"-?\d{1,15}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text}: a whole number from {least:,} to {most:,}")
     return int(text)
 
 
@@ -104,7 +97,7 @@ RUN = (
         "EXPERIMENT",
     ),
     option(
-        "--blocks", type=count, default=10, metavar="N",
+        "--blocks", type=number, default=10, metavar="N",
         help="complete blocks that are wanted (default: 10)",
     ),
     option(
@@ -122,20 +115,20 @@ RUN = (
         "estimate",
     ),
     option(
-        "--seed", type=seed, metavar="N",
+        "--seed", type=partial(number, least=-plans.MOST, most=plans.MOST), metavar="N",
         help="decides which arm runs first (default: by chance; recorded)",
     ),
     *TIMES,
 )
 RESUME = (
     FOLDER,
-    option("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all"),
+    option("--blocks", type=number, metavar="N", help="complete blocks that are wanted in all"),
     *TIMES,
 )
 ADD = (
     FOLDER,
     option(
-        "--blocks", type=count, required=True, metavar="N",
+        "--blocks", type=number, required=True, metavar="N",
         help="complete blocks that are wanted beyond those so far",
     ),
     *TIMES,
@@ -189,18 +182,10 @@ def begin(arguments: argparse.Namespace) -> None:
 
 
 def kit_fitting(path: Path, arms: Sequence[Arm]) -> str:
-    """The SHA-256 of the kit, for as many ranks as the arms start that replay it."""
-    kit, digest = kits.read(path)
-    replays = [each for each in arms if is_replay(each.command)]
-    if not replays:
+    """The SHA-256 of the kit, which an arm replays."""
+    if not any(is_replay(each.command) for each in arms):
         raise UsageError("--kit", "each arm has a program after {}; one without replays the kit")
-    for each in replays:
-        started = ranks_started(each.command)
-        if started not in (0, kit.ranks):
-            raise ReportError(
-                each.name, f"starts {units.counted(started, 'rank')}, but {path} is of a job of "
-                f"{units.counted(kit.ranks, 'rank')}: a replay needs as many",
-            )
+    _, digest = kits.read(path)
     return digest
 
 
@@ -326,7 +311,7 @@ class Runner:
 
     def widest(self) -> float | None:
         """Half the width of the widest interval; null: one is not known."""
-        widths = [half_width(pair.verdict) for pair in self.interim().tested]
+        widths = [pair.half_width for pair in self.interim().tested]
         known = [width for width in widths if width is not None]
         return max(known) if known and len(known) == len(widths) else None
 
@@ -368,24 +353,25 @@ class Runner:
     def describe(self) -> None:
         """How the arms differ in settings and binding, by their first runs: before the runs that
         count."""
-        profiled = [each for each in self.plan.arms if not each.is_bare]
-        found = [
-            Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0)
-            for each in profiled
-        ]
-        for side in found:
+        first = self.folder / "block-00"
+        answers = compare(
+            [
+                Side(each.name, [self.figures(first / each.name)])
+                for each in self.plan.arms if not each.is_bare
+            ],
+            Rules(),
+        )
+        for side in answers.sides:
             run = side.runs[0]
             say(
-                f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where(run)}; cores "
-                f"that a rank may use: {binding(run)}"
+                f"{side.name}: {run.library}, {layout(run)}; cores that a rank may use: "
+                f"{binding(run)}"
             )
-        for side in found[1:]:
-            also = differences(found[0], side)
-            if also:
-                say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
-        refused = refusals(found, work_of(found, keys_of(found)), True)
-        refused += disturbance.refused(Rules().judge(True, 1), found[0], found[1:])
-        for refusal in refused:
+        for pair in answers.pairs:
+            if pair.differences:
+                names = f"{pair.verdict.side} differs from {pair.verdict.reference}"
+                say(f"{names} in: {differences_text(pair.differences)}")
+        for refusal in answers.refused:
             say(
                 f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way "
                 f"out: {refusal.way_out}"
@@ -449,7 +435,7 @@ class Runner:
         so_far = len(self.runs)
         if so_far not in self.compared:
             arms = experiment_read(self.folder)
-            sides = [each.with_runs([self.figures(path) for path in each.paths]) for each in arms]
+            sides = [each._replace(runs=[*map(self.figures, each.paths)]) for each in arms]
             rules = Rules(is_sequential=self.plan.until is not None)
             self.compared = {so_far: compare(sides, rules)}
         return self.compared[so_far]

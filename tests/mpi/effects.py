@@ -73,12 +73,12 @@ def judge(experiment: Path, blocks_of_each: int) -> None:
     sys.path.insert(0, str(REPOSITORY / "report"))
     from commprof_report.compare.comparison import compare
     from commprof_report.compare.figures import figures
-    from commprof_report.compare.results import Rules
+    from commprof_report.compare.judge import Rules
     from commprof_report.compare.sides import experiment_read
 
     chosen = experiment_read(experiment)
     reference, *sides = (
-        each.with_runs([figures(path)[0] for path in each.paths])._replace(of="") for each in chosen
+        each._replace(runs=[figures(path)[0] for path in each.paths], of="") for each in chosen
     )
     print("arm         transfer  experiments  found  same  would have been found")
     for side in sides:

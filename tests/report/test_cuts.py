@@ -11,9 +11,9 @@ import planted
 import pytest
 import training
 from commprof_report.compare import sentences
-from commprof_report.compare.comparison import compare
+from commprof_report.compare.comparison import Comparison, compare
 from commprof_report.compare.figures import Figures, figures
-from commprof_report.compare.results import Comparison, Rules
+from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import Side
 from planted import SECOND, Signature
 

@@ -17,7 +17,7 @@ from commprof_report.commands import compare as command
 from commprof_report.commands import summary
 from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
-from commprof_report.compare.results import Rules
+from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import sides_named
 from commprof_report.late import late_ranks, stages
 from commprof_report.run import database

@@ -399,8 +399,6 @@ TABLE = (
               "1 of 2 million normal runs is so far off", "silent", "note"),
     Threshold("compare.outlier-runs", 8, "runs of a side",
               "the deviation of fewer is too uncertain", "silent", "note"),
-    Threshold("compare.scatter", 3, "pairs", "the scatter of two is not known",
-              "silent", "advice"),
     Threshold("compare.most-pairs", 60, "pairs", "an hour of runs of 30 s; more are not asked for",
               "another block", "no more"),
     Threshold("experiment.disturbed", 2, "disturbed blocks more than others",

@@ -36,14 +36,13 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from ..base import units
 from ..base.errors import UsageError
-from ..base.field import keys
+from ..base.field import Field, keys, shown
 from ..base.forked import forked
 from ..base.options import option
 from ..base.progress import Progress
@@ -51,19 +50,19 @@ from ..base.thresholds import threshold
 from ..compare import sentences
 from ..compare import sides as sides_of
 from ..compare.columns import (
-    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT,
+    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared, SizeRow, VerdictRow,
 )
-from ..compare.comparison import METRICS, compare
+from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
+from ..compare.judge import Rules
 from ..compare.refusals import KINDS
 from ..compare.replays import checked_read
-from ..compare.results import Comparison, Rules
 from ..compare.sides import Side
 from ..display import tables
+from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment, plan_read
 from ..run.rank_files import files_mode
 from . import SEPARATOR, common
-from .compare_tables import figure_table, row_table, run_columns, size_columns
 
 EXAMPLES = (
     (
@@ -83,11 +82,18 @@ WIDTH = 120
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
 OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
-SCRIPT_FIELDS = {
-    by: keys(fields) for by, fields in (
-        ("verdict", VERDICT), ("figure", (*FIGURE, *OF_CONTRAST)),
-        ("row", (*SIDES, *ROW, *OF_CONTRAST)), ("size", SIZE), ("run", RUN),
-    )
+TABLES = {  # for scripts: their columns, and their rows
+    "verdict": (VERDICT, lambda answers: [pair.verdict for pair in answers.pairs]),
+    "figure": (
+        (*FIGURE, *OF_CONTRAST),
+        lambda answers: [row for pair in answers.pairs for row in pair.figures] + answers.costs,
+    ),
+    "row": (
+        (*SIDES, *ROW, *OF_CONTRAST),
+        lambda answers: [row for pair in answers.pairs for row in pair.rows],
+    ),
+    "size": (SIZE, lambda answers: answers.sizes),
+    "run": (RUN, lambda answers: answers.runs),
 }
 
 
@@ -158,7 +164,7 @@ OPTIONS = (
     ),
     *RULES,
     option(
-        "--by", choices=SCRIPT_FIELDS,
+        "--by", choices=TABLES,
         help="this table only (--json and --csv: row unless said otherwise); size has a column for "
         "each side",
     ),
@@ -175,7 +181,8 @@ def run(arguments: argparse.Namespace) -> None:
         if by == "size" and arguments.csv and arguments.take_rows is None:
             write_sizes_csv(answers)
             return
-        tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])
+        fields, rows_of = TABLES[by]
+        tables.write_rows(arguments, rows_of(answers), keys(fields))
     elif arguments.by:
         print_table(answers, arguments.by)
     else:
@@ -233,7 +240,7 @@ def read(named: list[Side], skipped: float) -> list[Side]:
             progress.step()
             runs.append(found)
     left = iter(runs)
-    return [each.with_runs(list(islice(left, len(each.paths)))) for each in named]
+    return [each._replace(runs=list(islice(left, len(each.paths)))) for each in named]
 
 
 def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
@@ -246,19 +253,9 @@ def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
     )
 
 
-def script_rows(answers: Comparison, by: str) -> Sequence[object]:
-    if by == "verdict":
-        return [pair.verdict for pair in answers.pairs]
-    if by == "figure":
-        return [row for pair in answers.pairs for row in pair.figures] + answers.costs
-    if by == "row":
-        return [row for pair in answers.pairs for row in pair.rows]
-    return answers.sizes if by == "size" else answers.runs
-
-
 def write_sizes_csv(answers: Comparison) -> None:
     """A column for each side, as in the text."""
-    *common_to_sides, _, _, best = SCRIPT_FIELDS["size"]
+    *common_to_sides, _, _, best = keys(SIZE)
     sides = [f"{name}_ns" for name in (answers.sizes[0].sides if answers.sizes else ())]
     rows = (
         (*(getattr(row, name) for name in common_to_sides), *row.values_ns, row.best)
@@ -288,6 +285,78 @@ def print_sizes(answers: Comparison) -> None:
     elif answers.refused:
         kinds = "; ".join(refusal.kind for refusal in answers.refused)
         print(f"\nno side is marked: not the same experiment ({kinds})")
+
+
+def comparison_columns(verdict: VerdictRow) -> list[Column]:
+    return [
+        Column(verdict.reference, lambda row: units.duration(row.first_ns)),
+        Column(verdict.side, lambda row: units.duration(row.second_ns)),
+        Column("change", lambda row: "~" if row.outcome == "unknown" else units.change(row.change)),
+        Column(
+            f"{100 * verdict.level:.3g} % interval",
+            lambda row: sentences.interval_text(row.low, row.high),
+        ),
+        Column("", lambda row: sentences.remark(row, verdict.min_effect) or " ", False),
+    ]
+
+
+def figure_columns(pair: Pair) -> list[Column]:
+    name = Column("Per rank (* verdict)", sentences.figure_name, False)
+    return [name, *comparison_columns(pair.verdict)]
+
+
+def known_figures(pair: Pair) -> list[Compared]:
+    return [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
+
+
+def figure_table(pair: Pair) -> str:
+    return tables.text_table(figure_columns(pair), known_figures(pair))
+
+
+def row_table(pair: Pair) -> str:
+    return tables.text_table(row_columns(pair), pair.rows)
+
+
+def row_columns(pair: Pair) -> list[Column]:
+    is_mixed = len({row.metric for row in pair.rows}) > 1
+    part = Column("of change", lambda row: units.share(row.part_of_change))
+    *values, last = comparison_columns(pair.verdict)
+    return [
+        Column("Per call", sentences.call_text, False),
+        Column("on", lambda row: units.shortened(row.communicator, 32), False),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("calls", lambda row: units.count(row.count)),
+        Column("of time", lambda row: units.share(row.share)),
+        *([Column("metric", lambda row: row.metric, False)] if is_mixed else []),
+        *values,
+        *([part] if any(row.part_of_change is not None for row in pair.rows) else []),
+        last,
+    ]
+
+
+def size_columns(rows: list[SizeRow]) -> list[Column]:
+    names = rows[0].sides if rows else ()
+
+    def of_side(place: int) -> Column:
+        name = names[place]
+        return Column(
+            name,
+            lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""),
+        )
+
+    return [
+        Column("call", sentences.call_text, False),
+        Column("on", lambda row: units.shortened(row.communicator, 32), False),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("calls", lambda row: units.count(row.count)),
+        Column("metric", lambda row: row.metric, False),
+        *map(of_side, range(len(names))),
+    ]
+
+
+def run_columns(answers: Comparison) -> list[Field]:
+    columns = shown(RUN)
+    return columns if any(row.memory_ns is not None for row in answers.runs) else columns[:-2]
 
 
 def print_text(answers: Comparison) -> None:

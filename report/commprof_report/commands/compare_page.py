@@ -6,18 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
-from ..base.field import Field, Row
 from ..compare import sentences
 from ..compare.columns import Compared
 from ..compare.differences import Difference, value_text
 from ..compare.refusals import binding, layout, one_of
-from ..compare.results import Comparison, Pair
+from ..compare.comparison import Comparison, Pair
 from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
 from ..plots import changes
 from . import replay
-from .compare_tables import figure_columns, known_figures, row_columns, run_columns
+from .compare import figure_columns, known_figures, row_columns, run_columns
 
 MOST_ROWS = 12
 MOST_CARDS = 3
@@ -92,11 +91,6 @@ def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
         )
         name = f"{sentences.NAMES[row.metric][1]} of {row.side}"
         yield units.change(row.change), f"{name} against {row.reference}, {interval}{estimate}"
-        if row.detectable is not None:
-            yield (
-                sentences.effect_text(row.detectable),
-                f"change of {name} that would have been found with a probability of 80 %",
-            )
     runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
     yield " + ".join(str(len(side.runs)) for side in answers.sides), f"runs: {', '.join(runs)}"
 
@@ -171,10 +165,6 @@ def run_name(side: Side, place: int) -> str:
     return f"block {side.blocks[place]}, {run.path}" if side.blocks else str(run.path)
 
 
-def by_change(rows: Sequence[Compared]) -> list[Compared]:
-    return sorted(rows, key=lambda row: -abs(row.change_ns))
-
-
 def change_columns(pair: Pair) -> list[Column]:
     """Columns of compare; the communicator only where there are several, since the drawings name
     it."""
@@ -182,12 +172,8 @@ def change_columns(pair: Pair) -> list[Column]:
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [
         *(column for column in known if not (is_one and column.head == "on")),
-        Column("per rank", lambda row: signed(row.change_ns)), last,
+        Column("per rank", lambda row: units.signed_duration(row.change_ns)), last,
     ]
-
-
-def signed(change_ns: float) -> str:
-    return f"{'-' if change_ns < 0 else '+'}{units.duration(abs(change_ns))}"
 
 
 def rows_section(answers: Comparison) -> str:
@@ -212,7 +198,11 @@ def rows_section(answers: Comparison) -> str:
     drawn = changes.drawings(found, pairs[0].verdict.min_effect)
     return page.section(
         "Calls and sizes", sentence,
-        *tables(answers, change_columns, lambda pair: by_change(pair.rows)), drawn,
+        *tables(
+            answers, change_columns,
+            lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
+        ),
+        drawn,
     )
 
 
@@ -251,12 +241,8 @@ def difference_columns(pair: Pair) -> list[Column]:
 def runs_section(answers: Comparison) -> str:
     known = [
         column for column in run_columns(answers)
-        if any(is_known(column, row) for row in answers.runs)
+        if any(column.show(row) != units.NO_VALUE for row in answers.runs)
     ]
     return page.folded_section(
         "The runs", "Each run as it entered the comparison.", page.table(known, answers.runs)
     )
-
-
-def is_known(column: Column | Field, row: Row) -> bool:
-    return column.show(row) != units.NO_VALUE

@@ -34,7 +34,7 @@ from ..base.errors import UsageError
 from ..base.options import option
 from ..base.present import present
 from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, size_rows
-from ..compare.results import Rules
+from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.efficiencies import is_beside_main, region_rows

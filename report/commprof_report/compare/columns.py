@@ -10,6 +10,8 @@ from ..base.field import Field, row_type, text
 from ..base.thresholds import threshold
 
 DIFFERENT = ("less", "more")  # outcomes
+OTHER = "other"  # the call of small rows added up
+MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
 SIDES = (
     Field("side", "names: what the folders of a side share, without numbers; else A, B, ..."),
     Field("reference", ""),
@@ -34,12 +36,7 @@ VERDICT = (
     *(Field(key, "") for key in ("reference_runs", "pairs", "agreeing")),
     Field("failed_runs", "runs of this arm that failed in an experiment"),
     Field("detectable", "of the metric's figure; null: not known"),
-    Field(
-        "pairs_needed",
-        "fewest pairs that can show a difference; about how many would find 5 % with this scatter "
-        "(null: not known, or more than 60)",
-    ),
-    Field("pairs_for_5_percent", ""),
+    Field("pairs_needed", "fewest pairs that can show a difference"),
     Field("refused", "reasons, as text"),
     Field("allowed", ""),
     Field(
@@ -110,12 +107,8 @@ ROW = (
     Field(
         "reference_algorithm",
         "of a collective in all runs of the reference, and of the side: the most frequent one that "
-        "NCCL reports for this size (`nccl_algorithm`: `ring, ll128, 16 channels`); for MPI that "
-        "which `MPIR_CVAR_..._INTRA_ALGORITHM` (MPICH) or `coll_tuned_..._algorithm` with "
-        "`coll_tuned_use_dynamic_rules` and without a rules file, of nonblocking ones "
-        "`coll_libnbc_..._algorithm` (Open MPI), asks for: as written in the environment, else the "
-        "number of the control variable. Empty: the library chooses by itself, or it is not known. "
-        "Text has them where they differ",
+        "NCCL reports for this size (`nccl_algorithm`: `ring, ll128, 16 channels`). Empty: not "
+        "known. Text has them where they differ",
     ),
     Field("algorithm", ""),
     Field(

@@ -13,19 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..base import units
-from ..base.thresholds import threshold, whole
+from ..base.thresholds import threshold
 from . import disturbance, machine, notes, rank_tests
-from .columns import DIFFERENT, Compared, RunRow, VerdictRow
+from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
 from .cuts import rows_per_step
-from .differences import differences
+from .differences import Difference, differences
 from .figures import PERCENTILES, Figures, Key
 from .groups import Group, renamed
-from .judge import Judge, known
-from .refusals import Refusal, refusals, work_of
+from .judge import Judge, Rules, known
+from .refusals import Refusal, Work, refusals, work_of
 from .replays import kit_of, stands_for
-from .results import ROWS, Comparison, Pair, Rules
 from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
 
@@ -36,7 +36,52 @@ OF_RUN = (  # columns of a run that were read so
     "start_unix_ns", "step_ns", "wait_ns", "transfer_ns", "time_ns", "wall_ns",
     "parallel_efficiency", "coverage",
 )
-ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
+
+
+class Pair(NamedTuple):
+    """A side against the first one."""
+
+    verdict: VerdictRow
+    figures: list[Compared]
+    rows: list[Compared]
+    differences: list[Difference]
+
+    @property
+    def primary(self) -> Compared:
+        """The figure that the verdict is about."""
+        return next(figure for figure in self.figures if figure.is_primary)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the ratio's interval, on a logarithmic scale: 0.02 is from -2 % to
+        +2 % around the estimate."""
+        low, high = self.verdict.low, self.verdict.high
+        is_known = low is not None and high is not None
+        return math.expm1((math.log1p(high) - math.log1p(low)) / 2) if is_known else None
+
+
+class Comparison(NamedTuple):
+    sides: list[Side]
+    rules: Rules
+    metric: str
+    is_paired: bool
+    work: Work
+    refused: list[Refusal]
+    allowed: list[Refusal]
+    notes: list[str]
+    pairs: list[Pair]
+    sizes: list[SizeRow]
+    runs: list[RunRow]
+    costs: list[Compared]
+
+    @property
+    def is_experiment(self) -> bool:
+        return self.sides[0].elapsed_ns is not None
+
+    @property
+    def tested(self) -> list[Pair]:
+        """Without controls, unless there is nothing else."""
+        return [pair for pair in self.pairs if not pair.verdict.is_control] or self.pairs
 
 
 def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
@@ -50,10 +95,11 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     reference, others = compared[0], compared[1:]
     tested = [side for side in others if not side.of] or others
     judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
-    of_machine = machine.weighed(judge, reference, tested, metric)
-    found = refusals(in_steps, work, is_paired) + of_machine.refused
+    of_machine, noted = machine.weighed(judge, reference, tested, metric)
+    found = refusals(in_steps, work, is_paired) + of_machine
     found += disturbance.refused(judge, reference, others)
-    refused, allowed = rules.divide(found)
+    refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
+    allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
     pairs = [
         _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
@@ -65,7 +111,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
             f"{units.counted(len(table.keys), 'row')} that all runs have"
         )
-    said += of_machine.notes
+    said += noted
     if not any(refusal.kind == "disturbed" for refusal in found):
         said += disturbance.notes(compared, is_paired)
     for side, pair in zip(others, pairs):
@@ -155,7 +201,6 @@ def _pair(
         failed_runs=side.failed,
         detectable=primary.detectable,
         pairs_needed=rank_tests.fewest_pairs(judge.level),
-        pairs_for_5_percent=_pairs_for_5_percent(judge, primary),
         refused="; ".join(refusal.kind for refusal in refused),
         allowed="; ".join(refusal.kind for refusal in allowed),
         also_different="; ".join(map(str, also)),
@@ -189,7 +234,7 @@ def _figures(
     if reference.bare_ns and side.bare_ns and not rules.skipped:
         found.append(figure("elapsed", reference.elapsed_ns or (), side.elapsed_ns or ()))
         found.append(figure("bare", reference.bare_ns, side.bare_ns))
-    return [*found, figure(ROWS, table.alike(reference), table.alike(side))]
+    return found
 
 
 def _figure(
@@ -213,17 +258,6 @@ def _cost(judge: Judge, side: Side) -> Compared:
     """Cost of the profiler: the command with it against the command without."""
     names = f"{side.name} without profiler", side.name
     return _figure(judge, names, "elapsed", side.bare_ns or (), side.elapsed_ns or ())
-
-
-def _pairs_for_5_percent(judge: Judge, primary: Compared) -> int | None:
-    first, second = map(known, primary.samples)
-    are_known = len(first) == len(primary.samples[0]) and len(second) == len(primary.samples[1])
-    if not judge.is_paired or not are_known or len(first) < whole("compare.scatter"):
-        return None
-    if min(*first, *second) <= 0:
-        return None
-    changes = [math.log(after / before) for before, after in zip(first, second)]
-    return rank_tests.pairs_to_detect(changes, ADVISED, judge.level)
 
 
 def _runs(sides: Sequence[Side]) -> list[RunRow]:

@@ -16,7 +16,7 @@ from statistics import median
 from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
-from .figures import Figures, Key, Row, StepWork
+from .figures import Figures, Key, Row
 from .groups import NO_GROUP
 from .sides import Side
 
@@ -115,34 +115,18 @@ def step_difference(sides: Sequence[Side]) -> str:
     works = [[run.steps for run in side.runs if run.steps is not None] for side in sides]
     if any(len(own) < len(side.runs) for own, side in zip(works, sides)):
         return ""
-    first = sides[0].name
-    found = (
-        _bytes_differ(first, works[0], side.name, own)
-        or _counts_differ(first, works[0], side.name, own)
-        for side, own in zip(sides[1:], works[1:])
-    )
-    return next(filter(None, found), "")
-
-
-def _bytes_differ(
-    first: str, works: Sequence[StepWork], second: str, others: Sequence[StepWork]
-) -> str:
-    before, after = (
-        [work.bytes for work in each if work.bytes is not None] for each in (works, others)
-    )
-    if not before or not after or alike(median(before), median(after)):
-        return ""
-    volumes = units.size(median(before)), units.size(median(after))
-    return f"steps of {volumes[0]} in {first}, of {volumes[1]} in {second}"
-
-
-def _counts_differ(
-    first: str, works: Sequence[StepWork], second: str, others: Sequence[StepWork]
-) -> str:
-    before, after = (median(work.count for work in each) for each in (works, others))
-    if alike(before, after) or abs(after - before) <= whole("compare.lost-steps"):
-        return ""
-    return f"{units.count(before)} steps in {first}, {units.count(after)} in {second}"
+    for side, own in zip(sides[1:], works[1:]):
+        names = sides[0].name, side.name
+        both = works[0], own
+        sizes = [[work.bytes for work in each if work.bytes is not None] for each in both]
+        if all(sizes) and not alike(median(sizes[0]), median(sizes[1])):
+            first, second = (units.size(median(each)) for each in sizes)
+            return f"steps of {first} in {names[0]}, of {second} in {names[1]}"
+        before, after = (median(work.count for work in each) for each in both)
+        if not alike(before, after) and abs(after - before) > whole("compare.lost-steps"):
+            first, second = units.count(before), units.count(after)
+            return f"{first} steps in {names[0]}, {second} in {names[1]}"
+    return ""
 
 
 def alike(first: float, second: float) -> bool:

@@ -8,10 +8,9 @@ each figure.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,23 +19,26 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..base import query, units
+from ..base.arrays import np
 from ..base.attempt import attempt
+from ..base.columns import NONE, Flags, Ints
 from ..base.errors import ReportError
 from ..base.percentiles import of_buckets
+from ..base.summarize import View, measures, own, summarize, sums, total
 from ..base.thresholds import threshold
 from ..experiment.canary import Canary, canaries_read
+from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import stages
 from ..late.efficiencies import efficiency_of, working_of
 from ..run import crowding, selection
 from ..run.alignment import align
+from ..run.cells import Cells, cells_of
 from ..run.cpu_time import cpu_times, use_of
 from ..run.run import run_open
 from ..run.selection import Selection
-from ..run.traffic_class import traffic_classify
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 from ..steps.trend import Trend, trend
-from . import algorithms
 from .groups import NO_GROUP, Group, groups_of
 from .set_up import BARRIER, Times, times_of
 
@@ -98,6 +100,10 @@ def row_name(name: str, size: int | None, communicator: str) -> str:
     """MPI_Allreduce 4 MiB on MPI_COMM_WORLD, where name is that of the call."""
     of_size = f" {units.size(size)}" if size else ""
     return f"{name}{of_size}{f' on {communicator}' if communicator else ''}"
+
+
+def cores_in(mask: int) -> int:
+    return bin(mask).count("1")
 
 
 @dataclass
@@ -185,11 +191,8 @@ class Figures:
     nccl_algorithms: dict[tuple[str, Group, int], str]
 
     def algorithm(self, key: Key) -> str:
-        """Empty: not known, or there is none."""
-        if key.group.library == "nccl":
-            return self.nccl_algorithms.get((key.call, key.group, key.bytes or 0), "")
-        has_one = key.group.size > 1 and not key.group.is_inter
-        return algorithms.of_mpi(key.call, self.facts) if has_one else ""
+        """Empty: not known."""
+        return self.nccl_algorithms.get((key.call, key.group, key.bytes or 0), "")
 
     def fact(self, key: str) -> str:
         return next(iter(self.facts.get(key, ())), "")
@@ -208,6 +211,18 @@ class Figures:
     @property
     def masks(self) -> tuple[int, ...]:
         return tuple(crowding.cores_of(row.affinity) for row in self.ranks)
+
+    @property
+    def masks_of_hosts(self) -> dict[int, int]:
+        """The cores that the ranks of each host may use together."""
+        together: dict[int, int] = {}
+        for host, mask in zip(self.placement, self.masks):
+            together[host] = together.get(host, 0) | mask
+        return together
+
+    @property
+    def library(self) -> str:
+        return units.library_name(self.fact("mpi_version")) or "unknown library"
 
     @property
     def is_wait_estimate(self) -> bool:
@@ -233,13 +248,12 @@ class Figures:
     @property
     def crowds_itself(self) -> bool:
         """Threads that communicate beside main threads leave no core to each of them."""
-        cores: dict[int, int] = {}
-        threads: dict[int, int] = {}
-        for host, mask, row in zip(self.placement, self.masks, self.ranks):
-            cores[host] = cores.get(host, 0) | mask
-            threads[host] = threads.get(host, 0) + row.threads
+        threads: Counter[int] = Counter()
+        for host, row in zip(self.placement, self.ranks):
+            threads[host] += row.threads
         has_more = any(row.threads > 1 for row in self.ranks) and all(self.masks)
-        return has_more and any(threads[host] > bin(cores[host]).count("1") for host in cores)
+        cores = self.masks_of_hosts
+        return has_more and any(threads[host] > cores_in(cores[host]) for host in cores)
 
     def canary_ns(self, name: str) -> float | None:
         """Time of the slowest host; null: not measured."""
@@ -282,8 +296,8 @@ def _figures(
     efficiency = efficiency_of(attempt("Efficiency", working_of, connection, alignment, split))
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
-    traffic_classify(connection)
-    parts = _parts(connection, times, groups)
+    cells = cells_of(connection)
+    parts = _parts(cells, times, groups)
     whole = Figures(
         path=path,
         run_id=run.run_id,
@@ -305,13 +319,13 @@ def _figures(
         crowding=crowding.sentence(crowded) if crowded else None,
         rows=_rows(parts),
         parts=parts,
-        steps=_step_work(connection, found),
+        steps=_step_work(cells, found),
         negotiates=bool(connection.execute("SELECT 1 FROM negotiating").fetchone()),
         labels=labels,
         canaries=canaries_read(path),
         nccl_algorithms={
-            (call, groups.get(identity, NO_GROUP), size): text
-            for (call, identity, size), text in algorithms.of_nccl(connection).items()
+            (call, groups.get(identity, NO_GROUP), size): nccl_algorithm_text(*how)
+            for call, identity, size, *how in SQL.run(connection, "run_nccl_algorithms")
         },
     )
     return whole, found.costs.steps, times
@@ -373,7 +387,7 @@ def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _step_work(connection: Connection, found: StepsSummary) -> StepWork | None:
+def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     """By calls, the number of steps follows from all bytes of the run in the calls that make them
     up: a step may be lost at either end."""
     steps, detection = found.summary, found.steps.detection
@@ -381,10 +395,11 @@ def _step_work(connection: Connection, found: StepsSummary) -> StepWork | None:
         return None
     if not detection.bytes:
         return StepWork(steps.total_steps or steps.steps, None)
-    calls = json.dumps(list(detection.functions))
-    (run_bytes,) = SQL.run(
-        connection, "run_step_bytes", identity=detection.identity, calls=calls
-    ).fetchone()
+    is_step = cells.is_in("call", *detection.functions) & cells.is_in("measure", "call")
+    own = cells.take(
+        is_step & cells.is_in("identity", detection.identity) & cells.is_in("traffic", "bulk")
+    )
+    run_bytes = own.volume_bytes.sum(dtype=float) / max(1, len(np.unique(own.world_rank)))
     return StepWork(round(run_bytes / detection.bytes) or steps.steps, detection.bytes)
 
 
@@ -395,12 +410,45 @@ def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
     return rows
 
 
-def _parts(
-    connection: Connection, times: Times, groups: dict[str, Group]
-) -> dict[tuple[Key, str], Row]:
-    """The rows by traffic. Needs cell_traffic."""
+def _own_size(cells: Any) -> Ints:
+    """Null if each rank has a size of its own."""
+    return np.where(cells.is_in("bandwidth", "own-size"), NONE, cells.bytes_high)
+
+
+def _are_rows(cells: Any) -> Flags:
+    """Set-up, calls that create communicators, and completions are none."""
+    is_apart = cells.is_in("family", "setup", "communicator")
+    return ~(is_apart | cells.is_in("timed", "completion", "captured"))
+
+
+PARTS = View(  # with a histogram
+    "Part", ("call", "identity", _own_size, "memory_kind", "timed", "traffic"),
+    {
+        **own("call", "identity", "memory_kind", "traffic"), "measure": "timed",
+        "bytes": lambda groups: groups.keys[2],
+    },
+    lambda groups: [np.arange(len(groups))],
+    lambda cells: _are_rows(cells) & cells.is_in("measure", "call", "device"),
+)
+PARTS_OF_RANKS = View(  # unsuccessful polls count by their time only: their number depends on it
+    "PartOfRank", (*PARTS.keys, "world_rank"),
+    {
+        **PARTS.fields, **own("family", "library", "world_rank"),  # type: ignore[dict-item]
+        "count": total("count", lambda cells: ~cells.is_in("measure", "poll")),
+        **measures("volume_bytes", "total_ns", "min_ns", "max_ns"),
+    },
+    lambda groups: (
+        groups.world_rank, groups.place("call"), groups.place("identity"), groups.keys[2],
+        groups.place("memory_kind"), groups.place("timed"),
+    ),
+    _are_rows,
+)
+
+
+def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[tuple[Key, str], Row]:
+    """The rows by traffic."""
     rows: dict[tuple[Key, str], Row] = {}
-    for call in SQL.rows(connection, "run_rows"):
+    for call in summarize(cells, PARTS_OF_RANKS):
         is_barrier = call.call == BARRIER and call.measure == "call"
         early = times.first_barriers.get((call.identity, call.world_rank), []) if is_barrier else []
         count, total_ns = call.count - len(early), call.total_ns - sum(early)
@@ -415,12 +463,17 @@ def _parts(
                 {call.world_rank: (count, call.volume_bytes)},
             )
         )
-    for bucket in SQL.rows(connection, "run_buckets"):
-        part, bounds = (_key(bucket, groups), bucket.traffic), (bucket.low_ns, bucket.high_ns)
-        count = bucket.count - times.first_barriers_between(bucket.call, bucket.identity, *bounds)
-        if part in rows and count > 0:
-            buckets = rows[part].buckets
-            buckets[bounds] = buckets.get(bounds, 0) + count
+    parts, histogram = summarize(cells, PARTS), sums(cells, PARTS.keys, PARTS.where).histograms()
+    low_ns, high_ns = histogram.low_ns[histogram.bucket], histogram.high_ns[histogram.bucket]
+    high_ns = np.where(high_ns, high_ns, 2 * low_ns)
+    for place, bounds, calls in zip(
+        histogram.row.tolist(), zip(low_ns.tolist(), high_ns.tolist()), histogram.count.tolist()
+    ):
+        part = parts[place]
+        row = rows.get((_key(part, groups), part.traffic))
+        count = int(calls) - times.first_barriers_between(part.call, part.identity, *bounds)
+        if row and count > 0:
+            row.buckets[bounds] = row.buckets.get(bounds, 0) + count
     return rows
 
 

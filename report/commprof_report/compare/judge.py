@@ -1,4 +1,4 @@
-"""Comparison of two samples of runs."""
+"""Comparison of two samples of runs, and the rules by which it is made."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from ..base.thresholds import threshold
 from . import rank_tests
 from .columns import NOTHING, Compared
 from .rank_tests import Shift
+from .replays import Checked
+
 
 class Judge(NamedTuple):
     """How two samples of runs are compared."""
@@ -49,6 +52,29 @@ class Judge(NamedTuple):
         if same_p <= 1 - self.level:
             return "same"
         return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
+
+
+class Rules(NamedTuple):
+    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
+    skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
+    have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
+    width of the intervals. checked: how well replays of a kit stand for its job, if that is known.
+    """
+
+    metric: str | None = None
+    level: float = threshold("compare.level")
+    min_effect: float = threshold("compare.min-effect")
+    allowed: tuple[str, ...] = ()
+    pairs: bool = True
+    all_rows: bool = False
+    skipped: float = 0.0
+    is_sequential: bool = False
+    checked: Checked | None = None
+
+    def judge(self, is_paired: bool, verdicts: int) -> Judge:
+        """The judge of each of so many verdicts, which hold together at the level."""
+        chance = (1 - self.level) * (threshold("compare.until") if self.is_sequential else 1)
+        return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
 
 
 def known(values: Sequence[float | None]) -> list[float]:

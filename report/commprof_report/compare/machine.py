@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from ..base import units
 from ..base.gather import gathered
@@ -21,45 +20,34 @@ NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
 MOST_SLOW = 3  # that are named
 
 
-class Drift(NamedTuple):
-    """change: of the side against the reference, ratio - 1."""
-
-    what: str
-    change: float
-
-
-class Weighed(NamedTuple):
-    refused: list[Refusal]
-    notes: list[str]
-
-
-def weighed(judge: Judge, reference: Side, sides: Sequence[Side], metric: str) -> Weighed:
+def weighed(
+    judge: Judge, reference: Side, sides: Sequence[Side], metric: str
+) -> tuple[list[Refusal], list[str]]:
     """A difference of the machine is a reason against a verdict if it is as large as that of the
     metric; else it is noted."""
-    found = Weighed([], [])
+    refused, noted = [], []
     for side in sides:
         of_metric = judge.contrast(
             *([run.of_run(metric) for run in each.runs] for each in (reference, side))
         )
-        for drift in drifts(judge, reference, side):
-            if of_metric.change is None or _size(drift.change) >= _size(of_metric.change):
+        for what, change in drifts(judge, reference, side):
+            if of_metric.change is None or _size(change) >= _size(of_metric.change):
                 way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
-                what = f"{drift.what}: as much as the sides differ in {metric}"
-                found.refused.append(Refusal("machine", what, way_out))
+                what = f"{what}: as much as the sides differ in {metric}"
+                refused.append(Refusal("machine", what, way_out))
             else:
-                found.notes.append(
-                    f"the machine was not the same: {drift.what}; the sides differ by more in "
-                    f"{metric}"
+                noted.append(
+                    f"the machine was not the same: {what}; the sides differ by more in {metric}"
                 )
-    return found
+    return refused, noted
 
 
 def _size(change: float) -> float:
     return abs(math.log1p(change))
 
 
-def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[Drift]:
-    """Differences beyond chance that matter. On each run the slowest host counts."""
+def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[tuple[str, float]]:
+    """Differences beyond chance that matter, ratios - 1. On each run the slowest host counts."""
     strict = judge._replace(level=1 - (1 - judge.level) / len(NAMES))
     for name, noun in NAMES.items():
         change = strict.contrast(
@@ -69,7 +57,7 @@ def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[Drift]:
             took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
             where = _where(name, reference, side, change)
-            yield Drift(f"{noun} took {took} {than}{where}", change)
+            yield f"{noun} took {took} {than}{where}", change
 
 
 def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:

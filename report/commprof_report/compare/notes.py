@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median
-from typing import NamedTuple
 
 from ..base import units
 from ..base.percentiles import DEVIATION, around_median
@@ -13,9 +13,7 @@ from ..base.thresholds import threshold, whole
 from . import machine
 from .columns import Compared
 from .figures import Figures
-from .judge import known
-from .refusals import tunes_itself
-from .results import Rules
+from .judge import Rules, known, median_known
 from .sides import Side
 
 
@@ -36,9 +34,11 @@ def of_sides(
     yield from _estimates(max(run.estimate_share for run in runs), metric)
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
-    yield from _trend_of_runs(sides, metric)
+    yield from _trends(sides, "runs", metric, lambda run: run.of_run(metric))
     yield from _own_threads(runs)
-    yield from _trends_of_machine(sides, rules.min_effect)
+    for name, noun in machine.NAMES.items():
+        of_machine = partial(Figures.canary_ns, name=name)
+        yield from _trends(sides, "the machine", noun, of_machine, rules.min_effect)
     yield from machine.slow_hosts(runs)
     for side in sides:
         yield from _outliers(side, metric, rules.min_effect)
@@ -84,16 +84,11 @@ def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
 
 def _settling(side: Side, skipped: float) -> Iterator[str]:
     """Whether the steps of most runs that count became slower or faster within the run."""
-    tuned = any(map(tunes_itself, side.runs))
-    why = (
-        "the library tunes itself while it runs" if tuned
-        else "a start-up, or a library that tunes itself"
-    )
     for way in ("slower", "faster"):
         found = [run.step_trend for run in side.runs if run.step_trend.trend == way]
         if len(found) > threshold("compare.settling") * len(side.runs):
-            first = units.duration(median_of(each.first_tenth_ns for each in found))
-            last = units.duration(median_of(each.last_tenth_ns for each in found))
+            first = units.duration(median_known([each.first_tenth_ns for each in found]))
+            last = units.duration(median_known([each.last_tenth_ns for each in found]))
             runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
             which = (
                 "these are the steps after those left out" if skipped
@@ -101,14 +96,9 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
             )
             yield (
                 f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, "
-                f"{last} in the last ({why}); {which}"
+                f"{last} in the last (a start-up, or a library that tunes itself); "
+                f"{which}"
             )
-            return
-    if tuned and not skipped:
-        yield (
-            f"{side.name}: {why}; its first calls may differ from its last; --skip-steps 33% "
-            "leaves the first steps out"
-        )
 
 
 def coarse_clocks(reference: Side, side: Side, figure: Compared, skipped: float) -> Iterator[str]:
@@ -130,53 +120,27 @@ def coarse_clocks(reference: Side, side: Side, figure: Compared, skipped: float)
         )
 
 
-class TrendOfRuns(NamedTuple):
-    """A figure against time. correlation: of the ranks of both, in runs; change: from the first
-    half of the runs to the second, ratio - 1."""
-
-    runs: int
-    correlation: float
-    change: float
-
-    @property
-    def is_found(self) -> bool:
-        """Without a trend the correlation has the standard deviation 1 / sqrt(runs - 1)."""
-        return abs(self.correlation) * math.sqrt(self.runs - 1) > threshold("compare.trend")
-
-    def sentence(self, what: str, figure: str) -> str:
-        way = "slower" if self.change > 0 else "faster"
-        return (
-            f"{what} became {way} with time: {figure} {units.change(self.change)} from the first "
-            "half of the runs to the second"
+def _trends(
+    sides: Sequence[Side], what: str, figure: str, of: Callable[[Figures], float | None],
+    least: float = 0.0,
+) -> Iterator[str]:
+    """Whether a figure grew or fell with time, beside the differences of the sides, by `least` or
+    more."""
+    points = [point for side in sides for point in _around_the_median(side, of)]
+    if len(points) < 2 or not is_trend(len(points), _rank_correlation(*zip(*points))):
+        return
+    half, ordered = len(points) // 2, [value for _, value in sorted(points)]
+    change = math.expm1(median(ordered[-half:]) - median(ordered[:half]))
+    if abs(change) >= least:
+        yield (
+            f"{what} became {'slower' if change > 0 else 'faster'} with time: {figure} "
+            f"{units.change(change)} from the first half of the runs to the second"
         )
 
 
-def _trend_of_runs(sides: Sequence[Side], metric: str) -> Iterator[str]:
-    found = _trend(sides, lambda run: run.of_run(metric))
-    if found and found.is_found:
-        yield found.sentence("runs", metric)
-
-
-def _trends_of_machine(sides: Sequence[Side], least: float) -> Iterator[str]:
-    """least: smaller changes do not matter."""
-    for name, noun in machine.NAMES.items():
-        found = _trend(sides, lambda run, name=name: run.canary_ns(name))  # type: ignore[misc]
-        if found and found.is_found and abs(found.change) >= least:
-            yield found.sentence("the machine", noun)
-
-
-def _trend(sides: Sequence[Side], of: Callable[[Figures], float | None]) -> TrendOfRuns | None:
-    """Beside the differences of the sides; null: one run has none."""
-    points = [point for side in sides for point in _around_the_median(side, of)]
-    if len(points) < 2:
-        return None
-    starts, values = zip(*points)
-    ordered = [value for _, value in sorted(points)]
-    half = len(ordered) // 2
-    return TrendOfRuns(
-        len(points), _rank_correlation(starts, values),
-        math.expm1(median(ordered[-half:]) - median(ordered[:half])),
-    )
+def is_trend(runs: int, correlation: float) -> bool:
+    """Without a trend the correlation of ranks has the standard deviation 1 / sqrt(runs - 1)."""
+    return abs(correlation) * math.sqrt(runs - 1) > threshold("compare.trend")
 
 
 def _around_the_median(
@@ -226,7 +190,3 @@ def _peculiar(run: Figures, side: Side) -> str:
     if own is not None and len(waits) == len(others) and own >= times * max(few, median(waits)):
         found += f"; {run.core_wait_text}, median of the others {units.share(median(waits))}"
     return found
-
-
-def median_of(values: Iterator[float | None]) -> float:
-    return median(value for value in values if value is not None)

@@ -15,15 +15,12 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from statistics import NormalDist, median, stdev
+from statistics import NormalDist, median
 from typing import NamedTuple
 
-from ..base.thresholds import whole
 
 POWER = 0.8  # probability with which the smallest detectable shift is detected
 NORMAL = NormalDist()
-EFFICIENCY = 0.955  # of the signed rank test against that of a mean, if values are normal
-MORE_PAIRS = 3  # few pairs have few ranks: simulated from 6 to 40 pairs
 ZERO = 1e-12  # differences of logarithms below this are zero
 
 
@@ -93,15 +90,6 @@ def fewest_pairs(level: float) -> int:
 def fewest_runs(level: float) -> int:
     """Fewest runs of each side, without pairs."""
     return next(runs for runs in range(2, 100) if _rank_sums_left_out(runs, runs, level))
-
-
-def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
-    """About how many pairs with this scatter would show this shift with probability POWER; null:
-    more than are advised."""
-    quantiles = NORMAL.inv_cdf(POWER) + NORMAL.inv_cdf((1 + level) / 2)
-    needed = math.ceil((quantiles * stdev(differences) / shift) ** 2 / EFFICIENCY) + MORE_PAIRS
-    needed = max(needed, fewest_pairs(level))
-    return needed if needed <= whole("compare.most-pairs") else None
 
 
 def _walsh_averages(values: Sequence[float]) -> list[float]:

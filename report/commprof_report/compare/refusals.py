@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold, whole
 from .cuts import NEGOTIATION, alike, calls_aside, step_difference
-from .figures import Figures, Key, Row, row_name
+from .figures import Figures, Key, Row, cores_in, row_name
 from .replays import replay_of
-from .sides import Side
+from .sides import Side, labels_of
 
 KINDS = (
     "work", "filter", "placement", "program", "binding", "partial", "disturbed", "order", "hosts",
     "machine",
 )
-FILTERS = {"COMMPROF_RANKS": "ranks", "COMMPROF_EXCLUDE": "calls"}
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 MOST_SAID = 3  # rows that are named
 ENDED = ("finalize", "end")
-DYNAMIC_TUNING = re.compile(r"MVAPICH.?Plus", re.I)  # tunes itself unless told not to
 
 
 class Refusal(NamedTuple):
@@ -65,49 +62,44 @@ def _is_same(row: Row, known: Row) -> bool:
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
     runs = [run for side in sides for run in side.runs]
-    filtered = list(_filter(sides))
+    filtered, unlike = (
+        [refusal for row in table for refusal in _unlike(sides, *row)] for table in (RECORDED, RUN)
+    )
     # what was not recorded on one side is no other work, placement or binding
-    of_all = [] if filtered else [
-        *_work(sides, work.uneven), *_placement(sides), *_binding(sides),
-    ]
+    of_all = [] if filtered else [*_work(sides, work.uneven), *unlike]
     return [
         *of_all,
         *filtered,
-        *_program(sides),
+        *_unlike(sides, *PROGRAM),
         *_partial(runs),
         *([] if are_paired else _order(sides)),
         *_hosts(sides),
     ]
 
 
-def _filter(sides: Sequence[Side]) -> Iterator[Refusal]:
-    """Ranks or calls that were recorded on one side only."""
-    for setting, what in FILTERS.items():
-        values = [{run.fact(f"settings.{setting}") for run in side.runs} for side in sides]
-        if len(set.union(*values)) > 1:
-            said = [
-                f"{setting} is {one_of({value or 'not set' for value in own})} in {side.name}"
-                for side, own in zip(sides, values)
-            ]
-            way_out = "record both alike; or --allow filter"
-            yield Refusal("filter", f"other {what} were recorded: {', '.join(said)}", way_out)
+def _unlike(
+    sides: Sequence[Side], kind: str, head: str, of: Callable[[Figures], Any],
+    text: Callable[[Figures], str], way_out: str,
+) -> Iterator[Refusal]:
+    """If runs differ in this, or in that of it which is known: what each side has."""
+    known = {side.name: [run for run in side.runs if of(run) is not None] for side in sides}
+    if len({of(run) for runs in known.values() for run in runs}) > 1:
+        said = [f"{one_of(set(map(text, runs)))} in {name}" for name, runs in known.items() if runs]
+        yield Refusal(kind, f"{head}: {'; '.join(said)}", f"{way_out}; or --allow {kind}")
 
 
 def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
     """Numbers that vary within a side by as much as between the sides are the program's nature."""
-    if len({run.world_size for side in sides for run in side.runs}) > 1:
-        yield _other_ranks(sides)
+    shared = [*_unlike(sides, "work", *OF_RANKS)]
+    if shared:
+        yield from shared
         return
-    said = []
+    said, labels = [], labels_of(sides)
     for key in uneven:
         rows = [[run.rows.get(key) for run in side.runs] for side in sides]
         for side, own in zip(sides[1:], rows[1:]):
             what = _other_work(rows[0], own)
             if what:
-                labels = {
-                    group: label for each in sides for run in each.runs
-                    for group, label in run.labels.items()
-                }
                 name = units.call_name(key.call, key.memory_kind, key.measure)
                 said.append(
                     f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}"
@@ -124,16 +116,6 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
         yield Refusal("work", what, _steps_way_out(sides, steps) + way_out)
 
 
-def _other_ranks(sides: Sequence[Side]) -> Refusal:
-    """Their communicators, and so their rows, are others."""
-    said = [
-        f"by {units.rank_list({run.world_size for run in side.runs})} ranks in {side.name}"
-        for side in sides
-    ]
-    way_out = "compare runs with the same number of ranks; or --allow work"
-    return Refusal("work", f"it is shared {', '.join(said)}", way_out)
-
-
 def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
     """A framework's messages differ from run to run; only steps show whether the work does."""
     runs = [run for side in sides for run in side.runs]
@@ -147,23 +129,18 @@ def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
     """In a row per step only bytes are work."""
     is_per_step = any(row and row.steps for row in (*reference, *own))
-    calls = "" if is_per_step else _other_number(_calls(reference), _calls(own), "calls")
+    calls = "" if is_per_step else _other_number(reference, own, "count", "calls")
     return (
-        calls or _other_number(_bytes(reference), _bytes(own), "bytes")
+        calls or _other_number(reference, own, "volume_bytes", "bytes")
         or ("other ranks make the calls" if _are_of_other_ranks(reference, own) else "")
     )
 
 
-def _calls(rows: Sequence[Row | None]) -> list[int]:
-    return [row.count if row else 0 for row in rows]
-
-
-def _bytes(rows: Sequence[Row | None]) -> list[int]:
-    return [row.volume_bytes if row else 0 for row in rows]
-
-
-def _other_number(first: Sequence[int], second: Sequence[int], noun: str) -> str:
-    """The second side's number against the first's; empty: it is not apart from it."""
+def _other_number(
+    reference: Sequence[Row | None], own: Sequence[Row | None], name: str, noun: str
+) -> str:
+    """The side's number against the reference's; empty: it is not apart from it."""
+    first, second = ([getattr(row, name, 0) for row in rows] for rows in (reference, own))
     is_apart = min(second) > max(first) or max(second) < min(first)
     mean, other = fmean(first), fmean(second)
     if not is_apart or abs(other - mean) <= threshold("compare.work") * max(mean, other):
@@ -196,25 +173,6 @@ def _work_counted(row: Row) -> dict[int, tuple[int, int]]:
     )
 
 
-def _whole(side: Side) -> list[Figures]:
-    """The runs of which all ranks were read; where the missing ones ran is not known, and the runs
-    are refused as partial."""
-    return [run for run in side.runs if not run.missing]
-
-
-def _placement(sides: Sequence[Side]) -> Iterator[Refusal]:
-    if len({(run.world_size, run.placement) for side in sides for run in _whole(side)}) > 1:
-        said = [
-            f"{side.name} has {one_of({layout(run) for run in _whole(side)})}" for side in sides
-            if _whole(side)
-        ]
-        yield Refusal(
-            "placement",
-            ", ".join(said),
-            "run all with the same ranks on each host; or --allow placement",
-        )
-
-
 def layout(run: Figures) -> str:
     """4 ranks on 2 hosts (0-1; 2-3)"""
     hosts = sorted(set(run.placement))
@@ -242,54 +200,20 @@ def program_of(run: Figures) -> str:
     return f"{name.partition('.')[0]} {arguments}".strip()
 
 
-def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
-    programs = [{program_of(run) for run in side.runs} for side in sides]
-    if len(set.union(*programs)) > 1:
-        said = [
-            f"{side.name} is {units.shortened(one_of(own), 100)}"
-            for side, own in zip(sides, programs)
-        ]
-        yield Refusal(
-            "program",
-            "; ".join(said),
-            "compare one program with the same arguments; or --allow program",
-        )
-
-
-def _binding(sides: Sequence[Side]) -> Iterator[Refusal]:
-    if len({_widths(run) for side in sides for run in _whole(side) if all(run.masks)}) > 1:
-        said = [
-            f"{side.name}: {one_of({binding(run) for run in _whole(side)})}" for side in sides
-            if _whole(side)
-        ]
-        options = (
-            "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
-            "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
-        )
-        way_out = f"bind all alike ({options}); or --allow binding"
-        yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
-
-
-def _widths(run: Figures) -> tuple:
-    """How many cores each rank may use, and how many they use together on each host."""
-    together: dict[int, int] = {}
-    for host, mask in zip(run.placement, run.masks):
-        together[host] = together.get(host, 0) | mask
-    return tuple(_width(mask) for mask in run.masks), tuple(
-        _width(mask) for mask in together.values()
+def _cores(run: Figures) -> tuple | None:
+    """How many cores each rank may use, and how many they use together on each host; null: not
+    known."""
+    return None if run.missing or not all(run.masks) else (
+        tuple(map(cores_in, run.masks)), tuple(map(cores_in, run.masks_of_hosts.values())),
     )
-
-
-def _width(mask: int) -> int:
-    return bin(mask).count("1")
 
 
 def binding(run: Figures) -> str:
     """1 (of 4 in use): how many cores each rank may use, and all together."""
     if not all(run.masks):
         return "unknown"
-    own, together = _widths(run)
-    return f"{units.rank_list(set(own))} (of {sum(together)} in use)"
+    together = sum(map(cores_in, run.masks_of_hosts.values()))
+    return f"{units.rank_list(set(map(cores_in, run.masks)))} (of {together} in use)"
 
 
 def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
@@ -368,13 +292,39 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
             return
 
 
-def tunes_itself(run: Figures) -> bool:
-    """The library changes its algorithms while it runs."""
-    told = {
-        value for name in ("MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "MVP_ENABLE_DYNAMIC_TUNING")
-        for value in run.facts.get(f"env.{name}", ())
-    }
-    is_dynamic = bool(DYNAMIC_TUNING.search(run.fact("mpi_version"))) and not told & {
-        "0", "no", "false",
-    }
-    return is_dynamic or run.fact("env.I_MPI_TUNING_MODE").startswith("auto")
+# in what all runs must be alike: kind, what is said, what must be equal, in words, the way out
+OF_RANKS = (
+    "it is shared", lambda run: run.world_size,
+    lambda run: f"by {units.counted(run.world_size, 'rank')}",
+    "compare runs with the same number of ranks",
+)
+RECORDED = (
+    (
+        "filter", "other ranks were recorded", lambda run: run.fact("settings.COMMPROF_RANKS"),
+        lambda run: f"COMMPROF_RANKS {run.fact('settings.COMMPROF_RANKS') or 'not set'}",
+        "record both alike",
+    ),
+    (
+        "filter", "other calls were recorded", lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
+        lambda run: f"COMMPROF_EXCLUDE {run.fact('settings.COMMPROF_EXCLUDE') or 'not set'}",
+        "record both alike",
+    ),
+)
+RUN = (
+    (
+        "placement", "ranks are on hosts otherwise",
+        # where missing ranks ran is not known; such runs are refused as partial
+        lambda run: None if run.missing else (run.world_size, run.placement), layout,
+        "run all with the same ranks on each host",
+    ),
+    (
+        "binding", "cores that a rank may use", _cores, binding,
+        "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
+        "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores)",
+    ),
+)
+PROGRAM = (
+    "program", "it is another one", program_of,
+    lambda run: units.shortened(program_of(run), 100),
+    "compare one program with the same arguments",
+)

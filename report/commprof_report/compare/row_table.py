@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
 from ..base.thresholds import threshold
-from .columns import DIFFERENT, Compared, SizeRow
+from .columns import DIFFERENT, MIXED, OTHER, Compared, SizeRow
 from .figures import PERCENTILES, Figures, Key
-from .groups import Group
 from .judge import Judge, known, median_known
 from .rank_tests import benjamini_hochberg, fewest_pairs
-from .results import MIXED, OTHER
-from .sides import Side
+from .sides import Side, labels_of
 
 
 def keys_of(sides: Sequence[Side]) -> list[Key]:
     """The rows that any run has."""
     return list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
-
-
-def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
-    """Each communicator's label in the first run that has it."""
-    runs = [run for side in sides for run in side.runs]
-    return {group: label for run in reversed(runs) for group, label in run.labels.items()}
 
 
 class RowTable:
@@ -63,18 +54,6 @@ class RowTable:
             None if None in own or not own else
             sum(value * calls[key] for key, value in zip(self.keys, known(own))) for own in values
         ]
-
-    def alike(self, side: Side) -> Sequence[float | None]:
-        """The geometric mean over the rows: nanoseconds per call; not known beside rows per
-        step."""
-        keys = [key for key in self.keys if self._is_known(key)]
-        if not keys or any(key.per == "step" for key in self.keys):
-            return [None] * len(side.runs)
-        logs = [[math.log(value) for value in self.values(key, side) if value] for key in keys]
-        return [math.exp(fmean(of_run)) for of_run in zip(*logs)]
-
-    def _is_known(self, key: Key) -> bool:
-        return all((value or 0) > 0 for side in self.sides for value in self.values(key, side))
 
     def tested(
         self, judge: Judge, side: Side, shows_all: bool, is_found: bool

@@ -9,17 +9,18 @@ from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
-from .columns import DIFFERENT, Compared, SizeRow, VerdictRow
+from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow
+from .comparison import Comparison, Pair
 from .cuts import NEGOTIATION
 from .differences import differences_text
-from .figures import Figures, Key, row_name
+from .figures import Key, row_name
 from .rank_tests import fewest_runs
-from .refusals import program_of
+from .refusals import layout, program_of
 from .replays import stands_text
-from .results import OTHER, ROWS, Comparison, Pair
 from .sides import Side
 
-MOST_CAUSES, MOST_SAME = 2, 4
+MOST_CAUSES = 2
+PER = {"step": "step", "wall": "run"}  # other figures: rank
 NAMES = {  # of a figure: in a table, in a sentence
     "step": ("Step", "step time"),
     "wait": ("Waiting", "waiting"),
@@ -30,7 +31,6 @@ NAMES = {  # of a figure: in a table, in a sentence
     "p99": ("At p99", "time at p99"),
     "elapsed": ("Launch to end", "launch to end"),
     "bare": ("... without profiler", "launch to end without profiler"),
-    ROWS: ("Each row alike, per call", "geometric mean of rows"),
 }
 
 
@@ -51,12 +51,7 @@ def program_text(answers: Comparison) -> str:
     first = [side.runs[0] for side in answers.sides]
     names = [side.name for side in answers.sides]
     programs = [units.shortened(program_of(run), 70) for run in first]
-    return f"{_of_each(programs, names)}; {_of_each(list(map(where, first)), names)}"
-
-
-def where(run: Figures) -> str:
-    hosts = units.counted(len(set(run.placement)), "host")
-    return f"{units.counted(run.world_size, 'rank')} on {hosts}"
+    return f"{_of_each(programs, names)}; {_of_each(list(map(layout, first)), names)}"
 
 
 def _of_each(texts: Sequence[str], names: Sequence[str]) -> str:
@@ -95,7 +90,8 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     if answers.costs:
         yield (
             "Profiler",
-            f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}",
+            "launch to end with it v. without: "
+            + "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs),
         )
 
 
@@ -117,8 +113,7 @@ def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def library(side: Side) -> str:
-    names = {units.library_name(run.fact("mpi_version")) or "unknown library" for run in side.runs}
-    return units.shortened(", ".join(sorted(names)), 60)
+    return units.shortened(", ".join(sorted({run.library for run in side.runs})), 60)
 
 
 def work_text(answers: Comparison) -> str:
@@ -172,7 +167,7 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
         yield "Also different", differences_text(pair.differences)
     noise = [
         f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures
-        if row.noise is not None and row.figure != ROWS
+        if row.noise is not None
     ]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
@@ -180,26 +175,9 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     stands = stands_text(answers.sides, answers.rules.checked)
     if stands:
         yield "Stands for", stands
-    yield from alike_facts(answers, pair)
     if pair.verdict.verdict in DIFFERENT:
         for place, row in enumerate(causes(pair)):
             yield "" if place else "Because", cause_text(row)
-    same = same_names(pair)
-    if same and pair.verdict.verdict != "refused":
-        yield (
-            "Not changed", f"{', '.join(same)}: same within {units.share(pair.verdict.min_effect)}",
-        )
-
-
-def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
-    """The verdict weighs rows by their time; this does not."""
-    row = next(row for row in pair.figures if row.figure == ROWS)
-    if row.change is not None and len(answers.sizes) > 1 and answers.metric not in ("step", "wall"):
-        change = f"{change_text(row)} per call"
-        yield (
-            "Each row alike",
-            f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}",
-        )
 
 
 def verdict_text(answers: Comparison, pair: Pair) -> str:
@@ -232,7 +210,7 @@ def finding_text(pair: Pair) -> str:
     odd = ": something other than the command differs by as much" if row.is_control else ""
     return (
         f"{row.side} takes {row.verdict} {name}: {change}, {values} per "
-        f"{per_text(row.metric)}{agreeing} (p {row.p:.2g}){odd}"
+        f"{PER.get(row.metric, 'rank')}{agreeing} (p {row.p:.2g}){odd}"
     )
 
 
@@ -247,14 +225,6 @@ def control_text(answers: Comparison, pair: Pair) -> str:
         f"{row.side} runs the command of "
         f"{row.reference}{'' if pair in answers.tested else f': {found}'}"
     )
-
-
-def cost_text(row: Compared) -> str:
-    return f"{row.side} {change_text(row)}"
-
-
-def per_text(metric: str) -> str:
-    return "step" if metric == "step" else "run" if metric == "wall" else "rank"
 
 
 def way_text(answers: Comparison, pair: Pair) -> str:
@@ -279,12 +249,8 @@ def few_text(row: VerdictRow) -> str:
         return "one run of each side, so their difference may be chance"
     if row.change is None:
         return f"{row.metric} is not known in all runs"
-    advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
     if row.pairs:
-        return (
-            f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at "
-            f"least{advised}"
-        )
+        return f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least"
     needed = fewest_runs(row.level)
     runs = (
         f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are " "needed at "
@@ -304,36 +270,26 @@ def causes(pair: Pair) -> list[Compared]:
 
 def cause_text(row: Compared) -> str:
     part = (
+        f"{row_text(row)}: {row.metric} {change_text(row)}, "
         f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
         f"{units.share(row.part_of_change)} of the change"
     )
-    tail = f"; {tail_text(row)}" if row.is_in_tail else ""
-    algorithm = f"; {algorithm_text(row)}" if algorithm_text(row) else ""
-    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}{tail}{algorithm}"
+    tail = tail_text(row) if row.is_in_tail else ""
+    return "; ".join(filter(None, [part, tail, algorithm_text(row)]))
 
 
 def algorithm_text(row: Compared) -> str:
-    """algorithm: ring | recursive_doubling; algorithm: ring in B. Empty: both are the same, or not
-    known."""
+    """algorithm: ring | tree; algorithm: ring in B. Empty: both are the same, or not known."""
     first, second = row.reference_algorithm, row.algorithm
-    if first == second:
-        return ""
     if first and second:
-        return f"algorithm: {first} | {second}"
-    return f"algorithm: {first or second} in {row.reference if first else row.side}"
+        return f"algorithm: {first} | {second}" if first != second else ""
+    known = ((first, row.reference), (second, row.side))
+    return next((f"algorithm: {each} in {side}" for each, side in known if each), "")
 
 
 def tail_text(row: Compared) -> str:
     changes = units.change(row.p50_change), units.change(row.p99_change)
     return f"its longest calls: at p50 {changes[0]}, at p99 {changes[1]}"
-
-
-def same_names(pair: Pair) -> list[str]:
-    names = [
-        NAMES[row.figure][1] for row in pair.figures
-        if row.outcome == "same" and not row.is_primary and row.figure != ROWS
-    ]
-    return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 
 def figure_name(row: Compared) -> str:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
+from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError, UsageError
 from ..experiment import plan as plans
 from .figures import Figures
+from .groups import Group
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -36,8 +39,11 @@ class Side(NamedTuple):
     bare_ns: list[float] | None = None
     paths: Sequence[Path] = ()
 
-    def with_runs(self, runs: list[Figures]) -> Side:
-        return self._replace(runs=runs)
+
+def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
+    """Each communicator's label in the first run that has it."""
+    runs = [run for side in sides for run in side.runs]
+    return {group: label for run in reversed(runs) for group, label in run.labels.items()}
 
 
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
@@ -52,11 +58,7 @@ def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    shared = names[0]
-    for name in names[1:]:
-        shared = next(
-            (shared[:end] for end in range(len(shared), 0, -1) if name.startswith(shared[:end])), ""
-        )
+    shared = commonprefix(names)
     return re.sub(r"[-_.\d\s]+$", "", shared) if len(names) > 1 else shared
 
 
@@ -129,13 +131,8 @@ def paths_split(words: Sequence[Path], separator: Path) -> list[list[Path]]:
     """A... -- B...; two runs need no separator."""
     if separator not in words and len(words) == 2:
         return [[word] for word in words]
-    sides: list[list[Path]] = [[]]
-    for word in words:
-        if word == separator:
-            sides.append([])
-        else:
-            sides[-1].append(word)
-    if len(sides) < 2 or not all(sides):
+    sides = [list(own) for is_end, own in groupby(words, separator.__eq__) if not is_end]
+    if not 1 < len(sides) == words.count(separator) + 1:
         raise UsageError(
             "sides", "name the runs of each side: A... -- B..., or the folder of an experiment"
         )

@@ -19,8 +19,6 @@ from .plan import FAILED, OK, Arm, Run
 PLACEHOLDER = "{}"
 # no program follows, but the end, an option, or what a shell reads
 WITHOUT_PROGRAM = re.compile(re.escape(PLACEHOLDER) + r"\s*(?:$|[-|&;<>()'\"])")
-A_RANK = "commprof-experiment:rank"
-COUNTED_IN_S = 120
 PATIENCE_S = 10  # between asking a job to end and killing it
 # passes on that it is to end, and waits for that
 SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"
@@ -58,19 +56,6 @@ def launch(
 def is_replay(command: str) -> bool:
     """In an experiment with a kit, an arm without a program replays it."""
     return bool(WITHOUT_PROGRAM.search(command))
-
-
-def ranks_started(command: str) -> int:
-    """How many ranks an arm starts, which `echo` in place of commprof-run shows; 0: not known."""
-    words = ["/bin/sh", "-c", command.replace(PLACEHOLDER, f"echo {A_RANK}")]
-    try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=COUNTED_IN_S,
-        )
-    except subprocess.TimeoutExpired:
-        return 0
-    return 0 if ended.returncode else ended.stdout.count(A_RANK.encode())
 
 
 def _ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:

@@ -11,7 +11,7 @@ from commprof_report.compare import comparison, cuts, disturbance, machine, note
 from commprof_report.compare.figures import Figures, Key, RankRow, Row, StepWork
 from commprof_report.compare.groups import NO_GROUP
 from commprof_report.compare.rank_tests import Shift
-from commprof_report.compare.results import Rules
+from commprof_report.compare.judge import Rules
 from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
 from commprof_report.experiment.canary import Canary
@@ -167,7 +167,7 @@ def of_settling(share: float) -> str:
 
 
 def of_trend(deviations: float) -> str:
-    return "note" if notes.TrendOfRuns(10, deviations / 3, 0.1).is_found else "silent"
+    return "note" if notes.is_trend(10, deviations / 3) else "silent"
 
 
 def of_outlier(deviations: float, runs: int) -> str:
@@ -177,11 +177,6 @@ def of_outlier(deviations: float, runs: int) -> str:
     deviation = notes.DEVIATION * median(abs(value - middle) for value in [*usual, 2.0])
     values = [*usual, middle + deviations * deviation]
     return note(notes._outliers(side(run(time_ns=value) for value in values), "time", 0.0))
-
-
-def of_scatter(pairs: int) -> str:
-    figure = comparison._figure(JUDGE, ("a", "b"), "time", [1.0] * pairs, SCATTER[:pairs])
-    return "silent" if comparison._pairs_for_5_percent(JUDGE, figure) is None else "advice"
 
 
 def of_blocks(done: int) -> str:
@@ -243,7 +238,6 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.trend": of_trend,
     "compare.outlier": lambda deviations: of_outlier(deviations, 100),
     "compare.outlier-runs": lambda runs: of_outlier(1_000, runs),
-    "compare.scatter": of_scatter,
     "compare.most-pairs": of_blocks,
     "experiment.failures": of_failures,
     "experiment.disturbed": of_repeated,
