@@ -88,10 +88,6 @@ def digits_shown(value: float | Fraction) -> int:
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
 
 
-def signed_duration(ns: float) -> str:
-    return f"{'-' if ns < 0 else '+'}{duration(abs(ns))}"
-
-
 def duration(ns: float | None) -> str:
     """1.24 ms; minutes from two minutes on, 3 h 12 min and 2 d 4 h from two hours and days on."""
     if ns is None:

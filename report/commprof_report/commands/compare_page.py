@@ -172,7 +172,7 @@ def change_columns(pair: Pair) -> list[Column]:
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [
         *(column for column in known if not (is_one and column.head == "on")),
-        Column("per rank", lambda row: units.signed_duration(row.change_ns)), last,
+        Column("per rank", lambda row: sentences.signed_duration(row.change_ns)), last,
     ]
 
 

@@ -22,6 +22,7 @@ calls of all ranks were sampled. What it leaves out is listed.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from ..base.options import option
 from ..compare import sides
 from ..base.present import present
 from ..compare.figures import Figures, row_name
+from ..compare.sentences import signed_duration
 from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay_of
 from ..display import page, pictures, tables
 from ..display.tables import Column
@@ -89,25 +91,17 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.action == "split":
-        split_runs(arguments)
-        return
-    if arguments.plot:
+    action = arguments.action
+    if arguments.plot and action != "split":
         raise UsageError("--plot", "draws what split shows")
-    if arguments.action == "check":
-        check_runs(arguments)
-        return
-    if tables.is_for_scripts(arguments):
-        raise UsageError("replay", f"{arguments.action} has no tables; check and split have")
-    if arguments.action in ("show", "source"):
-        if len(arguments.runs) != 1:
-            raise UsageError("replay", f"{arguments.action} takes one kit")
-        (path,) = arguments.runs
-        if arguments.action == "show":
-            print_kit(*kits.read(path))
-        else:
-            write_source(path, arguments.output or Path(path.name).with_suffix(".c"))
-        return
+    if tables.is_for_scripts(arguments) and action not in ("check", "split"):
+        raise UsageError("replay", f"{action} has no tables; check and split have")
+    if action in ("show", "source") and len(arguments.runs) != 1:
+        raise UsageError("replay", f"{action} takes one kit")
+    RUN[action](arguments)
+
+
+def write_kit(arguments: argparse.Namespace) -> None:
     arguments.run = arguments.runs
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     if run.missing or run.profiled:
@@ -125,7 +119,13 @@ def run(arguments: argparse.Namespace) -> None:
     print_kit(kit, digest)
 
 
-def write_source(path: Path, output: Path) -> None:
+def show_kit(arguments: argparse.Namespace) -> None:
+    print_kit(*kits.read(*arguments.runs))
+
+
+def write_source(arguments: argparse.Namespace) -> None:
+    (path,) = arguments.runs
+    output = arguments.output or Path(path.name).with_suffix(".c")
     text = program_of(path, output.stem)
     with written_whole(output, files_mode([path])) as file:
         file.write(text)
@@ -142,10 +142,10 @@ def print_kit(kit: kits.Kit, digest: str) -> None:
     if kit.record:
         common.print_line(f"Recorded        {record_text(kit.record)}")
     print(f"SHA-256         {digest}")
-    print(f"Calls           {counts_text(made.most_common()) or 'none'}")
+    print(f"Calls           {counts_text(made) or 'none'}")
     if kit.late:
         print(
-            f"Completed last  {counts_text(kit.late.most_common())}: another thread, or nobody, "
+            f"Completed last  {counts_text(kit.late)}: another thread, or nobody, "
             "completed them in the job"
         )
     if not left:
@@ -161,14 +161,15 @@ def print_kit(kit: kits.Kit, digest: str) -> None:
 
 def record_text(record: kits.Record) -> str:
     """Against what was asked for."""
-    amount = units.duration(record.ns) if record.ns else "nothing"
-    why = f": {record.why}" if record.why else ""
-    elsewhere = "" if record.ns else "; the kit is of another time"
-    return f"{amount} of the {units.duration(record.asked_ns)} asked for{why}{elsewhere}"
+    asked = f"of the {units.duration(record.asked_ns)} asked for"
+    asked += f": {record.why}" if record.why else ""
+    if not record.ns:
+        return f"nothing {asked}; the kit is of another time"
+    return f"{units.duration(record.ns)} {asked}"
 
 
-def counts_text(counts: list[tuple[str, int]]) -> str:
-    return units.visible(", ".join(f"{name} {count:,}" for name, count in counts))
+def counts_text(counts: Counter[str]) -> str:
+    return units.visible(", ".join(f"{name} {count:,}" for name, count in counts.most_common()))
 
 
 def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
@@ -185,7 +186,7 @@ def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
     )
     return Checked(
         kits_of.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
-        library_name(replays[0]), answers.margin, failing[:MOST_NAMED],
+        replays[0].library, answers.margin, failing[:MOST_NAMED],
     )
 
 
@@ -253,7 +254,7 @@ def split_runs(arguments: argparse.Namespace) -> None:
     found = split(by_kind(runs))
     if arguments.plot:
         mode = files_mode(run.path for run in runs)
-        source = f"{replay_of(runs[0])}; {library_name(runs[0])}"
+        source = f"{replay_of(runs[0])}; {runs[0].library}"
         why_none = "no blocking collective was replayed"
         pictures.save(arguments.plot, row_bars, split_picture(found), source, why_none, mode)
     if tables.is_for_scripts(arguments):
@@ -265,10 +266,6 @@ def split_runs(arguments: argparse.Namespace) -> None:
     print(tables.first_rows(split_columns(found), found.rows, MOST_ROWS, MORE))
 
 
-def library_name(run: Figures) -> str:
-    return units.library_name(run.fact("mpi_version")) or "unknown library"
-
-
 def split_facts(runs: Sequence[Figures], found: Split) -> Iterator[tuple[str, str]]:
     numbers = ", ".join(f"{number} {WAYS[kind]}" for kind, number in found.runs.items())
     yield "Replays", f"of kit {present(replay_of(runs[0])).kit[:DIGITS]}: {numbers}"
@@ -278,15 +275,13 @@ def split_facts(runs: Sequence[Figures], found: Split) -> Iterator[tuple[str, st
         for name, share in parts if share is not None
     )
     if not said:
-        yield "Split", "not possible: there is no replay with --arrival together or barrier"
+        yield "Split", "not possible: there is no replay with --arrival together"
         return
     yield (
         "Split",
         f"the time inside MPI as recorded: {said}; the rest, {units.share(1 - found.covered)}, is "
         "in calls that are no blocking collectives",
     )
-    if "together" not in found.runs:
-        yield "Note", "replays with a barrier stand in for --arrival together"
 
 
 def split_columns(found: Split) -> list[Column]:
@@ -318,7 +313,7 @@ def part_text(row: SplitRow, name: str) -> str:
         return units.duration(value)
     if row.found is not None and name not in row.found.split(", "):
         return "~"
-    return f"{'-' if value < 0 else '+'}{units.duration(abs(value))}"
+    return signed_duration(value)
 
 
 def split_picture(found: Split) -> row_bars.Picture | None:
@@ -353,3 +348,9 @@ def split_section(runs: Sequence[Figures]) -> str:
     facts = page.facts_list(split_facts(runs, found))
     table = page.table(split_columns(found), found.rows[:MOST_ROWS])
     return page.section("Where the time comes from", sentence, facts, drawing, table)
+
+
+RUN = {
+    "kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs,
+    "split": split_runs,
+}

@@ -320,6 +320,10 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{units.change(low)}, {units.change(high)}]"
 
 
+def signed_duration(ns: float) -> str:
+    return f"{'-' if ns < 0 else '+'}{units.duration(abs(ns))}"
+
+
 def effect_text(detectable: float) -> str:
     return units.change(detectable).lstrip("+")
 

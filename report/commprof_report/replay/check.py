@@ -12,7 +12,7 @@ from ..base.thresholds import threshold
 from ..compare.columns import Compared
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
-from ..compare.judge import Judge, known
+from ..compare.judge import Judge, known, median_known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
@@ -88,13 +88,11 @@ def _checked(
     )
     margin = _margin(first)
     found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
-    middles = [
-        [run.rows[key].value("p50") for run in runs if key in run.rows] for runs in (jobs, replays)
-    ]
-    p50_change = None
-    if all(known(values) for values in middles):
-        before, after = (sum(known(values)) / len(known(values)) for values in middles)
-        p50_change = after / before - 1 if before else None
+    before, after = (
+        median_known([run.rows[key].value("p50") for run in runs if key in run.rows])
+        for runs in (jobs, replays)
+    )
+    p50_change = after / before - 1 if before and after is not None else None
     is_equal = all(
         key in replay.rows and replay.rows[key].work == {
             rank: (number * calls, number * volume) for rank, (calls, volume) in row.work.items()
@@ -125,9 +123,6 @@ def _verdict(found: Compared, margin: float) -> str:
         return "stands"
     if abs(math.log1p(change)) <= math.log1p(margin):
         return "near"
-    is_sure = found.difference is not None or found.outcome == "none"
-    return _direction(change) if is_sure else "unknown"
-
-
-def _direction(change: float) -> str:
+    if found.difference is None and found.outcome != "none":
+        return "unknown"
     return "longer" if change > 0 else "shorter"

@@ -20,14 +20,13 @@ from ..run.alignment import Alignment, align
 from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
-from .asleep import Sleep
+from .gaps import Polls, Sleep
 from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
     Call, Kit, Made, Type, stem,
 )
 from .memory import NO_BUFFERS, Memory, spans
 from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
-from .polls import Polls
 from .run_calls import (
     RECEIVES, Row, received_by, received_of, rows_of, sent_by, with_senders,
 )

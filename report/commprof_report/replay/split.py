@@ -79,7 +79,8 @@ def by_kind(runs: Sequence[Figures]) -> dict[str, list[Figures]]:
     for run in with_groups_of(runs[0], runs):
         kind = kind_of(run)
         if not kind:
-            raise ReportError(run.path, f"is none of the replays that are compared: {_said(run)}")
+            said = replay_of(run) or "its profile does not say that it is one"
+            raise ReportError(run.path, f"is none of the replays that are compared: {said}")
         found.setdefault(kind, []).append(run)
     if len(kits) > 1:
         raise ReportError(runs[0].path, "and the others are no replays of one kit")
@@ -89,11 +90,6 @@ def by_kind(runs: Sequence[Figures]) -> dict[str, list[Figures]]:
             "--arrival, --gaps or --buffers"
         )
     return found
-
-
-def _said(run: Figures) -> str:
-    replay = replay_of(run)
-    return str(replay) if replay else "its profile does not say that it is one"
 
 
 def kind_of(run: Figures) -> str | None:
@@ -111,15 +107,11 @@ def split(runs: Runs) -> Split:
     first, numbers = runs["recorded"][0], {
         kind: len(runs[kind]) for kind in dict.fromkeys(KINDS.values()) if kind in runs
     }
-    if "together" not in runs and "barrier" in runs:  # the nearest to it
-        runs = {**runs, "together": runs["barrier"]}
     whole_ns = sum(row.total_ns for key, row in first.rows.items() if key.measure == "call")
     rows = [
         _split(key, row, runs, whole_ns) for key, row in first.rows.items()
         if row.family not in ("setup", "communicator") and key.measure == "call" and row.count
     ]
-    if "together" not in numbers:
-        rows = [row._replace(together_ns=None) for row in rows]
     split_keys = [key for key in first.rows if _is_split(key, first.rows[key])]
     found = _found({kind: _totals(own, first, split_keys) for kind, own in runs.items()})
     chance = None if found is None else [part for part in PARTS if part not in found]
@@ -162,7 +154,9 @@ def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
     parts: dict[str, float | None] = dict.fromkeys(("library", *PARTS))
     found: list[str] | None = None
     if _is_split(key, row):
-        parts |= {part: _less(means, *kinds) for part, kinds in PARTS.items()}
+        for part, (kind, other) in PARTS.items():
+            first, second = means.get(kind), means.get(other)
+            parts[part] = None if first is None or second is None else first - second
         parts["library"] = means.get("hot") or means.get("together")
         found = _found(values)
     return SplitRow(
@@ -172,8 +166,3 @@ def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
         **{f"{part}_ns": value for part, value in parts.items()},
         found=None if found is None else ", ".join(found),
     )
-
-
-def _less(means: Mapping[str, float | None], kind: str, other: str) -> float | None:
-    first, second = means.get(kind), means.get(other)
-    return None if first is None or second is None else first - second

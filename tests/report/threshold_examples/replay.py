@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from commprof_report.replay.check import check
-from commprof_report.replay.polls import Polls
+from commprof_report.replay.gaps import Polls
 from commprof_report.replay.run_calls import Row
 
 from .compare import key, row, run
