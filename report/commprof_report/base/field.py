@@ -44,10 +44,10 @@ class Field(NamedTuple):
         """To the byte, where it is a volume."""
         if self.to_byte:
             return self.to_byte(row)
-        if self.unit != "bytes" or self.of_row:
-            return self.show(row)
-        value = getattr(row, self.key)
-        return count(value if self.form else value or None)
+        shown = self.show(row)
+        if self.unit != "bytes" or self.of_row or shown == NO_VALUE:
+            return shown
+        return count(getattr(row, self.key))
 
 
 def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:

@@ -125,7 +125,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         picture_save(run, arguments)
     if tables.is_for_scripts(arguments):
-        write_rows(run, arguments)
+        table = TABLES[arguments.by or "device"]
+        rows = table.rows(run)
+        most = arguments.top if arguments.by == "kernel" else None
+        tables.write_rows(arguments, rows[:most], table.fields)
     else:
         print_text(run, arguments)
 
@@ -145,13 +148,9 @@ def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
             row_bars, row_bars.of_kernels(kernels), counted,
         )
     else:
-        devices = traced(found.devices)
+        devices = [device for device in found.devices if device.traced_ns]
         drawn = stacks, stacks.of_gpus(devices), units.counted(len(devices), "device")
     common.picture_save(arguments, run, *drawn, why_none)
-
-
-def traced(devices: Sequence[GpuDeviceRow]) -> list[GpuDeviceRow]:
-    return [device for device in devices if device.traced_ns]
 
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
@@ -269,14 +268,6 @@ OPTIONS = (
         help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
     ),
 )
-
-
-def write_rows(run: Selection, arguments: argparse.Namespace) -> None:
-    by = arguments.by or "device"
-    rows = TABLES[by].rows(run)
-    tables.write_rows(
-        arguments, rows[: arguments.top] if by == "kernel" else rows, TABLES[by].fields
-    )
 
 
 def print_text(run: Selection, arguments: argparse.Namespace) -> None:
@@ -505,7 +496,7 @@ def sensor_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     yield from throttling_facts(rows)
     used = [row for row in rows if row.memory_most_bytes is not None and row.memory_bytes]
     if used:
-        fullest = max(used, key=used_memory)
+        fullest = max(used, key=lambda row: row.memory_most_bytes / row.memory_bytes)
         most, whole = units.volume(fullest.memory_most_bytes), units.volume(fullest.memory_bytes)
         yield "Memory", f"at most {most} of {whole} in use{where(fullest, rows)}"
     for head, key in (("NVLink", "nvlink"), ("PCIe", "pcie")):
@@ -514,11 +505,6 @@ def sensor_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         ]
         if directions:
             yield head, "; ".join(directions)
-
-
-def used_memory(row: Row) -> float:
-    """The largest share of it that was in use."""
-    return present(row.memory_most_bytes) / present(row.memory_bytes)
 
 
 def throttling_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
@@ -681,7 +667,8 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         sentence,
         page.facts_list(facts(answers)),
         common.picture(
-            stacks, stacks.of_gpus(traced(devices[:MOST_DEVICES])), "what the GPUs did"
+            stacks, stacks.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
+            "what the GPUs did",
         ),
         table("device", devices),
         table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),

@@ -280,7 +280,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
     by_call = [
-        page.table(columns, shown) for columns, shown in ranks.parts(view_rows(run.connection, RANK_CALLS))
+        page.table(*part) for part in ranks.parts(view_rows(run.connection, RANK_CALLS))
     ]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 

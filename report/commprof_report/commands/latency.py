@@ -66,5 +66,5 @@ def print_text(buckets: list[Row]) -> None:
         return "#" * max(1, round(BAR_WIDTH * row.density / densest))
 
     common.print_line(plot.title(rows))
-    columns = [*shown(LATENCY), Field("density", "", "calls per octave", is_number=False, of_row=bar)]
-    print("\n" + tables.text_table(columns, rows))
+    bars = Field("density", "", "calls per octave", is_number=False, of_row=bar)
+    print("\n" + tables.text_table([*shown(LATENCY), bars], rows))

@@ -89,16 +89,13 @@ def columns_of(rows: list[Row]) -> list[Field]:
 def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     for traffic, head in TRAFFIC_HEADS.items():
-        own = [row for row in rows if row.traffic == traffic]
+        own = of_kind(rows, traffic)
         if own and traffic == "alone":
             yield head, alone_text(own, rows)
         elif own:
             yield head, part_text(own, rows)
-    bulk, control = (
-        total((row for row in rows if row.traffic == traffic), "count")
-        for traffic in ("bulk", "control")
-    )
-    if any(has_set_up(row) for row in rows):
+    bulk, control = (total(of_kind(rows, kind), "count") for kind in ("bulk", "control"))
+    if any(row.call.endswith("_init") for row in rows):  # a persistent operation
         yield (
             "",
             "persistent operations are counted once, where they are set up, however often they "
@@ -115,11 +112,6 @@ def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
         )
     if not is_told or any(row.threshold_bytes for row in rows):
         yield "Control sizes", threshold_text(rows)
-
-
-def has_set_up(row: Row) -> bool:
-    """True for a persistent operation."""
-    return row.call.endswith("_init")
 
 
 def part_text(own: list[Row], rows: list[Row]) -> str:

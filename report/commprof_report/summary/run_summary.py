@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from types import SimpleNamespace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ..base import units
 from ..base.query import Row
@@ -213,10 +213,7 @@ def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
     return sorted(parts, key=lambda row: -row.total_ns) if spent_ns else parts
 
 
-Called = TypeVar("Called", Row, Row)
-
-
-def of_nccl(calls: Sequence[Called], measure: str) -> list[Called]:
+def of_nccl(calls: Sequence[Row], measure: str) -> list[Row]:
     """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device':
     operations as timed on the device."""
     return [call for call in calls if call.library == "nccl" and call.measure == measure]
