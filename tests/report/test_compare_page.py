@@ -193,7 +193,7 @@ def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, sa
 @needs_browser
 def test_a_planted_effect_is_filled_where_it_is(page_of, browser, slower):
     page_of(words(slower))
-    assert marks(browser, "measures", "filled") == 3, "transfer, time inside MPI, each row alike"
+    assert marks(browser, "measures", "filled") == 2, "transfer, time inside MPI"
     assert marks(browser, "calls-and-sizes", "filled") == 1
 
 
