@@ -12,7 +12,7 @@ pytestmark = pytest.mark.nightly
 
 STEPS = 60
 PERIODS = {
-    "buckets": "3 bulk MPI_Allreduce, 890 KB", "fused": "987 KB",
+    "buckets": "3 bulk MPI_Allreduce, 890 KB",
     "nonblocking": "3 bulk MPI_Iallreduce, 400 KB", "background": "3 bulk MPI_Allreduce, 890 KB",
 }
 EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"

@@ -47,7 +47,7 @@ def training_run(
             job.call(each_step, 50_000)
     ranks = [training.rank_of(job, rank, thread=background) for rank in range(2)]
     for rank in ranks:
-        rank.signatures = [BITS, SUMS]
+        rank.signatures, rank.steps = [BITS, SUMS], training.marks(job)
         for sample in rank.samples:
             sample.signature = 1 if sample.bytes == 8 and rounds else 2
         used = {"affinity": affinity or str(rank.world_rank), "involuntary_switches": "0"}
@@ -112,9 +112,9 @@ def with_steps(run: Figures, factor: float, noise: float, seed: int) -> list[Fig
     ]
 
 
-def test_a_run_knows_its_steps_their_bytes_and_whether_it_negotiates(unfused, fused):
+def test_a_run_knows_its_steps_and_whether_it_negotiates(unfused, fused):
     for run in (unfused, fused):
-        assert (run.steps.count, run.steps.bytes, run.negotiates) == (STEPS, WHOLE, True)
+        assert (run.steps.count, run.negotiates) == (STEPS, True)
 
 
 @pytest.mark.parametrize("is_swapped", [False, True])
@@ -125,7 +125,7 @@ def test_fusion_on_and_off_are_the_same_work(unfused, fused, is_swapped):
     assert answers.metric == "step"
     sent = {"A": "7.00", "B": "1.57"} if not is_swapped else {"A": "1.57", "B": "7.00"}
     expected = f"MPI_Allreduce sends {sent['A']} messages a step in A, {sent['B']} in B, on 2 ranks"
-    assert texts(answers)["Same work"] == f"yes: 60 steps of 802 KB in every run; {expected}"
+    assert texts(answers)["Same work"] == f"yes: 60 steps in every run; {expected}"
 
 
 def test_data_and_negotiation_are_rows_of_their_own_in_time_per_step(unfused, fused):
@@ -172,11 +172,6 @@ def test_rows_with_equal_sizes_and_calls_stay_as_they_are(unfused, run_of):
     "name, more, said",
     [
         ("longer", {"cuts": HALVES, "steps": 2 * STEPS}, "60 steps in A, 120 in B; "),
-        (
-            "larger",
-            {"cuts": [[2 * size for size in GRADIENTS]]},
-            "steps of 802 KB in A, of 1.60 MB in B; ",
-        ),
         (
             "gathering",
             {"cuts": HALVES, "each_step": "Allgather"},

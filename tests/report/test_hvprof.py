@@ -174,7 +174,9 @@ def run_of(tmp_path):
         name: str, job: training.Job, facts: dict[str, str] | None = None, world_size: int = 2
     ) -> object:
         ranks = [training.rank_of(job, rank, world_size) for rank in range(world_size)]
-        ranks = [dataclasses.replace(rank, facts={**rank.facts, **(facts or {})}) for rank in ranks]
+        for rank in ranks:
+            rank.facts.update(facts or {})
+            rank.steps = training.marks(job)
         return planted.write_databases(tmp_path / name, ranks)
 
     return made

@@ -45,11 +45,11 @@ def calls_of(
 
 
 def found_in(
-    job: Job, keep=lambda sequence: True, is_cut_anew: bool = False
+    job: Job, keep=lambda sequence: True
 ) -> tuple[Found, list[set]]:
     """The bulk calls of each step, by the step that made them."""
     own, *others = calls_of(job, keep)
-    found = steps_of(own, *others, is_cut_anew, True)
+    found = steps_of(own, *others, False, True)
     made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
     return found, [
         {
@@ -63,7 +63,6 @@ def found_in(
 JOBS = {
     "ddp": (training.ddp, "loops", 5),
     "one allreduce": (training.one_allreduce, "loops", 1),
-    "horovod": (training.horovod, "sums", None),
     "equal layers": (training.equal_layers, "gaps", 10),
     "zero": (training.zero, "loops", 6),
     "k-means": (training.kmeans, "loops", 2),
@@ -167,114 +166,6 @@ def test_pauses_that_group_few_of_the_calls_group_none():
     assert (found.how, sum(found.functions.values()), len(steps)) == ("loops", 2, 60)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_sums_that_follow_each_other_need_no_pauses(seed):
-    """The pauses within steps are as long as those between them."""
-    job = training.horovod(120, seed, noise_ns=60 * training.MS)
-    found, steps = found_in(job)
-    assert found.how == "sums" and found.bytes == sum(training.TENSORS)
-    whole = [min(inside) for inside in steps if len(inside) == 1]
-    assert len(whole) >= 0.9 * 120
-
-
-def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> tuple[Job, int]:
-    """161 tensors, half of them tiny, reduced a few at a time; a rank that is late in each step
-    makes a long pause."""
-    job = Job(seed)
-    small, large = (
-        [256, 512, 1_024, 2_048], [65_536, 147_456, 262_144, 524_288, 1_048_576, 2_359_296],
-    )
-    tensors = [job.random.choice(small if job.random.random() < 0.5 else large) for _ in range(161)]
-    for step in range(steps):
-        job.compute(pause_ns)
-        left = list(tensors)
-        while left:
-            count = job.random.choice(fused)
-            job.call("Allreduce", sum(left[:count]), step)
-            job.compute(job.random.randint(50, 4_000) * 1_000, 0)
-            left = left[count:]
-    return job, sum(tensors)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])]
-)
-def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused, seed):
-    """More than 50 sums are smaller: those of a step without its tiny first or last tensors."""
-    job, step_bytes = of_many_tensors(steps, fused, 300 * training.MS, seed)
-    found, whole = found_in(job)
-    assert (found.how, found.bytes, found.confidence) == ("sums", step_bytes, 1.0)
-    assert whole == [{step} for step in range(steps)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("tensors, metric", [(4, 0), (8, 0), (161, 10), (600, 0)])
-def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiates(
-    tensors, metric, seed
-):
-    """Also with a value more in every tenth step: ten steps repeat exactly, but are no step."""
-    job = Job(seed)
-    sizes = [
-        job.random.choice([256, 512, 1_024, 65_536, 147_456, 589_824]) + 4 * number
-        for number in range(tensors)
-    ]
-    for step in range(20):
-        job.compute(20 * training.MS)
-        job.random.shuffle(sizes)
-        for size in sizes:
-            job.call("Allreduce", size, step)
-        if metric and step % metric == metric - 1:
-            job.call("Allreduce", LEAST_BULK)
-    found, whole = found_in(job, is_cut_anew=True)
-    assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(20)])
-
-
-ALIKE = [128, 4_352, 8_704, 17_408, 34_816, 4_224, 256]
-CUT_ALIKE = {
-    # their sum occurs at each call
-    "sum of each": [
-        [4_224, 25_344, 40_320], [128, 13_056, 56_704], [4_480, 58_880, 6_528],
-        [128, 30_464, 39_296], *[ALIKE] * 17, [128, 4_352, 65_408], *[ALIKE] * 8,
-        [128, 13_056, 56_704],
-    ],
-    # one begins as others do and ends otherwise: the loop joins it with the next one
-    "joined by the loop": [
-        [4_224, 8_448, 16_896, 33_792, 2_176, 4_352], *[ALIKE] * 14,
-        [128, 4_352, 8_192, 16_896, 33_792, 2_176, 4_352], *[ALIKE] * 8,
-        [128, 4_352, 8_704, 17_408, 34_816, 128, 4_352], ALIKE,
-        [128, 4_352, 8_704, 16_384, 33_792, 2_176, 4_352], *[ALIKE] * 5,
-    ],
-}
-
-
-@pytest.mark.parametrize("cuts", CUT_ALIKE.values(), ids=CUT_ALIKE)
-def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others(cuts):
-    """From runs of the plant `horovod`."""
-    job = Job()
-    for step, sizes in enumerate(cuts):
-        for size in sizes:
-            job.compute(training.MS)
-            job.call("Allreduce", size, step)
-    found, steps = found_in(job, is_cut_anew=True)
-    assert [min(inside) for inside in steps if len(inside) == 1] == list(range(len(cuts)))
-    assert (found.how, found.bytes, found.confidence) == ("sums", sum(ALIKE), 1.0)
-
-
-@pytest.mark.slow
-def test_a_metric_in_every_tenth_step_does_not_make_one_step_of_ten():
-    job, sizes = Job(), [1_024 + 4 * number for number in range(161)]
-    for step in range(100):
-        job.compute(20 * training.MS)
-        for size in [*sizes, *([LEAST_BULK] if step % 10 == 9 else [])]:
-            job.call("Allreduce", size, step)
-    found, whole = found_in(job, is_cut_anew=True)
-    assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(100)])
-
-
 def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
     """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes
     after it."""
@@ -288,17 +179,6 @@ def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
             job.call("Bcast", 648)
     found, whole = found_in(job)
     assert whole == [{step} for step in range(20)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [16, 23])
-def test_two_steps_together_are_no_step(seed):
-    """With these pauses the sum of two steps fits better than that of one, whose runs are cut at
-    long pauses within."""
-    job, step_bytes = of_many_tensors(40, [1, 1, 2, 8], 400_000, seed)
-    found, whole = found_in(job)
-    assert (found.how, found.bytes) == ("sums", step_bytes)
-    assert whole == [{step} for step in range(40)]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -316,11 +196,11 @@ def test_too_few_calls_are_no_steps(name):
     assert found.why == "7 calls are too few, 8 are needed"
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", [name for name in JOBS if name != "caffe"])
 def test_no_step_spans_a_gap(name):
-    """Every third block of 64 or 1024 has samples."""
+    """Every third block of 64 or 1024 has samples. Caffe's longest pause is within a step."""
     job = JOBS[name][0](steps=400 if name != "transformer" else 100)
-    size = 1024 if name in ("horovod", "transformer") else 64
+    size = 1024 if name == "transformer" else 64
     found, steps = found_in(job, lambda sequence: (sequence - 1) // size % 3 == 0)
     assert found.how
     assert {len(inside) for inside in steps} == {1}

@@ -81,6 +81,12 @@ class Job:
         return list(ends.values())
 
 
+def marks(job: Job) -> list[planted.Step]:
+    """As if the program marked each step."""
+    edges = [job.made[0].begin_ns, *job.step_ends]
+    return [planted.Step(number, *edges[number - 1 : number + 1]) for number in range(1, len(edges))]
+
+
 def parameters(job: Job, sizes: list[int]) -> None:
     for size in sizes:
         job.call("Bcast", size)

@@ -8,9 +8,8 @@ marks are taken as they are. Otherwise they are iterations of a loop in the sequ
 messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
 every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
 second line says how sure that is: "likely" where a loop around the step or inside it could be meant
-as well. Where messages are fused anew in each step, as Horovod's, calls whose bytes add up to the
-same sum are a step. Ranks that step at other times, as another ensemble, are listed under
-"Other steps". Without steps the report says why.
+as well. Ranks that step at other times, as another ensemble, are listed under "Other steps".
+Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
@@ -82,7 +81,6 @@ UNTIMED = (
 HOW = {
     "loops": "calls repeat",
     "small": "small reductions repeat at regular times",
-    "sums": "calls differ, but their bytes add up to the same sum",
     "gaps": "all calls are alike, split at pauses: several steps and then a pause would look "
     "the same",
 }

@@ -55,7 +55,7 @@ class Detection(NamedTuple):
     """How the steps of a run were found."""
 
     by: str  # 'marks', 'region', 'negotiation', 'calls'; '': no steps
-    how: str  # 'loops', 'gaps', 'sums', 'small', if by is 'calls'
+    how: str  # 'loops', 'gaps', 'small', if by is 'calls'
     identity: str  # of the communicator that determines the steps of most ranks
     functions: dict[str, float]  # the collectives of a step by name, on average
     bytes: int | None  # of these collectives, per step; None: ranks have sizes of their own

@@ -26,8 +26,6 @@ from ..loops.choice import FEWEST_STEPS, Choice, Kind, choose
 from ..loops.cut import (
     Spans, cut, filtered, grouped_by_pauses, joined_parts, may_be_layers,
 )
-from ..loops.sums import Calls as Summed
-from ..loops.sums import find_sums
 from ..loops.words import Word, nest_text
 from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
 
@@ -57,7 +55,7 @@ class Found(NamedTuple):
     """The steps of a rank, or why there are none."""
 
     spans: Spans
-    how: str = ""  # 'loops', 'gaps', 'sums', 'small'; '': there are none
+    how: str = ""  # 'loops', 'gaps', 'small'; '': there are none
     functions: dict[str, float] = {}  # the calls that count, and how many a step has
     is_bulk: bool = False  # these are bulk collectives
     bytes: int = 0  # of them in a step
@@ -79,8 +77,8 @@ def steps_of(
     """is_negotiated: the thread agrees with the others on what to send."""
     if len(own) < FEWEST_CALLS:
         return Found(_no_spans(), why=_too_few(len(own), "call"))
-    if is_negotiated:
-        return _negotiated(own, about, texts)
+    if is_negotiated:  # whatever else it does, it does until something is to be sent
+        return next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
     tried: list[Found] = []
     best = Found(_no_spans())
     for token, which in _levels(own):
@@ -91,8 +89,6 @@ def steps_of(
             best = found
         if _quality(best) >= SURE:
             return best
-    if _quality(best) < ENOUGH_TIME and not any(found.why == MAY_BE_PART for found in tried):
-        best = max([best, _by_sums(own, texts, False)], key=_quality)
     return best if best.how else tried[0]
 
 
@@ -102,15 +98,6 @@ def is_better(rough: Found, best: Found) -> bool:
 
 def _too_few(number: int, what: str) -> str:
     return f"{units.are(number, what)} too few, {FEWEST_CALLS} are needed"
-
-
-def _negotiated(own: OwnCalls, about: AboutCalls, texts: Texts) -> Found:
-    """Steps of a thread that agrees with the others on what to send: of equal bytes, however they
-    are cut; else what repeats."""
-    summed = _by_sums(own, texts, True)
-    if summed.how or not own.is_bulk.any():
-        return summed
-    return next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
 
 
 def _quality(found: Found) -> float:
@@ -256,30 +243,21 @@ def _inside(spans: Spans, counted: Flags) -> Flags:
 
 
 def _mended(some: OwnCalls, counted: Flags, spans: Spans) -> Spans:
-    """Calls left over before a step are steps, too, if they carry the same bytes in other sizes:
+    """Calls left over before a step are a step, too, if they carry the same bytes in other sizes:
     the first step of DistributedDataParallel has other buckets."""
-    volumes: Counter[int] = Counter()
-    middle = len(spans) // 2
-    for place in range(int(spans.first[middle]), int(spans.end[middle])):
-        volumes[int(some.function[place])] += int(some.bytes[place]) * bool(counted[place])
-    ((function, step_bytes),) = volumes.most_common(1)
-    rows, taken = [], 0
-    for first, end in zip(spans.first.tolist(), spans.end.tolist()):
-        extra: list[tuple[int, int]] = []
-        until = place = first
-        total = 0
-        while place > taken and total < step_bytes:
-            place -= 1
-            if some.stretch[place] != some.stretch[first]:
-                break
-            if counted[place] and some.function[place] == function:
-                total += int(some.bytes[place])
-            if total == step_bytes > 0:
-                extra.append((place, until))
-                until, total = place, 0
-        rows += [*reversed(extra), (first, end)]
-        taken = end
-    return Spans(*np.array(rows, np.int64).T)
+    middle = slice(*(int(column[len(spans) // 2]) for column in (spans.first, spans.end)))
+    function = some.function[middle]
+    volumes = np.bincount(function, (some.bytes * counted)[middle])[function]
+    step_bytes, of_most = int(volumes.max()), some.function == function[volumes.argmax()]
+    upto = np.append(0, np.cumsum(some.bytes * (counted & of_most)))
+    wanted = upto[spans.first] - step_bytes
+    extra = np.searchsorted(upto, wanted, "right") - 1
+    is_extra = (upto[extra] == wanted) & (extra >= np.append(0, spans.end[:-1])) & (step_bytes > 0)
+    is_extra &= some.stretch[extra] == some.stretch[spans.first]
+    return Spans(
+        np.sort(np.append(spans.first, extra[is_extra])),
+        np.sort(np.append(spans.end, spans.first[is_extra])),
+    )
 
 
 def doubt(
@@ -316,29 +294,6 @@ def is_steady(times: Sequence[int]) -> bool:
     middle = median(times)
     near = [time for time in times if middle <= 2 * time <= 4 * middle]
     return len(near) >= STEADY * len(times) and sum(near) >= STEADY * sum(times)
-
-
-def _by_sums(own: OwnCalls, texts: Texts, is_cut_anew: bool) -> Found:
-    """In the bulk collectives of the function that carries most."""
-    place = np.flatnonzero(own.is_bulk)
-    if len(place) < FEWEST_CALLS:
-        return Found(_no_spans(), why=_too_few(len(place), "bulk collective"))
-    volumes = np.bincount(own.function[place], own.bytes[place])
-    place = place[own.function[place] == volumes.argmax()]
-    counted = np.zeros(len(own), bool)
-    counted[place] = True
-    found = find_sums(
-        Summed(own.bytes[place], _gaps(own, counted)[place], own.stretch[place]), is_cut_anew
-    )
-    if not len(found.spans):
-        return Found(_no_spans(), why=found.why)
-    spans = Spans(place[found.spans.first], place[found.spans.end - 1] + 1)
-    calls = float((found.spans.end - found.spans.first).mean())
-    call = texts.texts[own.call[place[0]]]
-    return Found(
-        spans, "sums", {call: calls}, True, found.bytes, found.confidence, False, "", "",
-        place, _share(own, spans),
-    )
 
 
 def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:

@@ -1,8 +1,7 @@
 /* training_loop WAY STEPS: communicates as training jobs do. The highest rank computes longer than
  * the others, and every 20 steps there is a checkpoint.
  *
- * buckets three Allreduces a step, with other sizes in the first step; occasionally a metric fused
- * Allreduces whose sizes differ between steps but have the same sum; messages of 8 bytes in between
+ * buckets three Allreduces a step, with other sizes in the first step; occasionally a metric
  * layers ten equal Allreduces a step nonblocking Iallreduces and a Waitall background buckets, on a
  * thread other than the main thread marked buckets; each step is marked solver messages to the
  * neighbors and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
@@ -15,7 +14,7 @@
 
 #include "check.h"
 
-enum { MOST = 1 << 20, TENSORS = 12, LAYERS = 10, CHECKPOINT_EVERY = 20, BUCKETS = 3 };
+enum { MOST = 1 << 20, LAYERS = 10, CHECKPOINT_EVERY = 20, BUCKETS = 3 };
 
 static char gradients[MOST], averages[MOST], gathered[1 << 16];
 static const char *way;
@@ -42,23 +41,6 @@ static void buckets(int step)
     }
     if (step % 10 == 9)
         reduce(8);
-}
-
-static void fused(void)
-{
-    static const int tensors[TENSORS] = {4096,   65536, 300000, 17000, 88000, 1024,
-                                         130000, 9000,  250000, 40000, 77000, 5000};
-    static unsigned state = 1;
-    for (int next = 0; next < TENSORS;) {
-        int sum = 0;
-        state = state * 1103515245u + 12345u;
-        for (int fuse = (int)(state >> 16) % 5; fuse >= 0 && next < TENSORS; fuse--)
-            sum += tensors[next++];
-        for (int i = 0; i < 3; i++)
-            reduce(8);
-        compute(0.1);
-        reduce(sum);
-    }
 }
 
 static void layers(void)
@@ -124,8 +106,6 @@ static void *train(void *unused)
             solver(step);
         else if (!strcmp(way, "talk"))
             talk();
-        else if (!strcmp(way, "fused"))
-            fused();
         else if (!strcmp(way, "layers"))
             layers();
         else if (!strcmp(way, "nonblocking"))

@@ -8,7 +8,6 @@ from commprof_report.loops.cut import (
     Spans, cut, filtered, grouped_by_pauses, joined_parts, long_pause,
 )
 from commprof_report.loops.repeats import find_loops
-from commprof_report.loops.sums import Calls, divided, find_sums, follow_pauses, is_linked
 from commprof_report.steps.stepping import Found, doubt, is_better, is_irregular, is_steady
 
 MANY = 1_000
@@ -78,49 +77,6 @@ def part(share: float) -> str:
     return "a step" if len(spans) == 7 else "a part"
 
 
-def sums(of: list[int]) -> str:
-    calls = Calls(np.array(of), np.array([-1, *[1_000] * (len(of) - 1)]), np.zeros(len(of)))
-    return "steps" if len(find_sums(calls).spans) else "no steps"
-
-
-def sizes(number: int) -> str:
-    """Forty steps of tensors of so many sizes, in any order."""
-    random = np.random.default_rng(1)
-    tensors = np.array([2**place for place in range(number)])
-    return sums(np.concatenate([random.permutation(tensors) for _ in range(40)]).tolist())
-
-
-def summed(share: float) -> str:
-    """Steps of 10 MB cut into ten anywhere, and calls of other sizes after them."""
-    random, steps = np.random.default_rng(1), 100
-    edges = [sorted(random.integers(1, 10**7, 9).tolist()) for _ in range(steps)]
-    cuts = [np.diff([0, *own, 10**7]) for own in edges]
-    others = [2 * number + 1 for number in range(round(10 * steps / share) - 10 * steps)]
-    return sums([*np.concatenate(cuts).tolist(), *others])
-
-
-def linked(share: float) -> str:
-    return "steps" if is_linked(round(share * MANY), MANY) else "no steps"
-
-
-def pairs() -> Spans:
-    first = np.arange(0, 2 * MANY, 2)
-    return Spans(first, first + 2)
-
-
-def after_pauses(share: float) -> str:
-    place = np.arange(2 * MANY)
-    pause_ns = np.where(place % 2, 10, np.where(place < 2 * share * MANY, 20, 1))
-    return "steps" if follow_pauses(pause_ns, pairs()) else "no steps"
-
-
-def parts(share: float) -> str:
-    """Sums of 12 that are two equal parts."""
-    own = np.array([6, 6] * round(share * MANY) + [5, 7] * round((1 - share) * MANY))
-    calls = Calls(own, np.ones(len(own)), np.zeros(len(own)))
-    return "one" if divided(calls, pairs(), 12)[1] == 12 else "several"
-
-
 def better(more: float) -> str:
     nothing = np.empty(0, np.int64)
     first = Found(Spans(nothing, nothing), "loops", confidence=0.8, share=0.8)
@@ -160,10 +116,5 @@ EXAMPLES = {
     ) else "no steps",
     "loops.fits": lambda share: doubted(confidence=share),
     "loops.few-fit": lambda share: doubted(confidence=share, steps=5),
-    "loops.sizes": sizes,
-    "loops.summed": summed,
-    "loops.linked": linked,
-    "loops.follow-pauses": after_pauses,
-    "loops.divided": parts,
     "loops.better": better,
 }
