@@ -24,7 +24,7 @@ ONE_CLOCK = [
     if plant.where != "hosts" and plant.cause != "none" and not plant.is_negotiated
 ]
 COMPARED = list({plant.cause: plant for plant in RECORDED}.values())
-TRAINING = {"ddp", "horovod", "horovod_marks", "horovod_regions"}
+TRAINING = {"ddp", "horovod", "horovod_marks"}
 # each round is a step
 STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"} | TRAINING
 Recorded = Callable[..., Trial]

@@ -184,8 +184,6 @@ TABLE = (
               "what every tenth step has belongs to steps", "foreign", "usual"),
     Threshold("steps.explains", 0.5, "share of an outlier's excess over the median step",
               "less is not the reason", "unexplained", "explained"),
-    Threshold("steps.most-of-run", 0.75, "share of the run's waiting that is in steps",
-              "who is late in the run is then late in steps", "its own test", "the run's verdict"),
     Threshold("steps.trend-steps", 20, "steps", "a tenth of fewer is one step", "unknown",
               "slower"),
     Threshold("steps.trend-parts", 16, "parts of a run",

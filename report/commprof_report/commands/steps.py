@@ -7,14 +7,14 @@ communicators of a family, such as 16 tensor-parallel groups, share a row. Steps
 marks are taken as they are. Otherwise they are iterations of a loop in the sequence of calls,
 messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
 every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
-second line says how sure that is: "likely" where a loop around the step or inside it could be meant
-as well. Ranks that step at other times, as another ensemble, are listed under "Other steps".
+second line says what part of the calls is in steps: "likely" where a loop around the step or inside
+it could be meant as well. Ranks that step at other times, as another ensemble, are listed under "Other steps".
 Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
-chance. The slowest rank is the one that causes most of the waiting in the steps, by the causes and
-the test of `late`, and late for the reason that `late` gives. The critical path of a step is
+chance. The slowest rank is the one that `late` names, if the others wait for it in steps, too; if
+`late` names none, one that its test finds in steps alone. The critical path of a step is
 followed back from the rank that ended last, at each wait on to the rank that was waited for. Calls
 are means over the ranks that make them; bytes count for the call that starts an operation, not for
 the one that completes it. Shares are of the mean over all steps after the warm-up, outliers
@@ -280,12 +280,12 @@ def steps_text(summary: StepsRow) -> str:
 
 
 def certainty_text(summary: StepsRow) -> str:
+    """100.0 % of these calls are in such steps: calls repeat; likely"""
     if summary.delimited_by != "calls":
-        return f"sure: {CERTAIN[summary.delimited_by]}"
+        return CERTAIN[summary.delimited_by]
     share = units.share(summary.confidence)
-    return (
-        f"{summary.certainty}: {share} of these calls are in such steps; {HOW[summary.how]}"
-    )
+    doubt = "" if summary.certainty == "sure" else f"; {summary.certainty}"
+    return f"{share} of these calls are in such steps: {HOW[summary.how]}{doubt}"
 
 
 def time_text(summary: StepsRow) -> str:

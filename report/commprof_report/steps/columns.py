@@ -163,27 +163,24 @@ STEPS = (
     Field(
         "slowest_share",
         "what they cause, and all others, of the waiting, as `late_share` and `late_others_share` "
-        "of [late](#late): of the run, or of these steps if less than three quarters of the "
-        "waiting is in them, where none below half is named; null: nobody is named. By arrival, "
-        "of the distances, as at marks. Of ranks with less than half of it, a step counts in "
-        "`slowest_steps` if they cause 30 % of its waiting",
+        "of [late](#late), or in judged steps; null: nobody is named. Of ranks with less than half of it, a step "
+        "counts in `slowest_steps` if they cause 30 % of its waiting",
     ),
     Field("slowest_others_share", ""),
     Field(
         "slowest_at",
-        "`begin`, `end`: ranks are compared by their arrival there; a mark is the begin of its "
-        "step. Empty: by the calls",
+        "`begin`: ranks are compared by their arrival at a wait or a mark. Empty: by the calls",
     ),
     Field(
         "slowest_region",
         "the wait region at whose visits they are compared, which `slowest_steps` and "
         "`judged_steps` then count; empty: at steps",
     ),
-    Field("slowest_why", "why no rank is named, in words; empty: one is"),
+    Field("slowest_why", "why no rank is named, in words: late's verdict, mostly; empty: one is"),
     Field(
         "slowest_reason",
         "[why the slowest ranks are late](#why-a-rank-is-late), as `late_reason` and the like of "
-        "[late](#late); of the whole run",
+        "[late](#late); null: it names others",
     ),
     Field("slowest_reason_ns", ""),
     Field("slowest_reason_others_ns", ""),

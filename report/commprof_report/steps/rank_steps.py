@@ -12,7 +12,7 @@ from ..late.late_ranks import Late
 from ..late.timelines import OUTSIDE, WAITING
 from ..run.alignment import Alignment
 from .boundaries import Steps
-from .slowest import costs_in, is_split, spans_of
+from .slowest import costs_in, is_split
 from .step_costs import StepRow
 
 MOST_COLUMNS, MOST_ROWS = 300, 256
@@ -46,7 +46,7 @@ def rank_steps(
     )
     spent_ns = late.timelines.spent_between(own.world_rank, begins, ends)
     split = {step for step, row in complete.items() if is_split(row, True, late)}
-    _, caused = costs_in(spans_of(steps.aligned(alignment, split)), late, {*ranks.tolist()})
+    _, caused = costs_in(steps.aligned(alignment, split), late)
     caused_ns = [
         caused[step][rank] if step in split else 0
         for step, rank in zip(own.step.tolist(), own.world_rank.tolist())

@@ -1,23 +1,17 @@
-"""The slowest ranks of steps: those that cause most of the waiting in them, as hvprof-report late
-judges it.
+"""The slowest ranks of steps: those that hvprof-report late names, as far as they make the others
+wait in steps.
 
-    late arrivals within complete  ->  of each step: the rank that causes half of its waiting
-    steps, with their root causes  ->  of all: what hvprof-report late found in the run, if steps
-                                       have most of its waiting; else its test, of these arrivals
-                                       alone
+    late arrivals within complete  ->  of each step: the rank that causes half of its waiting; in
+    steps, with their root causes      how many the named ranks do
 
-Arrival at the calls of a thread that negotiates shows nobody; steps that the program counts are
-then compared at their marks (arrivals.py), and the same test is made with what the last rank is
-behind in place of waiting. So are visits to a region that the user chose, if another thread makes
-the calls.
+Arrival at the calls of a thread that negotiates shows nobody; ranks are then compared, as by late,
+where they hand their gradients over, at the begin of a region around the wait, or at the marks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -25,19 +19,15 @@ from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE, by_rank
 from ..base.present import Unknown
-from ..base.thresholds import threshold
-from ..late import verdict
+from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
-from ..late.sentences import (
-    judged_text, mark_text, marks_text, serving_text, short_text, unknown,
-)
+from ..late.sentences import answer, judged_text, marks_text
 from ..late.verdict import (
-    COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Costs as Waited, Gains,
+    COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Costs as Waited, Named, blame, sums_of,
 )
 from ..run.alignment import Alignment, storable
-from .boundaries import Detection, Steps
-from .last_at_points import Arrivals, arrivals, point_text
+from .boundaries import Steps
 from .outliers import with_blame
 from .step_costs import Costs, StepRow
 
@@ -84,77 +74,40 @@ def _slowest_ranks(
 ) -> tuple[list[StepRow], Slowest]:
     if late is None:
         return costs.steps, Slowest(slowest_why=Unknown("waiting was not analysed"))
-    is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
-    arriving = arrivals(steps, alignment, late) if is_beside or late.is_negotiated else None
-    if late.last and late.last.region and steps.detection.by != "region":
-        at_steps = late.last if steps.detection.by == HANDED else arriving and arriving.judged
-        return _with_last(costs.steps, at_steps), _slowest(
-            late.last, "begin", mark_text(late.last.region)
-        )
-    if arriving and (late.is_negotiated or steps.detection.by == "region"):
-        return _by_arrival(costs.steps, arriving, steps.detection)
-    rows, found = _by_calls(steps, costs, alignment, late)
-    if arriving and isinstance(found.slowest_why, Unknown):
-        return _by_arrival(costs.steps, arriving, steps.detection)
-    return rows, found
+    if late.last is None:
+        return _by_calls(steps, costs, alignment, late)
+    is_of_steps = (steps.detection.by, late.last.region) in (("marks", ""), (HANDED, HANDED))
+    return _with_last(costs.steps, late.last if is_of_steps else None), _by_arrival(late, late.last)
 
 
 def _by_calls(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
-    if unjudged := _why_unjudged(whole, costs, late):
-        return costs.steps, Slowest(slowest_why=unjudged)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
-    times = steps.aligned(alignment, judged)
-    spans = spans_of(times)
-    waited, caused = costs_in(
-        spans, late, {rank for of_step in times.values() for rank in of_step}
-    )
+    waited, caused = costs_in(steps.aligned(alignment, judged), late)
     rows = [
-        row if row.step not in judged else _with_slowest(row, caused[row.step])
-        for row in costs.steps
+        _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
-    if 2 * len(judged) < len(whole):
-        why = (
-            f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
-            "inside MPI is split"
-        )
-        return rows, Slowest(slowest_why=Unknown(why), judged_steps=len(judged))
-    notable_ns = NOTABLE_LEAD * sum(row.step_ns for row in judged.values())
-
-    @lru_cache(maxsize=None)
-    def gains(ranks: tuple[int, ...]) -> bool:
-        """These steps would be notably shorter without them, as far as that can be played."""
-        retimed = late.stages.retimed
-        return not retimed.parts or (
-            retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
-        )
-
-    if late.serving and are_most_of(waited, late.costs):
-        why = f"none: {serving_text(late.serving)}"
+    if why := _why_unjudged(len(whole), len(judged), costs):
         return rows, Slowest(slowest_why=why, judged_steps=len(judged))
-    found = (
-        late.blame if are_most_of(waited, late.costs)
-        else verdict.blame(waited, late.participants, gains, is_part=True)
-    )
-    return rows, _judged(list(judged.values()), waited, caused, found, gains)
+    return rows, _judged(list(judged.values()), caused, _named(waited, late), late)
 
 
-def _why_unjudged(whole: Sequence[StepRow], costs: Costs, late: Late) -> Unknown | None:
-    if late.is_negotiated:
-        return unknown(late)
+def _why_unjudged(whole: int, judged: int, costs: Costs) -> Unknown | None:
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
-    if not (costs.is_driven and costs.main_poll_share >= COVERED):
-        return None
-    polls = units.share(costs.main_poll_share)
-    return Unknown(f"{polls} of the time inside MPI is in polls, between which a rank may work")
-
-
-def are_most_of(waited: Waited, of_run: Waited) -> bool:
-    """Who is late in the run is then late in steps."""
-    return waited.whole_ns >= threshold("steps.most-of-run") * of_run.whole_ns
+    if costs.is_driven and costs.main_poll_share >= COVERED:
+        polls = units.share(costs.main_poll_share)
+        return Unknown(
+            f"{polls} of the time inside MPI is in polls, between which a rank may work"
+        )
+    if 2 * judged < whole:
+        return Unknown(
+            f"in {whole - judged:,} of {whole:,} steps less than half of the time inside MPI is "
+            "split"
+        )
+    return None
 
 
 def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
@@ -170,34 +123,30 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
     )
 
 
-def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
-    """On the run's time axis, in order of time, where these steps begin and end on their last rank:
-    an arrival that all ranks wait for lies in the step in which they wait. Where steps overlap, the
-    one that began last counts."""
-    spans = {
-        step: (storable(max(begins)), storable(max(ends))) for step, of_step in times.items()
-        for begins, ends in [zip(*of_step.values())]
-    }
-    return dict(sorted(spans.items(), key=itemgetter(1)))
-
-
 def costs_in(
-    spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[int]
+    times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late
 ) -> tuple[Waited, dict[int, Caused]]:
     """The costs within these steps, on communicators of ranks that have steps, and of each step
-    what each rank causes."""
-    costs, order = late.costs, list(spans)
-    begins_ns, ends_ns = np.array([*spans.values(), (NONE, NONE)], np.int64).T
+    what each rank causes. On the run's time axis a step is where it begins and ends on its last
+    rank: an arrival that all ranks wait for lies in the step in which they wait. Where steps
+    overlap, the one that began last counts."""
+    spans = sorted(
+        (storable(max(begins)), storable(max(ends)), step) for step, of_step in times.items()
+        for begins, ends in [zip(*of_step.values())]
+    )
+    begins_ns, ends_ns, _ = np.array([*spans, (NONE, NONE, NONE)], np.int64).T
+    ranks = {rank for of_step in times.values() for rank in of_step}
     theirs = [
         identity for identity, members in late.participants.members.items()
-        if not set(members).isdisjoint(ranks)
+        if not ranks.isdisjoint(members)
     ]
+    costs = late.costs
     place = np.searchsorted(begins_ns[:-1], costs.arrival_ns, "right") - 1
     is_in = (costs.arrival_ns <= ends_ns[place]) & np.isin(costs.identity, theirs)
     costs, place = costs.take(is_in), place[is_in]
-    caused: dict[int, Caused] = {step: Counter() for step in spans}
+    caused: dict[int, Caused] = {step: Counter() for step in times}
     for at, own in by_rank(place):
-        caused[order[at]].update(verdict.sums_of(costs.cause_rank[own], costs.sampled_ns[own]))
+        caused[spans[at][2]].update(sums_of(costs.cause_rank[own], costs.sampled_ns[own]))
     return costs, caused
 
 
@@ -221,71 +170,47 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
     return row if lead is None else row._replace(slowest_rank=most, lead_ns=lead)
 
 
+def _named(waited: Waited, late: Late) -> Named | None:
+    """Whom hvprof-report late names. If to it waiting is spread, and most of that is outside of
+    steps, whom its test names by what is waited in steps alone."""
+    if late.run.late_ranks is not None:
+        return late.blame.named
+    is_outside = waited.whole_ns < MAJORITY * late.costs.whole_ns
+    if late.run.verdict is not Kind.SPREAD or not is_outside:
+        return None
+    found = blame(waited, late.participants, is_part=True).named
+    return found if found and found.is_measurable else None
+
+
 def _judged(
-    rows: Sequence[StepRow], waited: Waited, caused: dict[int, Caused], found: Blame,
-    gains: Gains,
+    rows: Sequence[StepRow], caused: dict[int, Caused], named: Named | None, late: Late
 ) -> Slowest:
-    named, ranks = found.named, found.named.ranks if found.named else ()
-    least = MOSTLY if named and named.is_mostly else MAJORITY
-    found_in_steps = (lead_ns(row, caused[row.step], ranks, least) for row in rows if ranks)
-    leads = [lead for lead in found_in_steps if lead is not None]
-    if named and len(leads) >= _fewest(rows) and named.is_measurable and gains(ranks):
+    judged_steps = len(rows)
+    if named is None:
+        said = answer(late)
+        why = said if isinstance(said, Unknown) else f"none: {said}"
+        return Slowest(slowest_why=why, judged_steps=judged_steps)
+    least = MOSTLY if named.is_mostly else MAJORITY
+    found = [lead_ns(row, caused[row.step], named.ranks, least) for row in rows]
+    leads = [lead for lead in found if lead is not None]
+    if len(leads) < max(1, min(FEWEST_BLOCKS, MAJORITY * judged_steps)):
         return Slowest(
-            units.Ranks(ranks), len(leads), fmean(leads), named.p, named.share,
-            named.others_share, judged_steps=len(rows),
+            slowest_why=f"none: {units.rank_names(named.ranks)} "
+            f"{units.agreeing('make', len(named.ranks))} the others wait for "
+            f"{units.share(NOTABLE_LEAD)} of a step or more in {len(leads)} of "
+            f"{units.counted(judged_steps, 'step')} only",
+            judged_steps=judged_steps,
         )
     return Slowest(
-        slowest_why=_why_none(rows, waited, caused, found, len(leads)), judged_steps=len(rows)
+        units.Ranks(named.ranks), len(leads), fmean(leads), named.p, named.share,
+        named.others_share, judged_steps=judged_steps, **_reason(late),
     )
 
 
-def _fewest(rows: Sequence[StepRow]) -> float:
-    """The least number of steps in which a rank that is named must be the slowest."""
-    return max(1, min(FEWEST_BLOCKS, MAJORITY * len(rows)))
-
-
-def _why_none(
-    rows: Sequence[StepRow], waited: Waited, caused: dict[int, Caused], found: Blame,
-    slow_steps: int,
-) -> str | Unknown:
-    by_rank = sum(caused.values(), Counter())
-    whole_ns = sum(by_rank.values())
-    if whole_ns < NOTABLE_LEAD * sum((row.ranks - 1) * row.step_ns for row in rows):
-        return (
-            f"none: ranks wait for each other for less than {units.share(NOTABLE_LEAD)} of "
-            "these steps"
-        )
-    if found.named:
-        names = units.rank_names(found.named.ranks)
-        if slow_steps < _fewest(rows):
-            part, number = units.share(NOTABLE_LEAD), units.counted(len(rows), "step")
-            return (
-                f"none: {names} {units.agreeing('make', len(found.named.ranks))} the others wait "
-                f"for {part} of a step or more in {slow_steps} of {number} only"
-            )
-        shorter = f"{units.share(NOTABLE_LEAD)} shorter{short_text(found.named)}"
-        return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
-    if found.calls:
-        return "none: different ranks are late in different calls"
-    if (blocks := verdict.block_count(waited)) < FEWEST_BLOCKS:
-        return Unknown(
-            f"in these steps {units.are(blocks, 'late arrival')} too few to tell a cause from "
-            "chance"
-        )
-    if by_rank[None] >= COVERED * whole_ns:
-        return Unknown(
-            f"the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in "
-            "these steps is not known"
-        )
-    return "none: no rank causes half of the waiting in these steps beyond chance"
-
-
-def _by_arrival(
-    rows: Sequence[StepRow], arriving: Arrivals, detection: Detection
-) -> tuple[list[StepRow], Slowest]:
-    return _with_last(rows, arriving.judged), _slowest(
-        arriving.judged, arriving.point, point_text(detection.by, arriving.point)
-    )
+def _reason(late: Late) -> dict:
+    """Why the ranks are late that it names."""
+    keys = ("reason", "reason_ns", "reason_others_ns")
+    return {f"slowest_{key}": getattr(late.run, f"late_{key}") for key in keys}
 
 
 def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
@@ -296,16 +221,15 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
     ]
 
 
-def _slowest(judged: Last, at: str, point: str) -> Slowest:
-    if judged.ranks:
-        return Slowest(
-            units.Ranks(judged.ranks), judged.times, judged.lead_ns, judged.p, judged.share,
-            1 - judged.share, slowest_at=at, slowest_region=judged.region,
-            judged_steps=judged.judged,
-        )
-    why: str | Unknown = f"none: {marks_text(judged, point)}"
-    if judged.judged < FEWEST_BLOCKS:
-        why = Unknown(f"{judged_text(judged, units.are)} too few to tell a cause from chance")
+def _by_arrival(late: Late, last: Last) -> Slowest:
+    """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
+    point = {"slowest_at": "begin", "slowest_region": last.region, "judged_steps": last.judged}
+    if not last.ranks:
+        why: str | Unknown = f"none: {marks_text(last)}"
+        if last.judged < FEWEST_BLOCKS:
+            why = Unknown(f"{judged_text(last, units.are)} too few to tell a cause from chance")
+        return Slowest(slowest_why=why, **point)
     return Slowest(
-        slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged
+        units.Ranks(last.ranks), last.times, last.lead_ns, last.p, last.share, 1 - last.share,
+        **point, **_reason(late),
     )

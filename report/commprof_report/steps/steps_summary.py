@@ -17,10 +17,9 @@ from ..base.percentiles import of_values
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
-from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns
-from ..late.reasons import BEFORE, Reason, reason, reason_text
+from ..late.reasons import BEFORE, Reason, reason_text
 from ..late.sentences import inside_text, mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
 from ..retime.efficiency import Efficiency
@@ -29,9 +28,7 @@ from ..run.selection import Selection
 from .boundaries import Apart, Detection, Steps, outlier_limit
 from .columns import steps_row
 from .gpu_steps import step_times
-from .last_at_points import point_text
 from .sampled_calls import SampledCalls
-from .slowest import Slowest
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
 from .trend import trend
@@ -68,7 +65,6 @@ def steps_summary(
         **_efficiency(late, steps, alignment)._asdict(),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found.slowest._asdict(),
-        **_reason(run, found.slowest, late),
         **_negotiation(None if costs.is_driven else negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
@@ -253,21 +249,6 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
-def _reason(run: Selection, slowest: Slowest, late: Late | None) -> dict:
-    """Why the slowest ranks are late, as hvprof-report late says it; by arrival, only if it names
-    them so, too."""
-    ranks = slowest.slowest_ranks
-    if slowest.slowest_at:
-        is_same = late and late.run.verdict is Kind.MARKS and late.run.late_ranks == ranks
-        found = late.reason if late and is_same else None
-    else:
-        found = reason(run.connection, ranks) if ranks else None
-    return {
-        "slowest_reason": found and found.kind, "slowest_reason_ns": found and found.own_ns,
-        "slowest_reason_others_ns": found and found.others_ns,
-    }
-
-
 def is_mostly(steps: StepsRow) -> bool:
     """The named ranks cause less than half of the waiting."""
     return steps.slowest_share is not None and steps.slowest_share < MAJORITY
@@ -302,13 +283,12 @@ def _slowest_text(steps: StepsRow) -> str:
     )
     if steps.slowest_at:
         region = steps.slowest_region
-        point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
         judged = units.counted(
             steps.judged_steps, "visit" if region not in ("", HANDED) else "step"
         )
         return reaches_text(
-            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0,
-            present(steps.slowest_share),
+            steps.slowest_ranks, mark_text(region), steps.slowest_steps, judged,
+            steps.slowest_lead_ns or 0.0, present(steps.slowest_share),
         )
     if is_mostly(steps):
         others_share = present(steps.slowest_others_share)

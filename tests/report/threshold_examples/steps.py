@@ -6,13 +6,11 @@ import numpy as np
 from commprof_report.base import kendall
 from commprof_report.base import units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
-from commprof_report.late.verdict import costs_of
 from commprof_report.steps.boundaries import Detection, outlier_limit
 from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
 from commprof_report.steps.outliers import foreign_calls, why_longer
 from commprof_report.steps.lines import mostly_timed
-from commprof_report.steps.slowest import are_most_of
 from commprof_report.steps.stepping import doubt
 from commprof_report.steps.columns import STEPS, steps_row
 from commprof_report.steps.steps_summary import certainty, headline, outside_text
@@ -44,11 +42,6 @@ def foreign(share: float) -> str:
 def explains(share: float) -> str:
     said = why_longer(1_000, [], {0: share * 1_000}, {}, True)
     return "explained" if said.endswith("more outside MPI") else "unexplained"
-
-
-def most_of_run(share: float) -> str:
-    own, run = (costs_of([0], [1], [cost]) for cost in (share, 1.0))
-    return "the run's verdict" if are_most_of(own, run) else "its own test"
 
 
 def trend_parts(number: int) -> str:
@@ -111,7 +104,6 @@ EXAMPLES = {
     "steps.outlier": lambda times: outlier(1_000 * times, [1_000] * 3),
     "steps.foreign": foreign,
     "steps.explains": explains,
-    "steps.most-of-run": most_of_run,
     "steps.trend-steps": lambda steps: trend(range(1_000, 1_000 + 10 * steps, 10)).trend,
     "steps.trend-parts": trend_parts,
     "steps.trend-part": trend_part,
