@@ -57,10 +57,3 @@ def test_communicators_are_told_apart(profile):
         ("3-5", "pipeline neighbours"),
         *((f"{stage},{stage + 3}", "replica group") for stage in range(3)),
     }
-
-
-def test_two_replicas_in_opposite_directions_on_the_same_ranks(profile):
-    found = rows("pipeline", profile("pipelines", 4, "4", "1", "1", "opposite"))
-    assert [(row["rank"], row["stage"], row["opposite_stage"]) for row in found] == [
-        (rank, rank, 3 - rank) for rank in range(4)
-    ]

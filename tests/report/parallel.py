@@ -131,17 +131,6 @@ def stage_rank(
     )
 
 
-def opposite_run(stages: int) -> list[Rank]:
-    """GEMS's manner: stage s of one replica and stage n - 1 - s of the other share a rank, and
-    gradients are summed over mirrored ranks."""
-    ranks = pipeline_run(stages)
-    for rank in ranks:
-        mirrored = sorted({rank.world_rank, stages - 1 - rank.world_rank})
-        rank.communicators.append(split(REPLICA, rank.world_rank, mirrored, 1))
-        rank.cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000_000] * 10, REPLICA))
-    return ranks
-
-
 def tensor_run() -> list[Rank]:
     """Two stages of two tensor-parallel ranks each, twice: ranks 0-3 and 4-7. Activations are
     summed within {0,1}, {2,3}, ..., gradients over {0,4}, {1,5}, ..., messages go from 0 to 2 and

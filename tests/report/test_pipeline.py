@@ -123,34 +123,6 @@ def test_where_messages_go_one_way_the_last_stage_that_need_not_wait_is_slow(sta
     assert [row["stage"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
 
 
-@pytest.mark.parametrize("stages", [4, 5, 8])
-def test_two_replicas_in_opposite_directions_are_recognized(stages_of, stages):
-    rows = stages_of(parallel.opposite_run(stages))
-    assert [(row["stage"], row["opposite_stage"]) for row in rows] == [
-        (stage, stages - 1 - stage) for stage in range(stages)
-    ]
-    assert {row["replicas"] for row in rows} == {2}
-
-
-def test_replicas_side_by_side_are_not_opposite(stages_of):
-    assert {row["opposite_stage"] for row in stages_of(parallel.pipeline_run(4, 2))} == {None}
-
-
-def test_gradients_that_only_the_first_and_the_last_stage_share_make_no_opposite_replica(stages_of):
-    """As where both hold the same embedding; the other stages share theirs with the pipeline
-    beside."""
-    ranks = parallel.pipeline_run(4, 2)
-    for rank in ranks:
-        if rank.world_rank % 4 in (0, 3):
-            first = rank.world_rank - rank.world_rank % 4
-            rank.communicators[-1] = parallel.split(
-                parallel.REPLICA, rank.world_rank, [first, first + 3], 1
-            )
-    rows = stages_of(ranks)
-    assert rows[0]["replica_communicator"] == "Comm_split {0,3}"
-    assert {row["opposite_stage"] for row in rows} == {None}
-
-
 def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, report, tmp_path):
     """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first
     pipeline in Allreduce."""

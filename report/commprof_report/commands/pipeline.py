@@ -10,9 +10,7 @@ unless several pipelines have more slow stages than it names. Of a stage that ca
 of the waiting it is said how much.
 
 Pipelines whose stages reduce their gradients on common communicators are replicas of each other.
-Two replicas that run through the same ranks in opposite directions, as in GEMS, are recognized by
-communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last of the
-other. Ranks in a line that send to their neighbours before they have received, as jobs that
+Ranks in a line that send to their neighbours before they have received, as jobs that
 exchange borders do, are no pipeline; if calls were not sampled, they look like one. A rank that
 exchanges messages with all others of a group, which exchange none with each other, is named as
 their master or parameter server: traffic does not show which. NCCL's messages wait on the device:
@@ -51,12 +49,7 @@ MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 COLUMNS = (
     Column("pipeline", lambda row: str(row.pipeline)),
-    Column(
-        "stage",
-        lambda row: (
-            str(row.stage) + ("" if row.opposite_stage is None else f"/{row.opposite_stage}")
-        ),
-    ),
+    Column("stage", lambda row: str(row.stage)),
     Column("rank", lambda row: str(row.rank)),
     Column("outside MPI", lambda row: units.share(row.outside_share)),
     Column("waits", lambda row: units.duration(row.wait_ns)),
@@ -167,9 +160,8 @@ def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
     pipelines = by_pipeline(found)
     yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."
     for rows in pipelines[:MOST_PIPELINES]:
-        back = " and back" if rows[0].opposite_stage is not None else ""
-        yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}{back}; {waiting_text(rows)}."
-    if any(not row.is_direction_known and row.opposite_stage is None for row in found.rows):
+        yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}; {waiting_text(rows)}."
+    if not all(row.is_direction_known for row in found.rows):
         yield (
             "As much goes either way, so the end with the lower rank is taken for the first stage."
         )
@@ -197,8 +189,6 @@ def star_text(star: Star) -> str:
 def replicas_text(pipelines: Sequence[Sequence[Row]]) -> str:
     if all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines):
         return ", replicas of each other"
-    if any(rows[0].opposite_stage is not None for rows in pipelines):
-        return ", two replicas in opposite directions on the same ranks"
     return ""
 
 

@@ -48,19 +48,11 @@ STAGE = (
     Field(
         "replicas",
         "number of pipelines that have a rank in a common `replica group` (see "
-        "[communicators](#communicators)), including this one; doubled if `opposite_stage` is not"
-        " null",
+        "[communicators](#communicators)), including this one",
     ),
     Field("stage", "number of the stage in it, from 0; number of its stages"),
     Field("stages", ""),
     Field("rank", "the rank that is this stage"),
-    Field(
-        "opposite_stage",
-        "the stage of a second replica that runs through the same ranks in the opposite "
-        "direction, as in GEMS: replica groups consist of the first and the last rank of the "
-        "line, the second and the last but one, and so on; null: none. Times and bytes are those "
-        "of both replicas together",
-    ),
     Field("previous_rank", "its neighbours; null: none"),
     Field("next_rank", ""),
     Field("replica_communicator", "label of its replica group; null: none"),
@@ -172,7 +164,6 @@ def stages_of(
     if slow is not None and ranks[slow] not in may_be_slow:
         slow = None
     last = len(ranks) - 1
-    is_mirrored = has_opposite(chain, replicas)
     rows = []
     for stage, rank in enumerate(ranks):
         before = ranks[stage - 1] if stage else None
@@ -183,11 +174,10 @@ def stages_of(
         rows.append(
             StageRow(
                 pipeline=number,
-                replicas=2 * alike if is_mirrored else alike,
+                replicas=alike,
                 stage=stage,
                 stages=len(ranks),
                 rank=rank,
-                opposite_stage=last - stage if is_mirrored else None,
                 previous_rank=before,
                 next_rank=after,
                 replica_communicator=label,
@@ -204,20 +194,6 @@ def stages_of(
             )
         )
     return rows
-
-
-def has_opposite(chain: Chain, replicas: Sequence[Group]) -> bool:
-    """Whether two replicas run in opposite directions, as in GEMS: gradients are summed over the
-    first and the last rank of the line, the second and the last but one, and so on."""
-    stages = range(len(chain.ranks))
-    mirrored = {frozenset((stage, stages[-1 - stage])) for stage in stages}
-    within = {
-        frozenset(stage for stage in stages if chain.ranks[stage] in group.ranks)
-        for group in replicas
-    }
-    # the one in the middle has no partner
-    alone = {frozenset(), frozenset((len(stages) // 2,))} if len(stages) % 2 else {frozenset()}
-    return within - alone == mirrored - alone
 
 
 def coverage_of(stages: Sequence[Stage]) -> float:

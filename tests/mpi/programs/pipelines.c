@@ -1,8 +1,7 @@
 /* Data- and pipeline-parallel training: `pipelines STAGES REPLICAS SLOW HOW`. Rank = replica x
  * STAGES + stage. Each step passes some micro-batches forward and their gradients back, then sums
  * the gradients of a stage over the replicas. The slow stage computes far longer than the others.
- * HOW: blocking, or nonblocking (Irecv and Wait); opposite: two replicas in opposite directions on
- * each line of ranks, whose gradients are summed over mirrored ranks. */
+ * HOW: blocking, or nonblocking (Irecv and Wait). */
 #include <mpi.h>
 #include <string.h>
 #include <time.h>
@@ -38,14 +37,12 @@ static void pass(int from, int to, int tag)
     MPI_Send(activations, ACTIVATIONS, MPI_FLOAT, to, tag, line);
 }
 
-static void step(int first, int last, int is_opposite)
+static void step(int first, int last)
 {
     for (int i = 0; i < MICRO_BATCHES; i++)
         pass(first, last, 1);
     for (int i = 0; i < MICRO_BATCHES; i++)
         pass(last, first, 2);
-    if (is_opposite)
-        step(last, first, 0);
 }
 
 int main(int argc, char **argv)
@@ -58,17 +55,15 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(size == stages * replicas);
 
-    int is_opposite = strcmp(argv[4], "opposite") == 0;
     stage = rank % stages;
     is_slow = stage == atoi(argv[3]);
     is_nonblocking = strcmp(argv[4], "nonblocking") == 0;
     before = stage > 0 ? stage - 1 : MPI_PROC_NULL;
     after = stage < stages - 1 ? stage + 1 : MPI_PROC_NULL;
-    int mirrored = stage < stages - 1 - stage ? stage : stages - 1 - stage;
     MPI_Comm_split(MPI_COMM_WORLD, rank / stages, rank, &line);
-    MPI_Comm_split(MPI_COMM_WORLD, is_opposite ? mirrored : stage, rank, &alike);
+    MPI_Comm_split(MPI_COMM_WORLD, stage, rank, &alike);
     for (int i = 0; i < STEPS; i++) {
-        step(before, after, is_opposite);
+        step(before, after);
         MPI_Allreduce(gradients, sum, GRADIENTS, MPI_FLOAT, MPI_SUM, alike);
     }
     MPI_Finalize();
