@@ -26,6 +26,7 @@ from commprof_report.late.columns import LATE
 from commprof_report.roles.communicator_rows import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
+from commprof_report.steps.columns import STEP as OF_STEP
 from commprof_report.steps.columns import STEPS
 from commprof_report.steps.critical_path import PATH
 from commprof_report.steps.gpu_steps import STEP
@@ -60,6 +61,7 @@ TABLES = {  # by the head of their first column
     "key of `--by operation`": OPERATION,
     "key of `--by algorithm`": ALGORITHM,
     "key of `steps`": STEPS,
+    "key of `--per-step`": OF_STEP,
     "key of `--per-call`": STEP_CALL,
     "key of `--critical-path`": PATH,
     "key of `late --by run`": LATE,

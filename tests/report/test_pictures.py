@@ -27,7 +27,7 @@ from commprof_report.run.cells import view_rows
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.steps.rank_steps import RankSteps
-from commprof_report.steps.step_costs import StepRow
+from commprof_report.steps.columns import step_row
 from parallel import world
 from planted import Cell, Communicator, Rank
 
@@ -623,8 +623,9 @@ def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no
 
 def step_rows(count: int) -> list:
     return [
-        StepRow(
-            step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, ""
+        step_row(
+            step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, "",
+            *[None] * 8,
         )._replace(is_outlier=int(step == 5))
         for step in range(1, count + 1)
     ]

@@ -84,7 +84,8 @@ class Job:
 def marks(job: Job) -> list[planted.Step]:
     """As if the program marked each step."""
     edges = [job.made[0].begin_ns, *job.step_ends]
-    return [planted.Step(number, *edges[number - 1 : number + 1]) for number in range(1, len(edges))]
+    times = zip(edges, edges[1:])
+    return [planted.Step(number, *own) for number, own in enumerate(times, 1)]
 
 
 def parameters(job: Job, sizes: list[int]) -> None:

@@ -8,23 +8,23 @@ marks are taken as they are. Otherwise they are iterations of a loop in the sequ
 messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
 every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
 second line says what part of the calls is in steps: "likely" where a loop around the step or inside
-it could be meant as well. Ranks that step at other times, as another ensemble, are listed under "Other steps".
-Without steps the report says why.
+it could be meant as well. Ranks that step at other times, as another ensemble, are listed under
+"Other steps". Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
 chance. The slowest rank is the one that `late` names, if the others wait for it in steps, too; if
-`late` names none, one that its test finds in steps alone. The critical path of a step is
-followed back from the rank that ended last, at each wait on to the rank that was waited for. Calls
-are means over the ranks that make them; bytes count for the call that starts an operation, not for
-the one that completes it. Shares are of the mean over all steps after the warm-up, outliers
-included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed
-communication. The time of a background thread is shown apart: how much of it a step waits for shows
-in a region around the wait, named "wait ..." or "sync ...", and is unknown without one. If a thread
-that negotiates makes the calls, as Horovod's, ranks are compared by when each reaches that region
-or the mark of its step: a slow rank shows at a mark set where the main thread begins to wait.
-NCCL's operations count by their time on the device, where that is known. Nothing marks the end of
-the last marked step, so it ends with its last call.
+`late` names none because most waiting is elsewhere, one that its test finds in steps. The critical
+path of a step is followed back from the rank that ended last, at each wait on to the rank that was
+waited for. Calls are means over the ranks that make them; bytes count for the call that starts an
+operation, not for the one that completes it. Shares are of the mean over all steps after the warm-
+up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one,
+is exposed communication. The time of a background thread is shown apart: how much of it a step
+waits for shows in a region around the wait, named "wait ..." or "sync ...", and is unknown without
+one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when each
+reaches that region or the mark of its step: a slow rank shows at a mark set where the main thread
+begins to wait. NCCL's operations count by their time on the device, where that is known. Nothing
+marks the end of the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of
 those parts.
@@ -52,10 +52,9 @@ from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
-from ..steps.columns import STEPS
+from ..steps.columns import STEP, STEPS, remark
 from ..steps.critical_path import PATH, doing_text
 from ..steps.step_calls import CALL
-from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
     NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
     waited_text,
@@ -93,23 +92,13 @@ CALL_COLUMNS = shown(
     CALL,
     "call communicator library ranks count bytes total_ns exposed_ns share_of_step overlap",
 )
-STEP_COLUMNS = (
-    Column("step", lambda row: units.count(row.step)),
-    Column("begins", lambda row: units.duration(row.begin_ns)),
-    Column("time", lambda row: units.duration(row.step_ns)),
-    Column("communication", lambda row: communication_text(row)),
-    Column("files", lambda row: units.duration(row.file_ns) if row.file_ns else units.NO_VALUE),
-    Column("outside MPI", lambda row: units.duration(row.outside_ns)),
-    Column(
-        "other thread",
-        lambda row: units.duration(row.background_ns) if row.background_ns else units.NO_VALUE,
+STEP_COLUMNS: Sequence[Column | Field] = (
+    *shown(
+        STEP,
+        "step begin_ns step_ns communication_ns file_ns outside_ns background_ns nccl_device_ns "
+        "slowest_rank",
     ),
-    Column("NCCL on device", lambda row: units.duration(row.nccl_device_ns)),
-    Column(
-        "slowest",
-        lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}",
-    ),
-    Column("", lambda row: remark(row), False),
+    Column("", remark, False),
 )
 
 
@@ -166,7 +155,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequence, Sequence[str]]:
     if arguments.per_step:
-        return answers.costs.steps, StepRow._fields
+        return answers.costs.steps, keys(STEP)
     if arguments.per_call:
         return call_rows(answers), keys(CALL)
     if arguments.critical_path:
@@ -212,7 +201,7 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
     return [column for column in CALL_COLUMNS if not absent.get(column.head)]
 
 
-def step_columns(rows: Sequence[StepRow]) -> list[Column]:
+def step_columns(rows: Sequence[Row]) -> list[Column | Field]:
     return [
         column for column in STEP_COLUMNS
         if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)
@@ -506,18 +495,6 @@ def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
         yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
     if len(outliers) > MOST_OUTLIERS:
         yield "", f"and {len(outliers) - MOST_OUTLIERS} more{ALL_OUTLIERS}"
-
-
-def communication_text(row: StepRow) -> str:
-    return ("" if row.is_complete or row.communication_ns is None else ">") + units.duration(
-        row.communication_ns
-    )
-
-
-def remark(row: StepRow) -> str:
-    if row.is_warm_up:
-        return "warm-up"
-    return f"outlier: {row.why}" if row.is_outlier else ""
 
 
 def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> str:

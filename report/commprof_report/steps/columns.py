@@ -1,8 +1,9 @@
-"""The columns of `steps`: the run in one row."""
+"""The columns of `steps`: the run in one row, and a row for each step."""
 
 from __future__ import annotations
 
-from ..base.field import Field, row_type
+from ..base.field import Field, Row, row_type
+from ..base.units import NO_VALUE, duration
 
 STEPS = (
     Field(
@@ -163,8 +164,8 @@ STEPS = (
     Field(
         "slowest_share",
         "what they cause, and all others, of the waiting, as `late_share` and `late_others_share` "
-        "of [late](#late), or in judged steps; null: nobody is named. Of ranks with less than half of it, a step "
-        "counts in `slowest_steps` if they cause 30 % of its waiting",
+        "of [late](#late), or in judged steps; null: nobody is named. Of ranks with less than half "
+        "of it, a step counts in `slowest_steps` if they cause 30 % of its waiting",
     ),
     Field("slowest_others_share", ""),
     Field(
@@ -236,3 +237,56 @@ STEPS = (
     Field("gpu_exposed_share", ""),
 )
 steps_row = row_type("StepsRow", STEPS)
+
+
+def communication_text(row: Row) -> str:
+    least = "" if row.is_complete or row.communication_ns is None else ">"
+    return least + duration(row.communication_ns)
+
+
+def remark(row: Row) -> str:
+    if row.is_warm_up:
+        return "warm-up"
+    return f"outlier: {row.why}" if row.is_outlier else ""
+
+
+STEP = (  # times are means over the ranks
+    Field(
+        "step",
+        "its number (the program's own, if it marks steps; else among those known); its earliest "
+        "begin on a rank, since the run's start",
+        "step",
+    ),
+    Field("begin_ns", "", "begins"),
+    Field("step_ns", "as above, means over the ranks", "time"),
+    Field("communication_ns", "", "communication", of_row=communication_text),
+    Field("file_ns", "", "files", lambda value: duration(value or None)),
+    Field("outside_ns", "", "outside MPI"),
+    Field("background_ns", "", "other thread", lambda value: duration(value or None)),
+    Field("ranks", "number of ranks on which this step is known"),
+    Field(
+        "slowest_rank", "see above; null: none, or neither judged nor compared by arrival",
+        "slowest", lambda value: NO_VALUE if value is None else f"rank {value}",
+    ),
+    Field("lead_ns", ""),
+    Field("is_complete", "see above"),
+    Field("is_warm_up", ""),
+    Field("is_outlier", ""),
+    Field(
+        "why",
+        "for an outlier: calls in it that fewer than a tenth of the steps have; and what explains "
+        "at least half of the excess: time outside MPI (if `is_driven`), or a call (of the driving "
+        "thread, if `is_driven`), on how many ranks, and a mean over these; if neither does, that "
+        "none does. A rank is named only if it is the `slowest_rank` and its `lead_ns` at least "
+        "half of the excess",
+    ),
+    Field("nccl_host_ns", "as above, of this step"),
+    Field("nccl_device_ns", "", "NCCL on device"),
+    Field("wait_ns", "as above, means over the ranks"),
+    Field("transfer_ns", ""),
+    Field("unsplit_ns", ""),
+    Field("messages", "as above, of this step"),
+    Field("message_bytes", ""),
+    Field("data_ns", ""),
+)
+step_row = row_type("StepRow", STEP)

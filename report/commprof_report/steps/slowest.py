@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Any, Dict
 
 from ..base import units
 from ..base.arrays import np
@@ -34,22 +34,13 @@ from .step_costs import Costs, StepRow
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
 
 
-class Slowest(NamedTuple):
-    """Slowest ranks of a run. slowest_why: why no rank is named, in words."""
-
-    slowest_ranks: units.Ranks | None = None
-    slowest_steps: int = 0
-    slowest_lead_ns: float | None = None
-    slowest_p: float | None = None
-    slowest_share: float | None = None
-    slowest_others_share: float | None = None
-    slowest_at: str = ""
-    slowest_region: str = ""
-    slowest_why: str | Unknown = ""
-    slowest_reason: str | None = None  # why they are, if that is known
-    slowest_reason_ns: float | None = None
-    slowest_reason_others_ns: float | None = None
-    judged_steps: int = 0
+Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is slowest
+NOBODY: Slowest = {
+    "slowest_ranks": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None,
+    "slowest_share": None, "slowest_others_share": None, "slowest_at": "", "slowest_region": "",
+    "slowest_why": "", "slowest_reason": None, "slowest_reason_ns": None,
+    "slowest_reason_others_ns": None, "judged_steps": 0,
+}
 
 
 def slowest(
@@ -73,7 +64,7 @@ def _slowest_ranks(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
 ) -> tuple[list[StepRow], Slowest]:
     if late is None:
-        return costs.steps, Slowest(slowest_why=Unknown("waiting was not analysed"))
+        return costs.steps, {**NOBODY, "slowest_why": Unknown("waiting was not analysed")}
     if late.last is None:
         return _by_calls(steps, costs, alignment, late)
     is_of_steps = (steps.detection.by, late.last.region) in (("marks", ""), (HANDED, HANDED))
@@ -90,7 +81,7 @@ def _by_calls(
         _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
     if why := _why_unjudged(len(whole), len(judged), costs):
-        return rows, Slowest(slowest_why=why, judged_steps=len(judged))
+        return rows, {**NOBODY, "slowest_why": why, "judged_steps": len(judged)}
     return rows, _judged(list(judged.values()), caused, _named(waited, late), late)
 
 
@@ -185,29 +176,26 @@ def _named(waited: Waited, late: Late) -> Named | None:
 def _judged(
     rows: Sequence[StepRow], caused: dict[int, Caused], named: Named | None, late: Late
 ) -> Slowest:
-    judged_steps = len(rows)
+    nobody = {**NOBODY, "judged_steps": len(rows)}
     if named is None:
         said = answer(late)
-        why = said if isinstance(said, Unknown) else f"none: {said}"
-        return Slowest(slowest_why=why, judged_steps=judged_steps)
+        return {**nobody, "slowest_why": said if isinstance(said, Unknown) else f"none: {said}"}
     least = MOSTLY if named.is_mostly else MAJORITY
     found = [lead_ns(row, caused[row.step], named.ranks, least) for row in rows]
     leads = [lead for lead in found if lead is not None]
-    if len(leads) < max(1, min(FEWEST_BLOCKS, MAJORITY * judged_steps)):
-        return Slowest(
-            slowest_why=f"none: {units.rank_names(named.ranks)} "
-            f"{units.agreeing('make', len(named.ranks))} the others wait for "
-            f"{units.share(NOTABLE_LEAD)} of a step or more in {len(leads)} of "
-            f"{units.counted(judged_steps, 'step')} only",
-            judged_steps=judged_steps,
-        )
-    return Slowest(
-        units.Ranks(named.ranks), len(leads), fmean(leads), named.p, named.share,
-        named.others_share, judged_steps=judged_steps, **_reason(late),
-    )
+    if len(leads) < max(1, min(FEWEST_BLOCKS, MAJORITY * len(rows))):
+        them = f"{units.rank_names(named.ranks)} {units.agreeing('make', len(named.ranks))}"
+        often = f"{len(leads)} of {units.counted(len(rows), 'step')} only"
+        why = f"{them} the others wait for {units.share(NOTABLE_LEAD)} of a step or more in {often}"
+        return {**nobody, "slowest_why": f"none: {why}"}
+    return {
+        **nobody, **_reason(late), "slowest_ranks": units.Ranks(named.ranks),
+        "slowest_steps": len(leads), "slowest_lead_ns": fmean(leads), "slowest_p": named.p,
+        "slowest_share": named.share, "slowest_others_share": named.others_share,
+    }
 
 
-def _reason(late: Late) -> dict:
+def _reason(late: Late) -> Slowest:
     """Why the ranks are late that it names."""
     keys = ("reason", "reason_ns", "reason_others_ns")
     return {f"slowest_{key}": getattr(late.run, f"late_{key}") for key in keys}
@@ -223,13 +211,17 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
 
 def _by_arrival(late: Late, last: Last) -> Slowest:
     """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
-    point = {"slowest_at": "begin", "slowest_region": last.region, "judged_steps": last.judged}
+    nobody = {
+        **NOBODY, "slowest_at": "begin", "slowest_region": last.region,
+        "judged_steps": last.judged,
+    }
     if not last.ranks:
         why: str | Unknown = f"none: {marks_text(last)}"
         if last.judged < FEWEST_BLOCKS:
             why = Unknown(f"{judged_text(last, units.are)} too few to tell a cause from chance")
-        return Slowest(slowest_why=why, **point)
-    return Slowest(
-        units.Ranks(last.ranks), last.times, last.lead_ns, last.p, last.share, 1 - last.share,
-        **point, **_reason(late),
-    )
+        return {**nobody, "slowest_why": why}
+    return {
+        **nobody, **_reason(late), "slowest_ranks": units.Ranks(last.ranks),
+        "slowest_steps": last.times, "slowest_lead_ns": last.lead_ns, "slowest_p": last.p,
+        "slowest_share": last.share, "slowest_others_share": 1 - last.share,
+    }

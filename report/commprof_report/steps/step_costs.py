@@ -10,43 +10,19 @@ from typing import NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Floats, Ints, by_rank, grouped
+from ..base.field import Row
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.alignment import Alignment
 from .boundaries import Boundaries, Steps
+from .columns import step_row
 from .outliers import TimeByCall, explained
 from .sampled_calls import SampledCalls
 from .spent import GROUP, CallTimes, InSteps, Spent, in_steps
 from .step_calls import CallSums, call_sums
 
 SQL = query.beside(__file__)
-
-
-class StepRow(NamedTuple):
-    """A step of the run; times are means over the ranks."""
-
-    step: int
-    begin_ns: int
-    step_ns: float
-    communication_ns: float | None
-    file_ns: float | None
-    outside_ns: float | None
-    background_ns: float
-    ranks: int
-    slowest_rank: int | None
-    lead_ns: float | None
-    is_complete: int
-    is_warm_up: int
-    is_outlier: int
-    why: str
-    nccl_host_ns: float | None = None
-    nccl_device_ns: float | None = None
-    wait_ns: float | None = None
-    transfer_ns: float | None = None
-    unsplit_ns: float | None = None
-    messages: float = 0.0
-    message_bytes: float = 0.0
-    data_ns: float = 0.0
+StepRow = Row  # columns.py
 
 
 class Costs(NamedTuple):
@@ -187,4 +163,4 @@ def _step_rows(
         *(known(values, is_split) for values in split_ns),
         *(mean(values).tolist() for values in (spent.messages, spent.message_bytes, spent.data_ns)),
     )
-    return list(map(StepRow, *columns))
+    return list(map(step_row, *columns))

@@ -249,10 +249,12 @@ def _mended(some: OwnCalls, counted: Flags, spans: Spans) -> Spans:
     function = some.function[middle]
     volumes = np.bincount(function, (some.bytes * counted)[middle])[function]
     step_bytes, of_most = int(volumes.max()), some.function == function[volumes.argmax()]
+    if not step_bytes:
+        return spans
     upto = np.append(0, np.cumsum(some.bytes * (counted & of_most)))
     wanted = upto[spans.first] - step_bytes
     extra = np.searchsorted(upto, wanted, "right") - 1
-    is_extra = (upto[extra] == wanted) & (extra >= np.append(0, spans.end[:-1])) & (step_bytes > 0)
+    is_extra = (upto[extra] == wanted) & (extra >= np.append(0, spans.end[:-1]))
     is_extra &= some.stretch[extra] == some.stretch[spans.first]
     return Spans(
         np.sort(np.append(spans.first, extra[is_extra])),

@@ -64,7 +64,7 @@ def steps_summary(
         **_parts(_whole(steady)),
         **_efficiency(late, steps, alignment)._asdict(),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
-        **found.slowest._asdict(),
+        **found.slowest,
         **_negotiation(None if costs.is_driven else negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
