@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 from commprof_report.base.errors import ReportError
 from commprof_report.compare.columns import VerdictRow
-from commprof_report.compare.comparison import Comparison
+from commprof_report.compare.comparison import Comparison, Pair
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.launch import is_replay
@@ -259,7 +259,7 @@ def runner(tmp_path, monkeypatch):
             )
             for low, high in intervals
         ]
-        pairs = [type("Pair", (), {"verdict": verdict}) for verdict in found]
+        pairs = [Pair(verdict, [], [], []) for verdict in found]
         answers = Comparison(**{**dict.fromkeys(Comparison._fields), "pairs": pairs})
         monkeypatch.setattr(Runner, "complete", lambda self: list(range(10)))
         monkeypatch.setattr(Runner, "interim", lambda self: answers)
