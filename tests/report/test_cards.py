@@ -174,7 +174,8 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     for rank in ranks:
         rank.samples = []
     assert [text for _, text in cards(ranks)] == [
-        "wall time", "of wall time inside MPI, mean over ranks", "handed to MPI, all ranks", "of wall time is the profiler's own",
+        "wall time", "of wall time inside MPI, mean over ranks", "handed to MPI, all ranks",
+        "of wall time is the profiler's own",
     ]
 
 

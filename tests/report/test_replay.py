@@ -52,7 +52,7 @@ def kit(
 
 
 def check_written(made: kits.Kit, path: Path) -> None:
-    """What is said of a kit is read as it was written."""
+    """The facts that a kit tells are read as they were written."""
     digest = kits.write(made, path)
     tables = {"comms": [], "types": [], "vectors": [], "calls": [], "programs": {}, "before": {}}
     assert kits.read(path) == (replace(made, **tables), digest)

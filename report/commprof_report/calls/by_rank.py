@@ -118,7 +118,9 @@ RANK = (
     ),
     *(
         Field(key, "")
-        for key in ("outside_asleep", "outside_disk", "inside_ready", "inside_asleep", "inside_disk")
+        for key in (
+            "outside_asleep", "outside_disk", "inside_ready", "inside_asleep", "inside_disk",
+        )
     ),
 )
 RankRow = row_type("RankRow", RANK)

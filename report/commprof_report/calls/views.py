@@ -226,7 +226,8 @@ SIZE = (
     Field("volume_bytes", "", "volume"),
     *(field._replace(head=field.head if field.key != "min_ns" else "") for field in DURATIONS),
     Field(
-        "algbw_bytes_per_s", "see [Words](#words); in a bin, from the sum of the sizes of its calls",
+        "algbw_bytes_per_s",
+        "see [Words](#words); in a bin, from the sum of the sizes of its calls",
         "algbw", of=algbw,
     ),
     Field("busbw_bytes_per_s", "", "busbw", of=busbw),

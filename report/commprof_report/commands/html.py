@@ -402,7 +402,8 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
         'it, if that is known, as in "Who is late".'
     )
     return page.section(
-        "Rank by step", sentence, common.picture(rank_step_heat_maps, found, "times by rank and step")
+        "Rank by step", sentence,
+        common.picture(rank_step_heat_maps, found, "times by rank and step"),
     )
 
 

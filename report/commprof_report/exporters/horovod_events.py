@@ -126,7 +126,7 @@ def horovod_events(
 
 
 class Timelines:
-    """Those of one rank: a job that starts and stops them writes several."""
+    """The timelines of one rank: a job that starts and stops them writes several."""
 
     def __init__(self, rank: int, first_process: int, aligned_ns: AlignedNs, overlaps: Overlaps):
         self.rank, self.aligned_ns, self.overlaps = rank, aligned_ns, overlaps

@@ -244,7 +244,7 @@ class Trace:
             yield from _named(row.rank, "calls", row.thread, name)
 
     def _shown(self, slices: Iterable[Slice]) -> Iterator[Slice]:
-        """Those of a track, as far as the selected part has them."""
+        """The slices of a track, as far as the selected part has them."""
         return (
             slice_ for slice_ in nested(slices)
             if self.cut.overlaps(slice_.start_ns, slice_.end_ns)

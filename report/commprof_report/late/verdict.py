@@ -55,7 +55,7 @@ Caused = dict[Optional[int], float]  # by rank; None: not known who
 
 @dataclass(frozen=True)
 class Costs(Columns):
-    """What late arrivals cost: a rank's part in the waiting for each, in order of time."""
+    """The cost of late arrivals: a rank's part in the waiting for each, in order of time."""
 
     call: TextInts
     identity: TextInts
@@ -223,7 +223,7 @@ class Case:
         return next(self._in_order(found and self._name(*found), of_hosts), None)
 
     def _in_order(self, of_ranks: Named | None, hosts: LateUnits | None) -> Iterator[Named]:
-        """Those who explain notably more come first."""
+        """Ranks or hosts that explain notably more come first."""
         of_hosts = hosts and self._name(
             [
                 rank for rank, host in self.host_of.items() if host in hosts.units

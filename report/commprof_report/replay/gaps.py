@@ -1,5 +1,5 @@
-"""What a thread did in the gaps between its calls: whether it slept, by readings of whether it was
-on a core (table cpu_time), and how long it did something else between polls that found nothing.
+"""A thread in the gaps between its calls: whether it slept, by readings of whether it was on a core
+(table cpu_time), and how long it did something else between polls that found nothing.
 
 A reading falls into one gap. Those before the same call of the kit are taken together: a loop has
 many such gaps, and a reading finds few of them. Of polls before a call that found something a

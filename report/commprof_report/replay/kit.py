@@ -208,7 +208,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> tuple[Kit, str]:
-    """What can be said of a kit, and its SHA-256, which is compared first and in little memory.
+    """The facts that a kit tells, and its SHA-256, which is compared first and in little memory.
     Whether the calls can be made is for commprof-replay to check (src/tools/replay/kit.c)."""
     try:
         with opened(path) as text:

@@ -207,5 +207,5 @@ def cells_of(connection: Any) -> Cells:
 
 
 def view_rows(connection: Any, view: View) -> list[Row]:
-    """Of the selected cells."""
+    """The view of the selected cells."""
     return summarize(cells_of(connection), view)

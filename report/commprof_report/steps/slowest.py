@@ -162,8 +162,8 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 
 
 def _named(waited: Waited, late: Late) -> Named | None:
-    """Whom hvprof-report late names. If to it waiting is spread, and most of that is outside of
-    steps, whom its test names by what is waited in steps alone."""
+    """The ranks that hvprof-report late names. If to it waiting is spread, and most of that is
+    outside of steps, those that its test names by what is waited in steps alone."""
     if late.run.late_ranks is not None:
         return late.blame.named
     is_outside = waited.whole_ns < MAJORITY * late.costs.whole_ns

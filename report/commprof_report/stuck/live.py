@@ -1,4 +1,4 @@
-"""What ranks have done up to now, for a job that may still run."""
+"""The calls of ranks up to now, for a job that may still run."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ def with_lateness(ns: float) -> str:
     hosts = dict.fromkeys(range(4), "node")
     found = blame(costs, participants(hosts))
     gain = Gain(COUNTED_NS, 1.0)
-    return str(judged(WAITING, 0.0, 0, hosts, found, BLOCKS, (1.0, []), COUNTED_NS, gain)["verdict"])
+    said = judged(WAITING, 0.0, 0, hosts, found, BLOCKS, (1.0, []), COUNTED_NS, gain)
+    return str(said["verdict"])
 
 
 def among_links(pairs: int, times: float) -> str:
