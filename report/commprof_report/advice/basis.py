@@ -69,8 +69,9 @@ def of_steps(inputs: Inputs) -> Basis:
 
 
 def of_polls(inputs: Inputs) -> Basis:
-    rows = view_rows(inputs.run.connection, POLLS)
-    return _all(sum(row.polls + row.found for row in rows), "poll")
+    return _all(
+        sum(row.polls + row.found for row in view_rows(inputs.run.connection, POLLS)), "poll"
+    )
 
 
 def of_nonblocking(inputs: Inputs) -> Basis:

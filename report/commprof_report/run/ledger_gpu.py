@@ -78,9 +78,11 @@ def _devices(ledger: Ledger) -> np.ndarray:
 
 
 def _busy_rows(rank: int, devices: np.ndarray) -> list[Any]:
-    bits = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
     return [
-        (rank, device, *(int(state & bit != 0) for bit in bits), ns)
+        (
+            rank, device,
+            *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)), ns,
+        )
         for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
         for state, ns in enumerate(times) if ns
     ]

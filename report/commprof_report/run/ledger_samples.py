@@ -96,8 +96,9 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
         return {table: [] for table in TABLES}
     clock, last_ns, kind = rows.clock, rows.last_ns, pages["owner"] & 255
     is_left_out = (kind == OF_STEPS) & (pages["first"] & header.step_mask != 0)
-    is_known = np.isin(kind, [OF_THREAD, OF_STREAM, OF_STEPS])
-    counts = is_known & (pages["first"] < MOST) & ~is_left_out
+    counts = (
+        np.isin(kind, [OF_THREAD, OF_STREAM, OF_STEPS]) & (pages["first"] < MOST) & ~is_left_out
+    )
     pages, kind = pages[counts], kind[counts]
     activities, damaged = _activity_rows(ledger, rows, pages[kind == OF_STREAM])
     calls = _calls_of(ledger, pages[kind != OF_STREAM])
