@@ -48,7 +48,8 @@ compare() { # compare NAME ARM...
     else
         build/bin/commprof-experiment run "$experiment" --blocks "$blocks" --aa --limit 6m "$@"
     fi
-    build/bin/hvprof-report compare "$experiment" --plot "$experiment.svg" | tee "$experiment.txt"
+    build/bin/hvprof-report compare "$experiment" | tee "$experiment.txt"
+    build/bin/hvprof-report html "$experiment" --output "$experiment.html"
 }
 compare kmeans "${kmeans[@]}"
 [ ${#demo[@]} -eq 0 ] || compare demo "${demo[@]}"

@@ -60,7 +60,7 @@ def arm(text: str) -> Arm:
 
 
 def number(text: str, least: int = 1, most: int = 999_999) -> int:
-    if not re.fullmatch(r"-?\d{1,15}", text) or not least <= int(text) <= most:
+    if not re.fullmatch(r"-?\d{1,16}", text) or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{text}: a whole number from {least:,} to {most:,}")
     return int(text)
 

@@ -96,15 +96,22 @@ def of_replicas_and_tensor(found: dict[str, str]) -> tuple[str, str]:
     ("calls", "is_known"),
     [
         ((*ACTIVATIONS, *TENSORS), True),  # no buckets: more gradients than activations
-        ((*ACTIVATIONS, TENSORS[0]), False),  # one bucket
+        ((*ACTIVATIONS, TENSORS[0]), True),  # one bucket
         ((*ACTIVATIONS[:4], TENSORS[0], *ACTIVATIONS[:1], TENSORS[1]), True),  # while it computes
         ((*ACTIVATIONS, *EQUAL), False),  # gradients repeat a size, too
         ((*ACTIVATIONS[:1], *TENSORS), False),  # neither repeats one
     ],
 )
-def test_sizes_that_repeat_more_often_are_those_of_activations(roles_of, calls, is_known):
+def test_sizes_that_repeat_within_a_turn_are_those_of_activations(roles_of, calls, is_known):
     expected = ("replica group", "tensor-parallel group") if is_known else ("unclear",) * 2
     assert of_replicas_and_tensor(roles_of(two_groups(*calls))) == expected
+
+
+def test_groups_without_sampled_calls_are_unclear(roles_of):
+    ranks = two_groups(*ACTIVATIONS, *TENSORS)
+    for rank in ranks:
+        rank.samples, rank.windows = [], []
+    assert of_replicas_and_tensor(roles_of(ranks)) == ("unclear", "unclear")
 
 
 @pytest.mark.parametrize(
@@ -131,12 +138,45 @@ def test_all_to_all_is_no_sign_of_tensor_parallel_groups(roles_of):
     assert of_replicas_and_tensor(roles_of(ranks)) == ("replica group", "unclear")
 
 
+def test_sums_with_each_message_are_no_gradients_though_others_repeat(roles_of):
+    """Activations of another size than messages, one sum for each; and equal gradients."""
+    ranks = parallel.pipeline_run(2, 2)
+    for rank in ranks:
+        rank.samples = [sample for sample in rank.samples if sample.call == "MPI_Send"]
+        last_ns = rank.samples[-1].end_ns
+        members = [0, 3] if rank.world_rank in (0, 3) else [1, 2]
+        rank.communicators.append(parallel.split(TENSOR, rank.world_rank, members, 3))
+        rank.cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000] * 4, TENSOR))
+        rank.samples += [
+            planted.Sample(
+                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number,
+                bytes=GRADIENT_BYTES,
+            )
+            for number, sample in enumerate(list(rank.samples), 1)
+        ] + [
+            planted.Sample(
+                "MPI_Allreduce", last_ns + number * 10_000, last_ns + number * 10_000 + 1_000,
+                TENSOR, number, bytes=GRADIENT_BYTES,
+            )
+            for number in range(1, 5)
+        ]
+    assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
+
+
 @pytest.mark.parametrize(("gradients", "role"), [(1, "replica group"), (100, "unclear")])
 def test_sums_that_are_as_frequent_as_messages_are_no_gradients(roles_of, gradients, role):
     """In a pipeline, where a step's end comes after many messages."""
     ranks = parallel.pipeline_run(2, 2)
     for rank in ranks:
-        rank.cells[-1] = Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000] * gradients, REPLICA)
+        rank.samples = [sample for sample in rank.samples if sample.call == "MPI_Send"]
+        every = len(rank.samples) // gradients
+        rank.samples += [
+            planted.Sample(
+                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number + 1,
+                bytes=GRADIENT_BYTES,
+            )
+            for number, sample in enumerate(rank.samples[every - 1 :: every])
+        ]
     assert roles_of(ranks)["Comm_split {0,2}"] == role
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..base.arrays import np
+from ..base.attempt import attempt
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..base.units import Ranks
@@ -74,12 +75,17 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield from _late_unknown(inputs)
 
 
+def _verdict(late: Late) -> str:
+    """Its sentence, as other commands and the page say it."""
+    return attempt("Waiting", verdict, late) or "why is not known"
+
+
 def _of_run(ranks: Ranks, inputs: Inputs) -> Finding:
     late, row = inputs.late, inputs.late.run
     is_at_marks = row.verdict is Kind.MARKS
     basis = "" if is_at_marks else f" (analysed: {basis_text(row)})"
     return Finding(
-        waited_for(ranks), f"{verdict(late)}{basis}", _balance(ranks, late),
+        waited_for(ranks), f"{_verdict(late)}{basis}", _balance(ranks, late),
         POSSIBLE if is_mostly(row) else LIKELY, (row.late_gain_ns or 0) * row.ranks,
         change=None if is_at_marks else changes.without(inputs, inputs.late_ranks),
         is_played=row.late_gain_ns is not None,
@@ -137,7 +143,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
         f"{inputs.where([most.identity])} (analysed: {basis_text(row)}); "
-        f"{verdict(inputs.late)}",
+        f"{_verdict(inputs.late)}",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
         POSSIBLE if _is_scaled_from_few(row) else SURE, call=most.call, identities=[most.identity],

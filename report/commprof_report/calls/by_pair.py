@@ -10,8 +10,6 @@ from ..base.field import Field, Row, row_type
 SQL = query.beside(__file__)
 
 
-
-
 def peer_name(rank: int | None) -> str:
     if rank is None:
         return "unknown"

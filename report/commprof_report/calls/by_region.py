@@ -17,7 +17,6 @@ SQL = query.beside(__file__)
 OUTSIDE = "(outside all regions)"
 
 
-
 def if_visited(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
     return lambda row: show(getattr(row, key)) if row.visits else units.NO_VALUE
 

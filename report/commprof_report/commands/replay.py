@@ -255,7 +255,7 @@ def split_runs(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         mode = files_mode(run.path for run in runs)
         source = f"{replay_of(runs[0])}; {runs[0].library}"
-        why_none = "no blocking collective was replayed"
+        why_none = "no blocking collective was replayed with --arrival together"
         pictures.save(arguments.plot, row_bars, split_picture(found), source, why_none, mode)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, SplitRow._fields)

@@ -114,11 +114,6 @@ class Late(NamedTuple):
         thread does."""
         return self.run.negotiated_share >= NEGOTIATED
 
-    @property
-    def has_common_clock(self) -> bool:
-        """The times of all ranks can be compared."""
-        return self.run.clocks == 1 or self.run.error_ns > 0
-
 
 def programs_of(run: Selection, ranks: Sequence[int]) -> str | None:
     """None: the job has one."""

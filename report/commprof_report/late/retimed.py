@@ -35,7 +35,6 @@ from .progress import LATE_PARTNER, NO_PROGRESS
 from .timelines import Called
 from .waits import Arrivals, Waits
 
-Span = tuple[int, int]
 PARTNER = threshold("late.partner")
 BY_TRANSFERS = threshold("late.by-transfers")
 ROUNDED_NS = 2  # times on the run's axis
@@ -129,19 +128,6 @@ class Part:
         others = ~np.isin(chains.world_rank, ranks)
         by_rank_ns = np.bincount(chains.world_rank[others], sooner_ns[others])
         return max(0.0, by_rank_ns.max(initial=0)) / self.share
-
-    def saved_within_ns(self, times_ns: Ints, spans: Sequence[Span]) -> int:
-        """By how much these spans of time would be shorter, from the last rank's begin to the last
-        one's end."""
-        bounds, known = np.array(spans, np.int64).reshape(-1, 2), self.graph.times_ns
-        before_ns, after_ns = (np.full(bounds.shape, float(-FAR_NS)) for _ in range(2))
-        for _, nodes in by_rank(self.ranks):
-            nodes = nodes[np.argsort(known[nodes], kind="stable")]
-            for last_ns, times in ((before_ns, self.before_ns), (after_ns, times_ns)):
-                own_ns = bounds + np.interp(bounds, known[nodes], (times - known)[nodes])
-                np.maximum(last_ns, own_ns, out=last_ns)
-        shorter_ns = np.diff(before_ns, axis=1) - np.diff(after_ns, axis=1)
-        return int(np.maximum(0, shorter_ns).sum())
 
     @cached_property
     def ideal_ns(self) -> Ints:
@@ -238,10 +224,6 @@ class Retimed:
             part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks)
         )
         return round(sooner_ns * self.scale)
-
-    def gain_within_ns(self, ranks: tuple[int, ...], spans: Sequence[Span]) -> int:
-        """As gain_ns, of spans of time, which do not overlap."""
-        return _most(part.saved_within_ns(times, spans) for part, times in self.without(ranks))
 
 
 def _most(gains_ns: Iterable[float]) -> int:

@@ -192,10 +192,10 @@ def whys_text(answers: Late) -> str:
     return "; " * bool(said) + ", ".join(said)
 
 
-def marks_text(last: Last, point: str = "") -> str:
+def marks_text(last: Last) -> str:
     """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the mean of the
     others. Without ranks that are last beyond chance: the one that is behind the most."""
-    point, judged = point or mark_text(last.region), judged_text(last)
+    point, judged = mark_text(last.region), judged_text(last)
     if last.ranks:
         return reaches_text(
             last.ranks, point, last.times, judged, present(last.lead_ns), last.share

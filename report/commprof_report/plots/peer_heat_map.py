@@ -91,10 +91,10 @@ def rank_ticks(world_size: int) -> list[int]:
 
 
 def draw_numbers(axes, amounts, show: Callable[[int], str]) -> None:
-    from numpy.ma import ndenumerate  # those that are not empty
-
-    for (sender, receiver), value in ndenumerate(amounts):
-        colour = "#f6f8fa" if value > 0.5 * amounts.max() else "#222222"
+    largest = amounts.max()
+    for sender, receiver in zip(*amounts.nonzero()):  # those that are not empty
+        value = amounts[sender, receiver]
+        colour = "#f6f8fa" if value > 0.5 * largest else "#222222"
         axes.text(
             receiver, sender, show(round(value)), ha="center", va="center", fontsize=8,
             color=colour,

@@ -202,9 +202,9 @@ def write(kit: Kit, path: Path) -> str:
 
 def opened(path: Path) -> BinaryIO:
     """A kit's text: the file is a gzip stream, or the text."""
-    file = open(path, "rb")
-    is_stream = file.peek(1)[:1] == b"\x1f"
-    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_stream else file
+    with open(path, "rb") as file:
+        is_stream = file.read(1) == b"\x1f"
+    return cast(BinaryIO, gzip.open(path)) if is_stream else open(path, "rb")
 
 
 def read(path: Path) -> tuple[Kit, str]:

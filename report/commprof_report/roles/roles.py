@@ -27,6 +27,7 @@ EXCHANGE, SERVED = "exchange with neighbours", "master or server with workers"
 CONTROL_SHARE = threshold("roles.control-share")
 HALF = threshold("roles.purpose")
 OFTEN = threshold("roles.often")
+ONCE = threshold("roles.once")
 EXCHANGES = (
     "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter",
 )
@@ -220,7 +221,11 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
     of_passed_size = sum(
         row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes
     )
-    times, passed = group.collectives_per_rank, world.passed_per_rank
+    turns = world.turns.get(group.described.identity)
+    times, passed = (
+        (turns.turns, turns.sends) if turns
+        else (group.collectives_per_rank, world.passed_per_rank)
+    )
     if times >= passed and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
         return TENSOR
     if passed >= OFTEN * times:
@@ -238,18 +243,17 @@ def alone_or_among_rivals(group: Group, world: World, summed: int, exchanged: in
 
 
 def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """If a rank is in two groups: activations have few sizes that occur again and again, gradients
-    many that occur once a step."""
-    others = rivals(group, world)
-    if others and all(repeats_more(group, other) for other in others):
+    """If a rank is in two groups: sizes that occur again and again in a turn are those of
+    activations, if in the other group's turns most occur once, as gradients do."""
+    known = [world.turns.get(each.described.identity) for each in [group, *rivals(group, world)]]
+    repeats = [turns.repeats for turns in known if turns]
+    if len(known) == 1 or len(repeats) < len(known):
+        return UNCLEAR
+    own, *others = repeats
+    if max(others) < ONCE and own >= OFTEN * max(others):
         return TENSOR
-    is_once = any(repeats_more(other, group) for other in others)
+    is_once = own < ONCE and max(others) >= OFTEN * own
     return REPLICA if is_once and summed > exchanged else UNCLEAR
-
-
-def repeats_more(group: Group, other: Group) -> bool:
-    is_of_fewer = len(group.collectives) < len(other.collectives)
-    return is_of_fewer and group.repeats >= OFTEN * other.repeats
 
 
 def rivals(group: Group, world: World) -> list[Group]:

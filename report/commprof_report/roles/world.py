@@ -48,10 +48,9 @@ class Group(NamedTuple):
     def collectives_per_rank(self) -> float:
         return sum(row.count for row in self.collectives) / max(1, self.described.size)
 
-    @property
-    def repeats(self) -> float:
-        """How often each of its collectives of one size is made on a rank, on average."""
-        return self.collectives_per_rank / max(1, len(self.collectives))
+
+# how a communicator's sampled bulk collectives follow each other; turns.sql has their meaning
+TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
 
 
 class World(NamedTuple):
@@ -69,6 +68,7 @@ class World(NamedTuple):
     message_bytes: int
     passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
     passed_per_rank: float  # number of such messages
+    turns: dict[str, Row]  # by identity; without those that have no samples
     roots: list[Row]
 
 
@@ -84,6 +84,7 @@ def world_of(connection: Connection) -> World:
     pattern = graph(messages)
     if pattern.chains:
         pattern = graph(messages, SQL.ask(connection, "message_times", MessageTime))
+    turns = SQL.ask(connection, "turns", TurnsRow, control_bytes=CONTROL_BYTES) if busy else []
     return World(
         size,
         read,
@@ -95,6 +96,7 @@ def world_of(connection: Connection) -> World:
         sum(row.message_bytes for rows in use.values() for row in rows),
         frozenset(row.bytes for row in passed),
         sum(row.count for row in passed) / max(1, len(read)),
+        {row.identity: row for row in turns},
         list(SQL.rows(connection, "roots")),
     )
 

@@ -64,8 +64,6 @@ class Detection(NamedTuple):
     why: str  # there are no steps, or which ranks are left out
     # by rank, the thread that marks steps or visits the region; default: the main thread
     driving: dict[int, int] = {}
-    # steps of one number are the same step on all ranks: by the program's count, not by time
-    is_counted: bool = False
     is_bulk: bool = True  # the functions are bulk collectives
     is_close: bool = False  # another loop explains nearly as much
     loops: str = ""  # the nest, in words
@@ -155,7 +153,7 @@ def marked(rows: Sequence[query.Row]) -> Unjudged:
     is_whole = total == len({row.step for row in rows})
     detection = Detection(
         "marks", "", "", {}, 0, 1.0, None if is_whole else total, "",
-        {row.world_rank: row.thread for row in rows}, True,
+        {row.world_rank: row.thread for row in rows},
     )
     steps = [(row.step, row.world_rank, row.begin_ns, row.end_ns) for row in rows]
     return detection, table(Bounds, steps, Texts())
@@ -165,7 +163,7 @@ def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     """total: how often most tensors were agreed on."""
     detection = Detection(
         HANDED, "", "", {}, 0, 1.0, total if total > len({row.step for row in rows}) else None, "",
-        is_counted=True, tensors=median_high(row.tensors for row in rows),
+        tensors=median_high(row.tensors for row in rows),
     )
     steps = [(row.step, row.world_rank, row.begin_ns, row.done_ns) for row in rows]
     return detection, table(Bounds, steps, Texts())
@@ -204,7 +202,7 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
         for number, visit in zip(of_rank, visits[rank])
     ]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
-    detection = Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted)
+    detection = Detection("region", "", "", {}, 0, 1.0, None, why, driving)
     return detection, table(Bounds, steps, Texts())
 
 

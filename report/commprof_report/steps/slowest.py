@@ -22,7 +22,7 @@ from ..base.present import Unknown
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
-from ..late.sentences import answer, judged_text, marks_text
+from ..late.sentences import answer, judged_text, marks_text, unknown
 from ..late.verdict import (
     COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Costs as Waited, Named, blame, sums_of,
 )
@@ -75,28 +75,31 @@ def _by_calls(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
+    if unjudged := _why_unjudged(len(whole), costs, late):
+        return costs.steps, {**NOBODY, "slowest_why": unjudged}
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     waited, caused = costs_in(steps.aligned(alignment, judged), late)
     rows = [
         _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
-    if why := _why_unjudged(len(whole), len(judged), costs):
+    if 2 * len(judged) < len(whole):
+        why = Unknown(
+            f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
+            "inside MPI is split"
+        )
         return rows, {**NOBODY, "slowest_why": why, "judged_steps": len(judged)}
     return rows, _judged(list(judged.values()), caused, _named(waited, late), late)
 
 
-def _why_unjudged(whole: int, judged: int, costs: Costs) -> Unknown | None:
+def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
+    if late.is_negotiated:
+        return unknown(late)
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
     if costs.is_driven and costs.main_poll_share >= COVERED:
         polls = units.share(costs.main_poll_share)
         return Unknown(
             f"{polls} of the time inside MPI is in polls, between which a rank may work"
-        )
-    if 2 * judged < whole:
-        return Unknown(
-            f"in {whole - judged:,} of {whole:,} steps less than half of the time inside MPI is "
-            "split"
         )
     return None
 
@@ -162,12 +165,13 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 
 
 def _named(waited: Waited, late: Late) -> Named | None:
-    """The ranks that hvprof-report late names. If to it waiting is spread, and most of that is
-    outside of steps, those that its test names by what is waited in steps alone."""
+    """The ranks that hvprof-report late names. If to it waiting is spread, it excuses nobody, and
+    most of that is outside of steps, those that its test names by what is waited in steps alone."""
     if late.run.late_ranks is not None:
         return late.blame.named
     is_outside = waited.whole_ns < MAJORITY * late.costs.whole_ns
-    if late.run.verdict is not Kind.SPREAD or not is_outside:
+    is_excused = late.blame.named or late.serving
+    if late.run.verdict is not Kind.SPREAD or is_excused or not is_outside:
         return None
     found = blame(waited, late.participants, is_part=True).named
     return found if found and found.is_measurable else None

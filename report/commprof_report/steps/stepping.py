@@ -33,7 +33,6 @@ FEWEST_SINGLE = whole("loops.single")
 FEWEST_SMALL = threshold("steps.small")
 FITS, FEW_FIT = threshold("loops.fits"), threshold("loops.few-fit")
 IRREGULAR, STEADY = threshold("loops.irregular"), threshold("loops.steady")
-ENOUGH_TIME = threshold("loops.time")
 SURE, BETTER = threshold("steps.sure"), threshold("loops.better")
 MANY_STEPS = 10
 MAY_BE_PART = (

@@ -209,8 +209,13 @@ class Board:
                 collective, kind, lambda rank: places.get(rank, len(places)), places[row.rank]
             )
         elif kind == "root-first" and own.root is not None:
-            root = [*islice(places, own.root, own.root + 1)]
-            first = Needed((*collective, kind), root, len({*root} & {*known.listed}))
+            profiled = self.run.profiled
+            root = [
+                rank for rank in islice(places, own.root, own.root + 1)
+                if self.begun(collective[0], rank) < collective[1]
+                and (profiled is None or rank in profiled)
+            ]
+            first = Needed((*collective, kind, own.root), root, len(root))
         if not first.count:
             return known
         if known.count == len(known.listed):

@@ -6,7 +6,7 @@ from commprof_report.roles.message_graph import Chain, MessageRow, MessageTime, 
 from commprof_report.roles.pipelines import Stage, StageTimesRow, slow_stage
 from commprof_report.roles.roles import role
 from commprof_report.roles.world import (
-    DescribedRow, Group, UseRow, World, busy_of, partitions_of,
+    DescribedRow, Group, TurnsRow, UseRow, World, busy_of, partitions_of,
 )
 
 WHOLE = 1_000_000
@@ -21,12 +21,16 @@ def use(call: str, family: str, size: int, count: int = 1) -> UseRow:
     return UseRow("", call, family, size, count, size * count)
 
 
-def role_of(*groups: Group, message_bytes: int = WHOLE) -> str:
+def role_of(
+    *groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ...] = ()
+) -> str:
     """The role of the first of these groups of a job of four ranks."""
     ranks = frozenset(range(4))
+    identities = (each.described.identity for each in groups)
+    turns = {name: TurnsRow(name, 1, 0, times) for name, times in zip(identities, repeats)}
     world = World(
         len(ranks), ranks, list(groups), partitions_of(groups, ranks), busy_of(groups, len(ranks)),
-        graph([]), {}, message_bytes, frozenset(), 0.0, [],
+        graph([]), {}, message_bytes, frozenset(), 0.0, turns, [],
     )
     return role(groups[0], world)
 
@@ -40,12 +44,10 @@ def with_io(share: float) -> str:
     return role_of(group({0, 1}, written, allreduces(WHOLE - written.bytes)))
 
 
-def repeating(often: float) -> str:
-    """Four groups split the job in two ways; the second has twice as many sizes."""
-    layers = [group(ranks, allreduces(2_000, round(100 * often))) for ranks in ({0, 1}, {2, 3})]
-    gradients = [allreduces(size, 100) for size in (3_000, 4_000)]
-    once = [group(ranks, *gradients) for ranks in ({0, 2}, {1, 3})]
-    return role_of(*layers, *once)
+def repeating(own: float, others: float) -> str:
+    """Four groups split the job in two ways."""
+    groups = [group(ranks, allreduces(2_000)) for ranks in ({0, 1}, {2, 3}, {0, 2}, {1, 3})]
+    return role_of(*groups, repeats=(own, own, others, others))
 
 
 def passed_on(share: float) -> str:
@@ -83,7 +85,8 @@ EXAMPLES = {
         group({0, 1}, allreduces(1_000)), message_bytes=round(1_000 / share)
     ),
     "roles.purpose": with_io,
-    "roles.often": repeating,
+    "roles.often": lambda times: repeating(times, 1),
+    "roles.once": lambda times: repeating(10, times),
     "roles.passed-on": passed_on,
     "roles.bulk": lambda share: link(round(share * WHOLE)),
     "roles.messages": lambda messages: link(WHOLE, messages),
