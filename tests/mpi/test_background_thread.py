@@ -101,16 +101,6 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
     assert "commprof_step(3)" in reporter.text("late", run.folder)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
-def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
-    run = trained(late, "none")
-    row = summary_of(run)
-    assert (row["delimited_by"], row["steps"], row["bytes_per_step"], row["is_driven"]) == (
-        "calls", STEPS, step_bytes(), 0,
-    )
-
-
 def step_bytes() -> int:
     return 4 * sum(
         100 + tensor if tensor % 2 else 2_000 * (tensor + 1) + tensor for tensor in range(24)
@@ -144,18 +134,6 @@ def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
     named = f"rank {LATE} reaches the mark last in "
     for text in texts_of(run)[:3]:
         assert named in " ".join(text.split())
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "region, point, which",
-    [("forward", "end", "forward_ns"), ("wait for gradients", "begin", "handed_ns")],
-)
-def test_a_region_names_the_late_rank_and_its_delay(trained, region, point, which):
-    run = trained(True, "regions")
-    row = summary_of(run, "--region", region)
-    assert (row["slowest_ranks"], row["slowest_at"]) == (str(LATE), point)
-    assert is_as_logged(run, row, which, "--region", region)
 
 
 @pytest.mark.nightly
