@@ -76,7 +76,7 @@ TABLE = (
               "four blocks in which a rank is late are no evidence because of twelve in which it"
               " hardly is", "nobody", "rank 1"),
     Threshold("late.nearly-all", 0.9, "share of what ranks cause",
-              "what a few arrivals cost but for a tenth is no property of the rank", "many",
+              "where a few arrivals have nearly all of it, the rank is not slow as such", "many",
               "few"),
     Threshold("late.concentrated", 0.1, "share of the late arrivals",
               "a rank that is late a few times is not a slow rank", "few", "many"),
