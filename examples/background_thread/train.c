@@ -23,7 +23,7 @@ enum {
     FORWARD_NS = 4000000,
     BACKWARD_NS = 150000
 };                               /* backward: of each tensor */
-enum { UNCACHED = 1, STOP = 2 }; /* what a rank has to say; inverted in a message */
+enum { STOP = 1, UNCACHED = 2 }; /* what a rank has to say; inverted in a message */
 
 static struct {
     pthread_mutex_t mutex;
@@ -59,14 +59,15 @@ static void compute(int64_t duration_ns)
 
 /* The background thread. */
 
-/* Which gradients every rank has, and what any rank has to say; one message, so bits of the latter
- * are inverted. */
+/* Which gradients every rank has, and what any rank has to say: as in Horovod one word, of which the
+ * first three bits say something and are inverted. */
 static uint64_t agree(MPI_Comm comm, uint64_t ready, uint64_t *says)
 {
-    uint64_t message[2] = {~*says, ready}, agreed[2];
-    MPI_Allreduce(message, agreed, 2, MPI_UINT64_T, MPI_BAND, comm);
-    *says = ~agreed[0];
-    return agreed[1];
+    enum { SAID_BITS = 3, SAID = (1 << SAID_BITS) - 1 };
+    uint64_t message = ready << SAID_BITS | (~*says & SAID), agreed;
+    MPI_Allreduce(&message, &agreed, 1, MPI_UINT64_T, MPI_BAND, comm);
+    *says = ~agreed & SAID;
+    return agreed >> SAID_BITS;
 }
 
 /* Tensors that are new: rank 0 collects what each rank has, and answers. */
