@@ -59,8 +59,8 @@ static void compute(int64_t duration_ns)
 
 /* The background thread. */
 
-/* Which gradients every rank has, and what any rank has to say: as in Horovod one word, of which the
- * first three bits say something and are inverted. */
+/* Which gradients every rank has, and what any rank has to say: as in Horovod one word, of which
+ * the first three bits say something and are inverted. */
 static uint64_t agree(MPI_Comm comm, uint64_t ready, uint64_t *says)
 {
     enum { SAID_BITS = 3, SAID = (1 << SAID_BITS) - 1 };
