@@ -396,10 +396,12 @@ def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     if not detection.bytes:
         return StepWork(steps.total_steps or steps.steps, None)
     is_step = cells.is_in("call", *detection.functions) & cells.is_in("measure", "call")
-    own = cells.take(
+    counted = cells.take(
         is_step & cells.is_in("identity", detection.identity) & cells.is_in("traffic", "bulk")
     )
-    run_bytes = own.volume_bytes.sum(dtype=float) / max(1, len(np.unique(own.world_rank)))
+    run_bytes = (
+        counted.volume_bytes.sum(dtype=float) / max(1, len(np.unique(counted.world_rank)))
+    )
     return StepWork(round(run_bytes / detection.bytes) or steps.steps, detection.bytes)
 
 

@@ -213,12 +213,8 @@ def _judged(
     return judge(region, judged, lengths_ns, error_ns, thinned, open_ns)
 
 
-def distances(times: Times) -> dict[int, dict[int, float]]:
-    """By step and rank, its arrival less the mean of the others'."""
-    return {step: _distances(of_step) for step, of_step in times.items()}
-
-
-def _distances(times: dict[int, int]) -> dict[int, float]:
+def distances(times: Mapping[int, int]) -> dict[int, float]:
+    """By rank, its arrival less the mean of the others'."""
     total = sum(times.values())
     return {rank: time - (total - time) / (len(times) - 1) for rank, time in times.items()}
 
@@ -229,7 +225,8 @@ def last_ranks(
     """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the
     steps."""
     last = {}
-    for step, of_step in distances(times).items():
+    for step, times_ns in times.items():
+        of_step = distances(times_ns)
         bounds = {rank: open_ns.get((step, rank), 0) for rank in of_step}
         sure_ns, rank = max(
             (lead_ns - own + (own - sum(bounds.values())) / (len(of_step) - 1), rank)

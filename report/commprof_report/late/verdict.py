@@ -191,8 +191,8 @@ class Case:
                 identity: {self.host_of[rank] for rank in ranks}
                 for identity, ranks in participants.members.items()
             }
-            self.hosts = Suspects(self._costs_of_hosts(), hosts, members)
-            self.hosts.is_brief = self.ranks.is_brief  # disturbances are those of ranks
+            # disturbances are those of ranks
+            self.hosts = Suspects(self._costs_of_hosts(), hosts, members, self.ranks.is_brief)
 
     def _costs_of_hosts(self) -> Costs:
         host_of = np.array([*self.host_of.values(), NONE])
@@ -371,11 +371,12 @@ class LateUnits(NamedTuple):
 
 class Suspects:
     """Units (ranks, or numbers of hosts) that may be late, and what they cost. members: the units
-    of each communicator; on one that is missing here, all call."""
+    of each communicator; on one that is missing here, all call. is_brief: what delays an arrival
+    hardly delays the next one; None: by these costs."""
 
     def __init__(
         self, costs: Costs, units: Sequence[int],
-        members: Mapping[int, Collection[int]] | None = None,
+        members: Mapping[int, Collection[int]] | None = None, is_brief: bool | None = None,
     ) -> None:
         self.costs, self.units, self.members = costs, units, members or {}
         named = np.unique([costs.cause_rank, costs.awaited_rank])
@@ -384,7 +385,7 @@ class Suspects:
         self.unit = self._numbers(costs.cause_rank)
         self.caused_ns = {unit: ns for unit, ns in costs.caused_ns.items() if unit is not None}
         self.order = sorted(self.caused_ns, key=lambda unit: (-self.caused_ns[unit], unit))
-        self.is_brief = persistence(costs) < BRIEF
+        self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
 
     def _numbers(self, units: Ints) -> Ints:

@@ -1,13 +1,9 @@
--- Which cells did the user select, with their communicator, region and size in terms of the whole run? timed: what their times measure:
--- 'call' (including polls), 'completion'; for NCCL also 'device', and 'captured', which has moved nothing yet. is_call: 1 for calls.
+-- Which cells did the user select, with their communicator in terms of the whole run? timed: what their times measure: 'call' (including
+-- polls), 'completion'; for NCCL also 'device', and 'captured', which has moved nothing yet. is_call: 1 for calls.
 CREATE TEMP VIEW chosen_cell AS
-SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family,
-       coalesce(call.library, 'mpi') AS library, coalesce(form, 'blocking') AS form, coalesce(bandwidth, 'unrated') AS bandwidth,
-       coalesce(waits_for, 'nobody') AS waits_for, identity, label,
-       communicator_of.size, cell.bytes, size_bin.bytes_low, size_bin.bytes_high, measure, memory_kind, cell.is_folded,
-       CASE measure WHEN 'poll' THEN 'call' ELSE measure END AS timed, measure IN ('call', 'poll', 'captured') AS is_call,
-       measure = 'completion' AS is_completion, region_name AS region, cell.count,
-       CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes, total_ns, min_ns, max_ns, blocked_ns
+SELECT cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family, coalesce(call.library, 'mpi') AS library,
+       identity, label, CASE measure WHEN 'poll' THEN 'call' ELSE measure END AS timed, measure IN ('call', 'poll', 'captured') AS is_call,
+       total_ns
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)
