@@ -237,7 +237,7 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	for file in $(READ_BY_REPORTER); do install -D -m 644 $$file $(TO)/share/commprof/commprof_report/$$file || exit 1; done
 	$(if $(DESTDIR),,-python3 -m compileall -q $(TO)/share/commprof) # halves the time to start; packages are for any Python
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
-	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/
+	install -m 644 docs/*.md docs/*.csv $(TO)/share/doc/commprof/docs/
 	install -m 644 docs/gallery/* $(TO)/share/doc/commprof/docs/gallery/
 	find examples -name '*.[ch]' -o -name '*.py' -o -name '*.f90' -o -name '*.md' | while read -r file; do \
 		install -D -m 644 $$file $(TO)/share/doc/commprof/$$file || exit 1; done
