@@ -137,9 +137,9 @@ python3:
 -include $(LIBRARY_OBJECTS:.o=.d)
 
 .PHONY: demo
-demo: ## profile a real training run on 4 ranks and print its report
+demo: ## profile a real training run in which one rank is late, and print its report
 	@echo "make demo: installs the packages that are missing (Open MPI, mpi4py, PyTorch, numpy, matplotlib; Debian and Ubuntu),"
-	@echo "builds, and trains on 4 ranks: two minutes on two idle cores, plus the download. All its files are in $(BUILD)/."
+	@echo "builds, and trains on 2 ranks: two minutes on two idle cores, plus the download. All its files are in $(BUILD)/."
 	@setup/packages.sh demo
 	$(MAKE) all
 	examples/run-demo.sh

@@ -47,6 +47,13 @@ def parse_arguments() -> argparse.Namespace:
         "--bucket-bytes", type=int, default=2**20, metavar="BYTES",
         help="gradients that travel in one Allreduce (default: 1 MiB; 0: each tensor by itself)",
     )
+    parser.add_argument(
+        "--late-rank", type=int, metavar="RANK", help="its pictures come late: plants a straggler"
+    )
+    parser.add_argument(
+        "--late-ms", type=float, default=20, metavar="MS",
+        help="by so much before each step (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -56,6 +63,7 @@ class Trainer:
     def __init__(self, replicas: Replicas, arguments: argparse.Namespace) -> None:
         self.replicas = replicas
         self.batch = arguments.batch
+        self.late_s = arguments.late_ms / 1e3 if replicas.rank == arguments.late_rank else 0.0
         self.pictures = draw_pictures(arguments.pictures, TRAINING_SEED + replicas.rank)
         self.network = small_resnet()
         replicas.replicate(self.network)
@@ -65,6 +73,7 @@ class Trainer:
 
     def step(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """The loss, averaged over the ranks."""
+        time.sleep(self.late_s)
         self.optimizer.zero_grad()
         loss = functional.cross_entropy(self.network(images), labels)
         loss.backward()

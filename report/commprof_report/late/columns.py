@@ -96,7 +96,8 @@ LATE = (
     Field(
         "late_share",
         "what they cause, over all waiting; at marks the sum of the distances with which they are "
-        "last over that of all last ranks. Less than a half: the waiting is mostly for them",
+        "surely last over that of all last ranks, sure or not. Less than a half: the waiting is "
+        "mostly for them",
     ),
     Field(
         "late_others_share",

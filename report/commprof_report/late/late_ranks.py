@@ -155,14 +155,15 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     crowded = crowding(connection)
 
-    def are_scheduled_late(named: Named) -> bool:
+    def are_scheduled_late(is_mostly: bool, why: Reason | None) -> bool:
         """Some of ranks that share cores always come last: these are named for less than half of
         the waiting only if readings of CPU time show that it is not for want of a core."""
-        why = reason(connection, named.ranks) if named.is_mostly else None
-        return named.is_mostly and (why is None or why.kind not in OWN)
+        return bool(crowded) and is_mostly and (why is None or why.kind not in OWN)
 
-    if crowded:
-        blamed, _ = without(blamed, are_scheduled_late)
+    blamed, _ = without(
+        blamed,
+        lambda named: are_scheduled_late(named.is_mostly, reason(connection, named.ranks)),
+    )
     blamed, serving = without(
         blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
     )
@@ -178,6 +179,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
     is_split = verdict["verdict"] is not Kind.NONE
     if is_negotiated and is_split and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
+    if last and last.ranks and are_scheduled_late(
+        last.is_mostly, reason_at_marks(connection, last)
+    ):
+        last = last._replace(ranks=())
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last, hosts)
     why = None

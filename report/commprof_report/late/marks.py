@@ -72,7 +72,7 @@ class Last(NamedTuple):
     p: float | None = None
     blocks: int = 0
     gain_ns: int = 0
-    share: float = 0.0  # of what the last ranks of all judged ones are behind
+    share: float = 0.0  # of what the last ranks of all judged ones, sure or not, are behind
     waits_ns: Mapping[int, int] = {}  # by rank: from its arrivals to the last ones
     leader: int | None = None
     by_step: LastOfSteps = {}
@@ -262,7 +262,7 @@ def judge(
     return nobody._replace(
         ranks=tuple(sorted(named)), times=len(own), lead_ns=median(own),
         p=found.p if found else None, blocks=block_count(costs), gain_ns=gain_ns,
-        share=sum(own) / sum(behind_ns.values()),
+        share=sum(own) / sum(max(distances(of_step).values()) for of_step in times.values()),
         leader=leader,
     )
 

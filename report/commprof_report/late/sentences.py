@@ -206,9 +206,9 @@ def marks_text(last: Last) -> str:
     rank = reaches_text(
         [last.leader], point, last.times, judged, present(last.lead_ns), MAJORITY
     )
+    nobody = "no rank is late beyond chance" if last.p is None else "no single rank is to blame"
     return (
-        f"no rank is late beyond chance: {rank}; that is {units.share(last.share)} of what the "
-        "last ranks are behind"
+        f"{nobody}: {rank}; that is {units.share(last.share)} of what the last ranks are behind"
     )
 
 
