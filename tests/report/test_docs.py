@@ -15,7 +15,6 @@ import parallel
 import planted
 import pytest
 import test_gpu
-import test_replay
 import test_stuck
 from commprof_report import manual
 from commprof_report.commands import COMMANDS
@@ -92,8 +91,7 @@ def runs(tmp_path_factory) -> dict[str, list]:
         if name not in found
     }
     runs = compared_runs.sides(folder / "sides", {compared_runs.LARGE: 1.5}, blocks=2)
-    replays = test_replay.ways(folder / "replays", *test_replay.WAYS)
-    return {**found, "sides": [*runs[::2], "--", *runs[1::2]], "replays": replays}
+    return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
 
 
 @pytest.mark.slow
@@ -103,9 +101,8 @@ def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, c
     for form in forms(PARSERS[command]):
         asked = (
             [runs["sides"]] if command == "compare"
-            else [["check", *runs["sides"]], ["split", *runs["replays"]]]
-            if command == "replay"
-            else [words for name, words in runs.items() if name not in ("sides", "replays")]
+            else [["check", *runs["sides"]]] if command == "replay"
+            else [words for name, words in runs.items() if name != "sides"]
         )
         answers = [report(command, *form, "--json", *words) for words in asked]
         printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}

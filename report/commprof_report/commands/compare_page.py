@@ -15,7 +15,6 @@ from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
 from ..plots import changes
-from . import replay
 from .compare import figure_columns, known_figures, row_columns, run_columns
 
 MOST_ROWS = 12
@@ -46,7 +45,6 @@ def parts(answers: Comparison) -> Iterator[str]:
     yield opening(answers)
     yield measures_section(answers)
     yield rows_section(answers)
-    yield replay.split_section([run for side in answers.sides for run in side.runs])
     yield differences_section(answers)
     yield runs_section(answers)
 

@@ -1,4 +1,4 @@
-"""The job's communication as a kit, how well replays stand for it, and where their time comes from.
+"""The job's communication as a kit, and how well replays of it stand for the job.
 
 A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
 and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes
@@ -15,36 +15,32 @@ calls of all ranks were sampled. What it leaves out is listed.
   10 %, or as near as runs of the job are to each other. From four runs of each on, made in turns, a
   test of equivalence may show it; where it does not, the estimate counts, and is called one. With
   -o FILE compare can say so, too.
-- split REPLAY... (or the experiment whose arms they are) says where the time of blocking
-  collectives comes from, by replays of one kit with other --arrival, --gaps and --buffers.
+
+Where the time of collectives comes from, compare says of replays of one kit with other --arrival,
+--gaps and --buffers.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
 from ..base.errors import ReportError, UsageError
 from ..base.options import option
-from ..compare import sides
-from ..base.present import present
 from ..compare.figures import Figures, row_name
-from ..compare.sentences import signed_duration
-from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay_of
-from ..display import page, pictures, tables
+from ..compare.replays import MOST_NAMED, Checked, altered, checked_write, kit_replayed
+from ..display import tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..plots import row_bars
 from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.source import program_of
-from ..replay.split import Split, SplitRow, by_kind, is_possible, kind_of, split
 from ..run.rank_files import files_mode
-from . import SEPARATOR, common, compare
+from . import common, compare
 
 EXAMPLES = (
     ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
@@ -55,17 +51,11 @@ EXAMPLES = (
     ("The same of an experiment, for compare",
      "hvprof-report replay check EXPERIMENT -o job.kit.check"),
     ("Is it the library, or ranks that come late?",
-     "hvprof-report replay split recorded together none barrier"),
+     "hvprof-report compare --metric time --by size recorded-* -- together-*"),
 )
 SEE_ALSO = ("compare",)
-ACTIONS = ("kit", "show", "source", "check", "split")
+ACTIONS = ("kit", "show", "source", "check")
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
-MOST_DRAWN = 12
-WAYS = {
-    "recorded": "as recorded", "together": "with ranks arriving together",
-    "hot": "together with warm buffers", "none": "without gaps", "barrier": "with barriers",
-}
-HEADS = {"none": "without gaps", "hot": "together, hot"}
 WHY = {
     "stands": "yes", "near": "yes, as an estimate", "unknown": "too few runs to tell",
     "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
@@ -77,7 +67,7 @@ OPTIONS = (
     option("action", choices=ACTIONS, help="what to do"),
     option(
         "runs", metavar="RUN", type=Path, nargs="*",
-        help="a run (default: the newest here); a kit; JOB... -- REPLAY...; REPLAY...",
+        help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
     ),
     option(no_cache=False),
     option(
@@ -86,16 +76,13 @@ OPTIONS = (
         " compare (job.kit.check)",
     ),
     *tables.ROWS,
-    common.PLOT,
 )
 
 
 def run(arguments: argparse.Namespace) -> None:
     action = arguments.action
-    if arguments.plot and action != "split":
-        raise UsageError("--plot", "draws what split shows")
-    if tables.is_for_scripts(arguments) and action not in ("check", "split"):
-        raise UsageError("replay", f"{action} has no tables; check and split have")
+    if tables.is_for_scripts(arguments) and action != "check":
+        raise UsageError("replay", f"{action} has no table; check has")
     if action in ("show", "source") and len(arguments.runs) != 1:
         raise UsageError("replay", f"{action} takes one kit")
     RUN[action](arguments)
@@ -174,9 +161,8 @@ def counts_text(counts: Counter[str]) -> str:
 
 def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
     """For compare, to be said beside verdicts on replays of the kit."""
-    found = {replay_of(run) for run in replays}
-    kits_of = {replay.kit for replay in found if replay and replay.is_as_recorded}
-    if None in found or len(kits_of) != 1:
+    found = {"" if altered(run) else kit_replayed(run) for run in replays}
+    if "" in found or len(found) != 1:
         raise UsageError(
             "--output", "needs replays of one kit, with its gaps and arrival, whose profile says so"
         )
@@ -185,7 +171,7 @@ def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
         for row in answers.rows if not row.stands and row.share >= SMALL
     )
     return Checked(
-        kits_of.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
+        found.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
         replays[0].library, answers.margin, failing[:MOST_NAMED],
     )
 
@@ -194,7 +180,7 @@ def sides_checked(words: list[Path]) -> list[list[Figures]]:
     """Runs of the job, and replays. In an experiment it is known which are which."""
     found = [side.runs for side in compare.read(compare.chosen(words), 0.0)]
     if compare.names_experiment(words):
-        found.sort(key=lambda runs: replay_of(runs[0]) is not None)
+        found.sort(key=lambda runs: bool(kit_replayed(runs[0])))
     if len(found) != 2:
         raise UsageError("replay", "check takes two sides: JOB... -- REPLAY..., or an experiment")
     return found
@@ -242,115 +228,4 @@ def check_runs(arguments: argparse.Namespace) -> None:
     print(tables.first_rows(columns, answers.rows, MOST_ROWS, MORE))
 
 
-def split_runs(arguments: argparse.Namespace) -> None:
-    words = [word for word in arguments.runs if word != Path(SEPARATOR)]
-    named = (
-        compare.chosen(words) if compare.names_experiment(words)
-        else [sides.Side("", [], paths=words)]
-    )
-    if not words:
-        raise UsageError("replay", "split takes replays of one kit, or an experiment of them")
-    runs = [run for side in compare.read(named, 0.0) for run in side.runs]
-    found = split(by_kind(runs))
-    if arguments.plot:
-        mode = files_mode(run.path for run in runs)
-        source = f"{replay_of(runs[0])}; {runs[0].library}"
-        why_none = "no blocking collective was replayed with --arrival together"
-        pictures.save(arguments.plot, row_bars, split_picture(found), source, why_none, mode)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, found.rows, SplitRow._fields)
-        return
-    for head, text in split_facts(runs, found):
-        compare.print_fact(head, text)
-    print()
-    print(tables.first_rows(split_columns(found), found.rows, MOST_ROWS, MORE))
-
-
-def split_facts(runs: Sequence[Figures], found: Split) -> Iterator[tuple[str, str]]:
-    numbers = ", ".join(f"{number} {WAYS[kind]}" for kind, number in found.runs.items())
-    yield "Replays", f"of kit {present(replay_of(runs[0])).kit[:DIGITS]}: {numbers}"
-    parts = ((name, found.share(name)) for name in ("library", "cache", "arrival"))
-    said = ", ".join(
-        f"{name} {units.share(share)}{' (may be chance)' * (name in (found.chance or ()))}"
-        for name, share in parts if share is not None
-    )
-    if not said:
-        yield "Split", "not possible: there is no replay with --arrival together"
-        return
-    yield (
-        "Split",
-        f"the time inside MPI as recorded: {said}; the rest, {units.share(1 - found.covered)}, is "
-        "in calls that are no blocking collectives",
-    )
-
-
-def split_columns(found: Split) -> list[Column]:
-    def time_of(name: str) -> Column:
-        return Column(HEADS.get(name, name), lambda row: units.duration(getattr(row, f"{name}_ns")))
-
-    def part(name: str) -> Column:
-        return Column(name, lambda row: part_text(row, name))
-
-    parts = ("library", "cache", "arrival", "pipelining")
-    return [
-        Column("call", lambda row: row.call, False),
-        Column("communicator", lambda row: units.visible(row.communicator), False),
-        Column("bytes", lambda row: units.size(row.bytes)),
-        Column("count", lambda row: units.count(row.count)),
-        Column("of MPI", lambda row: units.share(row.share)),
-        *map(time_of, found.runs),
-        *(
-            part(name) for name in parts
-            if any(getattr(row, f"{name}_ns") is not None for row in found.rows)
-        ),
-    ]
-
-
-def part_text(row: SplitRow, name: str) -> str:
-    """~: no difference beyond chance."""
-    value = getattr(row, f"{name}_ns")
-    if value is None or name == "library":
-        return units.duration(value)
-    if row.found is not None and name not in row.found.split(", "):
-        return "~"
-    return signed_duration(value)
-
-
-def split_picture(found: Split) -> row_bars.Picture | None:
-    """A panel for each kind of replay."""
-    rows = [row for row in found.rows if row.library_ns is not None][:MOST_DRAWN]
-    panels = [
-        row_bars.Panel(HEADS.get(kind, kind), "time", [
-            row_bars.Part(
-                "mean time of a call", row_bars.IN_MPI,
-                [getattr(row, f"{kind}_ns") or 0 for row in rows],
-            )
-        ])
-        for kind in found.runs
-    ]
-    names = [row_name(row.call, row.bytes, row.communicator) for row in rows]
-    title = "Mean time of a call, made in several ways"
-    return row_bars.Picture(title, names, panels) if rows else None
-
-
-def split_section(runs: Sequence[Figures]) -> str:
-    """A section of the page of a comparison; empty: its runs are no such replays."""
-    if not is_possible(runs):
-        return ""
-    found = split(by_kind([run for run in runs if kind_of(run)]))
-    sentence = (
-        "The same calls made again in several ways: as the job made them; with all ranks entering "
-        "each blocking collective together, which leaves the library's own time; without the "
-        "computing in between; and after a barrier, as benchmarks do."
-    )
-    drawn = "time of a call in each kind of replay"
-    drawing = common.picture(row_bars, split_picture(found), drawn)
-    facts = page.facts_list(split_facts(runs, found))
-    table = page.table(split_columns(found), found.rows[:MOST_ROWS])
-    return page.section("Where the time comes from", sentence, facts, drawing, table)
-
-
-RUN = {
-    "kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs,
-    "split": split_runs,
-}
+RUN = {"kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs}

@@ -64,7 +64,7 @@ COMPARED = re.compile(
     r"|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
 )
 NOT_COMPARED = re.compile(
-    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_"
+    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_KIT"
     r"|build_id\.libcommprof|nccl\.grown"
 )
 

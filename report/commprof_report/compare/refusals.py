@@ -10,7 +10,7 @@ from ..base import units
 from ..base.thresholds import threshold, whole
 from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, cores_in, row_name
-from .replays import replay_of
+from .replays import DIGITS, kit_replayed
 from .sides import Side, labels_of
 
 KINDS = (
@@ -191,10 +191,9 @@ def one_of(values: set[str]) -> str:
 
 def program_of(run: Figures) -> str:
     """The command line without the program's folder and whatever follows its first dot, since each
-    library needs a program of its own. A replay is the kit with its options, wherever that lies."""
-    replay = replay_of(run)
-    if replay:
-        return str(replay)
+    library needs a program of its own. A replay is the kit, wherever that lies."""
+    if kit_replayed(run):
+        return f"replay of kit {kit_replayed(run)[:DIGITS]}"
     program, _, arguments = run.fact("command_line").partition(" ")
     name = (program or run.fact("program")).rpartition("/")[2]
     return f"{name.partition('.')[0]} {arguments}".strip()
@@ -220,7 +219,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
     said = [f"{run.path}: {what}" for run in runs for what in _faults(run)]
     parts = [
         fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs
-        if any(row.wall_ns for row in run.ranks) and not replay_of(run)
+        if any(row.wall_ns for row in run.ranks) and not kit_replayed(run)
     ]
     if parts and max(parts) - min(parts) > threshold("compare.counted"):
         said.append(

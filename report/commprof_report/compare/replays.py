@@ -17,29 +17,10 @@ from .sides import Side
 
 # facts by which a run of commprof-replay says what it replayed, and the options it was given
 FACT = "env.COMMPROF_REPLAY_"
-RECORDED = "recorded"
-REPEAT = "REPEAT"
-DEFAULTS = {REPEAT: "1"}  # of all other options: RECORDED
+RECORDED = "recorded"  # by default
 FORMAT, VERSION = "commprof-replay-check", 1
 MOST_RUNS, MOST_NAMED = 10**6, 3
 DIGITS = 12  # of a SHA-256 that is shown
-
-
-class Replay(NamedTuple):
-    """kit: its SHA-256. options: names and values that are not the defaults."""
-
-    kit: str
-    options: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        """replay of kit 3f2a9c81e0d4, gaps none"""
-        options = [f"{name.lower()} {value}" for name, value in self.options]
-        return ", ".join([f"replay of kit {self.kit[:DIGITS]}", *options])
-
-    @property
-    def is_as_recorded(self) -> bool:
-        """It makes the calls when the job did."""
-        return all(name == REPEAT for name, _ in self.options)
 
 
 class Checked(NamedTuple):
@@ -57,19 +38,24 @@ class Checked(NamedTuple):
     failing: tuple[str, ...]
 
 
-def replay_of(run: Figures) -> Replay | None:
-    kit = run.fact(f"{FACT}KIT")
-    options = tuple(
-        (name, values[0]) for key, values in sorted(run.facts.items())
-        if (name := key.removeprefix(FACT)) not in (key, "KIT")
-        and values[0] != DEFAULTS.get(name, RECORDED)
+def kit_replayed(run: Figures) -> str:
+    """The SHA-256 of the kit that it replays; empty: it is no replay."""
+    return run.fact(f"{FACT}KIT")
+
+
+def altered(run: Figures) -> str:
+    """gaps none, arrival together: the options by which it makes the calls otherwise than the
+    job."""
+    options = {key.removeprefix(FACT): values for key, values in run.facts.items() if FACT in key}
+    return ", ".join(
+        f"{name.lower()} {value}" for name, (value, *_) in sorted(options.items())
+        if name not in ("KIT", "REPEAT") and value != RECORDED
     )
-    return Replay(kit, options) if kit else None
 
 
 def kit_of(sides: Sequence[Side]) -> str:
     """Empty: not all runs are replays of one kit."""
-    kits = {run.fact(f"{FACT}KIT") for side in sides for run in side.runs}
+    kits = {kit_replayed(run) for side in sides for run in side.runs}
     return kits.pop() if len(kits) == 1 else ""
 
 
@@ -96,15 +82,12 @@ def checked_read(path: Path) -> Checked:
 
 
 def stands_for(sides: Sequence[Side], checked: Checked | None) -> float | None:
-    """Share of the job's time inside MPI for which the compared replays stand, if that is known."""
     is_known = checked is not None and checked.kit == kit_of(sides) and not _altered(sides)
     return checked.share if checked and is_known else None
 
 
-def _altered(sides: Sequence[Side]) -> Replay | None:
-    """One that does not make the calls when the job did."""
-    found = (replay_of(run) for side in sides for run in side.runs)
-    return next((replay for replay in found if replay and not replay.is_as_recorded), None)
+def _altered(sides: Sequence[Side]) -> str:
+    return next(filter(None, (altered(run) for side in sides for run in side.runs)), "")
 
 
 def stands_text(sides: Sequence[Side], checked: Checked | None) -> str:
@@ -112,9 +95,8 @@ def stands_text(sides: Sequence[Side], checked: Checked | None) -> str:
     kit = kit_of(sides)
     if not kit:
         return ""
-    altered = _altered(sides)
-    if altered:
-        return f"not the job as it ran: {altered}"
+    if otherwise := _altered(sides):
+        return f"not the job as it ran: {otherwise}"
     if checked is None:
         return (
             "an unknown share of the job: no check of the kit is at hand (hvprof-report replay "
