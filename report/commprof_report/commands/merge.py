@@ -4,9 +4,6 @@ The database holds the same tables with nothing left out unless asked, and every
 place of the run folder. It is written aside and then renamed, so it is complete or absent. Only a
 database of commprof's is overwritten, and only if nobody has added tables, views or indexes to it.
 Such additions in the run's own databases are ignored.
-
-With --workers mpi all ranks of an MPI job read parts of the run; every other command then takes the
-merged database.
 """
 
 from __future__ import annotations
@@ -22,17 +19,12 @@ from ..base.options import option
 from ..run import anonymous
 from ..run.alignment import align
 from ..run.database import database_is_plain, database_write
-from ..run.mpi_workers import run_open_by_ranks
 from ..run.rank_files import file_scan
 from ..run.views import views_create
 from . import common
 
 EXAMPLES = (
     ("One file to keep", "hvprof-report merge commprof-train.py-1234 train.db"),
-    (
-        "A run of many ranks, read on several nodes",
-        "srun -n 64 hvprof-report merge --workers mpi commprof-train.py-1234 train.db",
-    ),
     (
         "One file to send, without names of people, machines and files",
         "hvprof-report merge --anonymous commprof-train.py-1234 train.db",
@@ -44,22 +36,12 @@ SEE_ALSO = ("export",)
 OPTIONS = (
     *common.run_options(nargs="+"),
     option("output", metavar="OUT.db", type=Path, help="the database to write"),
-    option(
-        "--workers", choices=("mpi",),
-        help="read by the ranks of the MPI job that starts this command; needs mpi4py",
-    ),
     option("--anonymous", action="store_true", help=anonymous.HELP),
 )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.workers:
-        run = run_open_by_ranks(arguments.run)
-        if not run:
-            return
-        common.print_notes(run.notes)
-    else:
-        run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    run = common.open_noted(arguments, with_samples=True, most_samples=None)
     output_check(arguments.output)
     if arguments.anonymous:
         anonymous.anonymise(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -73,20 +73,15 @@ class Run:
         self.remarks.append(units.visible(f"{subject}: {what}"))
 
 
-# adds the files to the run; True: with histograms
-FilesTake = Callable[[Run, Sequence[RankFile], bool], None]
-
-
 def run_open(
     path: Path | Sequence[Path], with_histograms: bool = True, with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES, with_cache: bool = True,
-    files_take: FilesTake | None = None,
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one
     run; without any, the newest run here. Samples of calls and GPUs, their windows, steps and spans
     of regions are read only on request, at most `most_samples` (thinning.py). with_cache: a large
-    run may be read from its cache, and one may be written (cache.py). files_take: by this process
-    if None. Raises ReportError if there is nothing to read."""
+    run may be read from its cache, and one may be written (cache.py). Raises
+    ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
@@ -99,7 +94,7 @@ def run_open(
     )
     cache = Cache(paths[0]) if with_cache else None
     if not (cache and _cache_take(run, cache, with_histograms)):
-        _paths_take(run, paths, cache, with_histograms, files_take or _files_take)
+        _paths_take(run, paths, cache, with_histograms)
     facts_forget(run.connection)
     identities_agree(run.connection)
     sums_secure(run.connection)
@@ -122,8 +117,7 @@ def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
 
 
 def _paths_take(
-    run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool,
-    files_take: FilesTake,
+    run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool
 ) -> None:
     """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a
     cache, with everything that commands read."""
@@ -133,8 +127,8 @@ def _paths_take(
         _expect(run.thinning, files)
     if not (cache and run.thinning and cache.is_worthwhile(files)):
         cache = None
-    files_take(run, files, with_histograms or cache is not None)
-    files_take(run, newcomers(paths, files), with_histograms)
+    _files_take(run, files, with_histograms or cache is not None)
+    _files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
         run.thinning.finish()
     if cache and len(run.notes) == notes and cache.write(run.connection, files):
