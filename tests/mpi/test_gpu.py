@@ -121,10 +121,8 @@ def test_planted_throttling_is_seen_and_said(trained: Trained):
         }
         for sent, received in LINKS.values():
             assert 0 <= read[0][received] < read[1][received] < read[2][received] < read[2][sent]
-    assert f"100.0 % of {len(sensors(run, 0))} reading" in reporter.text(
-        "gpu", "--rank", "0", run.folder
-    )
-    assert "power limit 100.0 %, heat 100.0 %" in said("gpu", run)
+    for row in reporter.rows("gpu", "--by", "sensor", run.folder):
+        assert (row["throttled_share"], row["power_share"], row["heat_share"]) == (1, 1, 1)
     assert complaints(run.outcome) == []
 
 
@@ -135,8 +133,7 @@ def test_a_healthy_device_is_not_throttled(trained: Trained, settings: dict[str,
     run, _ = trained("staged", "sensors", **settings)
     assert {tuple(row[limit] for limit in LIMITS) for row in sensors(run)} == {(0, 0, 0, 0)}
     shown = said("gpu", run)
-    assert "1,980 MHz on average" in shown and "61.0 GB of 80.0 GB" in shown
-    assert "Throttled" not in shown
+    assert "throttled" in shown and "  1,980  1,980     0.00 %" in shown and "61.0 GB" in shown
 
 
 @pytest.mark.parametrize("what", READ)
@@ -145,11 +142,12 @@ def test_what_the_driver_does_not_support_is_not_known(trained: Trained, what: s
     assert len(sensors(run)) >= 3
     for row in sensors(run):
         assert {column for column, value in row.items() if value is None} == set(READ[what])
-    heads = {
-        "memory": "Memory  ", "clock": "Clock of SMs", "reasons": "Throttled", "nvlink": "NVLink",
-        "pcie": "PCIe",
+    keys = {
+        "memory": "memory_most_bytes", "clock": "clock_mean_mhz", "reasons": "throttled_share",
+        "nvlink": "nvlink_sent_bytes_per_s", "pcie": "pcie_sent_bytes_per_s",
     }
-    assert heads[what] not in said("gpu", run)
+    shown = reporter.rows("gpu", "--by", "sensor", run.folder)
+    assert {row[keys[what]] for row in shown} == {None}
 
 
 @pytest.mark.parametrize("how", ["answers nothing", "does not begin", "is not there"])
@@ -164,7 +162,7 @@ def test_without_nvml_the_rest_is_as_ever(trained: Trained, tmp_path: Path, how:
     assert sensors(run) == []
     assert is_true(seen(run, 0), truth[0])
     assert complaints(run.outcome) == []
-    assert "Clock of SMs" not in said("gpu", run)
+    assert "throttled" not in said("gpu", run)
 
 
 def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained: Trained):

@@ -5,26 +5,29 @@ from __future__ import annotations
 import random
 from itertools import combinations
 
+import numpy as np
 import pytest
-from commprof_report.gpu.overlap import (
-    COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces,
-    time_by_states,
-)
+from commprof_report.base.columns import Columns
+from commprof_report.gpu.overlap import KINDS, STATES, common, joined, time_by_states
 
-BITS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
 LAST = 60
 
 
 def some_intervals(chance: random.Random, most: int) -> list[tuple[int, int, int]]:
     """Empty ones among them."""
     ends = [sorted(chance.choices(range(LAST), k=2)) for _ in range(chance.randrange(most))]
-    return [(begin, end, chance.choice(BITS)) for begin, end in ends]
+    return [(begin, end, chance.choice(KINDS)) for begin, end in ends]
+
+
+def active(intervals) -> Columns:
+    start_ns, end_ns, state = np.array(intervals, np.int64).reshape(-1, 3).T
+    return Columns(start_ns=start_ns, end_ns=end_ns, state=state)
 
 
 def state_at(at: int, intervals) -> int:
     """State in the nanosecond that begins here."""
     return sum(
-        bit for bit in BITS
+        bit for bit in KINDS
         if any(begin <= at < end for begin, end, state in intervals if state == bit)
     )
 
@@ -39,18 +42,7 @@ def test_each_span_has_the_time_in_each_combination_of_states(seed):
     for begin, end in spans:
         found = [state_at(at, intervals) for at in range(begin, end)]
         expected.append([found.count(state) for state in range(STATES)])
-    assert list(time_by_states(intervals, spans)) == expected
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_pieces_follow_each_other_and_say_all_that_runs(seed):
-    intervals = some_intervals(random.Random(seed), 10)
-    found = list(pieces(intervals))
-    assert all(before[1] <= after[0] for before, after in zip(found, found[1:]))
-    by_ns = {at: states for begin, end, states in found for at in range(begin, end)}
-    assert {at: by_ns.get(at, 0) for at in range(LAST)} == {
-        at: state_at(at, intervals) for at in range(LAST)
-    }
+    assert time_by_states(active(intervals), spans).tolist() == expected
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -68,7 +60,5 @@ def inside(spans) -> set[int]:
     return {at for begin, end in spans for at in range(begin, end)}
 
 
-def test_sums_of_nothing_are_nothing():
-    assert added([]) == [0] * STATES
-    assert added([[1] * STATES, [2] * STATES]) == [3] * STATES
-    assert list(time_by_states([], [(3, 10)])) == [[7] + [0] * 15]
+def test_a_span_without_activity_is_idle():
+    assert time_by_states(active([]), [(3, 10)]).tolist() == [[7] + [0] * 15]

@@ -7,24 +7,24 @@ Where steps are known it shows the same per step.
 
 The GPU is traced in windows, by default in one of 10 to 20 s while steps repeat
 (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S, COMMPROF_GPU_ONE_RANK_IN), and all shares are of the
-traced time. The report says how much of the run that is, which part of it, whether another tool was
-tracing meanwhile, how much longer steps last while tracing is on, what was lost, and how far the
-GPU's clock may be off. Where the GPU was not traced it says why.
+traced time. The report says how much of the run that is, which part of it, how much longer steps
+last while tracing is on, what was lost, and how far the GPU's clock may be off. Where the GPU was
+not traced it says why; --by window says how each window ended.
 
 A GPU that several ranks share is one device: it is busy while any of them has something running
-there. Where single activities of all of them are not known, its idle time has bounds only. --by
-rank shows what each rank did on its own.
+there, as far as single activities of all of them are known. --by rank shows what each rank did on
+its own.
 
 NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks of
 a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
 that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
 
-Where communication kernels ran it says how many multiprocessors (SMs) they occupy. Where the
-driver's management library (NVML) was read, about once a second, it says how fast the SMs' clock
-was, what lowered it, how much memory was in use, and what NVLink and PCIe carried.
+Where communication kernels ran it says how many multiprocessors (SMs) they occupy.
 
-Then it lists devices, the kernels with the most time, copies by direction and size with their
-rates, and streams. Names of kernels are demangled where the system has libstdc++, and shortened.
+Then it lists devices; where the driver's management library (NVML) was read, about once a second,
+how fast the SMs' clock was, what lowered it, how much memory was in use, and what NVLink and PCIe
+carried; the kernels with the most time, copies by direction and size with their rates, and streams.
+Names of kernels are demangled where the system has libstdc++, and shortened.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..base.field import Field, keys, shown
 from ..base.options import option
-from ..base.present import present
 from ..base.query import Row
 from ..display import page, pictures, tables
 from ..display.tables import Column
@@ -75,12 +74,6 @@ PARTS = {
     "later": "a minute after the first use of a GPU; steps were not seen to repeat",
     "first use": "from the first use of a GPU on; steps were not seen to repeat before the end",
 }
-PAUSES = (
-    ("duty_ns", "after windows that were over"),
-    ("yielded_ns", "left to another tool"),
-    ("off_ns", "off, as calls were not counted"),
-    ("lost_ns", "lost: records stopped coming"),
-)
 DEVICE_COLUMNS = (
     Column("rank", lambda row: row.ranks),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
@@ -90,7 +83,7 @@ DEVICE_COLUMNS = (
     Column("communicating", lambda row: units.share(row.communicating_share)),
     Column("exposed", lambda row: units.share(row.exposed_share)),
     Column("copying", lambda row: units.share(row.copying_share)),
-    Column("idle", lambda row: idle_text(row)),
+    Column("idle", lambda row: units.share(row.idle_share)),
     Column("in MPI", lambda row: units.share(row.in_mpi_share)),
 )
 PART_COLUMNS = (
@@ -101,16 +94,10 @@ PART_COLUMNS = (
         for column in DEVICE_COLUMNS[1:]
     ),
 )
-THROTTLED_BY = (
-    ("power_share", "power limit"),
-    ("heat_share", "heat"),
-    ("hardware_share", "hardware slowdown"),
-)
 
 
 class Answers(NamedTuple):
     gpu: Gpu
-    sensors: list[Row]
     steps: list[Row]
     cost: TracingCost
     seen: list[Row]
@@ -157,10 +144,10 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
     found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
     if not found.is_seen:
-        return Answers(found, [], [], tracing_cost([], None), seen)
+        return Answers(found, [], tracing_cost([], None), seen)
     in_steps = in_steps or steps_or_none(run, align(run.connection))
     cost = tracing_cost(found.windows, in_steps.steps)
-    return Answers(found, sensors(run.connection), in_steps.gpu, cost, seen)
+    return Answers(found, in_steps.gpu, cost, seen)
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
@@ -286,9 +273,8 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
     ))
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
-        read = ("sensor",) if len(answers.sensors) > 1 else ()
         tables_of_gpus = (
-            ("device", *parts, *read, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
+            ("device", *parts, "sensor", "kernel", "copy", "stream") if answers.gpu.is_seen else ()
         )
         texts = (
             table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm")
@@ -335,7 +321,6 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield from exposed_facts(summary, step_times(answers.steps))
     yield from sm_facts(summary)
     yield from mpi_facts(answers.gpu)
-    yield from sensor_facts(answers.sensors)
     yield "Cost of tracing", cost_text(answers.cost)
     for text in sorted({row.device_memory for row in answers.gpu.ranks} - {""}):
         yield "", f"device memory: {text}"  # that CUPTI takes; ranks report the same, as a rule
@@ -380,7 +365,7 @@ def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         yield (
             "",
             f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}, "
-            f"left out of the times below: {idle_bounds_text(unknown)}",
+            "left out of the times below",
         )
     if partly := sum(row.merged_ranks < row.sharing_ranks for row in shared):
         yield (
@@ -403,27 +388,14 @@ def late_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     why = f"records of activities{time} came too late to be summed up"
     yield (
         "Late records",
-        f"{devices_of(late, found)} left out of the times below: {why}; {idle_bounds_text(late)}",
+        f"{devices_of(late, found)} left out of the times below: {why}",
     )
-
-
-def idle_bounds_text(rows: Sequence[GpuDeviceRow]) -> str:
-    least = min(row.idle_least_share or 0 for row in rows)
-    most = max(1 if row.idle_most_share is None else row.idle_most_share for row in rows)
-    return f"idle between {units.share(least)} and {units.share(most)}"
 
 
 def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
     """1 device; 2 of 3 devices"""
     part = f"{len(some):,} of " if len(some) < len(found.devices) else ""
     return f"{part}{units.counted(len(found.devices), 'device')}"
-
-
-def idle_text(row: GpuDeviceRow) -> str:
-    """30.0 %; of a shared device of which only each rank's sums are known, 20.0 to 60.0 %."""
-    if row.idle_share is not None or row.idle_least_share is None or row.idle_most_share is None:
-        return units.share(row.idle_share)
-    return f"{100 * row.idle_least_share:.1f} to {units.share(row.idle_most_share)}"
 
 
 def time_text(found: Gpu) -> str:
@@ -479,78 +451,6 @@ def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
         "  on SMs",
         f"its kernels' blocks occupy at most {units.three_digits(summary.communication_sms)}{whole}"
         f" SMs on average, those of one kernel {summary.communication_most_sms:,}",
-    )
-
-
-def sensor_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Facts from the sensors; the causes of lowered clocks only where there are any."""
-    clocked = [row for row in rows if row.clock_mean_mhz is not None]
-    if clocked:
-        mean_mhz = sum(present(row.clock_mean_mhz) * row.readings for row in clocked) / sum(
-            row.readings for row in clocked
-        )
-        least = min(clocked, key=lambda row: present(row.clock_least_mhz))
-        least_mhz = present(least.clock_least_mhz)
-        low = f", {least_mhz:,} MHz at least{where(least, rows)}" if least_mhz < mean_mhz else ""
-        yield "Clock of SMs", f"{mean_mhz:,.0f} MHz on average while not idle{low}"
-    yield from throttling_facts(rows)
-    used = [row for row in rows if row.memory_most_bytes is not None and row.memory_bytes]
-    if used:
-        fullest = max(used, key=lambda row: row.memory_most_bytes / row.memory_bytes)
-        most, whole = units.volume(fullest.memory_most_bytes), units.volume(fullest.memory_bytes)
-        yield "Memory", f"at most {most} of {whole} in use{where(fullest, rows)}"
-    for head, key in (("NVLink", "nvlink"), ("PCIe", "pcie")):
-        directions = [
-            text for direction in ("sent", "received") if (text := rate_text(rows, key, direction))
-        ]
-        if directions:
-            yield head, "; ".join(directions)
-
-
-def throttling_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    known = [row for row in rows if row.throttled_share is not None]
-    readings = sum(row.limit_readings for row in known)
-
-    def share_of(key: str) -> float:
-        return sum(getattr(row, key) * row.limit_readings for row in known) / readings
-
-    if not any(row.throttled_share for row in known):
-        return
-    worst = max(known, key=lambda row: present(row.throttled_share))
-    most = (
-        f"; most{where(worst, rows)}, {units.share(worst.throttled_share)}" if len(rows) > 1 else ""
-    )
-    why = ", ".join(
-        f"{cause} {units.share(share_of(key))}" for key, cause in THROTTLED_BY if share_of(key)
-    )
-    yield (
-        "Throttled",
-        f"in {units.share(share_of('throttled_share'))} of {units.counted(readings, 'reading')}: "
-        f"{why}{most}",
-    )
-
-
-def where(row: Row, rows: Sequence[Row]) -> str:
-    """on GPU 0 of rank 3, if there are others."""
-    return f" on GPU {row.device} of rank {row.ranks}" if len(rows) > 1 else ""
-
-
-def rate_text(rows: Sequence[Row], link: str, direction: str) -> str:
-    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or
-    it is not known."""
-    means = [
-        mean for row in rows
-        if (mean := getattr(row, f"{link}_{direction}_bytes_per_s")) is not None
-    ]
-    most = max(
-        (getattr(row, f"{link}_{direction}_most_bytes_per_s") or 0 for row in rows), default=0
-    )
-    if not most:
-        return ""
-    each = " a GPU" if len(rows) > 1 else ""
-    return (
-        f"{direction} {units.bandwidth(sum(means) / len(means))}{each} on average, "
-        f"{units.bandwidth(most)} at most"
     )
 
 
@@ -618,13 +518,6 @@ def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     summary = found.summary
     yield "Traced", coverage_text(found)
     yield from part_facts(found)
-    pauses = [
-        f"{units.duration(getattr(summary, key))} {why}" for key, why in PAUSES
-        if getattr(summary, key)
-    ]
-    if pauses:
-        times = f" ({units.counted(summary.yields, 'time')})" if summary.yields else ""
-        yield "", f"not traced: {', '.join(pauses)}{times}"
     if summary.empty_windows:
         yield (
             "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was "
@@ -653,6 +546,7 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
     if not answers.gpu.is_seen:
         return ""
     kernels, devices = gpu_activity.kernels(run.connection)[:TOP], answers.gpu.devices
+    read = sensors(run.connection)
     sentence = (
         "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
         "in which a kernel of NCCL or its like ran and none that computes; hidden communication "
@@ -672,7 +566,7 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         ),
         table("device", devices),
         table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),
-        table("sensor", answers.sensors, len(answers.sensors) > 1),
+        table("sensor", read, read),
         common.picture(row_bars, row_bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
         table("copy", gpu_activity.copies(run.connection)),

@@ -105,12 +105,6 @@ DEVICE = (
     Field("first_ns", "begin of the first and end of the last, since the rank's start"),
     Field("last_ns", ""),
     *OF_TIME,
-    Field(
-        "idle_least_share",
-        "what idle_share can be: both equal it where it is known; bounds for a shared device that"
-        " could not be merged, or with late records (below); null: nothing is known",
-    ),
-    Field("idle_most_share", ""),
 )
 ALGORITHM = (
     text("call", "the collective, and the label of its communicator", "call"),
@@ -325,15 +319,6 @@ RUN = (
         "windows of at least a second without any record: the GPU was idle, or CUPTI delivered "
         "none",
     ),
-    Field("yields", "windows that ended because another tool began to trace the GPU"),
-    Field(
-        "yielded_ns",
-        "time without tracing, by how the window before it ended: left to another tool; planned "
-        "pauses; calls not counted; records stopped arriving",
-    ),
-    Field("duty_ns", ""),
-    Field("off_ns", ""),
-    Field("lost_ns", ""),
     Field("records", "sums over ranks of the columns `gpu_...` of table `rank`"),
     Field("dropped_records", ""),
     Field("implausible_records", ""),
@@ -377,11 +362,12 @@ def gpu(connection: Connection) -> Gpu:
     """Activity of the GPUs of a Selection's ranks."""
     ranks = rank_rows(connection)
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
+    facts, incomplete = device_facts(connection), sampled.incomplete_ranks(connection)
     state_ns: dict[tuple[int, int], list[int]] = {}
     for row in busy_rows(connection):
-        state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
-    facts, incomplete = device_facts(connection), sampled.incomplete_ranks(connection)
-    devices, parts = _devices(connection, facts, windows, state_ns, incomplete)
+        if row.rank not in incomplete:
+            state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
+    devices, parts = _devices(connection, facts, state_ns)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
     on_devices = {row.rank for row in parts}
     summary = GpuRow(
@@ -412,52 +398,31 @@ def selected_groups(facts: Iterable[Row]) -> list[Group]:
 
 
 def _devices(
-    connection: Connection, facts: Sequence[Row], windows: Sequence[Row],
-    state_ns: dict[tuple[int, int], list[int]], incomplete: dict[int, int | None],
+    connection: Connection, facts: Sequence[Row], state_ns: dict[tuple[int, int], list[int]]
 ) -> tuple[list[Row], list[Row]]:
     """The devices; and what each rank did on its own."""
     on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
     groups = selected_groups(facts)
     shared = [group for group in groups if len(group) > 1]
     merged = iter(sharing.states_together(connection, shared))
-    spans = gathered((window.rank, (window.begin_ns, window.end_ns)) for window in windows)
     devices, parts = [], []
     for group in groups:
-        states = [state_ns.get((own.rank, own.device), [0] * STATES) for own in group]
-        parts += [_part(own, on_it[own], own_ns, incomplete) for own, own_ns in zip(group, states)]
-        if len(group) == 1:
-            devices.append(parts[-1])
-            continue
-        is_complete = not any(own.rank in incomplete for own in group)
-        bounds = sharing.idle_bounds(group, spans, states) if is_complete else None
-        devices.append(_device(group, on_it[group[0]], next(merged), bounds))
+        own_parts = [
+            _device([own], on_it[own], state_ns.get((own.rank, own.device), [0] * STATES))
+            for own in group
+        ]
+        parts += own_parts
+        devices.append(
+            own_parts[0] if len(group) == 1 else _device(group, on_it[group[0]], next(merged))
+        )
     return devices, sorted(parts, key=lambda row: row.rank)
 
 
-def _part(
-    own: Row, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
-) -> Row:
-    """One rank's activity on a device. Where its sums lack activities, only bounds of its idle time
-    are known: the sums count these as idle at most for as long as they lasted."""
-    times = busy(state_ns)
-    if own.rank not in incomplete or not times.traced_ns:
-        return _device([own], ranks, state_ns)
-    late_ns = incomplete[own.rank]
-    least_ns = 0 if late_ns is None else max(0, times.idle_ns - late_ns)
-    bounds = least_ns / times.traced_ns, times.idle_ns / times.traced_ns
-    return _device([own], ranks, [0] * STATES, bounds)
-
-
-def _device(
-    group: Group, ranks: set[int], state_ns: Sequence[int],
-    bounds: tuple[float, float] | None = None,
-) -> Row:
-    """Activity of these ranks on a device. `bounds`: of its idle time, if that is not known."""
+def _device(group: Group, ranks: set[int], state_ns: Sequence[int]) -> Row:
+    """Activity of these ranks on a device."""
     first, times = group[0], busy(state_ns)
     begins = [own.first_ns for own in group if own.first_ns is not None]
     ends = [own.last_ns for own in group if own.last_ns is not None]
-    of_time = shares(times)
-    idle = (of_time["idle_share"],) * 2 if times.traced_ns else bounds or (None, None)
     return GpuDeviceRow(
         rank=first.rank,
         ranks=rank_list(ranks),
@@ -470,8 +435,7 @@ def _device(
         **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
         first_ns=min(begins, default=None),
         last_ns=max(ends, default=None),
-        **communication_sms(group), **times._asdict(), **of_time,
-        **dict(zip(("idle_least_share", "idle_most_share"), idle)),
+        **communication_sms(group), **times._asdict(), **shares(times),
     )
 
 
@@ -508,7 +472,6 @@ def _coverage(
     walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
     window_ns = sum(row.end_ns - row.begin_ns for row in windows)
     wall_ns = sum(walls.values())
-    pauses = pauses_of(windows, walls)
     return {
         "ranks": len(ranks),
         "traced_ranks": len(traced),
@@ -521,23 +484,12 @@ def _coverage(
         "window_share": min(1.0, window_ns / wall_ns) if wall_ns else None,
         "windows": len(windows),
         "empty_windows": empty_windows(windows),
-        "yields": sum(row.ended == "yielded" for row in windows),
-        **{f"{why}_ns": pauses.get(why, 0) for why in ("yielded", "duty", "off", "lost")},
     }
 
 
 def empty_windows(windows: Iterable[Row]) -> int:
     """Windows without records that are long enough for some."""
     return sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows)
-
-
-def pauses_of(windows: Sequence[Row], walls: dict[int, int]) -> dict[str, int]:
-    """Time without tracing, by the reason for which the window before it ended."""
-    pauses: dict[str, int] = {}
-    for row, after in zip(windows, [*windows[1:], None]):
-        until_ns = after.begin_ns if after and after.rank == row.rank else walls.get(row.rank, 0)
-        pauses[row.ended] = pauses.get(row.ended, 0) + max(0, until_ns - row.end_ns)
-    return pauses
 
 
 def _losses(ranks: Sequence[Row], windows: Sequence[Row]) -> dict:

@@ -18,7 +18,7 @@ SELECT gpu_device.world_rank AS rank,
        memory_bytes,
        coalesce(nullif(boot.value, ''), nullif(host.value, '')) AS kernel_id,
        nullif(boot.value, '') || ' ' || coalesce(zone.value, '') AS clock_id,
-       start_monotonic_ns,
+       min(start_monotonic_ns, 1 << 61) AS start_monotonic_ns,
        gpu_device.world_rank IN (SELECT world_rank FROM selected_rank) AS is_selected
 FROM gpu_device
 JOIN rank USING (world_rank)

@@ -1,17 +1,9 @@
--- Intervals of GPU activity on each device of the selected ranks, and of the rank in MPI (device 0). The states are those of gpu_busy.sql.
-SELECT gpu_sample.world_rank AS rank,
+-- Activities of GPUs. The states are those of gpu_busy.sql.
+SELECT gpu_sample.world_rank,
        device,
        CASE WHEN kind <> 'kernel' THEN 4 WHEN coalesce(is_communication, 0) THEN 2 ELSE 1 END AS state,
        start_ns,
        end_ns
 FROM gpu_sample
 JOIN gpu_stream ON gpu_stream.world_rank = gpu_sample.world_rank AND gpu_stream.stream = gpu_sample.stream
-LEFT JOIN gpu_kernel ON gpu_kernel.world_rank = gpu_sample.world_rank AND gpu_kernel.kernel = gpu_sample.kernel
-WHERE gpu_sample.world_rank IN (SELECT world_rank FROM selected_rank)
-UNION ALL
-SELECT sample.world_rank, 0, 8, start_ns, end_ns
-FROM sample
-JOIN call ON call.name = sample.call
-WHERE library = 'mpi' AND sample.world_rank IN (SELECT world_rank FROM gpu_device)
-    AND sample.world_rank IN (SELECT world_rank FROM selected_rank)
-ORDER BY 1;
+LEFT JOIN gpu_kernel ON gpu_kernel.world_rank = gpu_sample.world_rank AND gpu_kernel.kernel = gpu_sample.kernel;

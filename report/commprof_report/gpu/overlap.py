@@ -12,14 +12,19 @@ each step from single activities.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import List, Tuple
+
+from ..base.arrays import np
+from ..base.columns import Columns
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
+KINDS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
+SPAN = 0  # among these: a span that is analysed
 STATES = 16
 ON_DEVICE = COMPUTING | COMMUNICATING | COPYING
 
-Interval = tuple[int, int, int]  # begin, end, one state or several
-
+Spans = List[Tuple[int, int]]
 
 # Times of one or several devices, as defined in docs/SCHEMA.md, Words.
 Busy = namedtuple(
@@ -54,62 +59,37 @@ def busy(state_ns: Sequence[int]) -> Busy:
     )
 
 
-def added(states: Iterable[Sequence[int]]) -> list[int]:
-    """The sums over several devices or spans."""
-    return [sum(column) for column in zip([0] * STATES, *states)]
+def time_by_states(active: Columns, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """For each span the time in each combination of states. active: intervals of one state each.
+    Spans are disjoint and in order."""
+    active = active.take(active.start_ns < active.end_ns)
+    begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
+    edges_ns = np.concatenate([active.start_ns, active.end_ns, begins, ends])
+    order = np.argsort(edges_ns, kind="stable")
+    of = np.concatenate([active.state, active.state, np.full(2 * len(begins), SPAN)])[order]
+    change = np.repeat([1, -1] * 2, np.repeat([len(active), len(begins)], 2))[order]
+    running = {kind: np.cumsum(np.where(of == kind, change, 0)) > 0 for kind in (SPAN, *KINDS)}
+    states = np.sum([kind * running[kind] for kind in KINDS], axis=0)
+    span = np.cumsum((of == SPAN) & (change > 0)) - 1
+    lasted_ns = np.diff(edges_ns[order], append=edges_ns.max(initial=0))
+    found = np.zeros((len(begins), STATES), np.int64)
+    inside = running[SPAN]
+    np.add.at(found, (span[inside], states[inside]), lasted_ns[inside])
+    return found
 
 
-def pieces(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Divides overlapping intervals into consecutive pieces, each with all its states."""
-    edges: list[tuple[int, int, int]] = []
-    for begin_ns, end_ns, state in intervals:
-        if begin_ns < end_ns:
-            edges += ((begin_ns, 1, state), (end_ns, -1, state))
-    edges.sort()
-    running = [0] * STATES
-    states, since_ns = 0, 0
-    for at_ns, change, state in edges:
-        if states and since_ns < at_ns:
-            yield since_ns, at_ns, states
-        running[state] += change
-        states = sum(bit for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI) if running[bit])
-        since_ns = at_ns
-
-
-def time_by_states(
-    intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]
-) -> Iterator[list[int]]:
-    """For each span the time in each combination of states. Each interval has one state; spans are
-    disjoint and in order."""
-    found = list(pieces(intervals))
-    place = 0
-    for begin_ns, end_ns in spans:
-        state_ns = [0] * STATES
-        while place < len(found) and found[place][1] <= begin_ns:
-            place += 1
-        at = place
-        while at < len(found) and found[at][0] < end_ns:
-            piece_begin_ns, piece_end_ns, states = found[at]
-            state_ns[states] += min(piece_end_ns, end_ns) - max(piece_begin_ns, begin_ns)
-            at += 1
-        state_ns[0] = end_ns - begin_ns - sum(state_ns)
-        yield state_ns
-
-
-def joined(spans: Iterable[tuple[int, int]], gap_ns: int = 0) -> list[tuple[int, int]]:
-    """The spans in order; those that overlap, or are not further apart than the gap, are joined."""
-    found: list[tuple[int, int]] = []
+def joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """The spans in order; those that overlap or touch are joined."""
+    found: Spans = []
     for begin_ns, end_ns in sorted(span for span in spans if span[0] < span[1]):
-        if found and begin_ns <= found[-1][1] + gap_ns:
+        if found and begin_ns <= found[-1][1]:
             found[-1] = found[-1][0], max(found[-1][1], end_ns)
         else:
             found.append((begin_ns, end_ns))
     return found
 
 
-def common(
-    left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def common(left: Spans, right: Spans) -> Spans:
     """The intersection of two lists of spans, each a result of joined()."""
     found = []
     place = other = 0

@@ -16,14 +16,16 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
+from ..base.columns import Columns
 from ..base.field import Field
+from ..base.gather import gathered
 from ..base.percentiles import DEVIATION, around_median
 from ..base.query import Row, row_type
 from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups
-from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states
-from ..gpu.sampled import NO_DEVICE, Spans, intervals, known_spans
-from ..gpu.sharing import Group, moved, moved_intervals, together
+from ..gpu.overlap import Busy, Spans, busy, joined, time_by_states
+from ..gpu.sampled import intervals, known_spans, on_device
+from ..gpu.sharing import Group, active_moved, moved, together
 from .boundaries import RankStep, Steps
 
 FOREVER = 1 << 62
@@ -86,9 +88,7 @@ def gpu_steps(
     steps = of_run.by_rank()
     found: dict[int, list[list[tuple[RankStep, Busy]]]] = {}  # by step: for each device its ranks
     for of_device in chain(_alone(connection, steps), _shared(connection, steps)):
-        by_step: dict[int, list[tuple[RankStep, Busy]]] = {}
-        for step, times in of_device:
-            by_step.setdefault(step.step, []).append((step, times))
+        by_step = gathered((step.step, (step, times)) for step, times in of_device)
         for number, of_ranks in by_step.items():
             found.setdefault(number, []).append(of_ranks)
     return [_row(step, found[step], step in complete) for step in sorted(found)]
@@ -100,12 +100,11 @@ def _alone(
     """For each device of one rank, its steps."""
     shared = {(own.rank, own.device) for group in _shared_groups(connection) for own in group}
     known = known_spans(connection)
-    for rank, found in intervals(connection, known.keys() & steps.keys()):
+    active = intervals(connection) if known else Columns()
+    for rank in sorted(known.keys() & steps.keys()):
         for device, spans in known[rank].items():
             if (rank, device) not in shared:
-                yield _device_steps(
-                    steps[rank], spans, found.get(device, []) + found.get(NO_DEVICE, [])
-                )
+                yield _device_steps(steps[rank], spans, on_device(active, rank, device))
 
 
 def _shared(
@@ -117,7 +116,7 @@ def _shared(
         yield chain.from_iterable(
             _device_steps(
                 steps.get(own.rank, []), moved(both.known, -own.start_monotonic_ns),
-                moved_intervals(both.intervals, -own.start_monotonic_ns),
+                active_moved(both.active, -own.start_monotonic_ns),
             )
             for own in group
         )
@@ -128,7 +127,7 @@ def _shared_groups(connection: Connection) -> list[Group]:
 
 
 def _device_steps(
-    steps: Sequence[RankStep], known: Spans, intervals: Sequence[Interval]
+    steps: Sequence[RankStep], known: Spans, active: Columns
 ) -> Iterator[tuple[RankStep, Busy]]:
     whole = []
     latest_ns = -FOREVER
@@ -139,7 +138,7 @@ def _device_steps(
             whole.append(step)
             latest_ns = step.end_ns
     spans = [(step.begin_ns, step.end_ns) for step in whole]
-    for step, state_ns in zip(whole, time_by_states(intervals, spans)):
+    for step, state_ns in zip(whole, time_by_states(active, spans).tolist()):
         yield step, busy(state_ns)
 
 
@@ -189,10 +188,10 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
         paused[rank] = joined(
             (row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty"
         )
-    by_step: dict[int, list[RankStep]] = {}
-    for step in chain.from_iterable(steps.by_rank().values()) if windows and steps else ():
-        if not step.is_warm_up:
-            by_step.setdefault(step.step, []).append(step)
+    of_ranks = steps.by_rank().values() if windows and steps else ()
+    by_step = gathered(
+        (step.step, step) for step in chain.from_iterable(of_ranks) if not step.is_warm_up
+    )
     sides: dict[str, list[float]] = {"traced": [], "untraced": []}
     for ranks in by_step.values():
         for side, spans in (("traced", traced), ("untraced", paused)):

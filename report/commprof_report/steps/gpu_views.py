@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, Texts, grouped, read
-from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING
-from ..gpu.sampled import Spans
+from ..base.columns import NONE, Columns, Ints, grouped
+from ..gpu import sampled
+from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, Spans
 from ..run.alignment import Alignment
-
-SQL = query.beside(__file__)
 
 NOT_SAMPLED = 0
 
@@ -29,7 +26,7 @@ class OnGpu(NamedTuple):
 
 def activities(connection: Connection, alignment: Alignment) -> Columns:
     """On the run's axis."""
-    rows = read(Columns, SQL.run(connection, "gpu_view_intervals"), Texts())
+    rows = sampled.activities(connection)
     times = (alignment.aligned(rows.world_rank, own) for own in (rows.start_ns, rows.end_ns))
     return rows.changed(**dict(zip(("start_ns", "end_ns"), times)))
 

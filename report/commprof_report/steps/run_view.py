@@ -21,8 +21,9 @@ from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined
 from ..base.gather import gathered
+from ..gpu.overlap import Spans
 from ..gpu.overlap import joined as spans_joined
-from ..gpu.sampled import Spans, known_spans
+from ..gpu.sampled import known_spans
 from ..late.late_ranks import Late
 from ..late.timelines import COUNT, NOBODY, OUTSIDE, UNSEEN, WAITING, Piece, Timeline
 from ..late.wait_split import WaitSplit
