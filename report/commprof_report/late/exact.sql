@@ -3,7 +3,7 @@ SELECT cell.world_rank, identity, cell.call, sum(cell.count) AS count, sum(total
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)
-JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
+JOIN selected_size ON cell.bytes BETWEEN low_bytes AND high_bytes
 JOIN run_communicator USING (identity)
 JOIN synchronizing ON synchronizing.call = cell.call
 WHERE is_blocking AND measure = CASE library WHEN 'nccl' THEN 'device' ELSE 'call' END AND NOT is_inter AND run_communicator.size > 1

@@ -67,8 +67,7 @@ def chosen_rows(connection: Connection, waits: Waits, texts: Texts) -> Flags:
         "SELECT low_bytes, high_bytes FROM selected_size"
     ).fetchone()
     message_bytes = np.where(waits.bytes == NONE, -1, waits.bytes)
-    found &= message_bytes >= (-1 if low_bytes is None else low_bytes)
-    return found & (message_bytes <= (1 << 62 if high_bytes is None else high_bytes))
+    return found & (message_bytes >= low_bytes) & (message_bytes <= high_bytes)
 
 
 def scale(connection: Connection, waits: Waits, texts: Texts) -> Scaled:

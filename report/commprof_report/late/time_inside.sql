@@ -3,7 +3,7 @@ SELECT cell.world_rank, coalesce(call.library, 'mpi') = 'mpi' AS is_mpi, cell.ca
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)
-JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
+JOIN selected_size ON cell.bytes BETWEEN low_bytes AND high_bytes
 LEFT JOIN thread USING (world_rank, thread)
 LEFT JOIN call ON call.name = cell.call
 WHERE measure IN (CASE coalesce(call.library, 'mpi') WHEN 'nccl' THEN 'device' ELSE 'call' END, 'poll') AND coalesce(family, '') <> 'setup'

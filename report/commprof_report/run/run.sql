@@ -150,12 +150,8 @@ CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT c
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
-CREATE TEMP TABLE selected_memory_kind AS SELECT DISTINCT memory_kind FROM cell;
--- The message sizes that occur, and the bin of each (bins.py).
-CREATE TEMP TABLE size_bin AS
-SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,
-                bytes AS bytes_high
-FROM cell;
+-- The range of sizes that the user selected, for single calls: one row, with the selection.
+CREATE TEMP TABLE selected_size (low_bytes INTEGER NOT NULL, high_bytes INTEGER NOT NULL);
 
 -- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
 -- Ranks of one kernel share its cores, whatever their hosts' names.

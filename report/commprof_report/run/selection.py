@@ -12,7 +12,6 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.bins import BINS
 from ..base.errors import UsageError
 from ..base.options import option
 from ..base.thresholds import whole
@@ -29,6 +28,7 @@ BYTES = re.compile(
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 FEWEST_DIGITS = whole("run.identity-digits")
 MIXED = "mixed"
+MOST = 1 << 62  # bytes
 MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
 
 
@@ -118,8 +118,7 @@ MEMORY_KIND = option(
 
 
 class Selection(Run):
-    """A run to which filters were applied, once. Owns the TEMP TABLEs of chosen_cell.sql and those
-    named selected_."""
+    """A run to which filters were applied, once. Owns the TEMP TABLEs named selected_."""
 
     def __init__(self, run: Run, filters: list[str]) -> None:
         vars(self).update(vars(run))
@@ -138,11 +137,13 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
         texts["region"] = _regions(run, arguments.region)
         _keep(run.connection, "region", texts["region"])
     if getattr(arguments, "memory_kind", None):
-        texts["memory_kind"] = _memory_kinds_keep(run.connection, arguments.memory_kind)
+        texts["memory_kind"] = _memory_kinds(run.connection, arguments.memory_kind)
     ranks = _ranks_keep(run, arguments.rank) if arguments.rank else None
     sizes = arguments.bytes or ByteRange(None, None)
-    _sizes_keep(run.connection, sizes, bins)
-    SQL.run(run.connection, "chosen_cell", low_bytes=sizes.low, high_bytes=sizes.high)
+    bounds = (-1 if sizes.low is None else sizes.low, MOST if sizes.high is None else sizes.high)
+    run.connection.execute(
+        "INSERT INTO selected_size VALUES (?, ?)", [min(bound, MOST) for bound in bounds]
+    )
     run.connection.chosen = Chosen(run.connection, texts, ranks, sizes, bins)
     return Selection(run, filters(arguments))
 
@@ -157,12 +158,10 @@ KEEP = {
     "rank": "INSERT INTO selected_rank VALUES (?)",
     "communicator": "INSERT INTO selected_communicator VALUES (?)",
     "region": "INSERT INTO selected_region VALUES (?)",
-    "memory_kind": "INSERT INTO selected_memory_kind VALUES (?)",
 }
 FORGET = {
     "call": "DELETE FROM selected_call", "rank": "DELETE FROM selected_rank",
     "communicator": "DELETE FROM selected_communicator", "region": "DELETE FROM selected_region",
-    "memory_kind": "DELETE FROM selected_memory_kind",
 }
 
 
@@ -231,11 +230,9 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     return chosen
 
 
-def _memory_kinds_keep(connection: sqlite3.Connection, wanted: str) -> set[str]:
-    known = [kind for (kind,) in connection.execute("SELECT memory_kind FROM selected_memory_kind")]
-    found = {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
-    _keep(connection, "memory_kind", found)
-    return found
+def _memory_kinds(connection: sqlite3.Connection, wanted: str) -> set[str]:
+    known = [kind for (kind,) in connection.execute("SELECT DISTINCT memory_kind FROM cell")]
+    return {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
 
 
 def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> list[int]:
@@ -248,16 +245,3 @@ def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> list[int]:
         raise UsageError("--rank", "none of these ranks is in the run")
     _keep(run.connection, "rank", chosen)
     return chosen
-
-
-def _sizes_keep(connection: sqlite3.Connection, wanted: ByteRange, bins: str) -> None:
-    """Fills size_bin with the selected sizes and the bin of each."""
-    low = 0 if wanted.low is None else wanted.low
-    sizes = connection.execute("SELECT bytes, is_folded FROM size_bin").fetchall()
-    chosen = [
-        (message_bytes, is_folded, *BINS[bins](message_bytes, bool(is_folded)))
-        for message_bytes, is_folded in sizes
-        if low <= message_bytes and (wanted.high is None or message_bytes <= wanted.high)
-    ]
-    connection.execute("DELETE FROM size_bin")
-    connection.executemany("INSERT INTO size_bin VALUES (?, ?, ?, ?)", chosen)
