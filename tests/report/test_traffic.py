@@ -77,18 +77,18 @@ def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traff
     text = traffic(*cells, words=()).out
     assert (
         "for each bulk call" not in text
-        and "persistent operations are counted once, where they are set up" in text
+        and "Persistent      operations are counted once, where they are set up" in text
     )
 
 
 def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):
     text = traffic(*HOROVOD, words=()).out
-    assert "6.68 control calls for each bulk call" in text
+    assert "Control calls   6.68 for each bulk call" in text
     assert (
         "Control sizes   MPI_Allreduce of at most 24 B, MPI_Bcast of at most 4 B, MPI_Gather of at "
         "most 4 B: < 0.01 % of the bytes of the run\n" in text
     )
-    assert text.startswith("Bulk            742 calls (13.0 %), ")
+    assert text.splitlines()[1].startswith("Bulk       742    13.0 %  ")
 
 
 def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
@@ -164,16 +164,13 @@ def test_collectives_of_one_rank_move_nothing(traffic_with_self):
         ("alone", "MPI_Allreduce"): (40, 1_000_000, 1_000_000),
     }
     text = " ".join(traffic_with_self(*cells, words=()).out.split())
-    assert "Bulk 46 calls (53.5 %), 6.02 MB (100.0 %)" in text
-    assert (
-        "One rank alone 40 calls (46.5 %), 20.0 us (4.6 % of the time in MPI): on communicators of "
-        "one rank, which move nothing, though 40.0 MB are passed to them" in text
-    )
+    assert "Bulk 46 53.5 % 6.02 MB 100.0 %" in text
+    assert "One rank alone 40 46.5 % - 0.00 % 20.0 us 4.6 %" in text
 
 
 def test_a_job_that_only_talks_to_itself_has_no_thresholds(traffic_with_self):
     text = traffic_with_self(Cell("MPI_Allreduce", 8, [500] * 20, SELF), words=()).out
-    assert text.startswith("One rank alone") and "none: no call with a size was counted" in text
+    assert "\nOne rank alone" in text and "none: no call with a size was counted" in text
 
 
 @pytest.mark.parametrize(

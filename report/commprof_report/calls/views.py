@@ -3,7 +3,7 @@ ranks, traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
@@ -528,15 +528,48 @@ OF_TRAFFIC = (
         of=total("count", lambda cells: is_call(cells) & (cells.is_told == 1)),
     ),
 )
+
+
+def moves(cells: Cells) -> Flags:
+    return is_made(cells) & ~cells.is_in("traffic", "setup")
+
+
+def place_of_kind(groups: Sums) -> Ints:
+    return np.argmax([groups.is_in("traffic", kind) for kind in TRAFFIC_HEADS], 0)
+
+
 TRAFFIC = View(
     "TrafficRow",
     ("traffic", "call"),
     OF_TRAFFIC,
-    lambda groups: (
-        np.argmax([groups.is_in("traffic", kind) for kind in TRAFFIC_HEADS], 0),
-        -groups.sum("total_ns"), groups.place("call"),
-    ),
-    where=lambda cells: is_made(cells) & ~cells.is_in("traffic", "setup"),
+    lambda groups: (place_of_kind(groups), -groups.sum("total_ns"), groups.place("call")),
+    where=moves,
+)
+
+
+def moved_bytes(groups: Sums) -> np.ndarray:
+    """Collectives of one rank move nothing."""
+    return np.where(groups.is_in("traffic", "alone"), 0, groups.sum("volume_bytes", is_call))
+
+
+def of_kinds(find: Any) -> Callable[[Sums], Floats]:
+    """The shares that kinds of traffic have in the sum."""
+    return lambda groups: ratio(find(groups), find(groups).sum())
+
+
+OF_KIND = (
+    Field("traffic", "", "kind", TRAFFIC_HEADS.__getitem__, False),
+    Field("count", "", "calls", of=total("count", is_call)),
+    Field("count_share", "", "of calls", of=of_kinds(total("count", is_call))),
+    Field("volume_bytes", "", "volume", of=moved_bytes),
+    Field("volume_share", "", "of volume", of=of_kinds(moved_bytes)),
+    Field("mpi_ns", "", "time in MPI", of=total("total_ns", is_in_mpi)),
+    Field("mpi_share", "", "of it", of=of_kinds(total("total_ns", is_in_mpi))),
+    Field("nccl_ns", "", "NCCL on host", of=total("total_ns", lambda cells: is_nccl_call(cells))),
+    Field("device_ns", "", "on device", of=total("total_ns", is_device)),
+)
+KINDS = View(  # of traffic
+    "KindRow", ("traffic",), OF_KIND, lambda groups: (place_of_kind(groups),), where=moves
 )
 
 

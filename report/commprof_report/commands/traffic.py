@@ -16,11 +16,11 @@ the share of each kind in calls, bytes and time.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..base import units
 from ..base.field import Field, shown, telling
-from ..calls.views import OF_TRAFFIC, TRAFFIC, TRAFFIC_HEADS, Row
+from ..calls.views import KINDS, OF_KIND, OF_TRAFFIC, TRAFFIC, TRAFFIC_HEADS, Row
 from ..display import page, tables
 from ..plots import row_bars as plot
 from ..run.cells import view_rows
@@ -37,48 +37,51 @@ OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    rows = view_rows(run.connection, TRAFFIC)
-    calls = units.counted(total(rows, "count"), "call")
+    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
+    calls = units.counted(sum(row.count for row in rows), "call")
     common.answer(
-        arguments, rows, OF_TRAFFIC, lambda: print_text(rows), lambda: common.nothing_text(run),
-        lambda: (run, plot, picture(rows), calls),
+        arguments, rows, OF_TRAFFIC, lambda: print_text(kinds, rows),
+        lambda: common.nothing_text(run), lambda: (run, plot, picture(kinds), calls),
     )
 
 
-def print_text(rows: list[Row]) -> None:
+def print_text(kinds: list[Row], rows: list[Row]) -> None:
+    print(tables.text_table(columns_of_kinds(kinds), kinds) + "\n")
     common.print_facts(facts(rows))
     print("\n" + tables.text_table(columns_of(rows), rows))
 
 
-def picture(rows: list[Row]) -> plot.Picture | None:
+def picture(kinds: list[Row]) -> plot.Picture | None:
     """Shares of each kind of traffic in all calls, bytes and times."""
-    mpi = [row for row in rows if row.library == "mpi"]
     measures = (
-        ("calls", rows, "count", units.count), ("bytes", rows, "volume_bytes", units.volume),
-        ("time in MPI", mpi, "total_ns", units.duration),
-        ("NCCL on the device", rows, "device_ns", units.duration),
+        ("calls", "count", units.count), ("bytes", "volume_bytes", units.volume),
+        ("time in MPI", "mpi_ns", units.duration),
+        ("NCCL on the device", "device_ns", units.duration),
     )
-    bars = [
-        (f"{name} ({show(all_of)})", [part / all_of for part in parts])
-        for name, own, key, show in measures
-        for parts in [[total(of_kind(own, kind), key) for kind in TRAFFIC_HEADS]]
-        for all_of in [sum(parts)] if all_of
-    ]
+    sums = {key: sum(getattr(row, key) for row in kinds) for _, key, _ in measures}
+    bars = {
+        key: f"{name} ({show(sums[key])})" for name, key, show in measures if sums[key]
+    }
     if not bars:
         return None
-    names, shares = zip(*bars)
     parts = [
-        plot.Part(head.lower(), colour, [each[place] for each in shares])
-        for place, (head, colour) in enumerate(zip(TRAFFIC_HEADS.values(), plot.KINDS))
+        plot.Part(TRAFFIC_HEADS[kind].lower(), colour, [
+            sum(getattr(row, key) for row in kinds if row.traffic == kind) / sums[key]
+            for key in bars
+        ])
+        for kind, colour in zip(TRAFFIC_HEADS, plot.KINDS)
     ]
-    control = [*TRAFFIC_HEADS].index("control")
-    notes = [f"{units.share(each[control])} control" for each in shares]
+    control = parts[[*TRAFFIC_HEADS].index("control")]
+    notes = [f"{units.share(share)} control" for share in control.values]
     panel = plot.Panel("share", "share", parts, notes)
-    return plot.Picture("Bulk and control traffic", names, [panel])
+    return plot.Picture("Bulk and control traffic", [*bars.values()], [panel])
 
 
-def of_kind(rows: list[Row], kind: str) -> list[Row]:
-    return [row for row in rows if row.traffic == kind]
+def columns_of_kinds(kinds: list[Row]) -> list[Field]:
+    return telling(
+        shown(OF_KIND), kinds, "volume_bytes volume_share", "mpi_ns mpi_share",
+        "nccl_ns device_ns",
+    )
 
 
 def columns_of(rows: list[Row]) -> list[Field]:
@@ -88,21 +91,16 @@ def columns_of(rows: list[Row]) -> list[Field]:
 
 def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
-    for traffic, head in TRAFFIC_HEADS.items():
-        own = of_kind(rows, traffic)
-        if own and traffic == "alone":
-            yield head, alone_text(own, rows)
-        elif own:
-            yield head, part_text(own, rows)
-    bulk, control = (total(of_kind(rows, kind), "count") for kind in ("bulk", "control"))
-    if any(row.call.endswith("_init") for row in rows):  # a persistent operation
+    bulk, control = (
+        sum(row.count for row in rows if row.traffic == kind) for kind in ("bulk", "control")
+    )
+    if any(row.call.endswith("_init") for row in rows):
         yield (
-            "",
-            "persistent operations are counted once, where they are set up, however often they "
-            "start",
+            "Persistent",
+            "operations are counted once, where they are set up, however often they start",
         )
     elif bulk and control:
-        yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"
+        yield "Control calls", f"{units.three_digits(control / bulk)} for each bulk call"
     is_told = any(row.told_count for row in rows)
     if is_told:
         yield (
@@ -112,53 +110,6 @@ def facts(rows: list[Row]) -> Iterator[tuple[str, str]]:
         )
     if not is_told or any(row.threshold_bytes for row in rows):
         yield "Control sizes", threshold_text(rows)
-
-
-def part_text(own: list[Row], rows: list[Row]) -> str:
-    """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
-    calls, volume_bytes = (total(own, key) for key in ("count", "volume_bytes"))
-    volumes = total((row for row in rows if row.traffic != "alone"), "volume_bytes")
-    volume = (
-        f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), "
-        if volumes and volume_bytes else ""
-    )
-    all_calls = (
-        f"{units.counted(calls, 'call')} ({units.share(calls / (total(rows, 'count') or 1))})"
-    )
-    return f"{all_calls}, {volume}{time_text(own, rows)}"
-
-
-def alone_text(own: list[Row], rows: list[Row]) -> str:
-    """60 calls (33.3 %), 1.24 s (93.0 % of the time in MPI): on communicators of one rank, which
-    move nothing, though 24.0 MB are passed to them"""
-    volume = units.volume(total(own, "volume_bytes"))
-    without = [row._replace(volume_bytes=0) for row in own]
-    return (
-        f"{part_text(without, rows)}: on communicators of one rank, which move nothing, though "
-        f"{volume} are passed to them"
-    )
-
-
-def time_text(own: list[Row], rows: list[Row]) -> str:
-    """1.24 s (93.0 % of the time in MPI), NCCL 15.2 ms on the host and 2.10 s on the device"""
-    said = []
-    mpi, nccl = ([row for row in own if row.library == library] for library in ("mpi", "nccl"))
-    if mpi:
-        mpi_ns = total((row for row in rows if row.library == "mpi"), "total_ns")
-        total_ns = total(mpi, "total_ns")
-        said.append(
-            f"{units.duration(total_ns)} ({units.share(total_ns / (mpi_ns or 1))} of the time "
-            "in MPI)"
-        )
-    if nccl:
-        device_ns = sum(row.device_ns or 0 for row in nccl)
-        on_device = f" and {units.duration(device_ns)} on the device" if device_ns else ""
-        said.append(f"NCCL {units.duration(total(nccl, 'total_ns'))} on the host{on_device}")
-    return ", ".join(said)
-
-
-def total(rows: Iterable[Row], key: str) -> float:
-    return sum(getattr(row, key) or 0 for row in rows)
 
 
 def threshold_text(rows: list[Row]) -> str:
@@ -176,7 +127,7 @@ def threshold_text(rows: list[Row]) -> str:
 
 
 def traffic_section(run: Run) -> str:
-    rows = view_rows(run.connection, TRAFFIC)
+    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
     if not rows:
         return ""
     sentence = (
@@ -184,6 +135,6 @@ def traffic_section(run: Run) -> str:
         "negotiation of what is ready, barriers and the like."
     )
     return page.section(
-        "Bulk and control", sentence, page.facts_list(facts(rows)),
-        page.table(columns_of(rows), rows),
+        "Bulk and control", sentence, page.table(columns_of_kinds(kinds), kinds),
+        page.facts_list(facts(rows)), page.table(columns_of(rows), rows),
     )
