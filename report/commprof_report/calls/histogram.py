@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from math import log2
 from sqlite3 import Connection
 
@@ -12,7 +11,6 @@ from ..base.field import Field, Row, row_type
 from ..base.percentiles import summed
 from ..run.cells import cells_of
 
-BUCKETS_IN_OCTAVE = 8
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
 
 
@@ -61,33 +59,17 @@ def latency_rows(
 
 
 def merged(rows: Sequence[Row], most: int) -> list[Row]:
-    """At most so many rows: 2, 4, 8, ... neighbouring buckets are one."""
-    size, groups = 1, [[row] for row in rows]
-    while len(groups) > most:
-        size *= 2
-        groups = [list(own) for _, own in groupby(rows, lambda row: place_of(row.low_ns) // size)]
-    return [_merged(group, size) for group in groups] if size > 1 else list(rows)
-
-
-def place_of(low_ns: int) -> int:
-    """Number of the bucket that begins there."""
-    octave = max(low_ns, LEAST_NS).bit_length() - 1
-    return BUCKETS_IN_OCTAVE * octave + (low_ns * BUCKETS_IN_OCTAVE >> octave) % BUCKETS_IN_OCTAVE
-
-
-def begin_of(place: int) -> int:
-    octave, part = divmod(place, BUCKETS_IN_OCTAVE)
-    return (BUCKETS_IN_OCTAVE + part << octave) // BUCKETS_IN_OCTAVE
-
-
-def _merged(rows: Sequence[Row], size: int) -> Row:
-    """The first bucket begins at 0; the last one ends at the longest duration."""
-    first = place_of(rows[0].low_ns) // size * size
-    low_ns = min(begin_of(first), rows[0].low_ns)
-    high_ns = max(begin_of(first + size), rows[-1].high_ns)
-    count, share = sum(row.count for row in rows), sum(row.share for row in rows)
-    row = rows[-1]._replace(low_ns=low_ns, high_ns=high_ns, count=count, share=share)
-    return row._replace(density=count / octaves(row))
+    """At most so many rows: as many neighbouring ones as it takes are one."""
+    size = max(1, -(-len(rows) // most))
+    groups = (rows[first : first + size] for first in range(0, len(rows), size))
+    found = [
+        group[-1]._replace(
+            low_ns=group[0].low_ns, count=sum(row.count for row in group),
+            share=sum(row.share for row in group),
+        )
+        for group in groups
+    ]
+    return [row._replace(density=row.count / octaves(row)) for row in found]
 
 
 def octaves(row: Row) -> float:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -174,9 +176,7 @@ def _throttled_share(rows: list[Row]) -> float | None:
 
 def _stolen_share(rows: list[Row]) -> float | None:
     """The host's count is of all its cores: at least those of the masks, and one for each rank."""
-    masks = 0
-    for row in rows:
-        masks |= cores_of(row.affinity)
+    masks = reduce(or_, (cores_of(row.affinity) for row in rows))
     shares = [
         row.stolen_ns / row.elapsed_ns / max(len(rows), _size(masks))
         for row in rows if row.stolen_ns is not None and row.elapsed_ns
@@ -202,32 +202,17 @@ def _crowding(crowded: list[Row], cores: float, is_quota: bool) -> Crowding:
 
 
 def _by_mask(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
-    """The union of the groups of ranks with fewer cores than members, as long as this also holds
-    for the union."""
+    """The union of the masks with fewer cores than ranks that may run only there, as long as this
+    also holds for the union."""
     masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
+    whole = reduce(or_, masks.values(), 0)
     crowded = 0
-    for mask in _crowded_masks(Counter(masks.values())):
-        if _inside(crowded | mask, masks.values()) > _size(crowded | mask):
+    for mask in sorted({*masks.values(), whole}, key=lambda mask: (_size(mask), mask)):
+        if all(_inside(each, masks.values()) > _size(each) for each in (mask, crowded | mask)):
             crowded |= mask
     if crowded:
         inside = [row for row in rows if row.rank in masks and not masks[row.rank] & ~crowded]
         yield inside, _size(crowded), False
-
-
-def _crowded_masks(counts: Counter[int]) -> list[int]:
-    """Masks with fewer cores than ranks that may run only there; those with the
-    most ranks first."""
-    whole = 0
-    for mask in counts:
-        whole |= mask
-    # as after binding; then there may be many masks
-    are_disjoint = sum(map(_size, counts)) == _size(whole)
-    inside = (
-        counts if are_disjoint
-        else {mask: _inside(mask, counts.elements()) for mask in {*counts, whole}}
-    )
-    crowded = [mask for mask, ranks in inside.items() if ranks > _size(mask)]
-    return sorted(crowded, key=lambda mask: (-inside[mask], _size(mask), mask))
 
 
 def _size(mask: int) -> int:
