@@ -951,7 +951,7 @@ def test_slow_messages_are_called_transfer(late, text):
     job = late_job(1, [HostClock()] * 4, transfer_ns=5 * MS, late_ns=100 * US)
     (row,) = late(job, "run")
     assert row["verdict"] == "transfer" and row["wait_share"] < 0.05
-    assert "transfer dominates" in text(job) and "is for rank" not in text(job)  # 10 ms of 2 s
+    assert "transfer dominates" in text(job) and " causes " not in text(job)  # 10 ms of 2 s
 
 
 def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):

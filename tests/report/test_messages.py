@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.late.message_match import Message, Part, matches
+from commprof_report.base.arrays import np
+from commprof_report.base.columns import Columns
+from commprof_report.late.message_match import are_possible, matches
 from planted import SECOND
 from planted_job import HostClock, Job
 
@@ -253,21 +255,34 @@ def test_messages_match_by_tag_whatever_the_order_in_which_they_are_received(lat
 
 def messages(
     number: int, begin_ns: int = 0, every_ns: int = 1_000, first: int = 1, late_ns: int = 500
-) -> list[Message]:
-    """One side's, in the order of posting; each is known by its place."""
+) -> list[tuple[int, int, int]]:
+    """One side's, in the order of posting: number, when it was posted, when it was complete."""
     begins = [begin_ns + place * every_ns for place in range(number)]
     return [
-        Message((first + place - 1) % 65_535 + 1, at_ns, at_ns + late_ns, (place,))
+        ((first + place - 1) % 65_535 + 1, at_ns, at_ns + late_ns)
         for place, at_ns in enumerate(begins)
     ]
 
 
-def part(own: list[Message], begin_ns: int = -ALWAYS_NS, end_ns: int = ALWAYS_NS) -> Part:
-    return Part(begin_ns, end_ns, own)
+def part(
+    own: list[tuple[int, int, int]], begin_ns: int = -ALWAYS_NS, end_ns: int = ALWAYS_NS
+) -> list[tuple[int, ...]]:
+    """Sampled in one window; with the place of each."""
+    return [(*message, begin_ns, end_ns, place) for place, message in enumerate(own)]
 
 
-def found(sent: list[Part], received: list[Part]) -> list[tuple[int, int]]:
-    return sorted((send.row[0], receive.row[0]) for send, receive in matches(sent, received, 0))
+def found(sent: list[list], received: list[list]) -> list[tuple[int, int]]:
+    rows = [(False, *row) for own in sent for row in own]
+    rows += [(True, *row) for own in received for row in own]
+    is_received, number, posted_ns, gone_ns, since_ns, until_ns, place = map(np.array, zip(*rows))
+    sides = Columns(
+        channel=np.zeros(len(rows), np.int64), number=number, is_received=is_received,
+        posted_ns=posted_ns, gone_ns=gone_ns, since_ns=since_ns, until_ns=until_ns,
+        is_probe=np.zeros(len(rows), bool),
+    )
+    send, receive = matches(sides)
+    own = are_possible(sides, send, receive, np.zeros(len(send)))
+    return sorted(zip(place[send[own]].tolist(), place[receive[own]].tolist()))
 
 
 def test_the_nth_sent_is_the_nth_received():
@@ -309,18 +324,13 @@ def test_each_window_finds_its_place_beside_a_side_that_was_sampled_all_the_time
 
 def test_a_missing_number_matches_nothing():
     sent, received = messages(4), messages(4, 100)
-    assert found([part(sent)], [part(received[:1] + received[2:])]) == [(0, 0), (2, 2), (3, 3)]
+    assert found([part(sent)], [part(received[:1] + received[2:])]) == [(0, 0), (2, 1), (3, 2)]
 
 
 def test_threads_that_post_at_once_may_have_their_numbers_the_other_way_round():
     sent, received = messages(4), messages(4, 100)
-    swapped = [
-        sent[0],
-        sent[2]._replace(posted_ns=1_000),
-        sent[1]._replace(posted_ns=2_000),
-        sent[3],
-    ]
-    assert found([part(swapped)], [part(received)]) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    swapped = [sent[0], (3, *sent[1][1:]), (2, *sent[2][1:]), sent[3]]
+    assert found([part(swapped)], [part(received)]) == [(0, 0), (1, 2), (2, 1), (3, 3)]
 
 
 def test_numbers_by_which_a_message_is_received_before_it_is_sent_are_wrong():

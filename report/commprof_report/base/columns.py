@@ -165,7 +165,7 @@ def _first(values: Iterable[Any]) -> Any:
 def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
     if kind == "TextInts" or not kind and isinstance(_first(values), str):
         return texts.all(values)
-    if kind == "Floats":
+    if kind == "Floats" or not kind and isinstance(_first(values), float):
         return np.array(values, np.float64)
     if kind == "Flags":
         return np.array(values, bool)

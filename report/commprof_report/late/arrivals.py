@@ -8,55 +8,32 @@ operation's arrival is not known is not split.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from sqlite3 import Connection
 
 from ..base.arrays import np
-from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-)
+from ..base.columns import NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined
+from ..run.sampled import Calls
 from .known import Known
-from .samples import Samples, region_names
-from .waits import Arrivals, Operations, Waits, shares
+from .samples import region_names
+from .waits import Arrivals, Waits, shares
 
 
-@dataclass(frozen=True)
-class Completing(Columns):
+def completing(connection: Connection, rows: Calls, known: Known, texts: Texts) -> Calls:
     """The sampled calls that complete requests, or send, receive or find a message and return when
-    that is done."""
-
-    world_rank: Ints
-    completion: TextInts  # NONE: the latter
-    region: TextInts
-    start_ns: Ints  # in the rank's own time
-    end_ns: Ints
-    polled_since_ns: Ints  # of unsuccessful polls before it: begin of the first,
-    polled_ns: Ints  # and how long they lasted; NONE: there were none
-
-
-def completing(connection: Connection, rows: Samples, known: Known, texts: Texts) -> Completing:
+    that is done. completion: NONE for the latter. region: its name."""
     rows = rows.take(known.which(rows.call, texts, lambda call: call.is_completing))
     rows = rows.take(np.lexsort((rows.end_ns, rows.world_rank)))
     is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
-    region = region_names(connection, rows.world_rank, rows.region, texts)
-    return Completing(
-        rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns,
-        rows.end_ns, rows.polled_since_ns, rows.polled_ns,
+    return rows.changed(
+        completion=np.where(is_completion, rows.call, NONE),
+        region=region_names(connection, rows.world_rank, rows.region, texts),
     )
 
 
 def completed(
-    arrivals: Arrivals, calls: Completing, start_ns: Ints
-) -> tuple[Waits, Operations, Ints]:
+    arrivals: Arrivals, calls: Calls, start_ns: Ints
+) -> tuple[Waits, Columns, Ints]:
     """The split of these calls, whose begins on the run's axis are start_ns, then of unsuccessful
     polls before them; what they completed; and the rows of arrivals whose calls are not sampled."""
     order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
@@ -64,7 +41,8 @@ def completed(
     keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
     call = found_in(keys, (calls.world_rank, calls.end_ns))
     is_known = groups.sum((~arrivals.is_known).astype(np.int64)) == 0
-    ready = _ready(arrivals, groups)
+    # what was ready last, the first of several
+    ready = groups.first_most(arrivals.last_ns)
     others_ns = np.where(
         arrivals.last_rank == groups.spread(arrivals.last_rank[ready]), arrivals.without_ns,
         arrivals.last_ns,
@@ -80,29 +58,26 @@ def completed(
     return waits, _operations(arrivals, groups, split), order[groups.spread(call < 0)]
 
 
-def _operations(arrivals: Arrivals, groups: Groups, split: Ints) -> Operations:
-    """split: of each of the waits its group of arrivals."""
+def _operations(arrivals: Arrivals, groups: Groups, split: Ints) -> Columns:
+    """The operations that calls completed; wait: row of Waits; peer: of a message, the other rank,
+    NONE: a collective; peer_gone_ns: when that side was complete. split: of each of the waits its
+    group of arrivals."""
     wait_of_group = np.full(len(groups), -1)
     wait_of_group[split] = np.arange(len(split))
     wait = groups.spread(wait_of_group)
     is_message = arrivals.peer_ns != NONE
-    found = Operations(
-        wait, arrivals.identity, arrivals.sequence,
-        np.where(is_message, arrivals.last_rank, NONE), arrivals.peer_gone_ns,
+    found = Columns(
+        wait=wait, identity=arrivals.identity, sequence=arrivals.sequence,
+        peer=np.where(is_message, arrivals.last_rank, NONE), peer_gone_ns=arrivals.peer_gone_ns,
     )
     return found.take(wait >= 0)
 
 
-def _ready(arrivals: Arrivals, groups: Groups) -> Ints:
-    """Operation of each call that was ready last, the first of several."""
-    return groups.first_most(arrivals.last_ns)
-
-
 def _waits(
-    ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints, operations: Ints
+    ready: Arrivals, others_ns: Ints, calls: Calls, start_ns: Ints, operations: Ints
 ) -> Waits:
     duration_ns = calls.end_ns - calls.start_ns
-    found = shares(start_ns, duration_ns, ready.last_ns, others_ns, ready.last_rank)
+    wait_ns, alone_ns = shares(start_ns, duration_ns, ready.last_ns, others_ns)
     is_message = ready.sequence == NONE
     return Waits(
         ready.identity,
@@ -113,14 +88,14 @@ def _waits(
         calls.region,
         start_ns,
         start_ns + duration_ns,
-        found.wait_ns,
-        duration_ns - found.wait_ns,
-        found.alone_ns,
-        np.where(found.wait_ns > 0, found.last_rank, NONE),
+        wait_ns,
+        duration_ns - wait_ns,
+        alone_ns,
+        np.where(wait_ns > 0, ready.last_rank, NONE),
         ready.is_last,
         np.zeros(len(ready), bool),
         calls.completion,
-        np.where(found.wait_ns > 0, ready.wait_state, NONE),
+        np.where(wait_ns > 0, ready.wait_state, NONE),
         np.where(ready.peer_ns == NONE, NONE, ready.last_rank),
         ready.peer_ns,
         operations,
@@ -129,7 +104,7 @@ def _waits(
 
 
 def _polls(
-    ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints, waits: Waits
+    ready: Arrivals, others_ns: Ints, calls: Calls, start_ns: Ints, waits: Waits
 ) -> Waits:
     """The unsuccessful polls before the calls of these waits. It is not known when each was made:
     as much of them is waiting as of the time from the first one to the call passes before the last
@@ -140,12 +115,10 @@ def _polls(
     )
     span_ns = calls.start_ns - calls.polled_since_ns
     since_ns, part = start_ns - span_ns, calls.polled_ns / np.maximum(1, span_ns)
-    found = shares(since_ns, span_ns, ready.last_ns, others_ns, ready.last_rank)
-    wait_ns, alone_ns = (
-        (ns * part).astype(np.int64) for ns in (found.wait_ns, found.alone_ns)
-    )
-    return replace(
-        waits, start_ns=since_ns, end_ns=since_ns + calls.polled_ns, wait_ns=wait_ns,
+    found = shares(since_ns, span_ns, ready.last_ns, others_ns)
+    wait_ns, alone_ns = ((ns * part).astype(np.int64) for ns in found)
+    return waits.changed(
+        start_ns=since_ns, end_ns=since_ns + calls.polled_ns, wait_ns=wait_ns,
         transfer_ns=calls.polled_ns - wait_ns, alone_ns=alone_ns,
         last_rank=np.where(wait_ns > 0, ready.last_rank, NONE),
         wait_state=np.where(wait_ns > 0, ready.wait_state, NONE),
@@ -153,7 +126,8 @@ def _polls(
     )
 
 
-def calls_left(arrivals: Arrivals, is_chosen: Flags) -> int:
+def calls_left(arrivals: Arrivals, are_chosen: Callable[[Arrivals], Flags]) -> int:
     """Number of calls without a sample that completed something that the user chose."""
-    order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
-    return int((groups.max((is_chosen | ~arrivals.is_known)[order].astype(np.int64)) > 0).sum())
+    is_chosen = are_chosen(arrivals) | ~arrivals.is_known
+    own = np.stack([arrivals.world_rank, arrivals.gone_ns], 1)[is_chosen]
+    return len(np.unique(own, axis=0))

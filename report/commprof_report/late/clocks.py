@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from sqlite3 import Connection
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import Groups, Texts
+from ..base.columns import Flags, Floats, Groups, Ints, TextInts, Texts
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from .collectives import Collectives
-from .known import Known
-from .reading import median_durations
 
 SQL = query.beside(__file__)
 
@@ -22,12 +20,15 @@ SECOND_LOG2 = 30  # 2^30 ns are about one second
 NO_ERROR = Error(0, 0)
 MOST_ERROR = threshold("late.clock-error")
 
+Medians = dict[tuple[str, str], int]  # durations by communicator and call
+
 
 class Clocks:
-    def __init__(self, connection: Connection, alignment: Alignment, known: Known) -> None:
+    def __init__(
+        self, connection: Connection, alignment: Alignment, durations: Callable[[], Medians]
+    ) -> None:
         self.alignment = alignment
-        # durations by communicator and call; empty: one clock, without errors
-        self.medians: dict[tuple[str, str], int] = {}
+        self.medians: Medians = {}  # empty: one clock, without errors
         # by communicator or pair of ranks, and second
         self.errors: dict[tuple[Hashable, int], Error] = {}
         self.error_ns = 0.0  # the largest one of those by which calls were split
@@ -44,7 +45,7 @@ class Clocks:
             has_nccl or len(alignment.clocks) > 1
             or any(clock.violation_ns for clock in alignment.clocks.values())
         ):
-            self.medians = median_durations(connection, known)
+            self.medians = durations()
 
     def error(self, key: Hashable, ranks: Iterable[int], time_ns: int) -> Error:
         """Error of these ranks' times, near a time of the first of them. key: stands for the
@@ -61,6 +62,22 @@ class Clocks:
             return False
         self.error_ns = max(self.error_ns, error.distance_ns)
         return True
+
+    def tell(
+        self, identity: TextInts, call: TextInts, ranks: Ints, peers: Ints, start_ns: Ints,
+        texts: Texts,
+    ) -> tuple[Flags, Floats]:
+        """Whether they are accurate enough to tell which of two ranks was first in such calls, and
+        their error. start_ns: in the time of `ranks`."""
+        is_sure, error_ns = np.ones(len(ranks), bool), np.zeros(len(ranks))
+        columns = (identity, call, ranks, peers, start_ns) if self.medians else ()
+        rows = zip(*(column.tolist() for column in columns))
+        for row, (where, what, rank, peer, at_ns) in enumerate(rows):
+            pair = (rank, peer if peer in self.alignment.clock_of else rank)  # not all are read
+            error = self.error(pair, pair, at_ns)
+            is_sure[row] = self.resolves(texts.text(where) or "", texts.text(what) or "", error)
+            error_ns[row] = error.distance_ns
+        return is_sure, error_ns
 
     def resolve(self, rows: Collectives, groups: Groups, texts: Texts) -> np.ndarray:
         """True for each collective whose ranks' arrivals can be told apart."""

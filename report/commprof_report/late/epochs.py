@@ -29,14 +29,19 @@ WAITS = ("MPI_Win_wait", "MPI_Win_test")
 LATE_POST, LATE_COMPLETE = "late post", "late complete"
 
 
+def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
+    """A row is a partner of a sampled call, or all of them, which are not known then; identity: of
+    the communicator on which the window was created; object: which of its windows; number: of the
+    epoch between these two; partners: of the call. Times are the rank's own."""
+    return read(Columns, SQL.run(connection, "sampled_epochs"), texts)
+
+
 def epoch_arrivals(
-    connection: Connection, alignment: Alignment, clocks: Clocks, known: Known, texts: Texts
+    connection: Connection, alignment: Alignment, clocks: Clocks, rows: Columns, known: Known,
+    texts: Texts,
 ) -> tuple[Arrivals, Flags]:
-    """And which of the arrivals would be known, were the clocks more accurate. A row of the query
-    is a partner of a sampled call, or all of them, which are not known then; identity: of the
-    communicator on which the window was created; object: which of its windows; number: of the epoch
-    between these two; partners: of the call. Times are the rank's own."""
-    rows = read(Columns, SQL.run(connection, "sampled_epochs"), texts)
+    """And which of the arrivals would be known, were the clocks more accurate. rows: of
+    sampled_epochs."""
     start_ns, end_ns = (
         alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, rows.end_ns)
     )
@@ -47,10 +52,10 @@ def epoch_arrivals(
         _of_epoch(rows, is_origin, side) for side in (is_start, of[POST], is_complete, is_wait)
     )
     awaited = np.where(is_wait, complete, post)
-    last_ns, is_sure = _at(awaited, start_ns), np.ones(len(rows), bool)
-    error_ns = np.zeros(len(rows), np.int64)
-    if clocks.medians:
-        is_sure, error_ns = _by_clocks(rows, clocks, texts)
+    last_ns = _at(awaited, start_ns)
+    is_sure, error_ns = clocks.tell(
+        rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns, texts
+    )
     has_returned = is_start & (last_ns >= end_ns + error_ns)
     is_known = (last_ns != NONE) & _have_all(rows)
     # the partner's part ends with its post for Win_start, else with the epoch
@@ -88,18 +93,6 @@ def _have_all(rows: Columns) -> Flags:
     """Whether all partners of a row's call have a row."""
     number = numbered(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
     return np.bincount(number)[number] == rows.partners
-
-
-def _by_clocks(rows: Columns, clocks: Clocks, texts: Texts) -> tuple[Flags, Ints]:
-    """Whether the clocks are accurate enough to tell who was first, and their error."""
-    is_sure, error_ns = [], []
-    columns = rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns
-    for identity, call, rank, peer, start_ns in zip(*(column.tolist() for column in columns)):
-        pair = (rank, peer if peer in clocks.alignment.clock_of else rank)  # not all are read
-        error = clocks.error(pair, pair, start_ns)
-        is_sure.append(clocks.resolves(texts.texts[identity], texts.texts[call], error))
-        error_ns.append(int(error.distance_ns) if is_sure[-1] else 0)
-    return np.array(is_sure, bool), np.array(error_ns, np.int64)
 
 
 def _moved_bytes(

@@ -1,5 +1,5 @@
 -- The exact time of the calls that the user chose and in which ranks wait for each other, and how many there were. Of NCCL's: on the device.
-SELECT cell.world_rank, identity, cell.call, sum(cell.count) AS count, sum(total_ns) AS total_ns
+SELECT cell.world_rank, identity, cell.call, total(cell.count) AS count, total(total_ns) AS total_ns
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)

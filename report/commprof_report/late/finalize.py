@@ -7,7 +7,6 @@ synchronize there. It is known that it did if no rank returned before the last o
 from __future__ import annotations
 
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..run.alignment import Alignment
@@ -15,23 +14,21 @@ from ..run.alignment import Alignment
 SQL = query.beside(__file__)
 
 
-class FinalWait(NamedTuple):
-    """wait_ns: over all ranks. last_rank: None, if ranks did not wait for each other."""
-
-    wait_ns: int = 0
-    last_rank: int | None = None
+NOBODY = 0, None
 
 
-def final_wait(connection: Connection, alignment: Alignment) -> FinalWait:
+def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int | None]:
+    """How long all ranks waited together, and for whom; None, if they did not wait for each
+    other."""
     rows = list(SQL.rows(connection, "finalize"))
     (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
     if len(rows) < max(2, ranks):
-        return FinalWait()
+        return NOBODY
     ends = {row.world_rank: alignment.aligned_ns(row.world_rank, row.end_ns) for row in rows}
     arrivals = {row.world_rank: ends[row.world_rank] - row.inside_ns for row in rows}
     last_rank = max(arrivals, key=arrivals.__getitem__)
     error_ns = alignment.error(list(arrivals), rows[0].end_ns).distance_ns
     waits = [arrivals[last_rank] - arrival_ns for arrival_ns in arrivals.values()]
     if min(ends.values()) + error_ns < arrivals[last_rank] or max(waits) <= error_ns:
-        return FinalWait()
-    return FinalWait(sum(waits), last_rank)
+        return NOBODY
+    return sum(waits), last_rank

@@ -3,18 +3,18 @@ found. docs/SCHEMA.md defines the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import query, units
 from ..base.field import Row
 from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
-from .sums import HeldUpRow
+from .sums import HeldUp
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -51,53 +51,41 @@ Chain = tuple[float, Sequence[int]]  # sums.chain
 Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
-class Gain(NamedTuple):
-    """The gain of the run; share: of the run, in which that was seen."""
-
-    gain_ns: int
-    share: float
-
-
 def is_notable(gain_ns: int, counted: Row) -> bool:
     return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
 
 
 def judged(
-    counted: Row, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
-    found: Blame, blocks: int, chain: Chain, sooner_ns: int, gain: Gain,
-    progress: float = 0.0,
-) -> Judged:
-    """progress: progress_share. Late ranks are named only with a verdict, and only if another rank
-    could be done notably sooner."""
-    verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    is_named = named and named.is_measurable and is_notable(sooner_ns, counted)
-    if named and is_named and verdict in (Kind.TRANSFER, *NAMING):
-        return _naming(verdict, named, hosts, blocks, chain, gain, progress)
-    return {"verdict": Kind.SPREAD if verdict in NAMING else verdict, "blocks": blocks}
+    counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int,
+    sooner_ns: int,
+) -> tuple[Kind, Named | None]:
+    """The verdict, and the ranks that it names: only if another rank could be done notably
+    sooner."""
+    kind, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
+    if not (named and named.is_measurable and is_notable(sooner_ns, counted)):
+        return Kind.SPREAD if kind in NAMING else kind, None
+    return kind, named if kind in (Kind.TRANSFER, *NAMING) else None
 
 
-def _naming(
-    verdict: Kind, named: Named, hosts: Mapping[int, str], blocks: int, chain: Chain,
-    gain: Gain, progress: float,
+def naming(
+    named: Named, chain: Chain, gain_ns: int, played_share: float, progress: float
 ) -> Judged:
+    """gain_ns: of the run, seen in played_share of it. progress: progress_share."""
     direct_share, through = chain
     return dict(
-        verdict=verdict,
         late_ranks=units.Ranks(named.ranks),
-        late_hosts=_hosts(named.ranks, hosts),
         late_share=named.share,
         late_others_share=named.others_share,
         late_direct_share=direct_share,
         late_through=units.Ranks(through) if through else None,
         late_progress_share=progress,
-        late_gain_ns=gain.gain_ns if gain.share else None,
-        late_gain_share=gain.share,
+        late_gain_ns=gain_ns if played_share else None,
+        late_gain_share=played_share,
         late_p=named.p,
-        blocks=blocks,
     )
 
 
-def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> Judged:
+def judged_at_marks(last: Last) -> Judged:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
     nobody = dict(
         verdict=Kind.MARKS,
@@ -112,7 +100,6 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> Judged:
     return dict(
         nobody,
         late_ranks=units.Ranks(last.ranks),
-        late_hosts=_hosts(last.ranks, hosts),
         late_share=last.share,
         late_others_share=1 - last.share,
         late_gain_ns=last.gain_ns,
@@ -121,16 +108,12 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> Judged:
 
 
 def progress_share(
-    ranks: Container[int], held_up: Sequence[HeldUpRow], rows: Sequence[Row]
+    ranks: Container[int], held_up: HeldUp, rows: Sequence[Row]
 ) -> float:
     """The share of the waiting for these ranks that is for their progress in operations that they
     have begun."""
     whole_ns = sum(row.cost_ns for row in rows if row.rank in ranks)
-    return sum(row.wait_ns for row in held_up if row.rank in ranks) / (whole_ns or 1)
-
-
-def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> units.Listed:
-    return units.Listed(sorted({hosts[rank] for rank in ranks}))
+    return sum(ns for (rank, _), ns in held_up.items() if rank in ranks) / (whole_ns or 1)
 
 
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -12,19 +13,14 @@ from ..base.columns import Flags, TextInts, Texts
 SQL = query.beside(__file__)
 
 
-class CallInfo(NamedTuple):
-    """calls.sql"""
+_InfoRow = namedtuple(
+    "_InfoRow", "call library family form waits_for kind is_blocking bandwidth blocks passes"
+)
 
-    call: str
-    library: str
-    family: str
-    form: str
-    waits_for: str
-    kind: str | None  # whom ranks wait for in it (collectives.KINDS); None: not for each other
-    is_blocking: int
-    bandwidth: str
-    blocks: str | None
-    passes: int | None
+
+class CallInfo(_InfoRow):
+    """call_infos.sql. kind: whom ranks wait for in it (collectives.KINDS); None: not for each
+    other."""
 
     @property
     def is_completing(self) -> bool:

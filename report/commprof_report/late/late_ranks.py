@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
+from ..base import query, units
 from ..base.columns import by_rank, grouped
 from ..base.field import Row
 from ..base.thresholds import threshold
@@ -21,12 +21,13 @@ from .columns import late_row
 from .efficiencies import efficiency_of, negotiated_share, working
 from .finalize import final_wait
 from .judgement import (
-    Gain,
+    Judged,
     Kind,
     is_notable,
     judged,
     judged_at_marks,
     late_region,
+    naming,
     progress_share,
 )
 from .links import Link, slow_links
@@ -36,12 +37,11 @@ from .retimed import Part
 from .serving import is_serving, without
 from .stages import Stages, stages
 from .sums import (
-    HeldUpRow,
-    LateRestRow,
+    HeldUp,
     arrival_costs,
     call_rows,
     chain,
-    held_up_rows,
+    held_up,
     host_rows,
     rank_rows,
     rest_rows,
@@ -69,8 +69,8 @@ class Late(NamedTuple):
     sizes: list[Row]
     states: list[Row]
     links: list[Link]  # slow ones that cost notably, of the chosen calls of all ranks
-    held_up: list[HeldUpRow]  # all, whatever ranks were selected
-    rest: list[LateRestRow]
+    held_up: HeldUp  # all, whatever ranks were selected
+    rest: dict[str, int]  # by call
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
     serving: Named | None  # ranks that would be named, but move data for the others
@@ -102,7 +102,7 @@ class Late(NamedTuple):
 
     @property
     def held_up_ns(self) -> int:
-        return sum(row.wait_ns for row in self.held_up)
+        return sum(self.held_up.values())
 
     @property
     def is_known(self) -> bool:
@@ -168,30 +168,34 @@ def late(run: Selection, alignment: Alignment) -> Late:
         blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
     )
     named = blamed.named.ranks if blamed.named else ()
-    held_up = held_up_rows(sums)
+    waiting_for_progress = held_up(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
-    verdict = judged(
-        split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain(sums, named),
-        sooner_ns(named), Gain(played.gain_ns(named), played.share),
-        progress_share(named, held_up, ranks),
+    kind, is_named = judged(
+        split.run, share_negotiated, unknown_ns, blamed, blocks, sooner_ns(named)
     )
+    verdict: Judged = dict(verdict=kind, blocks=blocks)
+    if is_named:
+        verdict |= naming(
+            is_named, chain(sums, named), played.gain_ns(named), played.share,
+            progress_share(named, waiting_for_progress, ranks),
+        )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
-    is_split = verdict["verdict"] is not Kind.NONE
-    if is_negotiated and is_split and (len(alignment.clocks) == 1 or error_ns):
+    if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.ranks and are_scheduled_late(
         last.is_mostly, reason_at_marks(connection, last)
     ):
         last = last._replace(ranks=())
     if last and last.judged >= FEWEST_BLOCKS:
-        verdict = judged_at_marks(last, hosts)
+        verdict = judged_at_marks(last)
     why = None
     if own := verdict.get("late_ranks"):
         verdict.update(
-            late_region=late_region(connection, own), late_programs=programs_of(run, own)
+            late_region=late_region(connection, own), late_programs=programs_of(run, own),
+            late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
         )
         why = reason_at_marks(connection, last) if last and last.ranks else reason(connection, own)
-    final = final_wait(connection, alignment)
+    finalize_ns, finalize_rank = final_wait(connection, alignment)
     links = slow_links(
         sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
     )
@@ -205,17 +209,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
             negotiated_share=share_negotiated,
             unknown_cause_ns=unknown_ns,
             together_share=together_share(connection),
-            unsure=split.of_all.unsure,
-            uncompleted=split.of_all.uncompleted,
-            unmatched=split.of_all.unmatched,
-            unnumbered=split.of_all.unnumbered,
+            **split.of_all.left._asdict(),
             clocks=len(alignment.clocks),
             unconnected_clocks=alignment.islands - 1,
             error_ns=math.ceil(error_ns),
             **verdict,
             unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
-            finalize_wait_ns=final.wait_ns,
-            finalize_last_rank=final.last_rank,
+            finalize_wait_ns=finalize_ns,
+            finalize_last_rank=finalize_rank,
             slow_link_sender=slowest and slowest.sender,
             slow_link_receiver=slowest and slowest.receiver,
             slow_link_times=slowest and slowest.times,
@@ -232,7 +233,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         sizes=size_rows(sums, split.known.communicators, split.known.calls),
         states=state_rows(sums, split.ranks),
         links=links,
-        held_up=held_up,
+        held_up=waiting_for_progress,
         rest=rest_rows(sums, split.ranks, split.inside),
         unsampled=_unsampled(connection),
         blame=blamed,

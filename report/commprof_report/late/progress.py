@@ -20,74 +20,36 @@ The rest is not known, and stays with transfer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from ..base.arrays import np
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-    pairs,
+    NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, pairs,
 )
 from ..base.thresholds import threshold
+from .collectives import Collectives
 from .timelines import OUTSIDE, Lines
-from .waits import Operations, Waits
+from .waits import Waits
 
 NO_PROGRESS, LATE_PARTNER = ("no progress", "late partner")
 EXPLAINED = threshold("late.progress")
 MOST_PARTNERS = 4  # of a collective
 
 
-@dataclass(frozen=True)
-class Parts(Columns):
-    """The ranks of collectives in which not all depend on all, or that are not blocking. Times are
-    on the run's axis."""
-
-    identity: TextInts
-    sequence: Ints
-    world_rank: Ints
-    begun_ns: Ints
-    gone_ns: Ints  # its part was complete; NONE: not known
-
-
-@dataclass(frozen=True)
-class Held(Columns):
-    """A partner that may have held up a call."""
-
-    wait: Ints  # row of Waits
-    partner: Ints
-    begun_ns: Ints
-    until_ns: Ints  # return of the call, or the end of the partner's part, whichever is earlier
-
-
-@dataclass(frozen=True)
-class Progress(Columns):
-    """A call that waited for progress of a partner."""
-
-    wait: Ints  # row of Waits
-    partner: Ints
-    held_ns: Ints  # how long
-    second_ns: Ints  # how long it would have waited for others alone
-    has_begun: Flags  # the partner had begun its part before
-
-
 def waiting_for_progress(
-    waits: Waits, operations: Operations, parts: Parts, lines: Lines, texts: Texts
+    waits: Waits, operations: Columns, parts: Collectives, lines: Lines, texts: Texts
 ) -> Waits:
-    """The waits with those for progress. lines: of the calls, whatever was split of them."""
+    """The waits with those for progress. parts: the ranks of collectives in which not all depend on
+    all, or that are not blocking; gone_ns: their part was complete. lines: of the calls, whatever
+    was split of them."""
     excess_ns = _excess_ns(waits)
     operations = operations.take(excess_ns[operations.wait] > 0)
-    found = _messages(waits, operations), _collectives(waits, operations, parts, lines)
-    held = joined(Held, found)
+    held = joined(
+        Columns,
+        [_messages(waits, operations), _collectives(waits, operations, parts, lines)],
+    )
     held = held.take(held.partner != waits.world_rank[held.wait])
-    held_ns = np.minimum(_outside_ns(waits, held, lines), excess_ns[held.wait])
-    return _with(waits, _longest(waits, held, held_ns, excess_ns), texts)
+    outside_ns = _outside_ns(lines, held.partner, _arrived_ns(waits)[held.wait], held.until_ns)
+    held = held.changed(held_ns=np.minimum(outside_ns, excess_ns[held.wait]))
+    return _with(waits, _longest(waits, held, excess_ns), texts)
 
 
 def _arrived_ns(waits: Waits) -> Ints:
@@ -105,14 +67,20 @@ def _excess_ns(waits: Waits) -> Ints:
     return np.where(waits.is_estimate | waits.is_polled, 0, waits.transfer_ns - least_ns)
 
 
-def _messages(waits: Waits, operations: Operations) -> Held:
+def _messages(waits: Waits, operations: Columns) -> Columns:
+    """Partners that may have held up a call: until its return, or the end of the partner's part,
+    whichever is earlier. wait: row of Waits; begun_ns: of the partner's part."""
     own = operations.take(operations.peer != NONE)
     end_ns = waits.end_ns[own.wait]
     until_ns = np.where(own.peer_gone_ns == NONE, end_ns, np.minimum(own.peer_gone_ns, end_ns))
-    return Held(own.wait, own.peer, np.full(len(own), NONE), until_ns)
+    return Columns(
+        wait=own.wait, partner=own.peer, begun_ns=np.full(len(own), NONE), until_ns=until_ns
+    )
 
 
-def _collectives(waits: Waits, operations: Operations, parts: Parts, lines: Lines) -> Held:
+def _collectives(
+    waits: Waits, operations: Columns, parts: Collectives, lines: Lines
+) -> Columns:
     """Only those partners of each that were outside MPI for longest while others were in it."""
     own = operations.take(operations.peer == NONE)
     order, groups = grouped(own.identity, own.sequence)
@@ -124,82 +92,59 @@ def _collectives(waits: Waits, operations: Operations, parts: Parts, lines: Line
     parts, group = parts.take(group >= 0), group[group >= 0]
     parts_until_ns = np.where(parts.gone_ns == NONE, last_ns[group], parts.gone_ns)
     parts_until_ns = np.minimum(parts_until_ns, last_ns[group])
-    outside_ns = _spent_outside_ns(lines, parts.world_rank, since_ns[group], parts_until_ns)
+    outside_ns = _outside_ns(lines, parts.world_rank, since_ns[group], parts_until_ns)
     order = np.lexsort((-outside_ns, group))
     place = np.arange(len(group)) - np.searchsorted(group[order], group[order])
     chosen = order[(place < MOST_PARTNERS) & (outside_ns[order] > 0)]
     parts, group, until_ns = parts.take(chosen), group[chosen], parts_until_ns[chosen]
     row, entry = pairs(groups.of_row, group)
     wait = own.wait[row]
-    return Held(
-        wait, parts.world_rank[entry], parts.begun_ns[entry],
-        np.minimum(until_ns[entry], waits.end_ns[wait]),
+    return Columns(
+        wait=wait, partner=parts.world_rank[entry], begun_ns=parts.begun_ns[entry],
+        until_ns=np.minimum(until_ns[entry], waits.end_ns[wait]),
     )
 
 
-def _outside_ns(waits: Waits, held: Held, lines: Lines) -> Ints:
-    return _spent_outside_ns(lines, held.partner, _arrived_ns(waits)[held.wait], held.until_ns)
-
-
-def _spent_outside_ns(lines: Lines, ranks: Ints, since_ns: Ints, until_ns: Ints) -> Ints:
+def _outside_ns(lines: Lines, ranks: Ints, since_ns: Ints, until_ns: Ints) -> Ints:
     """How long each rank was outside MPI, up to its last call that began before until_ns."""
     back_ns = np.maximum(since_ns, lines.last_inside(ranks, until_ns))
     return lines.spent_between(ranks, since_ns, back_ns)[:, OUTSIDE]
 
 
-def _longest(waits: Waits, held: Held, held_ns: Ints, excess_ns: Ints) -> Progress:
-    """The one of several partners that held a call up for longest."""
-    order = np.lexsort((-held_ns, held.wait))
-    held, held_ns = held.take(order), held_ns[order]
-    _, groups = grouped(held.wait)
-    first = groups.first
-    is_first = np.arange(len(held)) == groups.spread(first)
-    longest = held.take(first)
-    found = Progress(
-        longest.wait, longest.partner, held_ns[first],
-        groups.max(np.where(is_first, 0, held_ns)),
-        (longest.begun_ns == NONE) | (longest.begun_ns <= _arrived_ns(waits)[longest.wait]),
+def _longest(waits: Waits, held: Columns, excess_ns: Ints) -> Columns:
+    """The one of several partners that held a call up for longest. second_ns: how long the call
+    would have waited for others alone. A wait for another rank before must not be the longer one: a
+    call waits for one rank."""
+    held = held.take(np.lexsort((-held.held_ns, held.wait)))
+    groups = Groups(held.wait)
+    second_ns = groups.max(np.where(groups.place() > 0, held.held_ns, 0))
+    held = held.take(groups.first).changed(second_ns=second_ns)
+    is_same = waits.last_rank[held.wait] == held.partner
+    is_longer = is_same | (held.held_ns >= waits.wait_ns[held.wait])
+    return held.take(
+        is_longer & (held.held_ns > 0) & is_explained(held.held_ns, excess_ns[held.wait])
     )
-    return found.take(_counts(waits, found, excess_ns))
-
-
-def _counts(waits: Waits, found: Progress, excess_ns: Ints) -> Flags:
-    """A wait for another rank before must not be the longer one: a call waits for one rank."""
-    is_same = waits.last_rank[found.wait] == found.partner
-    is_longer = is_same | (found.held_ns >= waits.wait_ns[found.wait])
-    return is_longer & (found.held_ns > 0) & is_explained(found.held_ns, excess_ns[found.wait])
 
 
 def is_explained(held_ns: Ints, excess_ns: Ints) -> Flags:
     return held_ns >= EXPLAINED * excess_ns
 
 
-def _with(waits: Waits, found: Progress, texts: Texts) -> Waits:
-    rows, before = found.wait, waits.take(found.wait)
+def _with(waits: Waits, found: Columns, texts: Texts) -> Waits:
+    before, is_message = waits.take(found.wait), waits.peer[found.wait] != NONE
     is_same = before.last_rank == found.partner
-    state = np.where(found.has_begun, texts.number(NO_PROGRESS), texts.number(LATE_PARTNER))
-    is_longer = found.held_ns >= before.wait_ns
-    is_message = before.peer != NONE
-    return replace(
-        waits,
-        wait_ns=_changed(waits.wait_ns, rows, before.wait_ns + found.held_ns),
-        transfer_ns=_changed(waits.transfer_ns, rows, before.transfer_ns - found.held_ns),
-        alone_ns=_changed(
-            waits.alone_ns, rows,
-            np.where(is_same, before.alone_ns, 0) + found.held_ns - found.second_ns,
-        ),
-        last_rank=_changed(waits.last_rank, rows, found.partner),
-        wait_state=_changed(
-            waits.wait_state, rows, np.where(is_longer, state, before.wait_state)
-        ),
-        peer=_changed(waits.peer, rows, np.where(is_message, found.partner, NONE)),
-        peer_ns=_changed(
-            waits.peer_ns, rows, np.where(is_message, _arrived_ns(before) + found.held_ns, NONE)
-        ),
-    )
-
-
-def _changed(column: np.ndarray, rows: Ints, values: np.ndarray) -> np.ndarray:
-    column = column.copy()
-    column[rows] = values
-    return column
+    has_begun = (found.begun_ns == NONE) | (found.begun_ns <= _arrived_ns(before))
+    state = np.where(has_begun, texts.number(NO_PROGRESS), texts.number(LATE_PARTNER))
+    columns = {
+        "wait_ns": before.wait_ns + found.held_ns,
+        "transfer_ns": before.transfer_ns - found.held_ns,
+        "alone_ns": np.where(is_same, before.alone_ns, 0) + found.held_ns - found.second_ns,
+        "last_rank": found.partner,
+        "wait_state": np.where(found.held_ns >= before.wait_ns, state, before.wait_state),
+        "peer": np.where(is_message, found.partner, NONE),
+        "peer_ns": np.where(is_message, _arrived_ns(before) + found.held_ns, NONE),
+    }
+    for name, values in columns.items():
+        columns[name] = getattr(waits, name).copy()
+        columns[name][found.wait] = values
+    return waits.changed(**columns)

@@ -11,14 +11,13 @@ graph of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
     numbered,
 )
 from ..base.thresholds import threshold
@@ -44,22 +43,13 @@ class Recorded(NamedTuple):
     """Dependencies that the wait split knows."""
 
     collectives: Collectives  # those of which the arrivals are known
-    start_ns: Ints  # on the run's axis
-    is_estimate: Flags  # durations stand for arrivals
     messages: Arrivals
 
 
-@dataclass(frozen=True)
 class Played(Columns):
-    """The calls of the graph, by rank and window, in order of time."""
-
-    world_rank: Ints
-    window: Ints
-    call: TextInts
-    entered_ns: Ints  # on the run's axis, as the next two: with unsuccessful polls before it
-    start_ns: Ints
-    end_ns: Ints
-    own_end_ns: Ints  # in the rank's own time
+    """The calls of the graph, by rank and window, in order of time: world_rank, window, call;
+    entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's axis; own_end_ns,
+    in the rank's own time."""
 
 
 class Part:
@@ -144,12 +134,12 @@ class Part:
     def efficiency_within(self, spans: Mapping[int, Ints]) -> Efficiency:
         """As efficiency, of spans of time of each rank (rows of begin and end), as far as they were
         played. The ideal time and the time are those of the rank with the longest ones."""
-        sums = []
-        for rank, times in self._times.items():
-            at = spans.get(rank, np.empty((0, 2), np.int64))
-            first = np.searchsorted(times.begins_ns, at[:, 0], "right") - 1
-            at = at[(first >= 0) & (at[:, 1] <= times.ends_ns[first])]
-            played = (np.interp(at, times.known_ns, ns) for ns in (times.useful_ns, times.ideal_ns))
+        sums, chains = [], self.graph.chains
+        for rank, (known_ns, ideal_ns, useful_ns) in self._times.items():
+            at, own = spans.get(rank, np.empty((0, 2), np.int64)), chains.world_rank == rank
+            first = np.searchsorted(chains.begin_ns[own], at[:, 0], "right") - 1
+            at = at[(first >= 0) & (at[:, 1] <= chains.end_ns[own][first])]
+            played = (np.interp(at, known_ns, ns) for ns in (useful_ns, ideal_ns))
             sums.append([float(np.diff(ns, axis=1).sum()) for ns in (*played, at)])
         useful_ns, ideal_ns, time_ns = np.array(sums).reshape(-1, 3).T
         return efficiency(
@@ -157,39 +147,27 @@ class Part:
         )
 
     @cached_property
-    def _times(self) -> dict[int, _Times]:
-        """By rank. A call ends, on an ideal network, when all that it depends on has begun."""
-        graph, calls = self.graph, self.graph.calls
-        begins_ns, ends_ns = graph.chains.begin_ns, graph.chains.end_ns
-        chain = np.concatenate([np.repeat(calls.chain, 2), np.tile(np.arange(len(begins_ns)), 2)])
-        nodes = np.arange(len(calls))
-        after = graph.following
-        gap_ns, ideal_ns = graph.gap_ns, self.ideal_ns
-        known_ns = np.stack([calls.start_ns, calls.end_ns], 1).ravel()
-        at_ns = np.stack([ideal_ns[nodes], ideal_ns[after] - gap_ns[after]], 1).ravel()
-        worked_ns = np.stack([gap_ns[nodes], np.zeros(len(nodes), np.int64)], 1).ravel()
-        known_ns = np.concatenate([known_ns, begins_ns, ends_ns])
-        at_ns = np.concatenate([at_ns, begins_ns, ideal_ns[graph.ends]])
-        worked_ns = np.concatenate([worked_ns, np.zeros_like(begins_ns), gap_ns[len(nodes) :]])
-        found = {}
-        for rank, own in by_rank(graph.chains.world_rank[chain]):
-            own = own[np.argsort(known_ns[own], kind="stable")]
-            chains = graph.chains.world_rank == rank
-            found[rank] = _Times(
-                known_ns[own], worked_ns[own].cumsum(), at_ns[own], begins_ns[chains],
-                ends_ns[chains],
-            )
-        return found
-
-
-class _Times(NamedTuple):
-    """Times of a rank, in order."""
-
-    known_ns: Ints
-    useful_ns: Ints  # since its begin
-    ideal_ns: Ints  # the same time on an ideal network
-    begins_ns: Ints  # of its chains
-    ends_ns: Ints
+    def _times(self) -> dict[int, tuple[Ints, Ints, Ints]]:
+        """By rank: times, in order; the same on an ideal network, where a call ends when all that
+        it depends on has begun; and the useful time up to then."""
+        graph, calls, chains = self.graph, self.graph.calls, self.graph.chains
+        gap_ns, ideal_ns, after = graph.gap_ns, self.ideal_ns, graph.following
+        number, of_chain = len(calls), np.arange(len(chains))
+        rows = np.concatenate(
+            [
+                (calls.chain, calls.start_ns, ideal_ns[:number], gap_ns[:number]),
+                (calls.chain, calls.end_ns, ideal_ns[after] - gap_ns[after], calls.chain * 0),
+                (of_chain, chains.begin_ns, chains.begin_ns, of_chain * 0),
+                (of_chain, chains.end_ns, ideal_ns[graph.ends], gap_ns[number:]),
+            ],
+            axis=1,
+        )
+        rows = rows[:, np.argsort(rows[1], kind="stable")]
+        chain, known_ns, at_ns, worked_ns = rows
+        return {
+            rank: (known_ns[own], at_ns[own], worked_ns[own].cumsum())
+            for rank, own in by_rank(chains.world_rank[chain])
+        }
 
 
 class Retimed:
@@ -215,51 +193,41 @@ class Retimed:
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
         scaled to all of it; 0: nothing was played."""
-        saved_ns = _most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
-        return round(saved_ns * self.scale)
+        return self._most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner another rank would be done, whether or not the run is shorter."""
-        sooner_ns = _most(
+        return self._most(
             part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks)
         )
-        return round(sooner_ns * self.scale)
 
-
-def _most(gains_ns: Iterable[float]) -> int:
-    return round(max(gains_ns, default=0))
+    def _most(self, gains_ns: Iterable[float]) -> int:
+        return round(round(max(gains_ns, default=0)) * self.scale)
 
 
 def retimed(
     connection: Connection, alignment: Alignment, known: Known, recorded: Recorded,
     called: Called, waits: Waits, sampled_share: float | None, texts: Texts,
 ) -> Retimed:
-    run, is_nccl = _Run(connection, alignment, known, texts), recorded.collectives.is_nccl
+    run, collectives = _Run(connection, alignment, known, texts), recorded.collectives
 
-    def part(played: Played, windows: Ints, collectives: Recorded, is_host: bool) -> Part | None:
+    def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
         if not len(played):
             return None
         chains = _chains(played, windows, run)
         edges = _Edges(played, len(chains))
-        members, depends = edges.of_collectives(collectives, texts)
+        members, depends = edges.of_collectives(own, texts)
         if is_host:
             of_messages = edges.of_messages(recorded.messages, texts)
             depends = joined(Depends, [depends, of_messages, edges.of_waits(waits, known, texts)])
         wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         return _part(played, chains, members, depends, run.share(windows), wait, known, texts)
 
-    windows, kernels = _windows(called), _where(recorded, is_nccl)
+    windows, kernels = _windows(called), collectives.take(collectives.is_nccl)
     return Retimed(
-        part(_on_host(called, windows), windows, _where(recorded, ~is_nccl), True),
+        part(_on_host(called, windows), windows, collectives.take(~collectives.is_nccl), True),
         part(_on_device(kernels), np.array([[-FAR_NS, FAR_NS]]), kernels, False),
         sampled_share,
-    )
-
-
-def _where(recorded: Recorded, which: Flags) -> Recorded:
-    return recorded._replace(
-        collectives=recorded.collectives.take(which), start_ns=recorded.start_ns[which],
-        is_estimate=recorded.is_estimate[which],
     )
 
 
@@ -302,18 +270,18 @@ def _on_host(called: Called, windows: Ints) -> Played:
     polled_ns = np.where(samples.polled_ns == NONE, 0, samples.polled_ns)
     entered_ns = np.minimum(start_ns, np.maximum(before_ns, start_ns - polled_ns))
     return Played(
-        samples.world_rank, window, samples.call, entered_ns, start_ns, end_ns, samples.end_ns
+        world_rank=samples.world_rank, window=window, call=samples.call, entered_ns=entered_ns,
+        start_ns=start_ns, end_ns=end_ns, own_end_ns=samples.end_ns,
     )
 
 
-def _on_device(kernels: Recorded) -> Played:
-    rows, start_ns = kernels.collectives, kernels.start_ns
-    end_ns = start_ns + rows.end_ns - rows.start_ns
+def _on_device(rows: Collectives) -> Played:
     found = Played(
-        rows.world_rank, np.zeros(len(rows), np.int64), rows.call, start_ns, start_ns, end_ns,
-        rows.end_ns,
+        world_rank=rows.world_rank, window=np.zeros(len(rows), np.int64), call=rows.call,
+        entered_ns=rows.begun_ns, start_ns=rows.begun_ns,
+        end_ns=rows.begun_ns + rows.end_ns - rows.start_ns, own_end_ns=rows.end_ns,
     )
-    return found.take(np.lexsort((end_ns, start_ns, rows.world_rank)))
+    return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
 
 
 def _windows(called: Called) -> Ints:
@@ -412,8 +380,8 @@ class _Edges:
         played = self.played
         return found_in((ranks, ends_ns), (played.world_rank, played.own_end_ns))
 
-    def of_collectives(self, recorded: Recorded, texts: Texts) -> tuple[Members, Depends]:
-        rows, start_ns = recorded.collectives, recorded.start_ns
+    def of_collectives(self, rows: Collectives, texts: Texts) -> tuple[Members, Depends]:
+        start_ns = rows.begun_ns
         call, delta_ns = self.at(rows.world_rank, start_ns)
         waiting = np.where(
             rows.is_blocking, self.started(rows.world_rank, start_ns),
@@ -427,7 +395,7 @@ class _Edges:
         # where durations stand for arrivals the shortest call came last
         left_ns = start_ns + rows.end_ns - rows.start_ns
         shortest = groups.first_most(rows.start_ns - rows.end_ns)
-        shift_ns = np.where(recorded.is_estimate, groups.spread(left_ns[shortest]) - left_ns, 0)
+        shift_ns = np.where(rows.is_estimate, groups.spread(left_ns[shortest]) - left_ns, 0)
         own = np.flatnonzero(is_played & (is_all | is_last))
         group = numbered(groups.of_row[own])
         members = Members(group, call[own], delta_ns[own] + shift_ns[own])
@@ -438,16 +406,13 @@ class _Edges:
         root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
         own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
         by_root = _depends(waiting[own], call[root[own]], delta_ns[root[own]])
-        return members, joined(Depends, [by_all, by_root, self.of_partners(recorded, texts)])
+        return members, joined(Depends, [by_all, by_root, self.of_partners(rows, texts)])
 
-    def of_partners(self, recorded: Recorded, texts: Texts) -> Depends:
+    def of_partners(self, rows: Collectives, texts: Texts) -> Depends:
         """A rank may need others in the library's algorithm: the one
         that started last before it returned, if that explains its duration."""
-        rows, start_ns = recorded.collectives, recorded.start_ns
-        own = np.flatnonzero(
-            rows.is_blocking & ~recorded.is_estimate & (rows.kind != texts.number(ALL))
-        )
-        rows, start_ns = rows.take(own), start_ns[own]
+        rows = rows.take(rows.is_blocking & ~rows.is_estimate & (rows.kind != texts.number(ALL)))
+        start_ns = rows.begun_ns
         lasts_ns, count = rows.end_ns - rows.start_ns, len(rows)
         group = np.tile(Groups(rows.identity, rows.sequence).of_row, 2)
         order = np.lexsort((np.append(start_ns, start_ns + lasts_ns), group))

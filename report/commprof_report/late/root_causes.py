@@ -23,7 +23,7 @@ from typing import Optional
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, pairs,
+    NONE, Columns, Flags, Floats, Ints, by_rank, found_in, grouped, pairs,
 )
 from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
@@ -51,16 +51,11 @@ def no_causes() -> Causes:
     return Causes(np.array([], np.int64), np.array([], np.int64), np.array([]))
 
 
-@dataclass(frozen=True)
 class Meetings(Columns):
     """Waits for a rank, and blocking collectives in which all depend on all, in order of the
-    arrival that ended the waiting; of one arrival, the waits first."""
-
-    wait: Ints  # row of Waits; NONE: a collective
-    identity: TextInts
-    arrival_ns: Ints
-    # a wait on the host, on clocks that show when ranks arrived, and seen in the rank's timeline
-    is_followed: Flags
+    arrival that ended the waiting; of one arrival, the waits first. wait: row of Waits; NONE: a
+    collective; identity; arrival_ns; is_followed: a wait on the host, on clocks that show when
+    ranks arrived, and seen in the rank's timeline."""
 
 
 class CausesOfRank:
@@ -117,10 +112,10 @@ def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meet
     collective = met[order[groups.first]]
     met_ns = groups.max(waits.start_ns[met[order]])
     found = Meetings(
-        np.append(wait, np.full(len(collective), NONE)),
-        np.append(waits.identity[wait], waits.identity[collective]),
-        np.append(waits.start_ns[wait] + waits.wait_ns[wait], met_ns),
-        np.append(is_followed, np.zeros(len(collective), bool)),
+        wait=np.append(wait, np.full(len(collective), NONE)),
+        identity=np.append(waits.identity[wait], waits.identity[collective]),
+        arrival_ns=np.append(waits.start_ns[wait] + waits.wait_ns[wait], met_ns),
+        is_followed=np.append(is_followed, np.zeros(len(collective), bool)),
     )
     return found.take(np.lexsort((-found.wait, found.arrival_ns)))
 

@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from sqlite3 import Connection
+from typing import Any
 
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, grouped, read
-from ..run.sampled import sampled
+from ..run.sampled import Calls, sampled
 from .known import Known
 
 SQL = query.beside(__file__)
 
-
-@dataclass(frozen=True)
-class Samples(Columns):
-    """Sampled calls (run/sampled.py)."""
-
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    region: Ints  # the rank's number for it
-    start_ns: Ints  # in the rank's own time
-    end_ns: Ints
-    polled_since_ns: Ints
-    polled_ns: Ints
+COLUMNS = (
+    "world_rank", "thread", "call", "region", "start_ns", "end_ns", "polled_since_ns", "polled_ns",
+)
 
 
-def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
+def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     """Without MPI_Init and the like; by rank, in order of time."""
-    calls = sampled(connection).in_texts(texts).calls
-    found = Samples(
-        calls.world_rank, calls.thread, calls.call, calls.region, calls.start_ns, calls.end_ns,
-        calls.polled_since_ns, calls.polled_ns,
-    )
-    found = found.take(~known.which(found.call, texts, lambda call: call.family == "setup"))
-    return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
+    every = sampled(connection).in_texts(texts).calls
+    calls = Calls(**{name: getattr(every, name) for name in COLUMNS})
+    calls = calls.take(~known.which(calls.call, texts, lambda call: call.family == "setup"))
+    return calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
 
 
-def polls(rows: Samples) -> Samples:
+def polls(rows: Calls) -> Calls:
     """The unsuccessful polls before each call, as if they followed one another."""
     rows = rows.take(rows.polled_ns != NONE)
     since_ns = rows.polled_since_ns
-    return replace(rows, start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
+    return rows.changed(start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
+
+
+def are_chosen(connection: Any, texts: Texts, **columns: TextInts) -> Flags:
+    """Which of the calls did the user select, whatever their rank and size? Those on communicators
+    that are not known are among them. columns: call, identity, region."""
+    found = np.ones(len(columns["call"]), bool)
+    for name, chosen in connection.chosen.texts.items():
+        if name in columns:
+            found &= texts.among(columns[name], {None, *chosen})
+    return found
 
 
 def region_names(
@@ -54,7 +51,7 @@ def region_names(
     return np.append(regions.name, texts.number(""))[place]
 
 
-def followed(connection: Connection, rows: Samples) -> dict[int, int]:
+def followed(connection: Connection, rows: Calls) -> dict[int, int]:
     """By rank the thread whose calls are its timeline: the main one; where that calls no MPI, the
     one with the most time in MPI. rows: calls of MPI."""
     order, groups = grouped(rows.world_rank, rows.thread)
@@ -69,7 +66,7 @@ def followed(connection: Connection, rows: Samples) -> dict[int, int]:
     return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts
 
 
-def is_on(rows: Samples, threads: dict[int, int]) -> Flags:
+def is_on(rows: Calls, threads: dict[int, int]) -> Flags:
     """Which of the calls are on these threads, by rank?"""
     thread_of = np.full(max(threads, default=0) + 1, NONE)
     thread_of[list(threads)] = list(threads.values())

@@ -6,39 +6,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from sqlite3 import Connection
+from typing import Any
 
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, TextInts, Texts, found_in, grouped, joined, read,
+    NONE, Columns, Flags, Floats, Ints, Texts, found_in, grouped, joined, read,
 )
+from .samples import are_chosen
 from .waits import Waits
 
 SQL = query.beside(__file__)
-
-
-@dataclass(frozen=True)
-class Exact(Columns):
-    """The time of all calls of a rank on a communicator; exact.sql. If ncclGroups may hold no
-    collective, the time is that of the split ones."""
-
-    world_rank: Ints
-    identity: TextInts
-    call: TextInts
-    count: Floats  # may exceed 64 bits, as the next one
-    total_ns: Floats
-
-
-@dataclass(frozen=True)
-class CompletedCalls(Columns):
-    """completed_calls.sql"""
-
-    world_rank: Ints
-    call: TextInts
-    samples: Ints
-    sampled_ns: Floats
-    count: Floats
-    total_ns: Floats
 
 
 @dataclass(frozen=True)
@@ -49,30 +27,21 @@ class Scaled:
     waits: Waits
     # how many nanoseconds one sampled nanosecond of this rank, call and communicator represents
     factor: Floats
-    exact: Exact
+    exact: Columns  # the time of all calls of a rank on a communicator
 
 
-def chosen_rows(connection: Connection, waits: Waits, texts: Texts) -> Flags:
-    """Which of the waits did the user select, whatever their rank?"""
-    found = np.ones(len(waits), bool)
-    for numbers, column, table in (
-        (waits.call, "call", "selected_call"),
-        (waits.identity, "identity", "selected_communicator"),
-        (waits.region, "region_name", "selected_region"),
-    ):
-        found &= texts.among(
-            numbers, {text for (text,) in connection.execute(f"SELECT {column} FROM {table}")}
-        )
-    low_bytes, high_bytes = connection.execute(
-        "SELECT low_bytes, high_bytes FROM selected_size"
-    ).fetchone()
-    message_bytes = np.where(waits.bytes == NONE, -1, waits.bytes)
-    return found & (message_bytes >= low_bytes) & (message_bytes <= high_bytes)
+def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
+    """The waits that the user selected, whatever their rank."""
+    found = are_chosen(
+        connection, texts, call=waits.call, identity=waits.identity, region=waits.region
+    )
+    low_bytes, high_bytes = connection.chosen.sizes
+    found &= (waits.bytes >= (low_bytes or 0)) | (low_bytes is None)
+    return np.flatnonzero(found & ((waits.bytes <= (high_bytes or 0)) | (high_bytes is None)))
 
 
-def scale(connection: Connection, waits: Waits, texts: Texts) -> Scaled:
-    """waits: of the run."""
-    rows = np.flatnonzero(chosen_rows(connection, waits, texts))
+def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Scaled:
+    """waits: of the run; rows: of those that the user selected."""
     waits = waits.take(rows)
     exact = _exact(connection, waits, texts)
     factor = np.where(
@@ -83,10 +52,10 @@ def scale(connection: Connection, waits: Waits, texts: Texts) -> Scaled:
     return Scaled(rows[is_counted], waits.take(is_counted), factor[is_counted], exact)
 
 
-def _exact(connection: Connection, waits: Waits, texts: Texts) -> Exact:
-    """If a rank calls NCCL's point-to-point operations on a communicator, its groups there are not
-    extrapolated: only the split ones count."""
-    exact = read(Exact, SQL.run(connection, "exact"), texts)
+def _exact(connection: Connection, waits: Waits, texts: Texts) -> Columns:
+    """exact.sql; if a rank calls NCCL's point-to-point operations on a communicator, its groups
+    there are not extrapolated: only the split ones count."""
+    exact = read(Columns, SQL.run(connection, "exact"), texts)
     mixed = [
         (rank, texts.number(identity)) for rank, identity in SQL.run(connection, "mixed_groups")
     ]
@@ -94,7 +63,7 @@ def _exact(connection: Connection, waits: Waits, texts: Texts) -> Exact:
         return exact
     ranks, identities = (np.array(column, np.int64) for column in zip(*mixed))
 
-    def is_mixed(table: Exact | Waits) -> Flags:
+    def is_mixed(table: Columns) -> Flags:
         is_group = table.call == texts.number("ncclGroup")
         return is_group & (found_in((table.world_rank, table.identity), (ranks, identities)) >= 0)
 
@@ -102,8 +71,9 @@ def _exact(connection: Connection, waits: Waits, texts: Texts) -> Exact:
     order, groups = grouped(split.world_rank, split.identity, split.call)
     first = order[groups.first]
     keys = split.world_rank[first], split.identity[first], split.call[first]
-    of_split = Exact(*keys, groups.counts, groups.sum((split.wait_ns + split.transfer_ns)[order]))
-    return joined(Exact, [exact.take(~is_mixed(exact)), of_split])
+    total_ns = groups.sum((split.wait_ns + split.transfer_ns)[order])
+    of_split = Columns(**dict(zip(vars(exact), (*keys, groups.counts, total_ns))))
+    return joined(Columns, [exact.take(~is_mixed(exact)), of_split])
 
 
 def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:
@@ -111,7 +81,7 @@ def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats)
     return np.where(is_whole, 1.0, np.maximum(1.0, total_ns / np.where(is_whole, 1, sampled_ns)))
 
 
-def _of_collectives(waits: Waits, exact: Exact) -> Floats:
+def _of_collectives(waits: Waits, exact: Columns) -> Floats:
     """0: the cells do not know this call of this rank on this communicator."""
     is_own = waits.is_blocking_collective
     order, groups = grouped(waits.world_rank, waits.identity, waits.call)
@@ -140,7 +110,7 @@ def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Float
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
     names = [texts.text(number) for number in np.unique(call[~waits.is_blocking_collective])]
     counted = read(
-        CompletedCalls, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts
+        Columns, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts
     )
     factors = np.append(
         _factors(counted.samples, counted.sampled_ns, counted.count, counted.total_ns), 0.0

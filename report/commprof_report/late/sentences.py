@@ -12,7 +12,7 @@ from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text
 from .judgement import Kind, is_few_transfers
-from .late_ranks import Late, LateRestRow, LateRow
+from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .reasons import reason_text
 from .verdict import (
@@ -111,14 +111,9 @@ def least_factor_text(row: Row) -> str:
 
 def transfer_text(answers: Late) -> str:
     """65.5 % is transfer, 34.5 % waiting; ..."""
-    row, who, also = answers.run, late_text(answers.run), ""
-    if who:
-        more = f"{nearly_all_text(when_of_named(answers))}{outside_text(answers)}"
-        part = (
-            f"load imbalance: {mostly_text(row, more)}" if is_mostly(row)
-            else f"of the waiting, {units.share(row.late_share)} is for {who}{more}"
-        )
-        also = f"; {part}{why_text(answers)}"
+    row, also = answers.run, ""
+    if row.late_ranks is not None:
+        also = f"; {blamed_text(answers)}"
     elif is_unknown(row):
         also = f"; {unknown_cause_text(row)}"
     waiting = present(row.wait_share)
@@ -141,27 +136,32 @@ def moving_text(answers: Late) -> str:
 
 
 def named_text(answers: Late) -> str:
-    row, outside = answers.run, outside_text(answers)
-    why = "no progress" if outside else "load imbalance"
+    why = "no progress" if is_held_up(answers.run) else "load imbalance"
     if is_through_link(answers):
         why = f"a slow link: {link_text(answers)}"
-    more = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside}"
-    reason = why_text(answers)
-    if is_mostly(row):
-        return f"{why}: {mostly_text(row, more)}{reason}"
+    return f"{why}: {blamed_text(answers)}"
+
+
+def blamed_text(answers: Late) -> str:
+    """rank 3 on node01 causes 66.7 % of the waiting, ...; why: the ranks that are named."""
+    row = answers.run
+    who, share = late_text(row), present(row.late_share)
+    more = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside_text(answers)}"
     causes = units.agreeing("cause", len(present(row.late_ranks)))
-    return (
-        f"{why}: {late_text(row)} {causes} {units.share(row.late_share)} of the waiting{more}"
-        f"{reason}"
+    said = (
+        shares_text(who, share, present(row.late_others_share), more) if is_mostly(row)
+        else f"{who} {causes} {units.share(share)} of the waiting{more}"
     )
+    return f"{said}{why_text(answers)}"
 
 
 def hardly_text(named: Named) -> str:
     causes, they = (units.agreeing(word, len(named.ranks)) for word in ("cause", "they"))
+    short = "" if named.is_measurable else f", or {units.duration(SHORTEST_NS)} at each arrival,"
     return (
         f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the "
         "waiting, but others arrive hardly earlier: less"
-        f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
+        f" than {units.share(NOTABLE)} of the run{short} could be gained if {they} "
         "arrived with the next rank"
     )
 
@@ -261,12 +261,6 @@ def judged_text(last: Last, text: Callable[[float, str], str] = units.counted) -
     return text(last.judged, "visit" if last.region not in ("", HANDED) else "step")
 
 
-def short_text(named: Named) -> str:
-    return (
-        "" if named.is_measurable else f", or {units.duration(SHORTEST_NS)} at each arrival,"
-    )
-
-
 def largest_text(answers: Late) -> str:
     rank, share, _ = main_cause(answers)
     return f"rank {rank} causes the most, {units.share(share)}"
@@ -344,8 +338,7 @@ def outside_text(answers: Late) -> str:
 
 
 def _started(ranks: Sequence[int], answers: Late) -> str:
-    own = [row for row in answers.held_up if row.rank in ranks]
-    call = max(own, key=lambda row: row.wait_ns).call
+    call = next(call for rank, call in answers.held_up if rank in ranks)
     side = "its receive for " if "send" in call else "its send for " if "recv" in call else ""
     return f"{side}{call} and the call that completes it"
 
@@ -357,8 +350,8 @@ def held_up_text(answers: Late) -> str:
     if whole_ns < NOTABLE * answers.run.counted_ns or not whole_ns:
         return ""
     by_rank: defaultdict[int, int] = defaultdict(int)
-    for row in answers.held_up:
-        by_rank[row.rank] += row.wait_ns
+    for (rank, _), ns in answers.held_up.items():
+        by_rank[rank] += ns
     rank = max(by_rank, key=lambda rank: (by_rank[rank], -rank))
     return (
         f"{units.duration(whole_ns)} of waiting for ranks outside MPI, "
@@ -501,16 +494,17 @@ AS_CLOCKS = (
 )
 
 
-def notable_rest(answers: Late) -> list[LateRestRow]:
-    return [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * answers.run.total_ns]
+def notable_rest(answers: Late) -> dict[str, int]:
+    notable_ns = NOTABLE_SHARE * answers.run.total_ns
+    return {call: ns for call, ns in answers.rest.items() if ns > notable_ns}
 
 
 def rest_text(answers: Late) -> str:
     """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
     row = answers.run
     said = [
-        f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}"
-        for each in notable_rest(answers)
+        f"{units.duration(ns / row.ranks)} per rank in {call}"
+        for call, ns in notable_rest(answers).items()
     ]
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
@@ -527,7 +521,7 @@ def rest_text(answers: Late) -> str:
         reasons.append(AS_CLOCKS)
     polls = (
         ["polls, between which a rank may work"]
-        if any(each.call in POLLS for each in notable_rest(answers)) else []
+        if not notable_rest(answers).keys().isdisjoint(POLLS) else []
     )
     return "; ".join([", ".join(said), *polls, *reasons])
 
@@ -544,11 +538,6 @@ def late_text(row: LateRow) -> str:
 def is_mostly(row: LateRow) -> bool:
     """Ranks are named that cause less than half of the waiting."""
     return row.late_share is not None and row.late_share < MAJORITY
-
-
-def mostly_text(row: LateRow, more: str = "") -> str:
-    shares = present(row.late_share), present(row.late_others_share)
-    return shares_text(late_text(row), *shares, more)
 
 
 def shares_text(who: str, share: float, others_share: float, more: str = "") -> str:

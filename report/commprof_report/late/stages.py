@@ -60,13 +60,14 @@ def split(run: Selection, alignment: Alignment) -> Split:
     connection, about = run.connection, known(run.connection)
     of_all = wait_split(run, alignment, about)
     waits, texts = of_all.waits, of_all.texts
-    chosen = waits.take(chosen_rows(connection, waits, texts))
-    sums = Sums(chosen, scale(connection, waits, texts), no_causes(), texts)
-    ranks = [rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")]
+    rows = chosen_rows(connection, waits, texts)
+    sums = Sums(waits.take(rows), scale(connection, waits, rows, texts), no_causes(), texts)
+    walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
+    ranks = run.connection.chosen.ranks
+    counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
     inside = list(SQL.rows(connection, "time_inside"))
     return Split(
-        about, of_all, sums, ranks, inside,
-        run_row(sums, _counted_ns(connection, set(ranks)), inside),
+        about, of_all, sums, list(counted_ns), inside, run_row(sums, counted_ns, inside)
     )
 
 
@@ -92,11 +93,6 @@ def played(connection: Connection, alignment: Alignment, split: Split) -> Retime
         connection, alignment, split.known, of_all.recorded, of_all.called, of_all.waits,
         split.run.sampled_share, of_all.texts,
     )
-
-
-def _counted_ns(connection: Connection, ranks: set[int]) -> dict[int, int]:
-    counted = connection.execute("SELECT world_rank, counted_ns FROM rank_wall")
-    return {rank: counted_ns for rank, counted_ns in counted if rank in ranks}
 
 
 def _of_rows(causes: Causes, rows: Ints) -> Causes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped, numbered
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, Texts, found_in, grouped, numbered
+from ..base.gather import by
 from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_values
 from ..base.units import NO_VALUE, duration, size
@@ -17,12 +17,14 @@ from .known import CallInfo
 from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
-from .scaled import Exact, Scaled
+from .scaled import Scaled
 from .verdict import NOTABLE, Costs, sums_of
 from .waits import Waits
 
 MOST_REST = 3  # calls
 MOST_NUMBER = (1 << 63) - 1
+# waiting for a rank's progress in operations that it has begun, by rank and call, the longest first
+HeldUp = dict[tuple[int, str], int]
 ROOT_CAUSE = "root cause of"
 RANK = (
     number("rank", "the rank, and its host", "rank"),
@@ -157,21 +159,6 @@ LateSizeRow = row_type("LateSizeRow", SIZE)
 LateStateRow = row_type("LateStateRow", STATE)
 
 
-class HeldUpRow(NamedTuple):
-    """Waiting for a rank's progress in operations that it has begun."""
-
-    rank: int
-    call: str
-    wait_ns: int
-
-
-class LateRestRow(NamedTuple):
-    """Time of a call that was not split."""
-
-    call: str
-    rest_ns: int
-
-
 class Sums:
     """The chosen waits of a run and their root causes, ready to be added up."""
 
@@ -246,19 +233,14 @@ def _most_of_another(causing: Ints, waiting: Ints, ns: Floats, number: int) -> F
 
 
 def host_rows(ranks: Iterable[Row]) -> list[Row]:
-    by_host: dict[str, list[Row]] = {}
-    for row in ranks:
-        by_host.setdefault(row.host or "", []).append(row)
-    return [_host(host, rows) for host, rows in sorted(by_host.items())]
-
-
-def _host(host: str, rows: list[Row]) -> Row:
-    names = LateHostRow._fields[2:-1]
-    summed = {name: sum(getattr(row, name) for row in rows) for name in names}
-    return LateHostRow(
-        host, len(rows), **summed,
-        wait_share=share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"]),
-    )
+    rows = []
+    for host, own in sorted(by(ranks, lambda row: row.host or "").items()):
+        summed = {
+            name: sum(getattr(row, name) for row in own) for name in LateHostRow._fields[2:-1]
+        }
+        wait_share = share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"])
+        rows.append(LateHostRow(host, len(own), **summed, wait_share=wait_share))
+    return rows
 
 
 def call_rows(
@@ -280,7 +262,7 @@ def call_rows(
     of_exact = np.flatnonzero(np.isin(exact.world_rank, list(ranks)))
     completing = own[~waits.is_blocking_collective[own]]
 
-    def timed_as(table: Exact | Waits, rows: Ints, ns: Floats) -> tuple[np.ndarray, ...]:
+    def timed_as(table: Columns, rows: Ints, ns: Floats) -> tuple[np.ndarray, ...]:
         """The subject of the rows: name, call, identity, rank, time."""
         return (
             name_of[table.identity[rows]], table.call[rows], table.identity[rows],
@@ -367,14 +349,19 @@ def size_rows(
     last_ns = np.maximum(0, collectives.max(waits.end_ns) - collectives.max(waits.start_ns))
     of_size = waits.take(collectives.first)
     _, sizes = grouped(of_size.identity, of_size.call, of_size.bytes)
-    shares = _wait_shares(sums)
+    keys, scaled = of_size.take(sizes.first), sums.waits
+    row = found_in(*((each.identity, each.call, each.bytes) for each in (scaled, keys)))
+    own = (row >= 0) & scaled.is_blocking_collective
+    wait_ns, transfer_ns = (
+        np.bincount(row[own], ns[own], len(sizes)) for ns in (sums.wait_ns, sums.transfer_ns)
+    )
     rows = []
-    for first, count in zip(sizes.first.tolist(), sizes.counts.tolist()):
-        own = slice(first, first + count)
-        skews, lasts = np.sort(skew_ns[own]).tolist(), np.sort(last_ns[own]).tolist()
-        key = tuple(int(getattr(of_size, name)[first]) for name in ("identity", "call", "bytes"))
-        communicator, info = communicators[texts.texts[key[0]]], infos[texts.texts[key[1]]]
-        message_bytes = None if key[2] == NONE else key[2]
+    for place, (first, count) in enumerate(zip(sizes.first.tolist(), sizes.counts.tolist())):
+        skews, lasts = (
+            np.sort(ns[first : first + count]).tolist() for ns in (skew_ns, last_ns)
+        )
+        communicator = communicators[texts.texts[keys.identity[place]]]
+        info, message_bytes = infos[texts.texts[keys.call[place]]], _number(keys.bytes[place])
         p50_ns = of_values(lasts, 50)
         rows.append(
             LateSizeRow(
@@ -388,7 +375,7 @@ def size_rows(
                 p50_ns,
                 of_values(lasts, 95),
                 of_values(lasts, 99),
-                shares.get(key),
+                share(wait_ns[place], wait_ns[place] + transfer_ns[place]),
                 communicator.size,
                 info.bandwidth,
                 _bus_bandwidth(info, message_bytes, communicator.size, p50_ns),
@@ -404,21 +391,6 @@ def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: in
         return None
     whole_bytes = message_bytes * (ranks if info.blocks == "n" else 1)
     return whole_bytes * 1e9 / ns * (info.passes * (ranks - 1.0) / ranks if info.passes else 1)
-
-
-def _wait_shares(sums: Sums) -> dict[tuple[int, ...], float | None]:
-    """Wait shares of blocking collectives, by identity, call and bytes."""
-    own = np.flatnonzero(sums.waits.is_blocking_collective)
-    keys = [getattr(sums.waits, name)[own] for name in ("identity", "call", "bytes")]
-    order, groups = grouped(*keys)
-    wait_ns, transfer_ns = (
-        groups.sum(values[own[order]]) for values in (sums.wait_ns, sums.transfer_ns)
-    )
-    firsts = zip(*(key[order[groups.first]].tolist() for key in keys))
-    return {
-        key: share(wait, wait + rest)
-        for key, wait, rest in zip(firsts, wait_ns.tolist(), transfer_ns.tolist())
-    }
 
 
 def transfer_shares(
@@ -460,23 +432,22 @@ def state_rows(sums: Sums, ranks: Iterable[int]) -> list[Row]:
     return sorted(rows, key=lambda row: (-row.wait_ns, row.wait_state))
 
 
-def held_up_rows(sums: Sums) -> list[HeldUpRow]:
-    """By rank and call, the longest first."""
+def held_up(sums: Sums) -> HeldUp:
     waits, texts = sums.waits, sums.texts
     own = np.flatnonzero(waits.wait_state == texts.number(NO_PROGRESS))
     order, groups = grouped(waits.last_rank[own], waits.call[own])
     first, wait_ns = own[order[groups.first]], groups.sum(sums.wait_ns[own[order]])
-    rows = [
-        HeldUpRow(int(waits.last_rank[row]), texts.texts[waits.call[row]], rounded(ns))
+    known = [
+        ((int(waits.last_rank[row]), texts.texts[waits.call[row]]), rounded(ns))
         for row, ns in zip(first.tolist(), wait_ns.tolist())
     ]
-    return sorted(rows, key=lambda row: (-row.wait_ns, row.rank, row.call))
+    return dict(sorted(known, key=lambda each: (-each[1], each[0])))
 
 
 def rest_rows(
     sums: Sums, ranks: Iterable[int], inside: Iterable[Row]
-) -> list[LateRestRow]:
-    """The calls with most of the time that was not split."""
+) -> dict[str, int]:
+    """The calls with most of the time that was not split, and that."""
     waits, chosen = sums.waits, set(ranks)
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
     own = sums.of_ranks(chosen)
@@ -490,8 +461,8 @@ def rest_rows(
         name: ns - (float(split_ns[numbers[name]]) if name in numbers else 0.0)
         for name, ns in whole_ns.items()
     }
-    rows = [LateRestRow(name, rounded(ns)) for name, ns in rest.items() if ns > 0]
-    return sorted(rows, key=lambda row: (-row.rest_ns, row.call))[:MOST_REST]
+    known = [(name, rounded(ns)) for name, ns in rest.items() if ns > 0]
+    return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_REST])
 
 
 def run_row(

@@ -12,7 +12,7 @@ transfer. The analysis of waiting does not tell negotiation apart (NEGOTIATING);
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from sqlite3 import Connection
@@ -22,8 +22,9 @@ from ..base.arrays import np
 from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joined
 from ..run.alignment import Alignment
 from ..run.holes import holes_aligned
+from ..run.sampled import Calls
 from .known import Known
-from .samples import Samples, followed, is_on, polls
+from .samples import followed, is_on, polls
 from .waits import Waits
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING = STATES = range(7)
@@ -120,27 +121,26 @@ class Lines(Dict[int, Timeline]):
     def spent_between(self, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> np.ndarray:
         """For each row the time in each state (a row for each, a column for each state)."""
         found = np.empty((len(world_ranks), COUNT), np.int64)
-        for rank, own in by_rank(world_ranks):
-            found[own] = self[rank].spent_between(since_ns[own], until_ns[own])
-        return found
+        return self._filled(found, Timeline.spent_between, world_ranks, since_ns, until_ns)
 
     def states_at(self, world_ranks: Ints, times_ns: Ints) -> Ints:
-        found = np.empty(len(world_ranks), np.int64)
-        for rank, own in by_rank(world_ranks):
-            found[own] = self[rank].states_at(times_ns[own])
-        return found
+        return self._filled(np.empty_like(times_ns), Timeline.states_at, world_ranks, times_ns)
 
     def last_inside(self, world_ranks: Ints, times_ns: Ints) -> Ints:
-        found = np.empty(len(world_ranks), np.int64)
+        return self._filled(np.empty_like(times_ns), Timeline.last_inside, world_ranks, times_ns)
+
+    def _filled(
+        self, found: Ints, ask: Callable[..., Ints], world_ranks: Ints, *times_ns: Ints
+    ) -> Ints:
         for rank, own in by_rank(world_ranks):
-            found[own] = self[rank].last_inside(times_ns[own])
+            found[own] = ask(self[rank], *(times[own] for times in times_ns))
         return found
 
 
 class Called(NamedTuple):
     """The calls of each rank's thread that is its timeline, in order of time."""
 
-    calls: Samples
+    calls: Calls
     start_ns: Ints  # on the run's axis
     states: Ints  # of those that are not split
     gaps: dict[int, tuple[Ints, Ints]]
@@ -148,9 +148,9 @@ class Called(NamedTuple):
 
 
 def called(
-    connection: Connection, alignment: Alignment, samples: Samples, known: Known, texts: Texts
+    connection: Connection, alignment: Alignment, samples: Calls, known: Known, texts: Texts
 ) -> Called:
-    samples = joined(Samples, [samples, polls(samples)])
+    samples = joined(Calls, [samples, polls(samples)])
     samples = samples.take(np.lexsort((samples.end_ns, samples.start_ns, samples.world_rank)))
     calls = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
     threads = followed(connection, calls)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain, takewhile
 from typing import NamedTuple, Optional
 
 from ..base.arrays import np
@@ -397,32 +397,18 @@ class Suspects:
         ... of those that cause most of the rest, and with all of them, as long as each is beyond
         chance."""
         order = self.order[: nameable(self.units)] if self.is_enough else []
-        caused_ns = accumulate(self.caused_ns[unit] for unit in order)
-        number = next(
-            (
-                place for place, upto_ns in enumerate(caused_ns, 1)
-                if upto_ns >= MAJORITY * self.costs.whole_ns
-            ),
-            None,
-        )
-        if number is None:
+        upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
+        fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
+        if fewest > len(order):
             return
-        worst = 0.0
-        for unit in reversed(order[:number]):  # the least cost is the most probable
-            worst = max(worst, self._chance(unit))
-            if worst >= level:
-                return
-        yield LateUnits(order[:number], worst)
-        more = 0
-        for more, unit in enumerate(order[number:], 1):
-            if (p := self._chance(unit)) >= level:
-                more -= 1
-                break
-            worst = max(worst, p)
-            if more & (more - 1) == 0:
-                yield LateUnits(order[: number + more], worst)
-        if more & (more - 1):
-            yield LateUnits(order[: number + more], worst)
+        worst, number, yielded = 0.0, 0, 0
+        for number, (_, p) in enumerate(self._sure(order, level), 1):
+            worst, more = max(worst, p), number - fewest
+            if more >= 0 and more & (more - 1) == 0:
+                yield LateUnits(order[:number], worst)
+                yielded = number
+        if number > max(yielded, fewest):
+            yield LateUnits(order[:number], worst)
 
     def below_half(self, level: float) -> LateUnits | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
@@ -431,14 +417,16 @@ class Suspects:
         order = self.order[: most + 1]
         if not self.is_enough or sum(self.caused_ns[unit] for unit in order[:most]) < notable_ns:
             return None
-        found: dict[int, float] = {}
-        for unit in order:
-            if (p := self._chance(unit)) >= level:
-                break
-            found[unit] = p
+        found = dict(self._sure(order, level))
         is_notable = sum(self.caused_ns[unit] for unit in found) >= notable_ns > 0
         is_few = len(found) <= most
         return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
+
+    def _sure(self, order: Sequence[int], level: float) -> Iterator[tuple[int, float]]:
+        """The units, in this order, up to the first that is not beyond chance; with its
+        probability."""
+        chances = ((unit, self._chance(unit)) for unit in order)
+        return takewhile(lambda each: each[1] < level, chances)
 
     def _chance(self, unit: int) -> float:
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all

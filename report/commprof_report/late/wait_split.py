@@ -22,17 +22,15 @@ other side has posted the message.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts, joined
+from ..base.columns import NONE, Columns, Flags, Groups, Texts, joined
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
 from .clocks import Clocks
-from .epochs import epoch_arrivals
+from .epochs import epoch_arrivals, sampled_epochs
 from .collectives import (
     ALL,
     LOWER,
@@ -44,14 +42,14 @@ from .collectives import (
     whole,
 )
 from .known import Known
-from .messages import messages
+from .messages import Left, messages
 from .neighbors import Sources, have_sources, sources
-from .progress import Parts, waiting_for_progress
-from .reading import sampled_collectives
+from .progress import waiting_for_progress
+from .reading import median_durations, message_sides, sampled_collectives
 from .retimed import Recorded
-from .samples import samples
+from .samples import are_chosen, samples
 from .timelines import Called, called, timelines
-from .waits import Arrivals, Operations, Waits
+from .waits import Arrivals, Waits
 
 
 class WaitSplit(NamedTuple):
@@ -62,95 +60,78 @@ class WaitSplit(NamedTuple):
     texts: Texts
     recorded: Recorded
     error_ns: float  # the largest clock error among the collectives split by arrival times
-    # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not
-    # read
-    unsure: int
-    # chosen nonblocking or persistent ones not split: the call that completed them is not sampled
-    uncompleted: int
-    unmatched: int  # chosen messages not split, each side's counted: their other side is not known
-    unnumbered: int  # receives among them that have no number
-
-
-class Chosen:
-    """Whether the user chose a call on a communicator."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
-        self.identities = {
-            identity
-            for (identity,) in connection.execute("SELECT identity FROM selected_communicator")
-        }
-
-    def among(self, calls: TextInts, identities: TextInts, texts: Texts) -> Flags:
-        return texts.among(calls, self.calls) & texts.among(identities, {None, *self.identities})
+    left: Left
 
 
 def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     """The run must have been opened with samples."""
     connection, texts = run.connection, Texts()
-    chosen, clocks = Chosen(connection), Clocks(connection, alignment, known)
-    rows = sampled_collectives(connection, texts)
-    rows = rows.take(whole(rows))
-    start_ns = alignment.aligned(rows.world_rank, rows.start_ns)
-    edges = sources(connection, texts)
-    is_estimate, is_sure = _judge(rows, clocks, edges, texts)
-    first = Groups(rows.identity, rows.sequence).first
-    left_out = first[~is_sure[first]]
-    unsure = int(chosen.among(rows.call[left_out], rows.identity[left_out], texts).sum())
-    blocking, others = is_sure & rows.is_blocking, is_sure & ~rows.is_blocking
-    split = blocking_waits(
-        rows.take(blocking), start_ns[blocking], is_estimate[blocking], edges, texts
+    rows, epochs = sampled_collectives(connection, texts), sampled_epochs(connection, texts)
+    sides, edges = message_sides(connection, known, texts), sources(connection, texts)
+    clocks = Clocks(connection, alignment, lambda: median_durations(rows, sides, epochs, texts))
+    collectives = rows.take(whole(rows))
+    is_estimate, is_sure = _judge(collectives, clocks, edges, texts)
+    collectives = collectives.changed(
+        begun_ns=alignment.aligned(collectives.world_rank, collectives.start_ns),
+        is_estimate=is_estimate,
     )
-    arrived = completed_arrivals(rows.take(others), start_ns[others], edges, texts)
-    found = messages(connection, alignment, clocks, known, chosen.among, texts)
-    of_epochs, is_unsure = epoch_arrivals(connection, alignment, clocks, known, texts)
-    is_unsure &= chosen.among(of_epochs.call, of_epochs.identity, texts)
-    unsure += int(is_unsure.sum())
-    arrivals = joined(Arrivals, [*arrived, found.arrivals, of_epochs])
+    sure = collectives.take(is_sure)
+    split = blocking_waits(sure.take(sure.is_blocking), edges, texts)
+    arrived = completed_arrivals(sure.take(~sure.is_blocking), edges, texts)
+    of_messages, left = messages(connection, alignment, clocks, sides, texts)
+    of_epochs, is_unsure = epoch_arrivals(connection, alignment, clocks, epochs, known, texts)
+    arrivals = joined(Arrivals, [*arrived, of_messages, of_epochs])
     sampled = samples(connection, known, texts)
     calls = completing(connection, sampled, known, texts)
-    completed_waits, operations, left = completed(
+    completed_waits, operations, unseen = completed(
         arrivals, calls, alignment.aligned(calls.world_rank, calls.start_ns)
     )
-    unseen = arrivals.take(left)
-    uncompleted = found.uncompleted + calls_left(
-        unseen, chosen.among(unseen.call, unseen.identity, texts)
+
+    def chosen(rows: Columns) -> Flags:
+        return are_chosen(connection, texts, call=rows.call, identity=rows.identity)
+
+    first = Groups(collectives.identity, collectives.sequence).first
+    unsure = collectives.take(first[~is_sure[first]]), of_epochs.take(is_unsure)
+    left = left._replace(
+        unsure=left.unsure + sum(int(chosen(rows).sum()) for rows in unsure),
+        uncompleted=left.uncompleted + calls_left(arrivals.take(unseen), chosen),
     )
-    recorded = Recorded(rows.take(is_sure), start_ns[is_sure], is_estimate[is_sure], arrivals)
-    counts = (unsure + found.unsure, uncompleted, found.unmatched, found.unnumbered)
     waits, number = joined(Waits, [*split, completed_waits]), sum(map(len, split))
     operations = joined(
-        Operations,
+        Columns,
         [
             _rooted(waits.take(slice(number)), known, texts),
-            replace(operations, wait=operations.wait + number),
+            operations.changed(wait=operations.wait + number),
         ],
     )
     own_calls = called(connection, alignment, sampled, known, texts)
     if len(operations):
         lines = timelines(own_calls, waits.take(slice(0)), texts)
-        parts = _parts(rows, start_ns, alignment, texts)
+        parts = _parts(collectives, alignment, texts)
         waits = waiting_for_progress(waits, operations, parts, lines, texts)
-    return WaitSplit(waits, own_calls, texts, recorded, clocks.error_ns, *counts)
+    return WaitSplit(waits, own_calls, texts, Recorded(sure, arrivals), clocks.error_ns, left)
 
 
-def _rooted(waits: Waits, known: Known, texts: Texts) -> Operations:
+def _rooted(waits: Waits, known: Known, texts: Texts) -> Columns:
     """The blocking collectives in which not all depend on all, but on each other in the library's
     algorithm."""
     wait = np.flatnonzero(
         known.which(waits.call, texts, lambda call: call.is_rooted and call.kind != NEIGHBORS)
     )
     nothing = np.full(len(wait), NONE)
-    return Operations(wait, waits.identity[wait], waits.sequence[wait], nothing, nothing)
+    return Columns(
+        wait=wait, identity=waits.identity[wait], sequence=waits.sequence[wait], peer=nothing,
+        peer_gone_ns=nothing,
+    )
 
 
-def _parts(rows: Collectives, start_ns: Ints, alignment: Alignment, texts: Texts) -> Parts:
-    own = ~rows.is_blocking | (rows.kind != texts.number(ALL))
-    rows = rows.take(own)
+def _parts(rows: Collectives, alignment: Alignment, texts: Texts) -> Collectives:
+    """The ranks of collectives in which not all depend on all, or that are not blocking. gone_ns:
+    when its part was complete, on the run's axis; NONE: not known."""
+    rows = rows.take(~rows.is_blocking | (rows.kind != texts.number(ALL)))
     gone_ns = np.where(rows.is_blocking, rows.end_ns, rows.completed_ns)
-    is_known = gone_ns != NONE
-    gone_ns[is_known] = alignment.aligned(rows.world_rank[is_known], gone_ns[is_known])
-    return Parts(rows.identity, rows.sequence, rows.world_rank, start_ns[own], gone_ns)
+    aligned_ns = alignment.aligned(rows.world_rank, gone_ns)
+    return rows.changed(gone_ns=np.where(gone_ns == NONE, NONE, aligned_ns))
 
 
 def _judge(

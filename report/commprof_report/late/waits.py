@@ -75,32 +75,12 @@ class Arrivals(Columns):
     is_known: Flags  # False: nothing of this is known but rank and gone_ns
 
 
-@dataclass(frozen=True)
-class Operations(Columns):
-    """Operations that a call was, or completed: collectives in which not all depend on all or that
-    are not blocking, and messages."""
-
-    wait: Ints  # row of Waits
-    identity: TextInts
-    sequence: Ints  # of a collective; NONE: a message
-    peer: Ints  # of a message, the other rank; NONE: a collective
-    peer_gone_ns: Ints  # when that side was complete; NONE: not known, or a collective
-
-
-@dataclass(frozen=True)
-class Shares(Columns):
-    """How long a rank waited, for which rank, and how much of that is due to that rank alone."""
-
-    wait_ns: Ints
-    alone_ns: Ints
-    last_rank: Ints
-
-
 def shares(
-    start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints, last_rank: Ints
-) -> Shares:
+    start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints
+) -> tuple[Ints, Ints]:
+    """How long a rank waited, and how much of that is due to the last rank alone."""
     wait_ns = np.minimum(np.maximum(last_ns - start_ns, 0), duration_ns)
     without_ns = np.minimum(
         np.maximum(np.minimum(before_last_ns, last_ns) - start_ns, 0), duration_ns
     )
-    return Shares(wait_ns, wait_ns - without_ns, last_rank)
+    return wait_ns, wait_ns - without_ns

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Callable
 
 from commprof_report.base.arrays import np
-from commprof_report.base.columns import Texts, table
+from commprof_report.base.columns import NONE, Columns, Texts, table
 from commprof_report.late.clocks import is_resolved
-from commprof_report.late.judgement import Gain, judged, verdict_of
+from commprof_report.late.judgement import judged, verdict_of
 from commprof_report.late.known import CallInfo
 from commprof_report.late.efficiencies import is_beside_main
 from commprof_report.late.late_ranks import unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import last_ranks, region_of
-from commprof_report.late.message_match import Message, Part, matches
+from commprof_report.late.message_match import are_possible
 from commprof_report.late.own_time import comparable
 from commprof_report.late.progress import is_explained
 from commprof_report.late.reasons import ASLEEP, compared
@@ -26,7 +26,6 @@ from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.serving import is_by_transfer
 from commprof_report.base.field import Row
 from commprof_report.late.columns import sums_row
-from commprof_report.late.sums import LateRestRow
 from commprof_report.late.verdict import (
     LONG_BLOCK,
     LEVEL,
@@ -155,9 +154,8 @@ def with_lateness(ns: float) -> str:
     costs = replace(one_last([0] * BLOCKS), sampled_ns=np.full(BLOCKS, 3 * ns))
     hosts = dict.fromkeys(range(4), "node")
     found = blame(costs, participants(hosts))
-    gain = Gain(COUNTED_NS, 1.0)
-    said = judged(WAITING, 0.0, 0, hosts, found, BLOCKS, (1.0, []), COUNTED_NS, gain)
-    return str(said["verdict"])
+    kind, _ = judged(WAITING, 0.0, 0, found, BLOCKS, COUNTED_NS)
+    return str(kind)
 
 
 def among_links(pairs: int, times: float) -> str:
@@ -187,14 +185,14 @@ def in_one(share: float) -> str:
 
 
 def rest_of(share: float) -> str:
-    answers = Answers(RUN, [LateRestRow("MPI_Recv", round(share * RUN.total_ns))])
+    answers = Answers(RUN, {"MPI_Recv": round(share * RUN.total_ns)})
     return "said" if notable_rest(answers) else "silent"
 
 
 class Answers:
     """As late_ranks.Late, of a run with unmatched messages."""
 
-    def __init__(self, run: Row, rest: list[LateRestRow], unnumbered: int = 0) -> None:
+    def __init__(self, run: Row, rest: dict[str, int], unnumbered: int = 0) -> None:
         self.run, self.rest = self, rest
         self.unsure = self.uncompleted = 0
         self.unmatched, self.unnumbered = 1_000, unnumbered
@@ -202,7 +200,7 @@ class Answers:
 
 
 def without_numbers(share: float) -> str:
-    text = rest_text(Answers(RUN, [], round(share * 1_000)))
+    text = rest_text(Answers(RUN, {}, round(share * 1_000)))
     return "wildcards" if "MPI_ANY_SOURCE" in text else "no reason"
 
 
@@ -223,12 +221,12 @@ def inside(share: float) -> str:
 
 def contradicting(ns: int) -> str:
     """A message is received, and so long after that it is sent."""
-    ends = -1_000_000, 1_000_000
-    sent, received = (
-        Part(*ends, [Message(1, posted_ns, gone_ns, None)])
-        for posted_ns, gone_ns in ((ns, None), (0, 0))
+    sides = Columns(
+        channel=np.zeros(2, np.int64), posted_ns=np.array([ns, 0]), gone_ns=np.array([NONE, 0]),
+        since_ns=np.full(2, -1), until_ns=np.ones(2), is_probe=np.zeros(2, bool),
     )
-    return "matched" if list(matches([sent], [received], 0.0)) else "not matched"
+    send, receive = np.array([0]), np.array([1])
+    return "matched" if are_possible(sides, send, receive, np.zeros(1)).all() else "not matched"
 
 
 def with_causes(number: int) -> str:
