@@ -107,19 +107,12 @@ def _neighbours(rows: Sequence[Row]) -> dict[int, list[int]]:
 
 def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
     """The connected components, in the order of their lowest ranks, each sorted."""
-    found, seen = [], set()
-    for start in sorted(neighbours):
-        if start in seen:
-            continue
-        group, ahead = [], [start]
-        seen.add(start)
-        while ahead:
-            rank = ahead.pop()
-            group.append(rank)
-            ahead += [other for other in neighbours[rank] if other not in seen]
-            seen.update(neighbours[rank])
-        found.append(sorted(group))
-    return found
+    found: list[set[int]] = []
+    for rank, others in neighbours.items():
+        group = {rank, *others}
+        touched = [each for each in found if not group.isdisjoint(each)]
+        found = [each for each in found if group.isdisjoint(each)] + [group.union(*touched)]
+    return sorted(map(sorted, found))
 
 
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
