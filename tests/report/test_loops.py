@@ -148,7 +148,7 @@ def test_pauses_at_the_beginning_alone_group_none():
     """Other work on the machine: each second one of the first ten is long."""
     job = Job()
     for step in range(40):
-        job.compute((40 if step % 2 == 0 and step < 10 else 0.02) * training.MS)
+        job.compute((40 if step % 2 == 0 and step < 10 else 2) * training.MS)
         for size in (1_152, 128):
             job.call("Allreduce", size, step)
     _, whole = found_in(job)

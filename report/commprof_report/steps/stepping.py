@@ -34,6 +34,7 @@ FEWEST_SMALL = threshold("steps.small")
 FITS, FEW_FIT = threshold("loops.fits"), threshold("loops.few-fit")
 IRREGULAR, STEADY = threshold("loops.irregular"), threshold("loops.steady")
 SURE, BETTER = threshold("steps.sure"), threshold("loops.better")
+ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
 MANY_STEPS = 10
 MAY_BE_PART = (
     "what repeats may be a step or a part of one; too little was sampled in a row to tell"
@@ -81,7 +82,10 @@ def steps_of(
     tried: list[Found] = []
     best = Found(_no_spans())
     for token, which in _levels(own):
-        of_level = list(_by_loops(own, which, about, texts, token[which], is_main))
+        of_level = [
+            _even(own, found) if found.how else found
+            for found in _by_loops(own, which, about, texts, token[which], is_main)
+        ]
         tried += of_level
         found = max(of_level, key=_quality)
         if is_better(found, best):
@@ -89,6 +93,26 @@ def steps_of(
         if _quality(best) >= SURE:
             return best
     return best if best.how else tried[0]
+
+
+def _even(own: OwnCalls, found: Found) -> Found:
+    """No steps if these differ in their number of each call: what is repeated inside a step, or
+    comes when messages happen to come, does."""
+    steps, place = len(found.spans), np.arange(len(own))
+    step = np.searchsorted(found.spans.first, place, "right") - 1
+    inside = (step >= 0) & (place < found.spans.end[step])
+    _, call = np.unique(own.call[inside], return_inverse=True)
+    number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
+    alike = max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps))
+    why = unlike(int(alike), steps)
+    return Found(_no_spans(), why=why, words=found.words) if why else found
+
+
+def unlike(alike: int, steps: int) -> str:
+    """Why these are no steps; empty: all but one, or but few, have as many of some call."""
+    if alike >= min(steps - 1, ALIKE * steps):
+        return ""
+    return f"at most {alike:,} of {steps:,} of what repeats have as many calls of a function"
 
 
 def is_better(rough: Found, best: Found) -> bool:
@@ -274,6 +298,12 @@ def doubt(
         return f"what repeats has {share} of the calls of its kind, {needed} are needed"
     if single and is_irregular(times):
         return "what repeats comes at irregular times"
+    ordered = sorted(times)
+    rare = -(-len(ordered) // 20) % max(1, len(ordered))
+    shortest, longest = (ordered[rare], ordered[-1 - rare]) if ordered else (1, 1)
+    if longest > SPREAD * shortest:
+        ends = f"{units.duration(shortest)} to {units.duration(longest)}"
+        return f"what repeats lasts {ends} (5 % are shorter, 5 % longer)"
     if is_small:
         if len(times) < MANY_STEPS:
             return f"{units.are(len(times), 'interval')} too few, {MANY_STEPS} are needed"

@@ -8,7 +8,9 @@ from commprof_report.loops.cut import (
     Spans, cut, filtered, grouped_by_pauses, joined_parts, long_pause,
 )
 from commprof_report.loops.repeats import find_loops
-from commprof_report.steps.stepping import Found, doubt, is_better, is_irregular, is_steady
+from commprof_report.steps.stepping import (
+    Found, doubt, is_better, is_irregular, is_steady, unlike,
+)
 
 MANY = 1_000
 SHORT_NS = 100_000
@@ -108,6 +110,8 @@ EXAMPLES = {
     ),
     "loops.calls": lambda number: kinds(10 * SHORT_NS, number // 2, number - number // 2),
     "loops.part": part,
+    "loops.alike": lambda share: "no steps" if unlike(round(share * MANY), MANY) else "steps",
+    "loops.spread": lambda times: doubted(times=[MANY] * 10 + [round(times * MANY)] * 10),
     "loops.irregular": lambda far: "no steps" if is_irregular(
         [round(MANY * (1 - far)), MANY, round(MANY * (1 + far))]
     ) else "steps",
