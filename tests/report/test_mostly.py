@@ -108,7 +108,7 @@ def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
     ).rows
     assert (row["verdict"], row["late_ranks"]) == ("transfer", "3")
     sentence = said(stumbling(SHARE, transfer_ns=40 * MS), "late")
-    assert re.search(r"waiting; load imbalance: mostly rank 3 on node00 \(4\d", sentence)
+    assert re.search(r"waiting; mostly rank 3 on node00 \(4\d", sentence)
     assert "mostly rank" not in said(stumbling(1 / RANKS, transfer_ns=40 * MS), "late")
 
 

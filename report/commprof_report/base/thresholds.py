@@ -75,6 +75,8 @@ TABLE = (
     Threshold("late.slight", 0.1, "share of the mean over the blocks",
               "four blocks in which a rank is late are no evidence because of twelve in which it"
               " hardly is", "nobody", "rank 1"),
+    Threshold("late.hardly", 0.25, "of what the other ranks wait, on average",
+              "who waits so little is late, too, where another one is last", "ranks 0-1", "rank 0"),
     Threshold("late.nearly-all", 0.9, "share of what ranks cause",
               "where a few arrivals have nearly all of it, the rank is not slow as such", "many",
               "few"),

@@ -51,8 +51,12 @@ Chain = tuple[float, Sequence[int]]  # sums.chain
 Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
-def is_notable(gain_ns: int, counted: Row) -> bool:
-    return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
+def notable_ns(counted: Row) -> float:
+    return max(1.0, NOTABLE * counted.counted_ns / max(1, counted.ranks))
+
+
+def is_notable(gain_ns: float, counted: Row) -> bool:
+    return gain_ns >= notable_ns(counted)
 
 
 def judged(

@@ -24,6 +24,7 @@ from .judgement import (
     Judged,
     Kind,
     is_notable,
+    notable_ns,
     judged,
     judged_at_marks,
     late_region,
@@ -139,7 +140,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     costs = costs.take(~sums.texts.among(costs.identity, negotiated))
     participants = Participants(
         [row.rank for row in ranks if row.collectives or row.message_calls], hosts,
-        _members(sums.waits), sums.texts,
+        _members(sums.waits), sums.texts, {row.rank: row.wait_ns for row in ranks},
     )
 
     def sooner_ns(own: tuple[int, ...]) -> int:
@@ -151,7 +152,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
 
     blamed = (
         NOBODY if is_negotiated
-        else blame(costs, participants, lambda own: is_notable(sooner_ns(own), split.run))
+        else blame(costs, participants, sooner_ns, notable_ns(split.run))
     )
     crowded = crowding(connection)
 

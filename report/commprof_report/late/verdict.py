@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, takewhile
+from statistics import fmean
 from typing import NamedTuple, Optional
 
 from ..base.arrays import np
@@ -48,6 +49,7 @@ FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
 SLIGHT = threshold("late.slight")
 NEARLY_ALL = threshold("late.nearly-all")
+HARDLY = threshold("late.hardly")
 CONCENTRATED = threshold("late.concentrated")
 
 Caused = dict[Optional[int], float]  # by rank; None: not known who
@@ -103,6 +105,7 @@ class Participants(NamedTuple):
     hosts: Mapping[int, str]
     members: Mapping[int, Sequence[int]]  # of each communicator, by its number
     texts: Texts
+    waited_ns: Mapping[int, int] = {}  # by rank
 
 
 class Named(NamedTuple):
@@ -142,18 +145,18 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [])
-Gains = Callable[[tuple[int, ...]], bool]
+Gains = Callable[[tuple[int, ...]], int]
 
 
 def blame(
-    costs: Costs, participants: Participants, gains: Gains = lambda ranks: True,
-    is_part: bool = False,
+    costs: Costs, participants: Participants, gains_ns: Gains = lambda ranks: 1,
+    least_ns: float = 1, is_part: bool = False,
 ) -> Blame:
     """is_part: of a run that was judged as a whole; a second test would err as often again, so
     ranks that cause less than half of the waiting are not named then. Different late ranks in
     different calls take precedence over ranks of the run that are as sure, if they explain notably
-    more of the waiting. `gains`: whether the run could gain notably if these ranks were not
-    late."""
+    more of the waiting. gains_ns: what the run would gain if these ranks were not late; more ranks
+    are named if that is twice as much, and least_ns is notable."""
     if len(participants.ranks) < 2:
         return NOBODY
     of_run, by_call = Case(costs, participants), _by_call(costs, participants)
@@ -166,8 +169,11 @@ def blame(
 
     candidates = of_run.candidates(LEVEL)
     first = next(candidates, None)
-    tried = chain([first] if first else [], candidates)
-    named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
+    named, most_ns = first, 0
+    for each in chain([first, *of_run.wider(first)] if first else [], candidates):
+        gain_ns = gains_ns(each.ranks) if each.is_measurable else 0
+        if gain_ns >= max(least_ns, 2 * most_ns):
+            named, most_ns = each, gain_ns
     calls = _late_in_calls(by_call, certain)
     if not (named or is_part or _explain_more(calls, named, costs)):
         named, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
@@ -210,6 +216,17 @@ class Case:
         of_hosts = next(self.hosts.beyond_chance(level), None) if self.hosts else None
         yield from self._in_order(next(of_ranks, None), of_hosts)
         yield from of_ranks
+
+    def wider(self, found: Named) -> Iterator[Named]:
+        """With these ranks, the others that hardly wait either: of ranks that are equally late, one
+        is last, and has the waiting of all who are not."""
+        waited_ns, own = self.participants.waited_ns, set(found.ranks)
+        order = sorted(waited_ns, key=waited_ns.__getitem__)
+        for number in range(len(own) + 1, nameable(order) + 1):
+            ranks, rest = order[:number], order[number:]
+            least_ns = HARDLY * fmean(waited_ns[rank] for rank in rest)
+            if own < set(ranks) and waited_ns[ranks[-1]] <= least_ns:
+                yield self._name(ranks, found.p)
 
     def below_half(self, level: float) -> Named | None:
         """The few ranks, or those of a few hosts if these cause notably more, that are beyond

@@ -98,6 +98,16 @@ def mostly(costs: dict[int | None, float], ranks: int) -> str:
     return f"mostly {ranks_text(found.ranks)}" if found else "nobody"
 
 
+def with_another(share: float) -> str:
+    """Rank 0 is always last of eight; rank 1 waits for this share of what the rest do, and the run
+    gains more if it is on time, too."""
+    waited_ns = {0: 0, 1: round(share * 100), **dict.fromkeys(range(2, 8), 100)}
+    eight = participants(dict.fromkeys(range(8), ""))._replace(waited_ns=waited_ns)
+    costs = caused(*[{0: 1e7}] * BLOCKS)
+    found = blame(costs, eight, lambda ranks: 10 ** len(ranks)).named
+    return ranks_text(found.ranks)
+
+
 def named_below_half(costs: Costs, ranks: int) -> str:
     found = Suspects(costs, range(ranks)).below_half(MOSTLY_LEVEL)
     return ranks_text(sorted(found.units) if found else [])
@@ -309,6 +319,7 @@ EXAMPLES = {
     "late.pairs": lambda number: among_links(number, 10.0),
     "late.slight": in_slight_blocks,
     "late.nearly-all": in_one,
+    "late.hardly": with_another,
     "late.concentrated": lambda share: (
         "few" if is_concentrated(round(1_000 * share), 1_000) else "many"
     ),
