@@ -18,7 +18,7 @@ from commprof_report.calls.histogram import LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import columns as compare
 from commprof_report.gpu.gpu_activity import (
-    ALGORITHM, COPY, DEVICE, KERNEL, OPERATION, RUN, STREAM, WINDOW,
+    ALGORITHM, COPY, DEVICE, KERNEL, RUN, STREAM, WINDOW,
 )
 from commprof_report.gpu.sensors import SENSOR
 from commprof_report.late import sums as late
@@ -58,7 +58,6 @@ TABLES = {  # by the head of their first column
     "key of `--by stream`": STREAM,
     "key of `--by step`": STEP,
     "key of `--by window`": WINDOW,
-    "key of `--by operation`": OPERATION,
     "key of `--by algorithm`": ALGORITHM,
     "key of `steps`": STEPS,
     "key of `--per-step`": OF_STEP,

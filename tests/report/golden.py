@@ -45,7 +45,7 @@ TABLES = (  # of the first runs
     "steps --per-step", "steps --per-call", "steps --critical-path", "steps --by calls",
     *(f"late --by {by}" for by in ("host", "call", "state", "size")),
     *(f"gpu --by {by}" for by in (
-        "rank", "sensor", "kernel", "copy", "stream", "algorithm", "operation", "step", "window",
+        "rank", "sensor", "kernel", "copy", "stream", "algorithm", "step", "window",
     )),
     "sizes --rank 0", "calls --call Allreduce --bytes 1:1M",
 )

@@ -232,6 +232,7 @@ def test_streams_hold_what_ran_on_them(rows):
         Activity([20] * 2, 2, stream=2),
         Activity([7], kind="copy", copy="to host", bytes=64, volume_bytes=60, stream=2),
         Activity([6], kind="memset", bytes=64, volume_bytes=40, stream=2),
+        Activity([1], 1, stream=3),
     ]
     keys = (
         "stream", "device", "context", "number", "computing_kernels", "communicating_kernels",
@@ -241,7 +242,7 @@ def test_streams_hold_what_ran_on_them(rows):
     assert [tuple(row[key] for key in keys) for row in rows([rank], "--by", "stream")] == [
         (2, 0, 3, 13, 0, 2, 1, 1, 0, 40, 13, 100),
         (1, 0, 1, 7, 3, 0, 0, 0, 30, 0, 0, 0),
-        (3, None, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0),
+        (3, None, 1, 7, 1, 0, 0, 0, 1, 0, 0, 0),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..gpu.copied import copied_rows
+from ..gpu.gpu_activity import copied_rows
 from ..late.sentences import unfinished_text
 from ..run.crowding import core_uses, cores_of, scheduling_text
 from ..run.unseen import merged, missing, reason_text

@@ -158,14 +158,11 @@ def rows_of(rows: Columns, texts: Texts) -> Iterator[Any]:
     return map(row_type(type(rows).__name__, declared)._make, zip(*columns))
 
 
-def _first(values: Iterable[Any]) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
 def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
-    if kind == "TextInts" or not kind and isinstance(_first(values), str):
+    first = next((value for value in values if value is not None), None)
+    if kind == "TextInts" or not kind and isinstance(first, str):
         return texts.all(values)
-    if kind == "Floats" or not kind and isinstance(_first(values), float):
+    if kind == "Floats" or not kind and isinstance(first, float):
         return np.array(values, np.float64)
     if kind == "Flags":
         return np.array(values, bool)

@@ -25,6 +25,10 @@ class Counters:
     texts: Texts
     text_names: frozenset[str]
 
+    def is_in(self, name: str, *texts: str) -> Flags:
+        """Whether the column has one of these texts."""
+        return self.texts.among(getattr(self, name), texts)
+
 
 class Sums:
     """Groups of counters that have the same keys, and what is computed of each."""

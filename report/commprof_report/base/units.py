@@ -261,15 +261,11 @@ class Ranks(Listed):
 
 def rank_names(ranks: Iterable[int], width: int | None = 40) -> str:
     """rank 3; ranks 0-2,5."""
-    return _names(rank_list(ranks), width)
+    return span_names(spans_of(ranks), width)
 
 
 def span_names(spans: Iterable[range], width: int | None = 40) -> str:
-    """rank 3; ranks 0-2,5."""
-    return _names(span_list(spans), width)
-
-
-def _names(listed: str, width: int | None) -> str:
+    listed = span_list(spans)
     return (
         f"rank{'' if listed.isdigit() else 's'} "
         f"{listed if width is None else shortened(listed, width)}"

@@ -15,10 +15,6 @@ A GPU that several ranks share is one device: it is busy while any of them has s
 there, as far as single activities of all of them are known. --by rank shows what each rank did on
 its own.
 
-NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks of
-a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
-that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
-
 Where communication kernels ran it says how many multiprocessors (SMs) they occupy.
 
 Then it lists devices; where the driver's management library (NVML) was read, about once a second,
@@ -42,7 +38,7 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    ALGORITHM, COPY, KERNEL, OPERATION, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuRow,
+    ALGORITHM, COPY, KERNEL, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuRow,
 )
 from ..gpu.sensors import SENSOR, sensors
 from ..plots import row_bars, stacks
@@ -104,7 +100,7 @@ class Answers(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with_samples = arguments.by in (None, "run", "device", "step", "operation")
+    with_samples = arguments.by in (None, "run", "device", "step")
     run = common.open_selected(
         arguments, with_histograms=arguments.by in (None, "kernel", "copy"),
         with_samples=with_samples,
@@ -216,14 +212,6 @@ TABLES = {
         lambda run: gpu_activity.nccl_algorithms(run.connection), keys(ALGORITHM),
         shown(ALGORITHM, "call communicator bytes_low count algorithm"), 32,
     ),
-    "operation": Table(
-        lambda run: gpu_activity.nccl_waits(run.connection), keys(OPERATION),
-        shown(
-            OPERATION,
-            "call communicator operations device_ns wait_ns wait_share transfer_ns coverage",
-        ),
-        16,
-    ),
     "step": Table(
         lambda run: answer(run).steps, keys(STEP),
         shown(
@@ -269,7 +257,6 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
             ("Times of NCCL", times.format(source))
             for source in gpu_activity.nccl_times(run.connection)
         ),
-        *waiting_facts(gpu_activity.nccl_waits(run.connection)),
     ))
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
@@ -277,23 +264,9 @@ def print_text(run: Selection, arguments: argparse.Namespace) -> None:
             ("device", *parts, "sensor", "kernel", "copy", "stream") if answers.gpu.is_seen else ()
         )
         texts = (
-            table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm")
+            table_text(run, arguments, by) for by in (*tables_of_gpus, "algorithm")
         )
         print("".join(f"\n{text}\n" for text in texts if text), end="")
-
-
-def waiting_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Nothing if no operation has samples of all its ranks."""
-    if not rows:
-        return
-    device_ns, wait_ns = sum(row.device_ns for row in rows), sum(row.wait_ns for row in rows)
-    part = units.share(wait_ns / device_ns if device_ns else 0.0)
-    number = units.counted(sum(row.operations for row in rows), "collective")
-    yield (
-        "NCCL waiting",
-        f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {number} "
-        "sampled on all ranks",
-    )
 
 
 def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:

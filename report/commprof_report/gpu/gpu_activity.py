@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import Ints, Texts
+from ..base.columns import Flags, Ints, Texts
 from ..base.field import Field, Row, number, row_type, text
 from ..base.gather import gathered
-from ..base.summarize import Counters, View, ratio, summarize, total
+from ..base.summarize import (
+    Counters, View, among, measures, ratio, summarize, total,
+)
 from ..base.thresholds import whole
 from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
@@ -124,49 +126,6 @@ ALGORITHM = (
     Field("ranks", "number of ranks that launched it so; launches over all ranks"),
     Field("count", "", "count"),
 )
-OPERATION = (
-    text(
-        "call",
-        "NCCL's collective, or `ncclGroup` (operations that share a kernel), and the label of its"
-        " communicator",
-        "call",
-    ),
-    text("communicator", "", "communicator", 26),
-    Field(
-        "operations",
-        "collectives of this kind in which all ranks depend on all, and of which each rank of the "
-        "communicator has a sample with times of the device; others are not in this table",
-        "operations",
-    ),
-    Field("ranks", "the selected ranks in them"),
-    Field(
-        "device_ns",
-        "the durations of their kernels on these ranks (`device_end_ns` - `device_start_ns`)",
-        "device time",
-    ),
-    Field(
-        "wait_ns",
-        "device_ns - transfer_ns. An estimate (`~` in text): kernels also differ for other "
-        "reasons than waiting. It needs no clocks of hosts, nor is it affected by them; "
-        "[late](#late) uses the begins of the kernels where the clocks are accurate enough, and "
-        "this rule elsewhere",
-        "waiting", lambda value: f"~{duration(value)}",
-    ),
-    Field(
-        "transfer_ns",
-        "for each of these kernels the shortest of its operation over all ranks of the "
-        "communicator: kernels wait on the device until the others have come, and the rank that "
-        "comes last waits for nobody",
-        "transfer", lambda value: f"~{duration(value)}",
-    ),
-    Field("wait_share", "wait_ns over device_ns", "of it", lambda value: f"~{share(value)}"),
-    Field(
-        "coverage",
-        "device_ns over the device times of all operations of this call on this communicator that "
-        'were timed (measure `device`); text calls it "of timed"',
-        "of timed", share,
-    ),
-)
 BY_GRAPHS = total("count", lambda activities: activities.is_graph == 1)
 KERNEL = (
     text(
@@ -248,13 +207,23 @@ COPY = (
         of=lambda groups: ratio(groups.sum("volume_bytes") * 1e9, groups.sum("total_ns")),
     ),
 )
+
+
+def computes(activities: Activities) -> Flags:
+    return activities.is_kernel & (activities.is_communication == 0)
+
+
+def communicates(activities: Activities) -> Flags:
+    return activities.is_kernel & (activities.is_communication == 1)
+
+
 STREAM = (
     number(
         "rank",
         "the rank; the process's number for the device (null: not known); the stream as in table "
         "`gpu_stream`",
         "rank",
-    ),
+    )._replace(of="world_rank"),
     number("device", "", "GPU"),
     Field(
         "stream", "", "stream",
@@ -263,17 +232,29 @@ STREAM = (
     ),
     Field("context", "the tracing interface's numbers for context and stream"),
     Field("number", ""),
-    Field("computing_kernels", "their numbers", "computing kernels"),
-    Field("communicating_kernels", "", "communicating kernels"),
-    Field("copies", "", "copies", of_row=lambda row: count(row.copies + row.sets)),
-    Field("sets", ""),
-    Field("computing_ns", "sums of their durations; copying_ns includes memsets", "computing"),
-    Field("communicating_ns", "", "communicating"),
-    Field("copying_ns", "", "copying"),
+    Field(
+        "computing_kernels", "their numbers", "computing kernels", of=total("count", computes),
+    ),
+    Field(
+        "communicating_kernels", "", "communicating kernels", of=total("count", communicates),
+    ),
+    Field(
+        "copies", "", "copies", of_row=lambda row: count(row.copies + row.sets),
+        of=total("count", among("kind", "copy")),
+    ),
+    Field("sets", "", of=total("count", among("kind", "memset"))),
+    Field(
+        "computing_ns", "sums of their durations; copying_ns includes memsets", "computing",
+        of=total("total_ns", computes),
+    ),
+    Field("communicating_ns", "", "communicating", of=total("total_ns", communicates)),
+    Field(
+        "copying_ns", "", "copying",
+        of=total("total_ns", lambda activities: ~activities.is_kernel),
+    ),
     Field("volume_bytes", "bytes copied and set", "volume"),
 )
 NcclAlgorithmRow = row_type("NcclAlgorithmRow", ALGORITHM)
-NcclWaitRow = row_type("NcclWaitRow", OPERATION)
 COPIED = ("copy", "is_pageable", "is_managed")
 KERNELS = View(
     "GpuKernelRow", ("name", "is_communication"), KERNEL,
@@ -288,7 +269,16 @@ COPIES = View(
     ),
     where=lambda activities: ~activities.is_kernel,
 )
-GpuStreamRow = row_type("GpuStreamRow", STREAM)
+TO_AND_FROM = View(
+    "CopiedRow", ("copy",),
+    {"copy": "copy", **measures("count", "volume_bytes", "total_ns")},
+    lambda groups: (groups.place("copy"),),
+    where=among("copy", "to device", "to host"),
+)
+STREAMS = View(
+    "GpuStreamRow", ("world_rank", "stream"), STREAM,
+    lambda groups: (-groups.sum("total_ns"), groups.world_rank, groups.stream),
+)
 
 
 # how much was traced, what was lost, and what tracing cost
@@ -513,6 +503,7 @@ class Activities(Counters):
     text_names = frozenset(("kind", "name", "copy"))
     activity: Ints
     kind: Ints
+    is_communication: Ints
 
     def __init__(self, connection: Connection) -> None:
         self.texts = Texts()
@@ -541,6 +532,11 @@ def copies(connection: Connection) -> list[Row]:
     return summarize(Activities(connection), COPIES)
 
 
+def copied_rows(connection: Connection) -> list[Row]:
+    """How much the GPUs copied to the host and back, as far as they were traced."""
+    return summarize(Activities(connection), TO_AND_FROM)
+
+
 def nccl_algorithms(connection: Connection) -> list[Row]:
     return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
 
@@ -560,17 +556,12 @@ def memory_text(row: Row) -> str:
     return NO_VALUE
 
 
-def nccl_waits(connection: Connection) -> list[Row]:
-    """Waits in NCCL's kernels, in a run that was read with samples."""
-    return SQL.ask(connection, "nccl_waits", NcclWaitRow)
-
-
 def nccl_times(connection: Connection) -> list[str]:
     return [value for (value,) in SQL.run(connection, "nccl_times")]
 
 
 def streams(connection: Connection) -> list[Row]:
-    return SQL.ask(connection, "gpu_streams", GpuStreamRow)
+    return summarize(Activities(connection), STREAMS)
 
 
 def graph_doubt(found: Gpu) -> str:

@@ -86,10 +86,6 @@ class Cells(Counters):
     def is_huge(self) -> bool:
         return float(self.count.max(initial=0)) * float(self.bytes.max(initial=0)) >= 1 << 63
 
-    def is_in(self, name: str, *texts: str) -> Flags:
-        """Whether the column has one of these texts."""
-        return self.texts.among(getattr(self, name), texts)
-
     @cached_property
     def histogram(self) -> Histogram:
         return histogram_of(

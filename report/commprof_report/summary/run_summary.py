@@ -14,7 +14,7 @@ from ..base.query import Row
 from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads
 from ..calls.by_pair import peer_rows
 from ..calls.by_rank import rank_rows
-from ..gpu.copied import copied_rows
+from ..gpu.gpu_activity import copied_rows
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
 from ..run.cells import view_rows
