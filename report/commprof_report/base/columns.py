@@ -275,6 +275,14 @@ def pairs(wanted: Ints, keys: Ints) -> tuple[Ints, Ints]:
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts - begin, counts)
 
 
+def covered(begins: Ints, ends: Ints, number: int) -> Flags:
+    """Which of so many places are in a span, from its begin up to its end?"""
+    change = np.zeros(number + 1, np.int64)
+    np.add.at(change, begins, 1)
+    np.add.at(change, ends, -1)
+    return np.cumsum(change)[:-1] > 0
+
+
 def by_rank(world_ranks: Ints) -> Iterator[tuple[int, Ints]]:
     """Each rank with its rows."""
     order, groups = grouped(world_ranks)

@@ -390,19 +390,19 @@ def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
 def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     """By calls, the number of steps follows from all bytes of the run in the calls that make them
     up: a step may be lost at either end."""
-    steps, detection = found.summary, found.steps.detection
+    steps, detection, loop = found.summary, found.steps.detection, found.steps.detection.found
     if steps.certainty not in KNOWN:
         return None
-    if not detection.bytes:
+    if not loop.bytes:
         return StepWork(steps.total_steps or steps.steps, None)
-    is_step = cells.is_in("call", *detection.functions) & cells.is_in("measure", "call")
+    is_step = cells.is_in("call", *loop.functions) & cells.is_in("measure", "call")
     counted = cells.take(
         is_step & cells.is_in("identity", detection.identity) & cells.is_in("traffic", "bulk")
     )
     run_bytes = (
         counted.volume_bytes.sum(dtype=float) / max(1, len(np.unique(counted.world_rank)))
     )
-    return StepWork(round(run_bytes / detection.bytes) or steps.steps, detection.bytes)
+    return StepWork(round(run_bytes / loop.bytes) or steps.steps, loop.bytes)
 
 
 def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:

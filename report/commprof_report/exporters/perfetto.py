@@ -262,9 +262,11 @@ class Trace:
                 yield _slice(rank, TRACKS[kind].first + number, slice_)
 
     def _spans(self) -> Iterator[tuple[int, str, int, Slice]]:
+        rows = self.steps.rows
+        spans = zip(rows.begin_ns.tolist(), rows.end_ns.tolist())
         steps = (
-            SpanRow(rank, "steps", 0, f"step {step.step}", step.begin_ns, step.end_ns)
-            for rank, of_rank in self.steps.by_rank().items() for step in of_rank
+            SpanRow(rank, "steps", 0, f"step {step}", *span)
+            for rank, step, span in zip(rows.world_rank.tolist(), rows.step.tolist(), spans)
         )
         for row in chain(SQL.ask(self.connection, "trace_spans", SpanRow), steps):
             slice_ = self._aligned(row.rank, row.begin_ns, row.end_ns, row.name)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..base.arrays import np
-from ..base.columns import Flags, Ints
+from ..base.columns import Flags, Ints, covered
 from ..base.thresholds import whole
 
 LONGEST_BODY = whole("loops.body")
@@ -64,11 +64,7 @@ class Loops:
 
     def inside(self, loop: int) -> Flags:
         """Which tokens are in iterations of the loop?"""
-        begins, ends = self.edges(loop)
-        change = np.zeros(len(self.tokens) + 1, np.int64)
-        np.add.at(change, begins, 1)
-        np.add.at(change, ends, -1)
-        return np.cumsum(change)[:-1] > 0
+        return covered(*self.edges(loop), len(self.tokens))
 
     def alphabet(self, loop: int) -> frozenset[int]:
         """All tokens in the body, also in the loops in it."""
@@ -198,8 +194,5 @@ def _replaced(
     first, iterations, loop = np.array(merged, np.int64).T
     symbols = symbols.copy()
     symbols[first] = -1 - loop
-    change = np.zeros(len(symbols) + 1, np.int64)
-    np.add.at(change, first + 1, 1)
-    np.add.at(change, first + iterations * size, -1)
-    is_kept = np.cumsum(change)[:-1] == 0
+    is_kept = ~covered(first + 1, first + iterations * size, len(symbols))
     return symbols[is_kept], starts[np.append(is_kept, True)]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Texts, by_rank, grouped, joined, table,
+    NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, table,
 )
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
@@ -46,8 +46,7 @@ class Apart(NamedTuple):
 
     ranks: list[int]
     steps: int
-    functions: dict[str, float]
-    is_bulk: bool
+    found: Found
     median_ns: float  # of their steps
 
 
@@ -55,20 +54,14 @@ class Detection(NamedTuple):
     """How the steps of a run were found."""
 
     by: str  # 'marks', 'region', 'negotiation', 'calls'; '': no steps
-    how: str  # 'loops', 'gaps', 'small', if by is 'calls'
-    identity: str  # of the communicator that determines the steps of most ranks
-    functions: dict[str, float]  # the collectives of a step by name, on average
-    bytes: int | None  # of these collectives, per step; None: ranks have sizes of their own
-    confidence: float
-    total: int | None  # estimated number of steps in the whole run; None: all were found
-    why: str  # there are no steps, or which ranks are left out
+    why: str = ""  # there are no steps, or which ranks are left out
+    total: int | None = None  # estimated number of steps in the run; None: all were found
     # by rank, the thread that marks steps or visits the region; default: the main thread
     driving: dict[int, int] = {}
-    is_bulk: bool = True  # the functions are bulk collectives
-    is_close: bool = False  # another loop explains nearly as much
-    loops: str = ""  # the nest, in words
-    apart: Sequence[Apart] = ()  # where steps are found by calls
     tensors: int = 0  # that the ranks agree on in a step, by negotiation
+    found: Found = Found()  # of most ranks, by calls; without steps, that of which most repeats
+    identity: str = ""  # of the communicator that determines these
+    apart: Sequence[Apart] = ()  # where steps are found by calls
 
 
 @dataclass(frozen=True)
@@ -94,29 +87,10 @@ class Boundaries(Bounds):
         return self.end_ns - self.begin_ns
 
 
-class RankStep(NamedTuple):
-    """A row of Bounds, and whether it is of the warm-up."""
-
-    step: int
-    world_rank: int
-    begin_ns: int
-    end_ns: int
-    is_warm_up: bool
-
-
 @dataclass(frozen=True)
 class Steps:
     detection: Detection
     rows: Boundaries
-
-    def by_rank(self) -> dict[int, list[RankStep]]:
-        """The steps of each rank, in order of time."""
-        names = ("step", "world_rank", "begin_ns", "end_ns", "is_warm_up")
-        columns = [getattr(self.rows, name) for name in names]
-        return {
-            rank: list(map(RankStep, *(column[own].tolist() for column in columns)))
-            for rank, own in by_rank(self.rows.world_rank)
-        }
 
     def aligned(
         self, alignment: Alignment, wanted: Container[int]
@@ -141,9 +115,8 @@ class Steps:
 Unjudged = tuple[Detection, Bounds]
 
 
-def none(why: str, confidence: float = 0.0, loops: str = "") -> Unjudged:
-    detection = Detection("", "", "", {}, 0, confidence, None, why, loops=loops)
-    return detection, table(Bounds, [], Texts())
+def none(why: str, found: Found = Found()) -> Unjudged:
+    return Detection("", why, found=found), table(Bounds, [], Texts())
 
 
 def marked(rows: Sequence[query.Row]) -> Unjudged:
@@ -151,10 +124,8 @@ def marked(rows: Sequence[query.Row]) -> Unjudged:
         return none("the program marked none")
     total = max(row.step for row in rows)
     is_whole = total == len({row.step for row in rows})
-    detection = Detection(
-        "marks", "", "", {}, 0, 1.0, None if is_whole else total, "",
-        {row.world_rank: row.thread for row in rows},
-    )
+    driving = {row.world_rank: row.thread for row in rows}
+    detection = Detection("marks", total=None if is_whole else total, driving=driving)
     steps = [(row.step, row.world_rank, row.begin_ns, row.end_ns) for row in rows]
     return detection, table(Bounds, steps, Texts())
 
@@ -162,7 +133,7 @@ def marked(rows: Sequence[query.Row]) -> Unjudged:
 def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     """total: how often most tensors were agreed on."""
     detection = Detection(
-        HANDED, "", "", {}, 0, 1.0, total if total > len({row.step for row in rows}) else None, "",
+        HANDED, total=total if total > len({row.step for row in rows}) else None,
         tensors=median_high(row.tensors for row in rows),
     )
     steps = [(row.step, row.world_rank, row.begin_ns, row.done_ns) for row in rows]
@@ -202,8 +173,7 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
         for number, visit in zip(of_rank, visits[rank])
     ]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
-    detection = Detection("region", "", "", {}, 0, 1.0, None, why, driving)
-    return detection, table(Bounds, steps, Texts())
+    return Detection("region", why, driving=driving), table(Bounds, steps, Texts())
 
 
 # Steps from calls.
@@ -236,7 +206,7 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
         return _why_none(connection, refused)
     own = joined(Bounds, [_times(numbered, group) for group in groups])
     if not len(own):
-        most_steps = max(len(group.found.spans) for group in groups)
+        most_steps = max(len(present(group.found.spans)) for group in groups)
         return none(
             f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
@@ -252,10 +222,9 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
         sampled.known.calls[call].bandwidth == "own-size" for call in found.functions
     )
     return Detection(
-        "calls", found.how, sampled.texts.text(group.identity) or "", found.functions,
-        None if has_own_sizes else found.bytes, found.confidence, total,
-        _without_text(refused, {*np.unique(own.world_rank).tolist()}),
-        is_bulk=found.is_bulk, is_close=found.is_close, loops=found.words,
+        "calls", _without_text(refused, {*np.unique(own.world_rank).tolist()}), total,
+        found=found._replace(bytes=None) if has_own_sizes else found,
+        identity=sampled.texts.text(group.identity) or "",
         apart=[_apart(each, groups) for each in others],
     ), steps
 
@@ -275,10 +244,8 @@ def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
     ranks = np.unique(steps.world_rank)
     found = next(group.found for group in groups if ranks[0] in group.ranks)
     times = np.sort(steps.end_ns - steps.begin_ns)
-    return Apart(
-        ranks.tolist(), len(np.unique(steps.step)), found.functions, found.is_bulk,
-        float(times[len(times) // 2]),
-    )
+    median_ns = float(times[len(times) // 2])
+    return Apart(ranks.tolist(), len(np.unique(steps.step)), found, median_ns)
 
 
 def find_groups(
@@ -349,10 +316,7 @@ def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:
     if not refused:
         return none(_unsampled_text(connection))
     best = max(refused, key=lambda each: (each.found.confidence, -each.world_rank))
-    why = best.found.why
-    return none(
-        f"in the calls of rank {best.world_rank}: {why}", best.found.confidence, best.found.words
-    )
+    return none(f"in the calls of rank {best.world_rank}: {best.found.why}", best.found)
 
 
 def _unsampled_text(connection: Connection) -> str:
@@ -421,7 +385,7 @@ def _numbered(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Bou
     numbers = matched({rank: ends[rows_of[rank]].tolist() for rank in speakers})
     number = np.zeros(len(own), np.int64)
     for speaker, group in speakers.items():
-        of_place = np.zeros(len(group.found.spans), np.int64)
+        of_place = np.zeros(len(present(group.found.spans)), np.int64)
         of_place[own.step[rows_of[speaker]]] = numbers.get(speaker, 0)
         for rank in group.ranks:
             rows = rows_of.get(rank, np.empty(0, np.int64))
@@ -463,10 +427,7 @@ def _is_complete(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> F
         holes = np.array([hole[2:] for hole in missing.get(rank, ())], np.int64).reshape(-1, 2)
         first = np.searchsorted(np.maximum.accumulate(times.end_ns[own]), holes[:, 0], "right")
         until = np.searchsorted(times.begin_ns[own], holes[:, 1])
-        touching = np.zeros(len(own) + 1, np.int64)  # holes that begin less those that end
-        np.add.at(touching, first, 1)
-        np.add.at(touching, np.maximum(first, until), -1)
-        is_complete[own] = touching.cumsum()[:-1] == 0
+        is_complete[own] = ~covered(first, np.maximum(first, until), len(own))
     return is_complete
 
 

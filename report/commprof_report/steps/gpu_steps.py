@@ -8,15 +8,15 @@ what all of them did during it; the device counts once, with the mean of these.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from sqlite3 import Connection
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
-from ..base.columns import Columns
+from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, by_rank, grouped
 from ..base.field import Field
 from ..base.gather import gathered
 from ..base.percentiles import DEVIATION, around_median
@@ -25,8 +25,9 @@ from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import Busy, Spans, busy, joined, time_by_states
 from ..gpu.sampled import intervals, known_spans, on_device
-from ..gpu.sharing import Group, active_moved, moved, together
-from .boundaries import RankStep, Steps
+from ..gpu.sharing import active_moved, moved, together
+from ..run.alignment import storable
+from .boundaries import Boundaries, Steps
 
 FOREVER = 1 << 62
 FEWEST_STEPS = whole("steps.tracing-steps")  # with tracing and without it
@@ -81,84 +82,67 @@ class StepTimes(NamedTuple):
     step_exposed_share: float | None
 
 
-def gpu_steps(
-    connection: Connection, of_run: Steps, complete: Collection[int]
-) -> list[Row]:
+def gpu_steps(connection: Connection, of_run: Steps, complete: Collection[int]) -> list[Row]:
     """`complete`: numbers of the steps whose MPI calls are all sampled."""
-    steps = of_run.by_rank()
-    found: dict[int, list[list[tuple[RankStep, Busy]]]] = {}  # by step: for each device its ranks
-    for of_device in chain(_alone(connection, steps), _shared(connection, steps)):
-        by_step = gathered((step.step, (step, times)) for step, times in of_device)
-        for number, of_ranks in by_step.items():
-            found.setdefault(number, []).append(of_ranks)
-    return [_row(step, found[step], step in complete) for step in sorted(found)]
+    rows = of_run.rows
+    of_ranks = dict(by_rank(rows.world_rank))
+    found: list[tuple[int, Busy]] = []  # of each device on which a step is known
+    for device in _devices(connection, of_ranks):
+        of_device: list[tuple[int, Busy]] = []
+        for rank, known, active in device:
+            own = rows.take(of_ranks.get(rank, np.empty(0, np.int64)))
+            latest_ns = np.maximum.accumulate(np.append(NONE, own.end_ns))[:-1]
+            own = own.take((own.begin_ns >= latest_ns) & is_within(own, known))
+            spans = [*zip(own.begin_ns.tolist(), own.end_ns.tolist())]
+            of_device += zip(own.step.tolist(), map(busy, time_by_states(active, spans).tolist()))
+        found += ((step, _mean(ranks)) for step, ranks in gathered(of_device).items())
+    warm_up = {*rows.step[rows.is_warm_up].tolist()}
+    return [
+        _row(step, devices, step in complete, step in warm_up)
+        for step, devices in sorted(gathered(found).items())
+    ]
 
 
-def _alone(
-    connection: Connection, steps: dict[int, list[RankStep]]
-) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
-    """For each device of one rank, its steps."""
-    shared = {(own.rank, own.device) for group in _shared_groups(connection) for own in group}
+OnRank = Tuple[int, Spans, Columns]  # rank; what is known and ran, in its own time
+
+
+def _devices(connection: Connection, ranks: Collection[int]) -> Iterator[Iterable[OnRank]]:
+    """For each device, the ranks that use it."""
+    shared = [group for group in selected_groups(device_facts(connection)) if len(group) > 1]
+    are_shared = {(own.rank, own.device) for group in shared for own in group}
     known = known_spans(connection)
     active = intervals(connection) if known else Columns()
-    for rank in sorted(known.keys() & steps.keys()):
+    for rank in sorted(known.keys() & ranks):
         for device, spans in known[rank].items():
-            if (rank, device) not in shared:
-                yield _device_steps(steps[rank], spans, on_device(active, rank, device))
-
-
-def _shared(
-    connection: Connection, steps: dict[int, list[RankStep]]
-) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
-    """For each shared device, the steps of its ranks."""
-    shared = _shared_groups(connection)
+            if (rank, device) not in are_shared:
+                yield [(rank, spans, on_device(active, rank, device))]
     for group, both in zip(shared, together(connection, shared)):
-        yield chain.from_iterable(
-            _device_steps(
-                steps.get(own.rank, []), moved(both.known, -own.start_monotonic_ns),
+        yield (
+            (
+                own.rank, moved(both.known, -own.start_monotonic_ns),
                 active_moved(both.active, -own.start_monotonic_ns),
             )
             for own in group
         )
 
 
-def _shared_groups(connection: Connection) -> list[Group]:
-    return [group for group in selected_groups(device_facts(connection)) if len(group) > 1]
+def is_within(rows: Boundaries, spans: Spans) -> Flags:
+    """Which steps lie entirely in one of the spans?"""
+    begins, ends = np.array([*map(storable, chain(*spans))], np.int64).reshape(-1, 2).T
+    place = np.searchsorted(begins, rows.begin_ns, "right") - 1
+    is_short = (rows.begin_ns < rows.end_ns) & (rows.end_ns <= np.append(ends, 0)[place])
+    return (place >= 0) & is_short
 
 
-def _device_steps(
-    steps: Sequence[RankStep], known: Spans, active: Columns
-) -> Iterator[tuple[RankStep, Busy]]:
-    whole = []
-    latest_ns = -FOREVER
-    for step in steps:
-        if latest_ns <= step.begin_ns < step.end_ns and is_within(
-            step.begin_ns, step.end_ns, known
-        ):
-            whole.append(step)
-            latest_ns = step.end_ns
-    spans = [(step.begin_ns, step.end_ns) for step in whole]
-    for step, state_ns in zip(whole, time_by_states(active, spans).tolist()):
-        yield step, busy(state_ns)
+def _mean(times: Sequence[Busy]) -> Busy:
+    return Busy(*map(fmean, zip(*times)))
 
 
-def is_within(begin_ns: int, end_ns: int, spans: Spans) -> bool:
-    """Whether the interval lies entirely in one of the spans."""
-    place = bisect_right(spans, (begin_ns, FOREVER)) - 1
-    return place >= 0 and end_ns <= spans[place][1]
-
-
-def _row(
-    number: int, found: Sequence[Sequence[tuple[RankStep, Busy]]], is_complete: bool
-) -> Row:
-    mean = {
-        key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found)
-        for key in Busy._fields
-    }
+def _row(step: int, devices: Sequence[Busy], is_complete: bool, is_warm_up: bool) -> Row:
+    mean = _mean(devices)._asdict()
     row = GpuStepRow(
-        step=number, devices=len(found), step_ns=mean["traced_ns"],
-        exposed_share=mean["exposed_ns"] / mean["traced_ns"],
-        is_warm_up=int(found[0][0][0].is_warm_up),
+        step=step, devices=len(devices), step_ns=mean["traced_ns"],
+        exposed_share=mean["exposed_ns"] / mean["traced_ns"], is_warm_up=int(is_warm_up),
         **{key: mean[key] for key in GpuStepRow._fields if key in mean},
     )
     return row if is_complete else row._replace(exposed_mpi_ns=None, starved_ns=None)
@@ -188,20 +172,22 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
         paused[rank] = joined(
             (row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty"
         )
-    of_ranks = steps.by_rank().values() if windows and steps else ()
-    by_step = gathered(
-        (step.step, step) for step in chain.from_iterable(of_ranks) if not step.is_warm_up
+    on, off = (
+        _means_within(spans, steps.rows) if windows and steps else [] for spans in (traced, paused)
     )
-    sides: dict[str, list[float]] = {"traced": [], "untraced": []}
-    for ranks in by_step.values():
-        for side, spans in (("traced", traced), ("untraced", paused)):
-            looked = [step for step in ranks if step.world_rank in spans]
-            if looked and all(
-                is_within(step.begin_ns, step.end_ns, spans[step.world_rank]) for step in looked
-            ):
-                sides[side].append(fmean(step.end_ns - step.begin_ns for step in ranks))
-    on, off = sides["traced"], sides["untraced"]
     return TracingCost(len(on), *spread(on), len(off), *spread(off), *cost_of(on, off))
+
+
+def _means_within(spans: Mapping[int, Spans], rows: Boundaries) -> list[float]:
+    """Mean times of the steps that lie in these spans on all ranks that have any."""
+    rows = rows.take(~rows.is_warm_up)
+    is_in, is_looked = np.ones(len(rows), bool), np.isin(rows.world_rank, [*spans])
+    for rank, own in by_rank(rows.world_rank):
+        if rank in spans:
+            is_in[own] = is_within(rows.take(own), spans[rank])
+    order, groups = grouped(rows.step)
+    is_wanted = groups.max(is_looked[order]) & groups.min(is_in[order])
+    return (groups.sum(rows.step_ns[order]) / groups.counts)[is_wanted].tolist()
 
 
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:

@@ -21,16 +21,14 @@ from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined
 from ..base.gather import gathered
-from ..gpu.overlap import Spans
-from ..gpu.overlap import joined as spans_joined
-from ..gpu.sampled import known_spans
+from ..gpu.overlap import Spans, busy, common, joined as spans_joined, time_by_states
+from ..gpu.sampled import activities, known_spans
 from ..late.late_ranks import Late
 from ..late.timelines import COUNT, NOBODY, OUTSIDE, UNSEEN, WAITING, Piece, Timeline
 from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
 from .critical_path import Span, critical_path
-from .gpu_views import OnGpu, activities, in_spans, on_gpus, spent
 from .sampled_calls import SampledCalls
 from .stages import Stages
 from .step_costs import StepRow
@@ -181,9 +179,7 @@ def run_view(
     messages, messages_ns = _longest(_messages(split, alignment), windows, most // 2)
     bins = _bins(len(rows) + sum(map(len, known.values())))
     edges = np.linspace(0, end_ns, bins + 1).astype(np.int64)
-    active = activities(connection, alignment) if known else None
-    gpus = on_gpus(connection, alignment, known, active) if active else []
-    lanes = gathered((gpu.rank, GpuLane(gpu.number, _gpu_cells(gpu, edges))) for gpu in gpus)
+    lanes = _gpu_lanes(connection, alignment, known, edges)
     ranks = [
         RankView(
             rank, begins[rank], ends[rank], line.cells(edges, begins[rank]), pieces[rank],
@@ -275,10 +271,43 @@ def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
     return found
 
 
-def _gpu_cells(gpu: OnGpu, edges: Ints) -> np.ndarray:
+def _gpu_lanes(
+    connection: Connection, alignment: Alignment, known: Mapping[int, Mapping[int, Spans]],
+    edges: Ints,
+) -> dict[int, list[GpuLane]]:
+    """By rank its devices with known activity. known: when all activities of a rank's devices were
+    sampled, in its own time."""
+    if not known:
+        return {}
+    numbers = connection.execute(
+        "SELECT world_rank, device, number FROM gpu_device ORDER BY world_rank, number"
+    )
+    active = activities(connection)
+    begin_ns, end_ns = (
+        alignment.aligned(active.world_rank, times) for times in (active.start_ns, active.end_ns)
+    )
+    active = active.changed(start_ns=begin_ns, end_ns=end_ns)
+    of_ranks, lanes = dict(by_rank(active.world_rank)), []
+    for rank, device, number in numbers:
+        spans = [
+            (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
+            for begin_ns, end_ns in known.get(rank, {}).get(device, ())
+        ]
+        own = active.take(of_ranks.get(rank, slice(0)))
+        cells = _gpu_cells(spans, own.take(own.device == device), edges)
+        lanes += [(rank, GpuLane(number, cells))] if spans else []
+    return gathered(lanes)
+
+
+def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
+    spans = common(known, [*zip(edges[:-1].tolist(), edges[1:].tolist())])
     found = np.zeros((len(edges) - 1, CLASSES), np.int64)
-    found[:, [GPU_COMPUTING, GPU_EXPOSED, GPU_COPYING, UNSEEN]] = spent(gpu, edges)
-    found[:, OUTSIDE] = np.diff(edges) - found.sum(axis=1)
+    for (begin_ns, _), state_ns in zip(spans, time_by_states(active, spans)):
+        times, place = busy(state_ns), np.searchsorted(edges, begin_ns, "right") - 1
+        found[place, [GPU_COMPUTING, GPU_EXPOSED, GPU_COPYING, OUTSIDE]] += (
+            times.computing_ns, times.exposed_ns, times.only_copying_ns, times.idle_ns,
+        )
+    found[:, UNSEEN] = np.diff(edges) - found.sum(axis=1)
     return in_parts(found, edges)
 
 
@@ -479,6 +508,13 @@ def _longest(rows, windows: Spans, most: int):
         least_ns = int(np.sort(spent_ns)[-most])
         rows = rows.take(np.sort(np.argsort(spent_ns, kind="stable")[-most:]))
     return rows.take(np.argsort(rows.begin_ns, kind="stable")), least_ns
+
+
+def in_spans(begin_ns: Ints, end_ns: Ints, spans: Spans) -> np.ndarray:
+    """Whether a time overlaps any of the spans, which are disjoint and in order."""
+    begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
+    last = np.searchsorted(begins, end_ns) - 1  # that begins before it ends
+    return (last >= 0) & (np.append(ends, 0)[last] > begin_ns)
 
 
 def _marks(steps: Steps, alignment: Alignment) -> list[tuple[int, int, int]]:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
-from ..base.columns import Columns, found_in, grouped, read
+from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from .boundaries import Boundaries
@@ -19,7 +18,6 @@ from .spent import GROUP, CallTimes
 
 SQL = query.beside(__file__)
 
-CallKey = tuple[str, str, str, str]  # call, label of the communicator, family of calls, library
 NEGOTIATION = "negotiation"  # in place of a call's family: control of a thread that negotiates
 CALL = (
     Field(
@@ -65,51 +63,45 @@ CALL = (
 StepCallRow = row_type("StepCallRow", CALL)
 
 
-class Sum(NamedTuple):
-    """Over ranks and steps."""
-
-    makers: set[int]  # the ranks that make the call
-    calls: int
-    bytes: int
-    total_ns: int
-    driving_ns: int
-
-
 @dataclass(frozen=True)
 class CallSums:
     """The time that complete steps after the warm-up spend in each call on each communicator."""
 
-    sums: dict[CallKey, Sum]
-    steps: dict[int, int]  # by rank
+    sampled: SampledCalls
+    times: CallTimes
+    rank: Ints  # of each row of times
+    label: TextInts
+    steps: Counter[int]  # by rank
     step_ns: int
     overlaps: list[query.Row]
 
     def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[Row]:
         """families: names of communicators, by label; those of one name share rows."""
-        names = families or {}
-        sharing: dict[CallKey, list[CallKey]] = {}
-        for call, label, family, library in self.sums:
-            sharing.setdefault((call, names.get(label, label), family, library), []).append(
-                (call, label, family, library)
-            )
-        completion_ns: dict[tuple[str, str], float] = {}
-        blocked_ns: dict[tuple[str, str], float] = {}
+        names, texts = families or {}, self.sampled.texts
+        completion_ns: Counter[tuple[str, str]] = Counter()
+        blocked_ns: Counter[tuple[str, str]] = Counter()
         for one in self.overlaps:
             key = one.call, names.get(one.communicator, one.communicator)
-            completion_ns[key] = completion_ns.get(key, 0) + one.completion_ns
-            blocked_ns[key] = blocked_ns.get(key, 0) + one.blocked_ns
+            completion_ns[key] += one.completion_ns
+            blocked_ns[key] += one.blocked_ns
+        named = texts.all([names.get(text, text) for text in texts.texts])[self.label]
+        order, groups = grouped(self.times.name, named, self.times.is_control)
         rows = []
-        for (call, label, family, library), own in sharing.items():
-            parts = [self.sums[key] for key in own]
-            makers = {rank for part in parts for rank in part.makers}
+        for own_rows in np.split(order, groups.first[1:]) if len(order) else ():
+            own, first = self.times.take(own_rows), own_rows[0]
+            call, label = texts.texts[own.name[0]], texts.texts[named[first]]
+            family, library = _family(self.sampled, call, bool(own.is_control[0]))
+            makers = {*self.rank[own_rows].tolist()}
             steps = sum(self.steps[rank] for rank in makers)
             count, message_bytes, total_ns, driving_ns = (
-                sum(column) for column in list(zip(*parts))[1:]
+                int(column.sum())
+                for column in (own.calls, own.bytes, own.total_ns, own.driving_ns)
             )
-            whole_ns = completion_ns.get((call, label))
+            whole_ns = completion_ns[call, label]
+            labels = {texts.texts[each] for each in self.label[own_rows].tolist()}
             rows.append(
                 StepCallRow(
-                    call, _shown([key[1] for key in own], label, names), family, count / steps,
+                    call, _shown(labels, label, names), family, count / steps,
                     message_bytes / steps, total_ns / steps,
                     driving_ns / steps if is_driven and library == "mpi" else None,
                     total_ns / (self.step_ns or 1),
@@ -120,12 +112,11 @@ class CallSums:
         return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
 
 
-def _shown(labels: list[str], name: str, names: Mapping[str, str]) -> str:
+def _shown(labels: set[str], name: str, names: Mapping[str, str]) -> str:
     """The label of the communicator, or the name of several, and how many of them there are."""
-    of_family, known = sum(each == name for each in names.values()), len(set(labels))
-    if known >= of_family:
+    if len(labels) >= sum(each == name for each in names.values()):
         return name
-    return labels[0] if known == 1 else f"{known} of {name}"
+    return next(iter(labels)) if len(labels) == 1 else f"{len(labels)} of {name}"
 
 
 def call_sums(
@@ -138,25 +129,14 @@ def call_sums(
     labels = read(Columns, SQL.run(connection, "step_labels"), texts)
     place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
     label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
-    order, groups = grouped(times.name, label, times.is_control)
-    columns = (
-        groups.sum(column[order]).tolist()
-        for column in (times.calls, times.bytes, times.total_ns, times.driving_ns)
-    )
-    first, ranks = order[groups.first], np.split(rank[order], groups.first[1:])
-    sums = {
-        _key(sampled, texts.texts[times.name[row]], texts.texts[label[row]], times.is_control[row]):
-        Sum({*makers.tolist()}, *own)
-        for row, makers, *own in zip(first.tolist(), ranks, *columns)
-    }
-    steps = Counter(whole.world_rank.tolist())
-    overlap_rows = list(SQL.rows(connection, "step_overlap"))
-    return CallSums(sums, steps, int(whole.step_ns.sum()), overlap_rows)
+    steps, overlaps = Counter(whole.world_rank.tolist()), list(SQL.rows(connection, "step_overlap"))
+    return CallSums(sampled, times, rank, label, steps, int(whole.step_ns.sum()), overlaps)
 
 
-def _key(sampled: SampledCalls, call: str, label: str, is_control: bool) -> CallKey:
+def _family(sampled: SampledCalls, call: str, is_control: bool) -> tuple[str, str]:
+    """The family and the library."""
+    if call == GROUP:
+        return "group", "nccl"
     about = sampled.known.calls.get(call)
     family, library = (about.family, about.library) if about else ("unknown", "mpi")
-    if call == GROUP:
-        family, library = "group", "nccl"
-    return call, label, NEGOTIATION if is_control else family, library
+    return NEGOTIATION if is_control else family, library

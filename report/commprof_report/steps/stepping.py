@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, Texts
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered
 from ..base.present import present
 from ..base.percentiles import around_median
 from ..base.thresholds import threshold, whole
@@ -54,21 +54,17 @@ class Numbered(Columns):
 class Found(NamedTuple):
     """The steps of a rank, or why there are none."""
 
-    spans: Spans
+    spans: Spans | None = None  # None: there are no steps
     how: str = ""  # 'loops', 'gaps', 'small'; '': there are none
     functions: dict[str, float] = {}  # the calls that count, and how many a step has
     is_bulk: bool = False  # these are bulk collectives
-    bytes: int = 0  # of them in a step
+    bytes: int | None = 0  # of them in a step; None: ranks have sizes of their own
     confidence: float = 0.0  # share of the calls of these functions that are in steps
     is_close: bool = False  # another loop explains nearly as much
     words: str = ""  # the loops
     why: str = ""  # there are none, or this one was taken
-    counted: Ints | None = None  # places of all calls that count; None: there are no steps
+    counted: Ints | None = None  # places of all calls that count
     share: float = 0.0  # of the time from the first call to the last, in steps
-
-
-def _no_spans() -> Spans:
-    return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def steps_of(
@@ -76,11 +72,11 @@ def steps_of(
 ) -> Found:
     """is_negotiated: the thread agrees with the others on what to send."""
     if len(own) < FEWEST_CALLS:
-        return Found(_no_spans(), why=_too_few(len(own), "call"))
+        return Found(why=_too_few(len(own), "call"))
     if is_negotiated:  # whatever else it does, it does until something is to be sent
         return next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
     tried: list[Found] = []
-    best = Found(_no_spans())
+    best = Found()
     for token, which in _levels(own):
         of_level = [
             _even(own, found) if found.how else found
@@ -98,14 +94,14 @@ def steps_of(
 def _even(own: OwnCalls, found: Found) -> Found:
     """No steps if these differ in their number of each call: what is repeated inside a step, or
     comes when messages happen to come, does."""
-    steps, place = len(found.spans), np.arange(len(own))
-    step = np.searchsorted(found.spans.first, place, "right") - 1
-    inside = (step >= 0) & (place < found.spans.end[step])
+    spans, place = present(found.spans), np.arange(len(own))
+    steps, step = len(spans), np.searchsorted(spans.first, place, "right") - 1
+    inside = (step >= 0) & (place < spans.end[step])
     _, call = np.unique(own.call[inside], return_inverse=True)
     number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
     alike = max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps))
     why = unlike(int(alike), steps)
-    return Found(_no_spans(), why=why, words=found.words) if why else found
+    return Found(why=why, words=found.words) if why else found
 
 
 def unlike(alike: int, steps: int) -> str:
@@ -160,14 +156,15 @@ def _by_loops(
         answer = _of_loop(choice, some, about, texts, token, is_main)
         if not answer.how:
             return answer
-        spans = Spans(place[answer.spans.first], place[answer.spans.end - 1] + 1)
+        some_spans = present(answer.spans)
+        spans = Spans(place[some_spans.first], place[some_spans.end - 1] + 1)
         return answer._replace(
             spans=spans, counted=place[answer.counted], share=_share(own, spans)
         )
 
     choice = choose(some.line(token))
     if choice is None:
-        yield Found(_no_spans(), why="no call repeats")
+        yield Found(why="no call repeats")
         return
     first = found(choice)
     yield first
@@ -184,15 +181,15 @@ def _of_loop(
     is_control = not is_bulk and bool((some.kind[counted] != Kind.MESSAGE).any())
     is_reducing = bool(about.is_reduction[some.call[counted]].any())
     if (is_control and not is_main) or (is_small and not is_reducing):
-        return Found(_no_spans(), why="none of them is a small reduction of the main thread")
+        return Found(why="none of them is a small reduction of the main thread")
     if is_small and (some.is_bulk & about.is_reduction[some.call]).sum() >= FEWEST_CALLS:
-        return Found(_no_spans(), why="only small collectives repeat, beside bulk reductions")
+        return Found(why="only small collectives repeat, beside bulk reductions")
     nest = partial(nest_text, choice, words=_words(some, texts, token))
     gap_ns = _gaps(some, counted)
     largest = some.size == some.size[counted].max()
     spans = cut(filtered(choice), counted, gap_ns, some.stretch[0] == some.stretch[-1], largest)
     if not len(spans):
-        return Found(_no_spans(), why=doubt(0, False, 0.0, [], is_small))
+        return Found(why=doubt(0, False, 0.0, [], is_small))
     spans = joined_parts(spans, mine, some.stretch)
     last, first = _ends(counted, spans)
     spans, number = grouped_by_pauses(spans, gap_ns[first])
@@ -200,7 +197,7 @@ def _of_loop(
         number_of = np.cumsum(counted)
         is_next = np.append(False, number_of[first[1:]] == number_of[last[:-1]] + 1)
         if may_be_layers(spans, is_next, some.stretch, gap_ns[first]):
-            return Found(_no_spans(), why=MAY_BE_PART, words=nest(0))
+            return Found(why=MAY_BE_PART, words=nest(0))
         spans = _mended(some, counted, spans) if is_bulk else spans
     last, first = _ends(counted, spans)
     inside = _inside(spans, counted)
@@ -209,7 +206,7 @@ def _of_loop(
     times = np.diff(some.end_ns[last])[is_same].tolist()
     is_single = number == 1 and bool((last == first).all())
     if why := doubt(len(spans), is_single, confidence, times, is_small):
-        return Found(_no_spans(), confidence=confidence, why=why, words=nest(0))
+        return Found(confidence=confidence, why=why, words=nest(0))
     calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
     functions = {
         call: number / len(spans) for call, number in calls.items() if number >= len(spans) / 2
@@ -259,10 +256,7 @@ def _ends(counted: Flags, spans: Spans) -> tuple[Ints, Ints]:
 
 
 def _inside(spans: Spans, counted: Flags) -> Flags:
-    change = np.zeros(len(counted) + 1, np.int64)
-    np.add.at(change, spans.first, 1)
-    np.add.at(change, spans.end, -1)
-    return (np.cumsum(change)[:-1] > 0) & counted
+    return covered(spans.first, spans.end, len(counted)) & counted
 
 
 def _mended(some: OwnCalls, counted: Flags, spans: Spans) -> Spans:
@@ -342,15 +336,15 @@ def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
 def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
     """The communicator with whose collectives the steps end, and the steps by their numbers; None:
     they end with messages, or on several communicators. No step begins where calls are missing."""
-    counted = present(found.counted)
-    at = np.searchsorted(counted, found.spans.end) - 1
+    counted, spans = present(found.counted), present(found.spans)
+    at = np.searchsorted(counted, spans.end) - 1
     identity = own.identity[counted[at]]
     if identity[0] == NONE or (identity != identity[0]).any():
         return None
     mine = counted[own.identity[counted] == identity[0]]
     sequence, stretch = own.sequence[mine], own.stretch[mine]
-    first = np.searchsorted(mine, found.spans.first)
-    last = np.searchsorted(mine, found.spans.end) - 1
+    first = np.searchsorted(mine, spans.first)
+    last = np.searchsorted(mine, spans.end) - 1
     is_after = (first > 0) & (stretch[first - 1] == stretch[first])
     is_begin = ~is_after & (stretch[first] == 0)
     before = np.where(is_after, sequence[first - 1], 0)
@@ -360,8 +354,8 @@ def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
 
 def own_bounds(own: OwnCalls, found: Found) -> tuple[Ints, Ints]:
     """When each step begins and ends: with the last call of the step before, and with its own."""
-    upto_ns = np.maximum.accumulate(own.end_ns)
-    first, end = found.spans.first, found.spans.end
+    upto_ns, spans = np.maximum.accumulate(own.end_ns), present(found.spans)
+    first, end = spans.first, spans.end
     is_after = (first > 0) & (own.stretch[first - 1] == own.stretch[first])
     begin_ns = np.where(is_after, upto_ns[first - 1], own.start_ns[first])
     return begin_ns, upto_ns[end - 1]

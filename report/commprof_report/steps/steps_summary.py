@@ -3,7 +3,7 @@ the HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
@@ -31,6 +31,7 @@ from .gpu_steps import step_times
 from .sampled_calls import SampledCalls
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
+from .stepping import Found
 from .trend import trend
 
 SQL = query.beside(__file__)
@@ -80,20 +81,20 @@ def steps_or_none(run: Selection, alignment: Alignment, late: Late | None = None
 
 def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dict:
     communicator = sampled.known.communicators.get(detection.identity)
-    by_calls = detection.by == "calls"
+    by_calls, loop = detection.by == "calls", detection.found
     return {
         "steps": len(costs.steps),
         "total_steps": detection.total,
         "delimited_by": detection.by,
-        "how": detection.how,
+        "how": loop.how,
         "why": detection.why,
         "communicator": communicator.label if communicator else None,
         "period": period_text(detection),
-        "calls_per_step": sum(detection.functions.values()) if by_calls else None,
-        "bytes_per_step": detection.bytes if by_calls else None,
-        "confidence": detection.confidence,
+        "calls_per_step": sum(loop.functions.values()) if by_calls else None,
+        "bytes_per_step": loop.bytes if by_calls else None,
+        "confidence": loop.confidence if by_calls or not detection.by else 1.0,
         "certainty": certainty(detection),
-        "loops": detection.loops,
+        "loops": loop.words,
         "apart": "; ".join(map(apart_text, detection.apart)),
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
@@ -136,24 +137,23 @@ def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB, without bytes where each rank has its own; 31 tensors"""
     if detection.by != "calls":
         return units.counted(detection.tensors, "tensor") if detection.tensors else ""
-    calls = calls_text(detection.functions, detection.is_bulk)
-    return calls if detection.bytes is None else f"{calls}, {units.size(detection.bytes)}"
+    calls, own_bytes = calls_text(detection.found), detection.found.bytes
+    return calls if own_bytes is None else f"{calls}, {units.size(own_bytes)}"
 
 
-def calls_text(functions: Mapping[str, float], is_bulk: bool) -> str:
+def calls_text(found: Found) -> str:
     """5 bulk MPI_Allreduce + 1.5 bulk MPI_Bcast"""
-    kind = "bulk " if is_bulk else ""
+    kind = "bulk " if found.is_bulk else ""
     return " + ".join(
-        f"{units.mean_count(count)} {kind}{call}" for call, count in functions.items()
+        f"{units.mean_count(count)} {kind}{call}" for call, count in found.functions.items()
     )
 
 
 def apart_text(apart: Apart) -> str:
     """ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median 12.0 ms"""
-    calls = calls_text(apart.functions, apart.is_bulk)
     return (
-        f"{units.rank_names(apart.ranks)}: {units.counted(apart.steps, 'step')} of {calls}, median "
-        f"{units.duration(apart.median_ns)}"
+        f"{units.rank_names(apart.ranks)}: {units.counted(apart.steps, 'step')} of "
+        f"{calls_text(apart.found)}, median {units.duration(apart.median_ns)}"
     )
 
 
@@ -162,10 +162,11 @@ def certainty(detection: Detection) -> str:
     and a pause; a small call proves little."""
     if detection.by != "calls":
         return "sure" if detection.tensors else "marked" if detection.by else "none"
-    is_open = detection.is_close or detection.how in ("gaps", "small")
-    if detection.confidence >= SURE and not is_open:
+    found = detection.found
+    is_open = found.is_close or found.how in ("gaps", "small")
+    if found.confidence >= SURE and not is_open:
         return "sure"
-    return "likely" if detection.confidence >= LIKELY else "doubtful"
+    return "likely" if found.confidence >= LIKELY else "doubtful"
 
 
 def _times(steady: Sequence[StepRow]) -> dict:

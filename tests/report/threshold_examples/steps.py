@@ -11,7 +11,7 @@ from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
 from commprof_report.steps.outliers import foreign_calls, why_longer
 from commprof_report.steps.lines import mostly_timed
-from commprof_report.steps.stepping import doubt
+from commprof_report.steps.stepping import Found, doubt
 from commprof_report.steps.columns import STEPS, steps_row
 from commprof_report.steps.steps_summary import certainty, headline, outside_text
 from commprof_report.steps.trend import parts, trend
@@ -83,7 +83,7 @@ def shown(share: float) -> str:
 
 
 def certain(share: float) -> str:
-    return certainty(Detection("calls", "loops", "", {}, 0, share, None, ""))
+    return certainty(Detection("calls", found=Found(how="loops", confidence=share)))
 
 
 def path(share: float) -> str:
