@@ -85,13 +85,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
     """As CSV all kinds have one header; a list of ranks is in one cell."""
-    waits = [wait._replace(waited_for=wait.waited_for.ranks) for wait in found.waits]
     kinds: dict[str, Sequence[Any]] = {
         "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,
         "awaited": found.awaited,
         "unhanded": found.unhanded,
-        "wait": waits,
+        "wait": found.waits,
         "position": found.positions,
         "still": [found.still] if found.still else [],
         "circle": found.cycles,
@@ -238,7 +237,7 @@ def _unhanded_verdicts(found: Stuck) -> Iterator[Verdict]:
 def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
     """Nobody in particular is waited for: all are in the same collective, or a message may come
     from anywhere."""
-    alone = [wait for wait in found.waits if not wait.waited_for.count]
+    alone = [wait for wait in found.waits if not wait.waited_for]
     for place, waits in by(alone, lambda wait: wait_text(found, wait)).items():
         names = units.rank_names([wait.rank for wait in waits])
         why = (

@@ -1,17 +1,13 @@
 """Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of
 waits. docs/SCHEMA.md has the rules.
 
-    rank --> rank                  a point-to-point call that names its peer, or a root that has
-                                   not begun
-    rank --> collective --> rank   a collective that it is in, and those that it needs and that
-                                   have not begun it
+    rank --> rank                     a point-to-point call that names its peer, or a root that has
+                                      not begun
+    rank --> list of ranks --> rank   a collective that it is in, and those that it needs and that
+                                      have not begun it
 
-Those whom the ranks inside a collective need are the first ones, more or fewer, of one list of
-those behind. So the list is shared, and the graph grows with the ranks, not with their square:
-
-    rank 5 --> first 3 of the list --> ranks behind, from the 2nd to the 3rd
-                      |
-    rank 2 --> first 1 of the list --> the first rank behind
+Most ranks inside a collective need the same ones. So they share the list, and the graph grows with
+the ranks, not with their square.
 
 A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no
 particular rank: it is the likely cause.
@@ -23,11 +19,10 @@ possible (`is_sure` 0), and no rank is named as the cause.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Callable, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from ..base import query, units
 from ..base.gather import by, gathered
@@ -51,23 +46,10 @@ NAMES_ITS_PEER = ("point-to-point", "probe")
 # by what a script calls it, what must be the same on all ranks
 COMPARED = {"call": "call", "root": "same_root", "bytes": "same_bytes"}
 Collective = tuple[str, int]  # identity and sequence
-Node = Union[int, tuple]  # a rank; the key of a list of ranks, and how many of them
+Node = Union[int, tuple]  # a rank; the number of a list of ranks
 
 
-class Needed(NamedTuple):
-    """The ranks that a rank waits for: the first `count` of a list that others may share."""
-
-    key: tuple  # of the list
-    listed: list[int]
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-    @property
-    def ranks(self) -> list[int]:
-        return sorted(self.listed[: self.count])
-
-
-NOBODY = Needed((), [], 0)
-# A call that a rank has been inside for a long time; sequence: of a collective; waited_for: Needed.
+# A call that a rank has been inside for a long time; sequence: of a collective; waited_for: ranks.
 Wait = namedtuple(
     "Wait",
     "rank thread call request_call communicator identity sequence bytes peer tag waited_for "
@@ -154,9 +136,9 @@ class Board:
         self.killed: Killed | None = None
         self.room = MOST_IDLE
         self.late: dict[Collective, list[int]] = {}
-        # those behind, and what they are ordered by
-        self.listed: dict[tuple, tuple[list[int], list[int]]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
+        # up to when the positions of ranks are known: not during waits that begin after the copy
+        self.copied = {rank: row.last_unix_ns or 0 for rank, row in self.ranks.items() if row.is_copy}
         self.begun_rows = list(SQL.rows(run.connection, "collectives"))
         # on record, the oldest first
         self.recent = by(
@@ -196,49 +178,27 @@ class Board:
         row = self.last(identity, rank)
         return row.begun if row else 0
 
-    def needed(self, row: Row, collective: Collective) -> Needed:
+    def needed(self, row: Row, collective: Collective) -> list[int]:
         """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
-        own, first = present(self.last(collective[0], row.rank)), NOBODY
+        own, first = present(self.last(collective[0], row.rank)), []
         kind, places = own.kind if own.begun == collective[1] else None, self._places(own)
-        known = self._listed(
-            collective, "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
-        )
         if kind == "lower" and row.rank in places:
-            first = self._listed(
-                collective, kind, lambda rank: places.get(rank, len(places)), places[row.rank]
-            )
+            first = [
+                rank for rank in self.behind(collective)
+                if places.get(rank, len(places)) < places[row.rank]
+            ]
         elif kind == "root-first" and own.root is not None:
             profiled = self.run.profiled
-            root = [
+            first = [
                 rank for rank in islice(places, own.root, own.root + 1)
                 if self.begun(collective[0], rank) < collective[1]
                 and (profiled is None or rank in profiled)
             ]
-            first = Needed((*collective, kind, own.root), root, len(root))
-        if not first.count:
-            return known
-        if known.count == len(known.listed):
-            return first
-        ranks = [rank for rank in first.ranks if self._known_until(rank) >= row.since_unix_ns]
-        return Needed((*collective, row.rank, row.thread), ranks, len(ranks))
-
-    def _listed(
-        self, collective: Collective, order: str, key: Callable[[int], int], below: int
-    ) -> Needed:
-        """Ranks behind, in this order, up to the first one whose key is not below."""
-        name = (*collective, order)
-        if name not in self.listed:
-            ranks = sorted(self.behind(collective), key=key)
-            self.listed[name] = ranks, [key(rank) for rank in ranks]
-        ranks, keys = self.listed[name]
-        return Needed(name, ranks, bisect_left(keys, below))
-
-    def _known_until(self, rank: int) -> int:
-        """Up to when the rank's position is known: not during a wait that has begun after a copy
-        was made."""
-        row = self.ranks.get(rank)
-        return row.last_unix_ns or 0 if row and row.is_copy else ALWAYS
+        needed = first or self.behind(collective)
+        if not self.copied:
+            return needed
+        return [rank for rank in needed if self.copied.get(rank, ALWAYS) >= row.since_unix_ns]
 
     def _places(self, row: Row) -> dict[int, int]:
         """World ranks in the order of the communicator, and their places; empty: not known, or of
@@ -334,14 +294,13 @@ def _collective_of(board: Board, row: Row) -> Collective | None:
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
 
-def _waited_for(board: Board, row: Row, collective: Collective | None) -> Needed:
+def _waited_for(board: Board, row: Row, collective: Collective | None) -> list[int]:
     if row.call in ONE_OF_MANY:
-        return NOBODY
+        return []
     if collective:
         return board.needed(row, collective)
-    if row.family not in NAMES_ITS_PEER or row.peer is None or row.peer < 0:
-        return NOBODY
-    return Needed((row.rank, row.thread), [row.peer], 1)
+    names_it = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
+    return [row.peer] if names_it else []
 
 
 def _wait(board: Board, row: Row, collective: Collective | None) -> Wait:
@@ -397,16 +356,13 @@ def _differ(rows: Iterable[Row], key: str) -> bool:
 
 def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
     """From those who wait to those whom they wait for."""
-    waiting = [wait for wait in waits if wait.waited_for.count]
-    graph: dict[Node, list[Node]] = gathered(
-        (wait.rank, (*wait.waited_for.key, wait.waited_for.count)) for wait in waiting
-    )
-    for key, lists in by((wait.waited_for for wait in waiting), lambda needed: needed.key).items():
-        before = 0
-        for count in sorted({needed.count for needed in lists}):
-            fewer = [(*key, before)] if before else []
-            graph[(*key, count)] = [*fewer, *lists[0].listed[before:count]]
-            before = count
+    graph: dict[Node, list[Node]] = {}
+    numbers: dict[tuple[int, ...], int] = {}  # of lists of ranks
+    for wait in waits:
+        if wait.waited_for:
+            node = (numbers.setdefault(tuple(wait.waited_for), len(numbers)),)
+            graph.setdefault(wait.rank, []).append(node)
+            graph[node] = wait.waited_for
     return graph
 
 
