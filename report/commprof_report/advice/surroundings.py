@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..gpu.gpu_activity import copied_rows
+from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.sentences import unfinished_text
 from ..run.crowding import core_uses, cores_of, scheduling_text
 from ..run.unseen import merged, missing, reason_text
@@ -100,7 +100,7 @@ def _bound(inputs: Inputs) -> list:
 def staging(inputs: Inputs) -> Iterator[Finding]:
     """MPI has host buffers only, and GPUs copy about as much to the host and back."""
     summary = inputs.answers.summary
-    copied = copied_rows(inputs.run.connection)
+    copied = activity_rows(inputs.run.connection, TO_AND_FROM)
     volumes = [row.volume_bytes for row in copied]
     if summary.device_volume_share or not is_staged(volumes, summary.volume_bytes):
         return

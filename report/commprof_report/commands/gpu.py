@@ -38,7 +38,8 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    ALGORITHM, COPY, KERNEL, STREAM, WINDOW, Gpu, GpuDeviceRow, GpuRow,
+    ALGORITHM, COPIES, COPY, KERNEL, STREAM, STREAMS, WINDOW, Gpu, GpuDeviceRow, GpuRow,
+    activity_rows,
 )
 from ..gpu.sensors import SENSOR, sensors
 from ..plots import row_bars, stacks
@@ -192,7 +193,7 @@ TABLES = {
         TOP,
     ),
     "copy": Table(
-        lambda run: gpu_activity.copies(run.connection), keys(COPY),
+        lambda run: activity_rows(run.connection, COPIES), keys(COPY),
         shown(
             COPY,
             "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s",
@@ -200,7 +201,7 @@ TABLES = {
         32,
     ),
     "stream": Table(
-        lambda run: gpu_activity.streams(run.connection), keys(STREAM),
+        lambda run: activity_rows(run.connection, STREAMS), keys(STREAM),
         shown(
             STREAM,
             "rank device stream computing_ns computing_kernels communicating_ns "
@@ -542,5 +543,5 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         table("sensor", read, read),
         common.picture(row_bars, row_bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
-        table("copy", gpu_activity.copies(run.connection)),
+        table("copy", activity_rows(run.connection, COPIES)),
     )

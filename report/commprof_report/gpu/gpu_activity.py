@@ -269,7 +269,7 @@ COPIES = View(
     ),
     where=lambda activities: ~activities.is_kernel,
 )
-TO_AND_FROM = View(
+TO_AND_FROM = View(  # what GPUs copied to the host and back
     "CopiedRow", ("copy",),
     {"copy": "copy", **measures("count", "volume_bytes", "total_ns")},
     lambda groups: (groups.place("copy"),),
@@ -519,7 +519,7 @@ class Activities(Counters):
 
 
 def kernels(connection: Connection) -> list[Row]:
-    rows = summarize(Activities(connection), KERNELS)
+    rows = activity_rows(connection, KERNELS)
     names = kernel_names.demangled(row.name for row in rows)
     return [_with_names(row, names.get(row.name, row.name)) for row in rows]
 
@@ -528,13 +528,8 @@ def _with_names(row: Row, demangled: str) -> Row:
     return row._replace(kernel=kernel_names.shortened(demangled) or OTHERS, demangled=demangled)
 
 
-def copies(connection: Connection) -> list[Row]:
-    return summarize(Activities(connection), COPIES)
-
-
-def copied_rows(connection: Connection) -> list[Row]:
-    """How much the GPUs copied to the host and back, as far as they were traced."""
-    return summarize(Activities(connection), TO_AND_FROM)
+def activity_rows(connection: Connection, view: View) -> list[Row]:
+    return summarize(Activities(connection), view)
 
 
 def nccl_algorithms(connection: Connection) -> list[Row]:
@@ -558,10 +553,6 @@ def memory_text(row: Row) -> str:
 
 def nccl_times(connection: Connection) -> list[str]:
     return [value for (value,) in SQL.run(connection, "nccl_times")]
-
-
-def streams(connection: Connection) -> list[Row]:
-    return summarize(Activities(connection), STREAMS)
 
 
 def graph_doubt(found: Gpu) -> str:

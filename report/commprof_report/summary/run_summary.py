@@ -14,7 +14,7 @@ from ..base.query import Row
 from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads
 from ..calls.by_pair import peer_rows
 from ..calls.by_rank import rank_rows
-from ..gpu.gpu_activity import copied_rows
+from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.efficiency import Efficiency
 from ..run.cells import view_rows
@@ -331,7 +331,7 @@ def _memory_kinds(run: Run, memory_kinds: Sequence[Row]) -> dict:
     on_device = sum(
         volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device"
     )
-    copied = {row.copy: row.volume_bytes for row in copied_rows(run.connection)}
+    copied = {row.copy: row.volume_bytes for row in activity_rows(run.connection, TO_AND_FROM)}
     return {
         "device_volume_share": on_device / whole if whole else None,
         "copied_to_host_bytes": copied.get("to host"),
