@@ -17,7 +17,7 @@ from ..base.attempt import attempt
 from ..base.field import Field, Row, row_type
 from ..late.late_ranks import Late
 from ..roles.world import World
-from ..run.crowding import scheduling_text
+from ..run.crowding import scheduling_text, waited_ns
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
@@ -83,7 +83,7 @@ class Rule(NamedTuple):
     is_cost: bool = False
 
 
-CORES = "cores"  # before all others
+CORES = "cores"
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
@@ -136,8 +136,8 @@ GPU_RULES = (
 def advice(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
 ) -> list[Row]:
-    """All advice: the largest savings first; then findings of another kind; then the rules that
-    found nothing."""
+    """All advice: cores, unless ranks wait for them for less than another piece saves; the largest
+    savings; findings of another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
     said: list[Finding] = []
@@ -146,10 +146,12 @@ def advice(
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
     rows += attempt("Advice, all together", _together, said, inputs) or []
+    most_ns = max((each.saving_ns or 0 for each in said), default=0)
+    first = CORES if waited_ns(late.crowding) >= most_ns else ""
     return sorted(
         rows,
         key=lambda row: (
-            -row.found, row.rule != CORES, row.saving_ns is None, -(row.saving_ns or 0),
+            -row.found, row.rule != first, row.saving_ns is None, -(row.saving_ns or 0),
         ),
     )
 

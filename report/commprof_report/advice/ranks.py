@@ -21,6 +21,7 @@ from ..late.sentences import (
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..retime.graph import Change
+from ..run.crowding import waited_ns
 from ..steps.steps_summary import slowest_text
 from . import changes
 from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown
@@ -31,9 +32,9 @@ MUCH = threshold("advice.waiting")
 
 
 def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
-    """If ranks wait for cores, a late rank may merely not have been scheduled. why: the kind of the
-    reason, if it is known."""
-    if not inputs.late.crowding or why in OWN:
+    """If ranks wait for cores for as long, a late rank may merely not have been scheduled. why: the
+    kind of the reason, if it is known."""
+    if why in OWN or (found.saving_ns or 0) >= waited_ns(inputs.late.crowding):
         return found
     if why == LOST_CORE:
         return found._replace(
