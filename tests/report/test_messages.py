@@ -7,7 +7,7 @@ import random
 import pytest
 from commprof_report.base.arrays import np
 from commprof_report.base.columns import Columns
-from commprof_report.late.message_match import are_possible, matches
+from commprof_report.late.messages import are_possible, matches
 from planted import SECOND
 from planted_job import HostClock, Job
 

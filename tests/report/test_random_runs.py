@@ -26,7 +26,7 @@ PLANTED = (  # an analysis, what is said, and the commands that say nothing with
     ("run.alignment:align", "Clocks", "compare late merge pipeline regions steps"),
     ("late.late_ranks:late", "Waiting", "late pipeline"),
     ("late.sentences:verdict", "Waiting", "late"),
-    ("late.efficiencies:working_of", "Efficiency", ""),
+    ("late.stages:working_of", "Efficiency", ""),
     ("steps.step_costs:step_costs", "Steps", "compare steps"),
     ("gpu.gpu_activity:gpu", "GPU", "gpu"),
     ("roles.world:world_of", "Communicators", "pipeline"),

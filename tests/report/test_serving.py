@@ -5,7 +5,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.late.serving import is_by_transfer, without
+from commprof_report.late.judgement import is_by_transfer, without
 from commprof_report.late.verdict import Blame, CallCause, Named
 from planted import Cell, Rank, Sample, Window
 

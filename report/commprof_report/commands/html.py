@@ -37,7 +37,7 @@ from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, size_rows
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
-from ..late.efficiencies import is_beside_main, region_rows
+from ..late.stages import is_beside_main, region_rows
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late as late_answers
 from ..plots import peer_heat_map, rank_step_heat_maps, row_bars, size_lines, stacks, timeline

@@ -84,7 +84,6 @@ EXAMPLES = (
 )
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
-LEAST_FINAL_NS = whole("commands.finalize")
 SCRIPT_ROWS = {
     "rank": ("ranks", RANK), "host": ("hosts", HOST), "call": ("calls", CALL),
     "state": ("states", STATE), "size": ("sizes", SIZE),
@@ -308,7 +307,7 @@ def more_text(row: LateRow) -> str:
 
 def is_long_end(wait_ns: float, counted_ns: float) -> bool:
     """counted_ns: of a rank."""
-    return wait_ns >= max(LEAST_FINAL_NS, NOTABLE * counted_ns)
+    return wait_ns >= max(whole("commands.finalize"), NOTABLE * counted_ns)
 
 
 def final_facts(answers: Late) -> Iterator[tuple[str, str]]:

@@ -25,9 +25,8 @@ from ..base.query import Row
 from ..base.thresholds import threshold
 from ..calls.by_region import OUTSIDE, REGION
 from ..display import tables
-from ..late.efficiencies import RegionWorkRow, region_rows, working_of
 from ..late.sentences import least_factor_text
-from ..late.stages import split
+from ..late.stages import RegionWorkRow, region_rows, split, working_of
 from ..plots import row_bars as plot
 from ..run.alignment import align
 from ..run.holes import together_share

@@ -29,7 +29,6 @@ from ..base.thresholds import threshold
 from ..experiment.canary import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import stages
-from ..late.efficiencies import efficiency_of, working_of
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.cells import Cells, cells_of
@@ -293,7 +292,7 @@ def _figures(
     found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
-    efficiency = efficiency_of(attempt("Efficiency", working_of, connection, alignment, split))
+    work = attempt("Efficiency", stages.working_of, connection, alignment, split)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     cells = cells_of(connection)
@@ -312,7 +311,7 @@ def _figures(
         transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
         time_ns=times.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
-        parallel_efficiency=efficiency.parallel_efficiency,
+        parallel_efficiency=stages.efficiency_of(work).parallel_efficiency,
         coverage=times.coverage,
         estimate_share=split.run.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),

@@ -15,7 +15,7 @@ from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined
 from ..run.sampled import Calls
 from .known import Known
-from .samples import region_names
+from .reading import region_names
 from .waits import Arrivals, Waits, shares
 
 

@@ -18,7 +18,6 @@ SQL = query.beside(__file__)
 
 SECOND_LOG2 = 30  # 2^30 ns are about one second
 NO_ERROR = Error(0, 0)
-MOST_ERROR = threshold("late.clock-error")
 
 Medians = dict[tuple[str, str], int]  # durations by communicator and call
 
@@ -105,4 +104,4 @@ def is_resolved(error: Error, median_ns: float) -> bool:
     """True if the error is small against the median duration. A host that is late by the same
     amount in all calls looks like a host whose clock is off, and causes an error of half the
     wait."""
-    return error.timestamp_ns <= MOST_ERROR * median_ns
+    return error.timestamp_ns <= threshold("late.clock-error") * median_ns

@@ -3,7 +3,7 @@ found. docs/SCHEMA.md defines the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
@@ -11,10 +11,13 @@ from typing import Any
 
 from ..base import query, units
 from ..base.field import Row
+from ..base.gather import gathered
 from ..base.present import present
+from ..base.thresholds import threshold
 from ..run.holes import holes
 from .marks import Last
 from .sums import HeldUp
+from .timelines import FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -123,20 +126,58 @@ def progress_share(
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:
     """The region in which these ranks are longer than the others, outside MPI; None if most of that
     is not in one region, or spans of regions may be missing."""
-    by_region: dict[str, dict[int, float]] = {}
-    for rank, name, outside_ns in (
-        SQL.run(connection, "late_regions") if not holes(connection) else ()
-    ):
-        by_region.setdefault(name, {})[rank] = outside_ns
+    rows = () if holes(connection) else SQL.run(connection, "late_regions")
+    by_region = gathered((name, (rank in ranks, ns)) for rank, name, ns in rows)
     longer = {}
-    for name, by_rank in by_region.items():
-        own, others = (
-            [ns for rank, ns in by_rank.items() if (rank in ranks) == is_named]
-            for is_named in (True, False)
-        )
+    for name, spent in by_region.items():
+        others, own = ([ns for is_own, ns in spent if is_own == each] for each in (False, True))
         longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
     longest = max(longer, key=longer.__getitem__, default="")
     return longest if longer.get(longest, 0.0) > MAJORITY * sum(longer.values()) else None
+
+
+def without(
+    found: Blame, are_excused: Callable[[Named], bool]
+) -> tuple[Blame, Named | None]:
+    """The rest of the blame, and the ranks of the run that would be named. One late rank
+    in single calls is no different ranks in different calls."""
+    if found.named and are_excused(found.named):
+        return found._replace(named=None), found.named
+    calls = [each for each in found.calls if not are_excused(each.named)]
+    if len(calls) < len(found.calls) and len({each.named.ranks for each in calls}) < 2:
+        calls = []
+    return found._replace(calls=calls), None
+
+
+def is_serving(
+    rows: Sequence[Row], lines: Lines, ranks: Collection[int]
+) -> bool:
+    """Whether these ranks serve the others: they gather results, or answer requests. The others
+    wait for them while they move data, which is no lateness; they are late only if they are outside
+    MPI for longer. They make far more calls with others than the rest, and are later than the
+    rest by the transfer of these, not by time outside MPI or in files."""
+    calls = {row.rank: row.message_calls for row in rows}
+    spent = {rank: line.sums[-1].tolist() for rank, line in lines.items()}
+    return is_by_transfer(calls, spent, ranks)
+
+
+def is_by_transfer(
+    calls: Mapping[int, float], spent_ns: Mapping[int, Sequence[int]], ranks: Collection[int]
+) -> bool:
+    """calls: with messages. spent_ns: in each state."""
+    others = [rank for rank in calls if rank not in ranks and rank in spent_ns]
+    own = [rank for rank in calls if rank in ranks and rank in spent_ns]
+    if not own or not others:
+        return False
+    own_calls, others_calls = (fmean(calls[rank] for rank in part) for part in (own, others))
+    if not own_calls or own_calls < threshold("late.serving") * others_calls:
+        return False
+    transfer_ns, outside_ns = (
+        fmean(sum(spent_ns[rank][state] for state in states) for rank in own)
+        - fmean(sum(spent_ns[rank][state] for state in states) for rank in others)
+        for states in ((TRANSFER,), (OUTSIDE, FILES))
+    )
+    return transfer_ns > max(0.0, outside_ns)
 
 
 def is_few_transfers(calls: int, sampled_share: float | None) -> bool:

@@ -18,25 +18,15 @@ from ..run.holes import together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .columns import late_row
-from .efficiencies import efficiency_of, negotiated_share, working
-from .finalize import final_wait
 from .judgement import (
-    Judged,
-    Kind,
-    is_notable,
-    notable_ns,
-    judged,
-    judged_at_marks,
-    late_region,
-    naming,
-    progress_share,
+    Judged, Kind, is_notable, is_serving, judged, judged_at_marks, late_region, naming, notable_ns,
+    progress_share, without,
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .reasons import OWN, Reason, call_reasons, reason, reason_at_marks
 from .retimed import Part
-from .serving import is_serving, without
-from .stages import Stages, stages
+from .stages import Stages, efficiency_of, negotiated_share, stages, working
 from .sums import (
     HeldUp,
     arrival_costs,
@@ -252,6 +242,25 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last=last,
         stages=found,
     )
+
+
+def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int | None]:
+    """How long all ranks waited together in MPI_Finalize, and for whom; None, if they did not wait
+    for each other. This is no part of the analysis of waiting: one arrival tells nobody from
+    chance, and MPI need not synchronize there. It did if no rank returned before the last one
+    arrived."""
+    rows = list(SQL.rows(connection, "finalize"))
+    (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
+    if len(rows) < max(2, ranks):
+        return 0, None
+    ends = {row.world_rank: alignment.aligned_ns(row.world_rank, row.end_ns) for row in rows}
+    arrivals = {row.world_rank: ends[row.world_rank] - row.inside_ns for row in rows}
+    last_rank = max(arrivals, key=arrivals.__getitem__)
+    error_ns = alignment.error(list(arrivals), rows[0].end_ns).distance_ns
+    waits = [arrivals[last_rank] - arrival_ns for arrival_ns in arrivals.values()]
+    if min(ends.values()) + error_ns < arrivals[last_rank] or max(waits) <= error_ns:
+        return 0, None
+    return sum(waits), last_rank
 
 
 def unfinished_ranks(connection: Connection) -> list[int]:

@@ -21,9 +21,7 @@ from ..base.thresholds import threshold, whole
 from .known import CallInfo
 from .waits import Waits
 
-SLOW = threshold("late.slow-link")
 FEWEST = whole("late.blocks")
-FEWEST_PAIRS = whole("late.pairs")
 
 
 class Link(NamedTuple):
@@ -77,7 +75,7 @@ def slow_links(
 
 
 def is_slow_link(low_ns: Ints, others_ns: Ints) -> Flags:
-    return (low_ns >= SLOW * others_ns) & (others_ns > 0)
+    return (low_ns >= threshold("late.slow-link") * others_ns) & (others_ns > 0)
 
 
 def _of_pair(links: list[Link]) -> Link:
@@ -105,7 +103,7 @@ def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:
     median_ns = quantile(waits.transfer_ns[is_whole], of_pair, 0.5)
     of_kind = Groups(kinds.of_row[is_whole][of_pair.first])
     typical_ns = np.where(
-        of_kind.counts >= FEWEST_PAIRS, quantile(median_ns, of_kind, 0.5), 0
+        of_kind.counts >= whole("late.pairs"), quantile(median_ns, of_kind, 0.5), 0
     )
     by_kind = np.zeros(len(kinds), np.int64)
     by_kind[kinds.of_row[is_whole][of_pair.first][of_kind.first]] = typical_ns

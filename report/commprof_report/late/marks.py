@@ -25,6 +25,7 @@ from typing import Callable, NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import Ints
+from ..base.gather import gathered
 from ..base.query import Row
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
@@ -36,8 +37,6 @@ from .verdict import (
 SQL = query.beside(__file__)
 
 NOTABLE_LEAD = threshold("late.mark-lead")
-SURE_LEAD = threshold("late.mark-errors")
-COMMUNICATED = threshold("late.communicated")
 HANDED = "negotiation"  # in place of a region's name
 
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
@@ -98,21 +97,16 @@ def steps_agreed_on(connection: Connection) -> int:
 def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
     SQL.run(connection, "wait_visits", handed=HANDED)
-    spans: dict[str, dict[int, list[Span]]] = {}
-    visits = (
-        "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, "
-        "world_rank, "
-        "begin_ns"
+    visits = connection.execute(
+        "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY 1, 2, 3"
     )
-    for name, rank, begin_ns, end_ns in connection.execute(visits):
-        spans.setdefault(name, {}).setdefault(rank, []).append((begin_ns, end_ns))
+    spans = gathered((name, (rank, tuple(span))) for name, rank, *span in visits)
     if not spans:
         return None
-    operations: dict[int, list[Span]] = {}
     data = SQL.run(connection, "data_operations", control_bytes=CONTROL_BYTES)
-    for rank, start_ns, end_ns in data:
-        operations.setdefault(rank, []).append((start_ns, end_ns))
-    found = [each for name, own in spans.items() if (each := region_of(name, own, operations))]
+    operations = gathered((rank, span) for rank, *span in data)
+    regions = (region_of(name, gathered(own), operations) for name, own in spans.items())
+    found = [each for each in regions if each]
     # the program knows better when it waits
     return max(found, key=lambda each: (each.name != HANDED, each.time_ns)) if found else None
 
@@ -139,7 +133,7 @@ def region_of(
         communicating_ns += int(spent_ns.sum())
     return (
         WaitRegion(name, visits, whole_ns, communicating_ns)
-        if of_busy_ns >= COMMUNICATED * whole_ns > 0 else None
+        if of_busy_ns >= threshold("late.communicated") * whole_ns > 0 else None
     )
 
 
@@ -200,15 +194,14 @@ def _judged(
     region: str, arrivals: Iterable[Arrival], error_ns: float, thinned: float = 1.0,
     open_ns: Open = {},
 ) -> Last:
-    times: Times = {}
-    lengths: dict[int, list[int]] = {}
-    for step, rank, time_ns, length_ns in sorted(arrivals):
-        times.setdefault(step, {})[rank] = time_ns
-        lengths.setdefault(step, []).append(length_ns)
-    lengths_ns = {step: fmean(own) for step, own in lengths.items()}
+    steps = gathered((step, own) for step, *own in sorted(arrivals))
+    lengths_ns = {
+        step: fmean(length_ns for *_, length_ns in own) for step, own in steps.items()
+    }
     first = set(warm_up(lengths_ns))
     judged = {
-        step: of_step for step, of_step in times.items() if len(of_step) > 1 and step not in first
+        step: {rank: time_ns for rank, time_ns, _ in own} for step, own in steps.items()
+        if len(own) > 1 and step not in first
     }
     return judge(region, judged, lengths_ns, error_ns, thinned, open_ns)
 
@@ -232,7 +225,7 @@ def last_ranks(
             (lead_ns - own + (own - sum(bounds.values())) / (len(of_step) - 1), rank)
             for (rank, lead_ns), own in zip(of_step.items(), bounds.values())
         )
-        if sure_ns > max(NOTABLE_LEAD * lengths_ns[step], SURE_LEAD * error_ns):
+        if sure_ns > max(NOTABLE_LEAD * lengths_ns[step], threshold("late.mark-errors") * error_ns):
             last[step] = rank, of_step[rank]
     return last
 

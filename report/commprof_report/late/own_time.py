@@ -47,7 +47,6 @@ from .waits import Waits
 
 SQL = query.beside(__file__)
 
-FEWER = whole("late.fewer-messages")
 MOST_OTHERS = 15  # that a rank is compared with, so that the work does not grow with their square
 
 
@@ -157,7 +156,8 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
 
 def comparable(peer: int, others: Iterable[int], times: Mapping[int, int]) -> Iterator[int]:
     """The others that do not send far fewer messages. times: how many each rank sends."""
-    return (each for each in others if each != peer and times[peer] < FEWER * times[each])
+    fewer = whole("late.fewer-messages")
+    return (each for each in others if each != peer and times[peer] < fewer * times[each])
 
 
 def _before(waits: Waits) -> Ints:

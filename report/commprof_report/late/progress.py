@@ -30,7 +30,6 @@ from .timelines import OUTSIDE, Lines
 from .waits import Waits
 
 NO_PROGRESS, LATE_PARTNER = ("no progress", "late partner")
-EXPLAINED = threshold("late.progress")
 MOST_PARTNERS = 4  # of a collective
 
 
@@ -127,7 +126,7 @@ def _longest(waits: Waits, held: Columns, excess_ns: Ints) -> Columns:
 
 
 def is_explained(held_ns: Ints, excess_ns: Ints) -> Flags:
-    return held_ns >= EXPLAINED * excess_ns
+    return held_ns >= threshold("late.progress") * excess_ns
 
 
 def _with(waits: Waits, found: Columns, texts: Texts) -> Waits:

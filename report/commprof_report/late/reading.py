@@ -1,22 +1,37 @@
-"""The sampled calls of a run (run/sampled.py) as the analysis of waiting needs them."""
+"""The sampled calls of a run (run/sampled.py) as the analysis of waiting needs them, and which of
+them make each rank's timeline."""
 
 from __future__ import annotations
 
 from sqlite3 import Connection
+from typing import Any
 
+from ..base import query
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Groups, Ints, Texts, grouped, joined
+from ..base.columns import (
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read,
+)
 from ..run.sampled import (
     Calls, FurtherMessages, communicators, sampled, synchronizing,
 )
 from .clocks import Medians
 from .collectives import Collectives
 from .known import CallInfo, Known
-from .samples import region_names
+
+SQL = query.beside(__file__)
 
 NCCL_GROUP = "ncclGroup"  # operations that share kernels count as one
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
 PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyond all others
+OF_ALL = "world_rank thread call region start_ns end_ns polled_since_ns polled_ns"
+OF_COLLECTIVES = (
+    "member world_rank call sequence bytes root region start_ns end_ns completed_ns is_shared "
+    "device_start_ns device_end_ns"
+)
+
+
+def _only(calls: Calls, names: str) -> Calls:
+    return Calls(**{name: getattr(calls, name) for name in names.split()})
 
 
 def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
@@ -29,7 +44,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     groups = Groups(known.identity)
     # a number on a communicator, or on a window or file
     number = np.where(calls.sequence == NONE, calls.object_sequence, calls.sequence)
-    calls = calls.changed(sequence=number, member=known.row(calls))
+    calls = _only(calls.changed(sequence=number, member=known.row(calls)), OF_COLLECTIVES)
     calls = calls.take((number != NONE) & (calls.member >= 0))
     is_nccl = known.is_nccl[calls.member]
     is_persistent = np.append(kinds.is_persistent, False)[kinds.row(calls.call)]
@@ -191,3 +206,57 @@ def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:
     mean_ns = np.empty(len(order), np.int64)
     mean_ns[order] = groups.spread(groups.sum((gone_ns - start_ns)[order]) // groups.counts)
     return np.where(gone_ns == NONE, NONE, mean_ns)
+
+
+def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
+    """Without MPI_Init and the like; by rank, in order of time."""
+    calls = _only(sampled(connection).in_texts(texts).calls, OF_ALL)
+    calls = calls.take(~known.which(calls.call, texts, lambda call: call.family == "setup"))
+    return calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
+
+
+def polls(rows: Calls) -> Calls:
+    """The unsuccessful polls before each call, as if they followed one another."""
+    rows = rows.take(rows.polled_ns != NONE)
+    since_ns = rows.polled_since_ns
+    return rows.changed(start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
+
+
+def are_chosen(connection: Any, texts: Texts, **columns: TextInts) -> Flags:
+    """Which of the calls did the user select, whatever their rank and size? Those on communicators
+    that are not known are among them. columns: call, identity, region."""
+    found = np.ones(len(columns["call"]), bool)
+    for name, chosen in connection.chosen.texts.items():
+        if name in columns:
+            found &= texts.among(columns[name], {None, *chosen})
+    return found
+
+
+def region_names(
+    connection: Connection, world_rank: Ints, region: Ints, texts: Texts
+) -> TextInts:
+    regions = read(Columns, SQL.run(connection, "region_names"), texts)
+    place = found_in((world_rank, region), (regions.world_rank, regions.region))
+    return np.append(regions.name, texts.number(""))[place]
+
+
+def followed(connection: Connection, rows: Calls) -> dict[int, int]:
+    """By rank the thread whose calls are its timeline: the main one; where that calls no MPI, the
+    one with the most time in MPI. rows: calls of MPI."""
+    order, groups = grouped(rows.world_rank, rows.thread)
+    first = order[groups.first]
+    rank, thread = rows.world_rank[first], rows.thread[first]
+    inside_ns = groups.sum((rows.end_ns - rows.start_ns)[order])
+    others = dict.fromkeys(
+        connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main")
+    )
+    is_main = np.array([pair not in others for pair in zip(rank.tolist(), thread.tolist())], bool)
+    best = np.lexsort((thread, -inside_ns, ~is_main, rank))[::-1]
+    return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts
+
+
+def is_on(rows: Calls, threads: dict[int, int]) -> Flags:
+    """Which of the calls are on these threads, by rank?"""
+    thread_of = np.full(max(threads, default=0) + 1, NONE)
+    thread_of[list(threads)] = list(threads.values())
+    return rows.thread == thread_of[np.minimum(rows.world_rank, len(thread_of) - 1)]

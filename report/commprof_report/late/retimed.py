@@ -34,8 +34,6 @@ from .progress import LATE_PARTNER, NO_PROGRESS
 from .timelines import Called
 from .waits import Arrivals, Waits
 
-PARTNER = threshold("late.partner")
-BY_TRANSFERS = threshold("late.by-transfers")
 ROUNDED_NS = 2  # times on the run's axis
 
 
@@ -458,13 +456,13 @@ class _Edges:
 def is_by_transfers(gaps_ns: int, transfers_ns: int) -> bool:
     """By how much ranks take longer. If it is hardly by transfers, these are longer because the
     ranks come last: the others poll, or have to get a core first."""
-    return transfers_ns >= BY_TRANSFERS * (gaps_ns + transfers_ns)
+    return transfers_ns >= threshold("late.by-transfers") * (gaps_ns + transfers_ns)
 
 
 def depends(before_ns: Ints, lasts_ns: Ints) -> Flags:
     """Whether calls depend on the member that began last before they returned; before_ns: their
     time before that."""
-    return before_ns >= PARTNER * lasts_ns
+    return before_ns >= threshold("late.partner") * lasts_ns
 
 
 def _depends(call: Ints, source: Ints, delta_ns: Ints) -> Depends:

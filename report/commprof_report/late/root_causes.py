@@ -32,7 +32,6 @@ from .waits import Waits
 NOT_KNOWN = None
 UNKNOWN = (UNSPLIT, UNSEEN)
 BLOCK = 32  # waits whose causes are summed in advance
-MOST_CAUSES = whole("late.causes")
 LEAST_SHARE = threshold("late.least-cause")
 
 CausesOfWait = dict[Optional[int], float]  # nanoseconds by rank
@@ -268,9 +267,8 @@ def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
         rank for rank, caused_ns in causes.items()
         if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
     ]
-    chosen: CausesOfWait = {
-        rank: causes[rank] for rank in sorted(ranks, key=lambda rank: -causes[rank])[:MOST_CAUSES]
-    }
+    ranks = sorted(ranks, key=lambda rank: -causes[rank])[: whole("late.causes")]
+    chosen: CausesOfWait = {rank: causes[rank] for rank in ranks}
     rest_ns = wait_ns - sum(chosen.values())
     return {**chosen, NOT_KNOWN: rest_ns} if rest_ns >= 1 else chosen
 

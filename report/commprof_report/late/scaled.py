@@ -13,7 +13,7 @@ from ..base import query
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Ints, Texts, found_in, grouped, joined, read,
 )
-from .samples import are_chosen
+from .reading import are_chosen
 from .waits import Waits
 
 SQL = query.beside(__file__)

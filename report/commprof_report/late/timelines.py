@@ -24,7 +24,7 @@ from ..run.alignment import Alignment
 from ..run.holes import holes_aligned
 from ..run.sampled import Calls
 from .known import Known
-from .samples import followed, is_on, polls
+from .reading import followed, is_on, polls
 from .waits import Waits
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING = STATES = range(7)

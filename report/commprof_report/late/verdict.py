@@ -37,7 +37,6 @@ MOST_BLOCKS = whole("late.most-blocks")
 LONG_BLOCK = whole("late.long-block")
 BRIEF = threshold("late.brief")
 FEWEST_BLOCKS = whole("late.blocks")
-RANKS_PER_NAMED = whole("late.ranks-per-named")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY = threshold("late.majority")
 MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
@@ -47,10 +46,6 @@ COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
 FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
-SLIGHT = threshold("late.slight")
-NEARLY_ALL = threshold("late.nearly-all")
-HARDLY = threshold("late.hardly")
-CONCENTRATED = threshold("late.concentrated")
 
 Caused = dict[Optional[int], float]  # by rank; None: not known who
 
@@ -224,7 +219,7 @@ class Case:
         order = sorted(waited_ns, key=waited_ns.__getitem__)
         for number in range(len(own) + 1, nameable(order) + 1):
             ranks, rest = order[:number], order[number:]
-            least_ns = HARDLY * fmean(waited_ns[rank] for rank in rest)
+            least_ns = threshold("late.hardly") * fmean(waited_ns[rank] for rank in rest)
             if own < set(ranks) and waited_ns[ranks[-1]] <= least_ns:
                 yield self._name(ranks, found.p)
 
@@ -297,7 +292,8 @@ def costliest_arrivals(costs: Costs) -> int:
     """The number of the costliest arrivals that together have nearly all of what these cost."""
     order, arrivals = grouped(costs.arrival)
     upto_ns = np.cumsum(np.sort(arrivals.sum(costs.cost_ns[order]))[::-1])
-    return int(np.searchsorted(np.append(0.0, upto_ns), NEARLY_ALL * costs.whole_ns))
+    nearly_all_ns = threshold("late.nearly-all") * costs.whole_ns
+    return int(np.searchsorted(np.append(0.0, upto_ns), nearly_all_ns))
 
 
 def late_arrivals(costs: Costs) -> int:
@@ -306,7 +302,7 @@ def late_arrivals(costs: Costs) -> int:
 
 def is_concentrated(needed: int, arrived: int) -> bool:
     """Whether so many are few of the late arrivals."""
-    return needed <= max(1, CONCENTRATED * arrived)
+    return needed <= max(1, threshold("late.concentrated") * arrived)
 
 
 def late_among(costs: Costs, ranks: Sequence[int]) -> Sequence[int]:
@@ -358,7 +354,7 @@ def spans(length: int, number: int) -> list[tuple[int, int]]:
 
 def nameable(units: Sequence[int]) -> int:
     """How many of them may be named."""
-    return max(1, len(units) // RANKS_PER_NAMED)
+    return max(1, len(units) // whole("late.ranks-per-named"))
 
 
 class Compared(NamedTuple):
@@ -542,7 +538,7 @@ def _chance(
     cost_ns, one = sums.sum(compared.cost_ns[late[order]]), order[sums.first]
     own_ns = np.zeros(len(groups))
     own_ns[group[one][late_unit[one] == unit]] = cost_ns[late_unit[one] == unit]
-    own_ns[own_ns < SLIGHT * own_ns.mean()] = 0
+    own_ns[own_ns < threshold("late.slight") * own_ns.mean()] = 0
     if not own_ns.any():
         return 1.0
     # costs are rounded, whoever has them: to parts of what the unit costs

@@ -36,18 +36,21 @@ from .collectives import (
     LOWER,
     NEIGHBORS,
     Collectives,
+    Sources,
     blocking_waits,
     completed_arrivals,
     has_root,
+    have_sources,
+    sources,
     whole,
 )
 from .known import Known
 from .messages import Left, messages
-from .neighbors import Sources, have_sources, sources
 from .progress import waiting_for_progress
-from .reading import median_durations, message_sides, sampled_collectives
+from .reading import (
+    are_chosen, median_durations, message_sides, sampled_collectives, samples,
+)
 from .retimed import Recorded
-from .samples import are_chosen, samples
 from .timelines import Called, called, timelines
 from .waits import Arrivals, Waits
 

@@ -12,7 +12,6 @@ from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..base.query import Row
 
-BULK = threshold("roles.bulk")
 FEWEST = whole("roles.messages")
 ALIKE = threshold("roles.direction")
 PASSED_ON = threshold("roles.passed-on")
@@ -97,7 +96,7 @@ def _neighbours(rows: Sequence[Row]) -> dict[int, list[int]]:
         pair = (min(row.sender, row.receiver), max(row.sender, row.receiver))
         exchanged[pair] += row.bytes
         messages[pair] += row.count
-    bulk = BULK * max(exchanged.values(), default=0)
+    bulk = threshold("roles.bulk") * max(exchanged.values(), default=0)
     return gathered(
         pair for (one, other), exchanged_bytes in sorted(exchanged.items())
         if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST

@@ -24,7 +24,6 @@ PIPELINE, REPLICA, TENSOR, UNCLEAR = (
     "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
 )
 EXCHANGE, SERVED = "exchange with neighbours", "master or server with workers"
-CONTROL_SHARE = threshold("roles.control-share")
 HALF = threshold("roles.purpose")
 OFTEN = threshold("roles.often")
 ONCE = threshold("roles.once")
@@ -140,7 +139,8 @@ def role(group: Group, world: World) -> str:
 
 def is_control(group: Group, world: World) -> bool:
     is_small = all(row.bytes <= CONTROL_BYTES for row in group.use)
-    return is_small and group.message_bytes() <= CONTROL_SHARE * world.message_bytes
+    most_bytes = threshold("roles.control-share") * world.message_bytes
+    return is_small and group.message_bytes() <= most_bytes
 
 
 def purposes(group: Group, world: World, is_world: bool) -> list[str]:

@@ -5,7 +5,7 @@ no message has arrived before its send was posted.
     clock 2                  `--> arrived|  |posted --'          ->  lower bound
 
 The n-th message from one rank to another on a communicator with one tag is the n-th received
-(late/message_match.py). The numbers start again after 65,535, and without a common axis it is not
+(late/messages.py). The numbers start again after 65,535, and without a common axis it is not
 known which of two equal ones is meant: ranks with more messages for each other relate no clocks.
 """
 

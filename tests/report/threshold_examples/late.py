@@ -10,20 +10,19 @@ from typing import Callable
 from commprof_report.base.arrays import np
 from commprof_report.base.columns import NONE, Columns, Texts, table
 from commprof_report.late.clocks import is_resolved
-from commprof_report.late.judgement import judged, verdict_of
+from commprof_report.late.judgement import is_by_transfer, judged, verdict_of
 from commprof_report.late.known import CallInfo
-from commprof_report.late.efficiencies import is_beside_main
+from commprof_report.late.stages import is_beside_main
 from commprof_report.late.late_ranks import unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import last_ranks, region_of
-from commprof_report.late.message_match import are_possible
+from commprof_report.late.messages import are_possible
 from commprof_report.late.own_time import comparable
 from commprof_report.late.progress import is_explained
 from commprof_report.late.reasons import ASLEEP, compared
 from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
-from commprof_report.late.serving import is_by_transfer
 from commprof_report.base.field import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
