@@ -38,7 +38,7 @@ def kit_of(folder: Path, path: Path):
     for line in kits.opened(path).read().decode().splitlines():
         first, *others = line.split()
         if first == "call":
-            kit.calls.append(kits.Call(others[1], elements=int(others[4].replace("-", "0"))))
+            kit.calls.append(kits.Call(others[1], count=int(others[4].replace("-", "0"))))
         elif first == "program":
             program = kit.programs[int(others[0]), int(others[1])] = []
         elif first.lstrip("~").isdigit():
@@ -56,7 +56,7 @@ def made_by_phase(kit) -> dict[str, Counter[int]]:
         for made in program:
             call = kit.calls[made.call]
             if call.name in found:
-                found[call.name][call.elements - 1] += 1
+                found[call.name][call.count - 1] += 1
     return found
 
 

@@ -424,7 +424,7 @@ def vectors(tmp_path: Path, call: str, *own: tuple[int, str, int]) -> list[list[
     made = kit_of(run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None))
     calls = [made.calls[program[0].call] for _, program in sorted(made.programs.items())]
     return [
-        [None if one.type is None else made.types[one.type].name, one.elements]
+        [None if one.type is None else made.types[one.type].name, one.count]
         + [made.vectors[one.vector], one.received_vector and made.vectors[one.received_vector]]
         for one in calls
     ]

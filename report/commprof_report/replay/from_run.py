@@ -8,27 +8,26 @@ ranks that take part, and counted with the reason.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Hashable, Iterable, Iterator
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any, Dict, Tuple
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import NONE
 from ..run.alignment import Alignment, align
 from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .gaps import Polls, Sleep
 from .kit import (
-    COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
-    Call, Kit, Made, Type, stem,
+    BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
+    TAKING, Call, Kit, Made, Type, stem,
 )
 from .memory import NO_BUFFERS, Memory, spans
 from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
 from .run_calls import (
-    RECEIVES, Row, received_by, received_of, rows_of, sent_by, with_senders,
+    RECEIVES, Row, place_of, received_by, received_of, rows_in, rows_of, rows_with, sent_by,
+    with_senders,
 )
 from .slots import Operation, Persistent, Slots
 from .window import recorded, window
@@ -52,28 +51,14 @@ NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
 PREPARED = [name for name, kind in KINDS.items() if kind == PREPARING]
 
 
-class Started(NamedTuple):
-    """A message of a persistent request that a call started."""
-
-    call: Call  # that set the request up
-    peer: int  # world rank
-    number: int | None
-    is_sent: bool
-    completed_ns: int | None
-    operation: Operation | None = None  # a collective, whose `number`-th start this is
-    sequence: int | None = None  # of its set-up, equal on all ranks
-
-
-class Vectors(NamedTuple):
-    """The counts of a rank in a collective: numbers in the kit."""
-
-    sent: int | None = None  # or, if there is one alone, that
-    received: int | None = None
-    type: int | None = None  # in place of the call's
-    elements: int | None = None  # the same
-
-
-NO_VECTORS = Vectors()
+# An operation of a persistent request that a call started: the call that set the request up; world
+# rank of the peer. Of a collective: `number` is which start of `operation` it is; sequence: of the
+# set-up, equal on all ranks.
+Started = namedtuple(
+    "Started", "call peer number completed_ns operation sequence", defaults=[None, None]
+)
+Starts = Dict[Tuple[int, int, int], Any]  # by place: what a call started, or None: not known
+Vectors = Dict[Hashable, Dict[str, int]]  # by operation and rank: arguments in place of the call's
 
 
 def kit_of(run: Run) -> Kit:
@@ -106,54 +91,42 @@ def library_of(connection: Connection) -> str:
 def started_of(
     connection: Connection, numbers: dict[tuple[int, int], int], kit: Kit,
     signatures: dict[tuple[int, int], Signature],
-) -> dict[tuple[int, int, int], list[Started] | None]:
-    """By rank, thread and begin, what calls started; None: of some it is not known what they move.
-    Only the set-up has the datatype: of the rank's set-ups of this size, all must have one."""
+) -> Starts:
+    """What calls started; None: of some it is not known what they move. Only the set-up has the
+    datatype: of the rank's set-ups of this size, all must have one."""
     samples = sampled(connection)
-    names = samples.texts.texts
     set_up: dict[Hashable, set[Signature]] = defaultdict(set)
-    calls = samples.calls
-    calls = calls.take(np.flatnonzero(samples.texts.among(calls.call, PREPARED)))
-    for rank, call, comm, size, number in zip(
-        calls.world_rank.tolist(), calls.call.tolist(), calls.communicator.tolist(),
-        calls.bytes.tolist(), calls.signature.tolist(),
-    ):
-        if signature := signatures.get((rank, number)):
-            set_up[rank, names[call], comm, size].add(signature)
-    found: dict[tuple[int, int, int], list[Started] | None] = {}
-    rows = samples.messages
-    rows = rows.take(np.flatnonzero(samples.texts.among(rows.call, PREPARED)))
-    for rank, thread, begin, call, number, peer, tag, nth, size, completed in zip(
-        rows.world_rank.tolist(), rows.thread.tolist(), rows.start_ns.tolist(), rows.call.tolist(),
-        rows.communicator.tolist(), rows.peer.tolist(), rows.tag.tolist(), rows.number.tolist(),
-        rows.bytes.tolist(), rows.completed_ns.tolist(),
-    ):
-        place, comm = (rank, thread, begin), numbers.get((rank, number))
-        whole = found.setdefault(place, [])
-        known = set_up[rank, names[call], number, size] if size else {NOTHING}
+    for row in rows_with(samples.calls, samples.texts, "call", *PREPARED):
+        if signature := signatures.get((row.world_rank, row.signature)):
+            set_up[row.world_rank, row.call, row.communicator, row.bytes].add(signature)
+    found: Starts = {}
+    for row in rows_with(samples.messages, samples.texts, "call", *PREPARED):
+        comm = numbers.get((row.world_rank, row.communicator))
+        known = set_up[row.world_rank, row.call, row.communicator, row.bytes]
+        known = known if row.bytes else {NOTHING}
         members = kit.comms[comm].members if comm is not None else ()
-        if whole is None or len(known) != 1 or tag == NONE or peer not in members:
-            found[place] = None
+        if len(known) != 1 or row.tag is None or row.peer not in members:
+            found[place_of(row)] = None
             continue
         (signature,) = known
-        type_ = signature.type if size else None
-        whole.append(
-            Started(
-                Call(
-                    names[call], comm, type_, signature.elements, peer=members.index(peer), tag=tag,
-                    in_place=0,
-                ),
-                peer, None if nth == NONE else nth, names[call] != "MPI_Recv_init",
-                None if completed == NONE else completed,
-            )
+        call = Call(
+            row.call, comm, signature.type if row.bytes else None, signature.count,
+            peer=members.index(row.peer), tag=row.tag, in_place=0,
         )
+        _start_add(found, row, Started(call, row.peer, row.number, row.completed_ns))
     return found
+
+
+def _start_add(starts: Starts, row: Row, started: Started) -> None:
+    whole = starts.setdefault(place_of(row), [])
+    if whole is not None:
+        whole.append(started)
 
 
 class _Maker:
     def __init__(
         self, connection: Connection, kit: Kit, signatures: dict[tuple[int, int], Signature],
-        started: dict[tuple[int, int, int], list[Started] | None],
+        started: Starts,
     ) -> None:
         self.kit, self.signatures, self.started = kit, signatures, started
         self.counts, self.buffers = counts_of(connection), buffers_of(connection)
@@ -170,45 +143,42 @@ class _Maker:
     ) -> None:
         """The starts of persistent collectives: of the n-th that was set up on a communicator, if
         the set-up that was sampled as the n-th is one like it. `set_ups`: of the whole run."""
-        vectors, starts, names = self._vectors_of(set_ups), samples.starts, samples.texts.texts
+        vectors = self._vectors_of(set_ups)
         known: dict[tuple[int, int | None, int], Row] = {}
         nth: Counter[tuple[int, int | None]] = Counter()
         for row in set_ups:
-            nth[row.rank, row.comm] += 1
-            known[row.rank, row.comm, nth[row.rank, row.comm]] = row
-            operation = (row.comm or 0, nth[row.rank, row.comm])
-            self.operations[row.rank, row.thread, row.start_ns] = operation
-        rows = list(
-            zip(
-                starts.world_rank.tolist(), starts.thread.tolist(), starts.start_ns.tolist(),
-                starts.call.tolist(), starts.communicator.tolist(), starts.operation.tolist(),
-                starts.number.tolist(), starts.root.tolist(), starts.bytes.tolist(),
-                starts.completed_ns.tolist(),
-            )
-        )
+            nth[row.world_rank, row.comm] += 1
+            place = nth[row.world_rank, row.comm]
+            known[row.world_rank, row.comm, place] = row
+            self.operations[place_of(row)] = row.comm or 0, place
+        starts = [
+            (row, row.world_rank, numbers.get((row.world_rank, row.communicator)))
+            for row in rows_in(samples.starts, samples.texts)
+        ]
         unseen = {  # more were set up than were sampled: the n-th is another one
-            (rank, number) for rank, _, _, _, number, place, *_ in rows
-            if place > nth[rank, numbers.get((rank, number))]
+            (rank, row.communicator) for row, rank, comm in starts
+            if row.operation > nth[rank, comm]
         }
-        for rank, thread, begin, call, number, place, start, root, size, completed in rows:
-            comm = numbers.get((rank, number))
-            own = known.get((rank, comm, place)) if (rank, number) not in unseen else None
-            whole = self.started.setdefault((rank, thread, begin), [])
+        for row, rank, comm in starts:
+            own = known.get((rank, comm, row.operation))
             is_like = own and (own.call, own.bytes, own.root) == (
-                names[call], max(size, 0), None if root == NONE else root
+                row.call, row.bytes or 0, row.root
             )
-            if whole is None or not own or not is_like or own.bytes and not self._signature(own):
-                self.started[rank, thread, begin] = None
+            if (
+                not own or not is_like or (rank, row.communicator) in unseen
+                or own.bytes and not self._signature(own)
+            ):
+                self.started[place_of(row)] = None
                 continue
-            whole.append(
-                Started(
-                    self._call(own, vectors), rank, start, True,
-                    None if completed == NONE else completed, (comm or 0, place), own.sequence,
-                )
+            operation = comm or 0, row.operation
+            call = self._call(own, vectors)
+            _start_add(
+                self.started, row,
+                Started(call, rank, row.number, row.completed_ns, operation, own.sequence),
             )
 
     def take(self, rows: list[Row], alignment: Alignment) -> None:
-        threads = {(row.rank, row.thread) for row in rows}
+        threads = {(row.world_rank, row.thread) for row in rows}
         ranks = Counter(rank for rank, _ in threads)
         self.threaded = {rank for rank, number in ranks.items() if number > 1}
         rows = self._known(rows)
@@ -217,9 +187,9 @@ class _Maker:
         vectors = self._vectors_of(rows)
         by_thread: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for row in rows:
-            by_thread[row.rank, row.thread].append(row)
+            by_thread[row.world_rank, row.thread].append(row)
         begins_ns = {
-            thread: alignment.aligned_ns(own[0].rank, own[0].start_ns)
+            thread: alignment.aligned_ns(own[0].world_rank, own[0].start_ns)
             for thread, own in by_thread.items()
         }
         first_ns = min(begins_ns.values(), default=0)
@@ -251,7 +221,7 @@ class _Maker:
             if "eighbor" in row.call:
                 return NEIGHBORS
             return UNKNOWN
-        if row.rank in self.threaded and (
+        if row.world_rank in self.threaded and (
             kind == PREPARING and row.sequence is not None
             or any(part.operation for part in self._started(row))
         ):
@@ -268,46 +238,44 @@ class _Maker:
         return UNEQUAL if is_unknown or not self._signature(row) else None
 
     def _started(self, row: Row) -> list[Started]:
-        return self.started.get((row.rank, row.thread, row.start_ns)) or []
+        return self.started.get(place_of(row)) or []
 
     def _signature(self, row: Row) -> Signature | None:
-        return self.signatures.get((row.rank, row.signature or 0))
+        return self.signatures.get((row.world_rank, row.signature or 0))
 
     def _buffers(self, row: Row) -> tuple[int | None, int | None]:
-        return self.buffers.get((row.rank, row.signature or 0), NO_BUFFERS)
+        return self.buffers.get((row.world_rank, row.signature or 0), NO_BUFFERS)
 
     def _counts(self, row: Row) -> tuple[int, ...]:
         """As many zeros where the call moves nothing."""
-        return self.counts.get((row.rank, row.signature or 0), ())
+        return self.counts.get((row.world_rank, row.signature or 0), ())
 
     def _whole(self, rows: list[Row]) -> list[Row]:
         """Without the parts of collectives and messages whose other parts are not there."""
-        members: Counter[Hashable] = Counter()
-        sides: Counter[Hashable] = Counter()  # sent less received: 0 if both are there
-        once: Counter[Hashable] = Counter()
-        matched: dict[str, set[Hashable]] = {MATCHING: set(), TAKING: set()}
-        for row in rows:
-            if KINDS[row.call] in matched:
-                matched[KINDS[row.call]].add((row.thread, received_by(row)))
-            for collective, _ in self._collectives(row):
-                members[collective] += 1
-            for sign, key in self._halves(row):
-                once[sign, key] += 1
+        members = Counter(which for row in rows for which, _ in self._collectives(row))
+        halves = Counter(half for row in rows for half in self._halves(row))
+        matched = {
+            kind: {(row.thread, received_by(row)) for row in rows if KINDS[row.call] == kind}
+            for kind in (MATCHING, TAKING)
+        }
+        seen: Counter[Hashable] = Counter()
         kept = []
         for row in rows:
-            is_there = all(
-                members[collective] == (1 if comm == SELF else len(self.kit.comms[comm].members))
-                for collective, comm in self._collectives(row)
+            kind, message = KINDS[row.call], received_by(row)
+            own = list(self._halves(row))
+            seen.update(own)  # the n-th on one side has an n-th on the other
+            is_there = (
+                all(
+                    members[which] == (1 if comm == SELF else len(self.kit.comms[comm].members))
+                    for which, comm in self._collectives(row)
+                )
+                and all(seen[sign, which] <= halves[-sign, which] for sign, which in own)
+                and (kind not in (FINDING, MATCHING) or halves[1, message] and halves[-1, message])
+                and (
+                    kind not in matched
+                    or all((row.thread, message) in each for each in matched.values())
+                )
             )
-            kind = KINDS[row.call]
-            if kind in (FINDING, MATCHING):
-                is_there = all(once[sign, received_by(row)] for sign in (1, -1))
-            if kind in matched:
-                key = row.thread, received_by(row)
-                is_there = is_there and all(key in keys for keys in matched.values())
-            for sign, key in self._halves(row):
-                sides[sign, key] += 1  # the n-th on one side has an n-th on the other
-                is_there = is_there and sides[sign, key] <= once[-sign, key]
             if is_there:
                 kept.append(row)
             else:
@@ -322,44 +290,37 @@ class _Maker:
         for part in self._started(row):
             if part.operation:
                 comm, place = part.operation
-                own = row.rank if comm == SELF else -1
+                own = row.world_rank if comm == SELF else -1
                 yield (comm, place, part.number, part.sequence, own), comm
 
     def _operation(self, row: Row) -> Hashable:
-        own = row.rank if row.comm == SELF else -1
+        own = row.world_rank if row.comm == SELF else -1
         return row.comm, row.sequence, row.call, own
 
     def _halves(self, row: Row) -> Iterator[tuple[int, Hashable]]:
         """The messages that a call sends (1) and receives (-1)."""
         kind = KINDS[row.call]
-        if row.sequence is not None or kind in (
-            COMPLETING, PREPARING, FREEING, FINDING, MATCHING
-        ):
+        for part in self._started(row):
+            if not part.operation:
+                sign = -1 if part.call.name == "MPI_Recv_init" else 1
+                ends = (row.world_rank, part.peer)[::sign]
+                yield sign, (part.call.comm, *ends, part.call.tag, part.number)
+        if row.sequence is not None or kind not in (BLOCKING, STARTING, TAKING):
             return
-        for part in self._started(row) if kind == RESTARTING else ():
-            if part.operation:
-                continue
-            ends = (row.rank, part.peer) if part.is_sent else (part.peer, row.rank)
-            yield 1 if part.is_sent else -1, (part.call.comm, *ends, part.call.tag, part.number)
-        if kind == RESTARTING:
-            return
-        if row.call in RECEIVES or kind == TAKING:
-            if row.peer is not None:  # else from MPI_PROC_NULL
-                yield -1, received_by(row)
-            return
-        if row.peer is not None:
-            yield 1, sent_by(row)
-        got = self.received.get((row.rank, row.thread, row.start_ns))
-        if got:
-            yield -1, (row.comm, got.peer, row.rank, got.tag, got.number)
+        receives = row.call in RECEIVES or kind == TAKING
+        if row.peer is not None:  # else with MPI_PROC_NULL
+            yield (-1, received_by(row)) if receives else (1, sent_by(row))
+        got = self.received.get(place_of(row))
+        if got and not receives:
+            yield -1, (row.comm, got.peer, row.world_rank, got.tag, got.number)
 
-    def _vectors_of(self, rows: list[Row]) -> dict[Hashable, Vectors]:
+    def _vectors_of(self, rows: list[Row]) -> Vectors:
         """By operation and rank."""
         parts: dict[Hashable, dict[int, Row]] = defaultdict(dict)
         for row in rows:
             if row.sequence is not None and stem(row.call) in VECTORED:
-                parts[self._operation(row)][row.rank] = row
-        found: dict[Hashable, Vectors] = {}
+                parts[self._operation(row)][row.world_rank] = row
+        found: Vectors = {}
         for operation, own in parts.items():
             members = self.kit.comms[operation[0]].members or tuple(own)  # type: ignore[index]
             sides = [own[rank] for rank in members if rank in own]
@@ -368,35 +329,38 @@ class _Maker:
                     found[operation, rank] = vectors
         return found
 
-    def _vectors(self, name: str, sides: list[Row]) -> list[Vectors]:
+    def _vectors(self, name: str, sides: list[Row]) -> list[dict[str, int]]:
         """A collective's, by the calls of all ranks."""
         signatures = [self._signature(row) or NOTHING for row in sides]
-        elements = [own.elements if row.bytes else 0 for own, row in zip(signatures, sides)]
+        elements = [own.count if row.bytes else 0 for own, row in zip(signatures, sides)]
         if name.startswith("alltoall"):
             return self._exchanged(sides, signatures)
         root = sides[0].root
         if name == "scatterv" and root is not None:
             others = sum(elements) - elements[root]  # the root's elements are those of all
             elements[root] = max(0, elements[root] - others)
-            return [Vectors(self._vector(elements), elements=own) for own in elements]
+            vector = self._vector(elements)
+            return [{"vector": vector, "count": own} for own in elements]
         if name == "reduce_scatter":
             elements = list(self._counts(sides[0])) or [0] * len(sides)
-        return [Vectors(self._vector(elements))] * len(sides)
+        return [{"vector": self._vector(elements)}] * len(sides)
 
-    def _exchanged(self, sides: list[Row], signatures: list[Signature]) -> list[Vectors]:
+    def _exchanged(
+        self, sides: list[Row], signatures: list[Signature]
+    ) -> list[dict[str, int]]:
         """Each rank receives what the others send; in bytes where datatypes differ in size."""
         nothing = (0,) * len(sides)
         sent = [self._counts(row) if row.bytes else nothing for row in sides]
         sizes = [self.kit.types[own.type].bytes if row.bytes else 0
                  for own, row in zip(signatures, sides)]
-        in_bytes = None
+        in_bytes = {}
         if len({*sizes} - {0}) > 1:
             sent = [tuple(count * size for count in own) for own, size in zip(sent, sizes)]
-            in_bytes = self._type(BYTES)
+            in_bytes = {"type": self._type(BYTES)}
         in_place = any(own.is_in_place for own in signatures)
         received = sent if in_place else list(zip(*sent))
         return [
-            Vectors(self._vector(own), self._vector(others), in_bytes)
+            {"vector": self._vector(own), "received_vector": self._vector(others), **in_bytes}
             for own, others in zip(sent, received)
         ]
 
@@ -409,7 +373,7 @@ class _Maker:
         return self.kit.types.index(type_)
 
     def _program(
-        self, rows: list[Row], vectors: dict[Hashable, Vectors], late_ns: int
+        self, rows: list[Row], vectors: Vectors, late_ns: int
     ) -> list[Made]:
         """late_ns: by how much the thread's first call comes after the first of all."""
         pauses = self.polls.pauses(rows)
@@ -431,10 +395,10 @@ class _Maker:
         for row, without in zip(rows, wanted):
             kind, call = KINDS[row.call], memory.placed(without, self._buffers(row))
             if kind == PREPARING:
-                operation = self.operations.get((row.rank, row.thread, row.start_ns))
+                operation = self.operations.get(place_of(row))
                 if not operation and call.peer is None:
                     # not MPI_PROC_NULL: MPICH 4.0.2 hangs in a persistent Bcast after such a one
-                    call = call._replace(peer=self.places[call.comm or 0].get(row.rank, 0))
+                    call = call._replace(peer=self.places[call.comm or 0].get(row.world_rank, 0))
                 persistent = thread.slots.set_up(call, operation)
                 made.append((persistent, (persistent.request,)))
             else:
@@ -448,13 +412,13 @@ class _Maker:
         for name in thread.late.values():
             self.kit.late[name] += 1
         if thread.slots.before:
-            self.kit.before[rows[0].rank, rows[0].thread] = [
+            self.kit.before[rows[0].world_rank, rows[0].thread] = [
                 Made(0, self._number(before.as_made), (before.request,))
                 for before in thread.slots.set_up_before()
             ]
         calls = [self._number(call) for call, _ in made]
         asleep = self.sleep.calls_of(
-            (rows[0].rank, rows[0].thread), ends_ns, [row.start_ns for row in own], calls
+            (rows[0].world_rank, rows[0].thread), ends_ns, [row.start_ns for row in own], calls
         )
         return [
             Made(self.polls.gap_ns(row, end_ns), call, requests, call in asleep)
@@ -475,27 +439,20 @@ class _Maker:
                 buffers += [(at, size) for at, size in zip(both, sizes) if at is not None]
         return Memory(buffers)
 
-    def _call(self, row: Row, vectors: dict[Hashable, Vectors]) -> Call:
+    def _call(self, row: Row, vectors: Vectors) -> Call:
         """Without its buffers."""
         signature = self._signature(row) or NOTHING
         comm = row.comm or 0
         place = self.places[comm]
         call = Call(
-            row.call, comm, signature.type if row.bytes else None, signature.elements, signature.op,
+            row.call, comm, signature.type if row.bytes else None, signature.count, signature.op,
             row.root, place.get(row.peer) if row.peer is not None else None,
             (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
         )
         if row.sequence is not None:
-            found = vectors.get((self._operation(row), row.rank), NO_VECTORS)
-            return call._replace(
-                vector=found.sent, received_vector=found.received,
-                type=call.type if found.type is None else found.type,
-                elements=call.elements if found.elements is None else found.elements,
-            )
-        if row.call != "MPI_Sendrecv":
-            return call
-        got = self.received.get((row.rank, row.thread, row.start_ns))
-        if not got:
+            return call._replace(**vectors.get((self._operation(row), row.world_rank), {}))
+        got = self.received.get(place_of(row))
+        if row.call != "MPI_Sendrecv" or not got:
             return call
         size = self.kit.types[signature.type].bytes if row.bytes else 0
         fits = size and got.bytes % size == 0

@@ -105,7 +105,7 @@ class Polls:
         return since_ns if since_ns >= 0 else min(gap_ns, int(self._pause_ns(row)))
 
     def _number(self, row: Row) -> float:
-        mean_ns = self.mean_ns.get((row.rank, row.thread, row.call), 0)
+        mean_ns = self.mean_ns.get((row.world_rank, row.thread, row.call), 0)
         return max(1, (row.polled_ns or 0) / mean_ns) if mean_ns else 1
 
     def _pause_ns(self, row: Row) -> float:

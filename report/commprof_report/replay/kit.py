@@ -42,11 +42,11 @@ import hashlib
 import io
 import re
 import zlib
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..base.errors import ReportError
 from ..base.library_files import library_text
@@ -54,7 +54,9 @@ from ..base.library_files import library_text
 VERSION = 1
 NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
-MOST_TEXT = int(re.findall(r"KIT_SIZE\(TEXT, (\d+)\)", library_text("tools/replay/kit.def"))[0])
+GRAMMAR = library_text("tools/replay/kit.def")
+WORDS = re.findall(r"^KIT_(?:WORD|NOTE)\(([\w-]+), (\w+), (\w+)", GRAMMAR, re.M)
+MOST_TEXT = int(re.findall(r"KIT_SIZE\(TEXT, (\d+)\)", GRAMMAR)[0])
 MOST_LINES = 1 << 22  # that are no calls of programs
 TOO_LARGE = "a kit has 256 MiB of text at most"
 AT_ONCE = 1 << 20  # bytes
@@ -86,41 +88,27 @@ def stem(call: str) -> str:
     return call.removeprefix("MPI_").removesuffix("_init").lower().removeprefix("i")
 
 
-class Comm(NamedTuple):
-    parent: int
-    round: int
-    how: str  # world, self, dup, split
-    members: Sequence[int]  # world ranks
+def row_of(line: str) -> Any:
+    """A row with the words of such a line. None: it has none."""
+    names = [word for own, word, _ in WORDS if own == line and word != "number"]
+    return namedtuple(line, names, defaults=[None] * len(names[1:]))  # type: ignore[misc]
 
 
-class Type(NamedTuple):
-    name: str
-    bytes: int
-    extent: int
-    blocks: int
+class Comm(row_of("comm")):  # type: ignore[misc]
+    """members: world ranks."""
 
 
-class Call(NamedTuple):
-    """A call with its arguments; equal ones are one line of the kit. None: it has none."""
+class Type(row_of("type")):  # type: ignore[misc]
+    """A datatype."""
 
-    name: str
-    comm: int | None = None
-    type: int | None = None
-    elements: int | None = None
-    op: str | None = None
-    root: int | None = None
-    peer: int | None = None
-    tag: int | None = None
-    in_place: int | None = None
-    vector: int | None = None
-    received_type: int | None = None
-    received_count: int | None = None
-    received_peer: int | None = None
-    received_tag: int | None = None
-    received_vector: int | None = None
-    buffer_at: int | None = None
-    received_at: int | None = None
-    pause_ns: int | None = None
+
+class Call(row_of("call")):  # type: ignore[misc]
+    """A call with its arguments; equal ones are one line of the kit."""
+
+
+class Record(row_of("recorded")):  # type: ignore[misc]
+    """The window that the job was asked to record: how much of it all ranks have (0: nothing, the
+    kit is of another time), and why not all."""
 
 
 class Made(NamedTuple):
@@ -130,14 +118,6 @@ class Made(NamedTuple):
     call: int
     requests: tuple[int, ...] = ()
     is_asleep: bool = False  # in the gap: the thread slept, or read files
-
-
-class Record(NamedTuple):
-    """The window that the job was asked to record: how much of it all ranks have."""
-
-    ns: int  # 0: nothing, the kit is of another time
-    asked_ns: int
-    why: str | None  # not all
 
 
 @dataclass
@@ -169,15 +149,12 @@ def lines(kit: Kit) -> Iterator[str]:
         yield f"left-out {calls} {name} {why}"
     for name, calls in sorted(kit.late.items()):
         yield f"late {calls} {name}"
-    for number, comm in enumerate(kit.comms):
-        members = ",".join(map(str, comm.members)) or NONE
-        yield f"comm {number} {comm.parent} {comm.round} {comm.how} {members}"
-    for number, kind in enumerate(kit.types):
-        yield f"type {number} {_words(kind)}"
-    for number, vector in enumerate(kit.vectors):
-        yield f"vector {number} {_words(vector)}"
-    for number, call in enumerate(kit.calls):
-        yield f"call {number} {_words(call)}"
+    tables: dict[str, Sequence[Any]] = {
+        "comm": kit.comms, "type": kit.types, "vector": kit.vectors, "call": kit.calls,
+    }
+    for line, rows in tables.items():
+        for number, row in enumerate(rows):
+            yield f"{line} {number} {_words(row)}"
     for (rank, thread), program in sorted(kit.programs.items()):
         before = kit.before.get((rank, thread), [])
         yield f"program {rank} {thread} {len(before)}"
@@ -186,7 +163,13 @@ def lines(kit: Kit) -> Iterator[str]:
 
 
 def _words(values: Iterable[object]) -> str:
-    return " ".join(NONE if value is None else str(value) for value in values)
+    return " ".join(map(_word, values))
+
+
+def _word(value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(str, value)) or NONE
+    return NONE if value is None else str(value)
 
 
 def write(kit: Kit, path: Path) -> str:
@@ -254,20 +237,31 @@ def _said(text: BinaryIO) -> Kit:
             before = _number(words[2])
         elif kind == "call":
             names.append(words[1])
-        elif kind == "library":
-            kit.library = " ".join(words)
-        elif kind == "ranks":
-            kit.ranks = _number(words[0])
-        elif kind == "window":
-            kit.window_ns = _number(words[0])
+        elif kind in ("library", "ranks", "window"):
+            vars(kit).update(_read(kind, words))
         elif kind == "recorded":
-            why = " ".join(words[2:])
-            kit.record = Record(_number(words[0]), _number(words[1]), None if why == NONE else why)
-        elif kind == "left-out":
-            kit.left_out[words[1], " ".join(words[2:])] += _number(words[0])
-        elif kind == "late":
-            kit.late[words[1]] += _number(words[0])
+            kit.record = Record(**_read(kind, words))
+        elif kind in ("left-out", "late"):
+            note = _read(kind, words)
+            if kind == "late":
+                kit.late[note["name"]] += note["calls"]
+            else:
+                kit.left_out[note["name"], note["why"]] += note["calls"]
     return kit
+
+
+def _read(line: str, words: Sequence[str]) -> dict[str, Any]:
+    """What a line of facts says, by name."""
+    known = [(word, how) for own, word, how in WORDS if own == line]
+    return {
+        word: _text(words[at:]) if how == "TEXT" else
+        _number(words[at]) if how == "NUMBER" else words[at]
+        for at, (word, how) in enumerate(known)
+    }
+
+
+def _text(words: Sequence[str]) -> str | None:
+    return None if words == [NONE] else " ".join(words)
 
 
 def _number(word: str) -> int:

@@ -62,7 +62,7 @@ def spans(kit: Kit, vectors: Sequence[Sequence[int]], call: Call) -> tuple[int, 
     def counted(vector: int | None) -> int:
         return span(sum(vectors[vector]), call.type) if vector is not None else 0
 
-    own, elements = span(call.elements or 0, call.type), call.elements or 0
+    own, elements = span(call.count or 0, call.type), call.count or 0
     of_all = span(size * elements, call.type)
     sent = of_all if name in ("scatter", "alltoall", "reduce_scatter_block") else own
     received = of_all if name in ("gather", "allgather", "alltoall") else own

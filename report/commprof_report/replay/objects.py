@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base.members import Members
 from .kit import SELF, WORLD, Comm, Type
@@ -15,20 +14,10 @@ BYTES = Type("MPI_BYTE", 1, 1, 1)
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 
 
-class Described(NamedTuple):
-    """A communicator."""
-
-    parent: str  # identity
-    constructor: str
-    ordinal: int
-    ranks: tuple[int, ...]
+Described = namedtuple("Described", "parent constructor ordinal ranks")  # a communicator
 
 
-class Signature(NamedTuple):
-    type: int
-    elements: int
-    op: str | None
-    is_in_place: bool
+Signature = namedtuple("Signature", "type count op is_in_place")
 
 
 NOTHING = Signature(0, 0, None, False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from sqlite3 import Connection
+from typing import Any
 
 from ..base.arrays import np
-from ..base.columns import NONE
+from ..base.columns import NONE, Columns, Texts
+from ..base.query import row_type
+from ..base.summarize import values_of
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
 
@@ -16,26 +19,36 @@ RECEIVES = ("MPI_Recv", "MPI_Irecv")
 MOST_UNDERWAY = 64  # messages between two ranks at the begin of the window
 
 
-# A sampled call of a rank. comm: in the kit; None: on none that can be made. peer: world rank;
-# None: MPI_PROC_NULL, or no message. polled_since_ns: begin of the first poll before it that
-# found nothing; polled_ns: inside all of them.
-Row = namedtuple(
-    "Row",
-    "rank thread call comm sequence start_ns end_ns completed_ns bytes peer root tag number "
-    "signature polled_since_ns polled_ns",
-    defaults=[None, None],
-)
+TEXTS = ("call", "direction")  # columns
+Row = Any  # of a table of the samples, with its columns; its numbers are None where there is none
 
 
-# The other half of an exchange.
-Message = namedtuple("Message", "peer tag number bytes")
+def rows_in(table: Columns, texts: Texts) -> Iterator[Row]:
+    columns = {
+        name: values_of(column, texts if name in TEXTS else None)
+        for name, column in vars(table).items()
+    }
+    return map(row_type(type(table).__name__, columns)._make, zip(*columns.values()))
+
+
+def rows_with(table: Columns, texts: Texts, name: str, *wanted: str) -> Iterator[Row]:
+    """The rows whose column has one of these texts."""
+    return rows_in(table.take(texts.among(getattr(table, name), wanted)), texts)
+
+
+def place_of(row: Row) -> tuple[int, int, int]:
+    """Rank, thread and begin."""
+    return row.world_rank, row.thread, row.start_ns
 
 
 def rows_of(
     connection: Connection, alignment: Alignment, numbers: dict[tuple[int, int], int],
     since_ns: int, until_ns: int,
 ) -> Iterator[Row]:
-    """The calls of MPI in the window, each thread's in their order."""
+    """The calls of MPI in the window, each thread's in their order. comm: the communicator in the
+    kit; None: none that can be made. peer: world rank; None: MPI_PROC_NULL, or no message.
+    polled_since_ns: begin of the first poll before it that found nothing; polled_ns: inside all of
+    them."""
     samples = sampled(connection)
     calls, texts = samples.calls, samples.texts
     silent = {
@@ -49,37 +62,16 @@ def rows_of(
     calls = calls.take(np.flatnonzero(is_own))
     calls = calls.take(np.lexsort((calls.start_ns, calls.thread, calls.world_rank)))
 
-    def column(values: np.ndarray) -> list[int | None]:
-        return [None if value == NONE else value for value in values.tolist()]
-
-    for rank, thread, call, comm, sequence, begin, end, completed, size, *others in zip(
-        calls.world_rank.tolist(), calls.thread.tolist(), calls.call.tolist(),
-        calls.communicator.tolist(), column(calls.sequence), calls.start_ns.tolist(),
-        calls.end_ns.tolist(), column(calls.completed_ns), column(calls.bytes), column(calls.peer),
-        column(calls.root), column(calls.tag), column(calls.number), column(calls.signature),
-        column(calls.polled_since_ns), column(calls.polled_ns),
-    ):
-        yield Row(
-            rank, thread, texts.text(call) or "", numbers.get((rank, comm)), sequence, begin, end,
-            completed, size or 0, *others,
-        )
+    places = zip(calls.world_rank.tolist(), calls.communicator.tolist())
+    comm = np.array([numbers.get(place, NONE) for place in places], np.int64)
+    return rows_in(calls.changed(comm=comm, bytes=np.maximum(calls.bytes, 0)), texts)
 
 
-def received_of(connection: Connection) -> dict[tuple[int, int, int], Message]:
-    """By rank, thread and begin, what exchanges received."""
+def received_of(connection: Connection) -> dict[tuple[int, int, int], Row]:
+    """By place, the messages that exchanges received."""
     samples = sampled(connection)
-    rows, texts = samples.messages, samples.texts
-    rows = rows.take(np.flatnonzero(texts.among(rows.direction, ["received"])))
-    return {
-        (rank, thread, start_ns): Message(
-            peer, None if tag == NONE else tag, None if number == NONE else number, size
-        )
-        for rank, thread, start_ns, peer, tag, number, size in zip(
-            rows.world_rank.tolist(), rows.thread.tolist(), rows.start_ns.tolist(),
-            rows.peer.tolist(), rows.tag.tolist(), rows.number.tolist(), rows.bytes.tolist(),
-        )
-        if peer >= 0
-    }
+    received = rows_with(samples.messages, samples.texts, "direction", "received")
+    return {place_of(row): row for row in received if row.peer is not None and row.peer >= 0}
 
 
 def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
@@ -89,13 +81,13 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
     numbered = {received_by(row) for row in rows if row.call in RECEIVES}
     sent: dict[Hashable, list[Row]] = defaultdict(list)
     received: dict[Hashable, list[int]] = defaultdict(list)
-    for at in sorted(range(len(rows)), key=lambda at: (rows[at].rank, rows[at].start_ns)):
+    for at in sorted(range(len(rows)), key=lambda at: (rows[at].world_rank, rows[at].start_ns)):
         row = rows[at]
         if row.call in RECEIVES:
             if row.number is None and row.peer is not None:
-                received[row.comm, row.peer, row.rank].append(at)
+                received[row.comm, row.peer, row.world_rank].append(at)
         elif "send" in row.call.lower() and row.number and sent_by(row) not in numbered:
-            sent[row.comm, row.rank, row.peer].append(row)
+            sent[row.comm, row.world_rank, row.peer].append(row)
     found = list(rows)
     for key, places in received.items():
         receives = [rows[at] for at in places]
@@ -107,12 +99,12 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
 
 def sent_by(row: Row) -> Hashable:
     """The message that a call sends: the same for the call that receives it."""
-    return row.comm, row.rank, row.peer, row.tag, row.number
+    return row.comm, row.world_rank, row.peer, row.tag, row.number
 
 
 def received_by(row: Row) -> Hashable:
     """The message that a call receives or finds."""
-    return row.comm, row.peer, row.rank, row.tag, row.number
+    return row.comm, row.peer, row.world_rank, row.tag, row.number
 
 
 def _in_order(
@@ -124,8 +116,8 @@ def _in_order(
         fits = receive.bytes == send.bytes or (
             receive.call == "MPI_Irecv" and receive.bytes > send.bytes  # as it was posted
         )
-        done_ns = alignment.aligned_ns(receive.rank, receive.completed_ns or receive.end_ns)
-        return fits and done_ns >= alignment.aligned_ns(send.rank, send.start_ns)
+        done_ns = alignment.aligned_ns(receive.world_rank, receive.completed_ns or receive.end_ns)
+        return fits and done_ns >= alignment.aligned_ns(send.world_rank, send.start_ns)
 
     for skipped in range(MOST_UNDERWAY + 1):
         for own, other in ((skipped, 0), (0, skipped)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from types import SimpleNamespace
 
 from commprof_report.replay.check import check
 from commprof_report.replay.gaps import Polls
-from commprof_report.replay.run_calls import Row
 
 from .compare import key, row, run
 
@@ -27,9 +27,9 @@ def between_polls(pause_ns: float) -> str:
     connection.execute("CREATE TABLE cell (world_rank, thread, call, measure, total_ns, count)")
     connection.execute("INSERT INTO cell VALUES (0, 0, 'MPI_Test', 'poll', 500, 1)")
     begin_ns = 500 + int(pause_ns)
-    test = Row(
-        0, 0, "MPI_Test", None, None, begin_ns, begin_ns + 1, None, 0, None, None, None, None,
-        None, 0, 500,
+    test = SimpleNamespace(
+        world_rank=0, thread=0, call="MPI_Test", start_ns=begin_ns, polled_since_ns=0,
+        polled_ns=500,
     )
     return "waits" if Polls(connection).waits(test) else "computes"
 
