@@ -11,10 +11,18 @@ from statistics import fmean, median
 import pytest
 from commprof_report.compare import rank_tests
 from commprof_report.compare.judge import Rules
-from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
+from commprof_report.compare.rank_tests import Paired, Shift, Unpaired, shift_of
 
 CASES = 1_000
 EXPERIMENTS = 2_000
+
+
+def paired_shift(differences: list[float], level: float) -> Shift:
+    return shift_of(Paired(differences), level)
+
+
+def unpaired_shift(first: list[float], second: list[float], level: float) -> Shift:
+    return shift_of(Unpaired(first, second), level)
 
 
 def values(chance: random.Random, size: int, shift: float = 0.0) -> list[float]:
@@ -48,7 +56,7 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
         above = stats.wilcoxon(
             [value + margin for value in differences], alternative="greater", method="exact"
         ).pvalue
-        assert rank_tests.paired_sameness(differences, margin) == pytest.approx(
+        assert rank_tests.sameness(Paired(differences), margin) == pytest.approx(
             max(below, above), rel=1e-9
         )
         first, second = (
@@ -60,7 +68,7 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
         above = stats.mannwhitneyu(
             [value + margin for value in second], first, alternative="greater", method="exact"
         ).pvalue
-        assert rank_tests.unpaired_sameness(first, second, margin) == pytest.approx(
+        assert rank_tests.sameness(Unpaired(first, second), margin) == pytest.approx(
             max(below, above), rel=1e-9
         )
 
@@ -157,7 +165,7 @@ def test_the_correction_for_many_tests_is_that_of_the_article():
 def test_the_fewest_runs_that_can_show_anything_are_known():
     assert [rank_tests.fewest_pairs(level) for level in (0.95, 0.975, 0.99)] == [6, 7, 8]
     unpaired = [
-        rank_tests.unpaired_shift([1.0] * first, [9.0] * second, 0.95)
+        unpaired_shift([1.0] * first, [9.0] * second, 0.95)
         for first, second in ((4, 4), (3, 4))
     ]
     assert [math.isfinite(shift.low) for shift in unpaired] == [True, False]
@@ -205,12 +213,12 @@ def test_nothing_is_detectable_with_too_few_runs():
 
 def test_samples_that_differ_by_less_than_the_margin_are_the_same_and_wide_ones_are_not():
     near = [0.001, -0.002, 0.003, 0.0, -0.001, 0.002, 0.001, -0.003, 0.002, 0.001]
-    assert rank_tests.paired_sameness(near, 0.02) < 0.05
-    assert rank_tests.paired_sameness([20 * value for value in near], 0.02) > 0.05
-    assert rank_tests.paired_sameness([value + 0.02 for value in near], 0.02) > 0.05
+    assert rank_tests.sameness(Paired(near), 0.02) < 0.05
+    assert rank_tests.sameness(Paired([20 * value for value in near]), 0.02) > 0.05
+    assert rank_tests.sameness(Paired([value + 0.02 for value in near]), 0.02) > 0.05
 
 
 def test_differences_of_zero_are_no_evidence():
     assert paired_shift([0.0] * 10, 0.95) == (0, 0, 0, 1)
     assert not paired_shift([0.0] * 10, 0.95).is_found
-    assert rank_tests.paired_sameness([0.0] * 10, 0.02) < 0.01
+    assert rank_tests.sameness(Paired([0.0] * 10), 0.02) < 0.01

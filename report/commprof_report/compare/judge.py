@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..base.thresholds import threshold
 from . import rank_tests
 from .columns import NOTHING, Compared
-from .rank_tests import Shift
+from .rank_tests import Paired, Shift, Unpaired
 from .replays import Checked
 
 
@@ -29,16 +29,16 @@ class Judge(NamedTuple):
         before, after = _logs(first), _logs(second)
         if before is None or after is None:
             return found
+        sample: Paired | Unpaired = Unpaired(before, after)
         if self.is_paired:
-            changes = [later - earlier for earlier, later in zip(before, after)]
-            shift = rank_tests.paired_shift(changes, self.level)
-            same_p = rank_tests.paired_sameness(changes, self.margin)
-            agreeing = sum(change * shift.estimate > 0 for change in changes)
-            found = found._replace(agreeing=agreeing)
-        else:
-            shift = rank_tests.unpaired_shift(before, after, self.level)
-            same_p = rank_tests.unpaired_sameness(before, after, self.margin)
-        found = found._replace(change=math.expm1(shift.estimate))
+            sample = Paired([later - earlier for earlier, later in zip(before, after)])
+        shift = rank_tests.shift_of(sample, self.level)
+        same_p = rank_tests.sameness(sample, self.margin)
+        found = found._replace(
+            change=math.expm1(shift.estimate),
+            agreeing=sum(change * shift.estimate > 0 for change in sample.differences)
+            if isinstance(sample, Paired) else None,
+        )
         return found._replace(
             low=math.expm1(shift.low),
             high=math.expm1(shift.high),

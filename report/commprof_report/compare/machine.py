@@ -10,9 +10,9 @@ from statistics import median
 from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold
-from . import rank_tests
 from .figures import Figures
 from .judge import Judge
+from .rank_tests import Paired, shift_of
 from .refusals import Refusal
 from .sides import Side
 
@@ -85,7 +85,7 @@ def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
         for host, own in times.items()
     )
     level = 1 - threshold("compare.host-chance") / (len(NAMES) * max(1, len(ratios)))
-    shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
+    shifts = {host: shift_of(Paired(own), level) for host, own in ratios.items()}
     return {
         host: math.expm1(shift.estimate) for host, shift in shifts.items()
         if shift.low > math.log(threshold("compare.slow-host"))

@@ -39,29 +39,59 @@ class Shift(NamedTuple):
         return self.low > 0 or self.high < 0
 
 
-def paired_shift(differences: Sequence[float], level: float) -> Shift:
-    """Shift of differences second - first."""
-    averages = _walsh_averages(differences)
-    low, high = _interval(averages, _signed_ranks_left_out(len(differences), level))
-    return Shift(median(averages), low, high, min(1.0, 2 * min(_signed_rank_tails(differences))))
+class Paired(NamedTuple):
+    """Differences second - first of pairs."""
+
+    differences: Sequence[float]
+
+    def shifts(self) -> list[float]:
+        """The means of all pairs of differences, in order (Walsh averages)."""
+        return sorted(
+            (one + other) / 2 for place, one in enumerate(self.differences)
+            for other in self.differences[place:]
+        )
+
+    def left_out(self, level: float) -> int:
+        return _signed_ranks_left_out(len(self.differences), level)
+
+    def tails(self, shift: float = 0.0) -> tuple[float, float]:
+        """The probability of as small a sum of positive ranks, and of as large a one, with this
+        shift. Zeros are dropped; equal magnitudes share their mean rank, and the distribution is
+        that of these ranks."""
+        values = [value - shift for value in self.differences if abs(value - shift) > ZERO]
+        ranks = _doubled_ranks([abs(value) for value in values])
+        positive = sum(rank for rank, value in zip(ranks, values) if value > 0)
+        return _tails(_sum_counts(tuple(sorted(ranks))), positive)
 
 
-def unpaired_shift(first: Sequence[float], second: Sequence[float], level: float) -> Shift:
-    distances = _distances(first, second)
-    low, high = _interval(distances, _rank_sums_left_out(len(first), len(second), level))
-    return Shift(median(distances), low, high, min(1.0, 2 * min(_rank_sum_tails(first, second))))
+class Unpaired(NamedTuple):
+    first: Sequence[float]
+    second: Sequence[float]
+
+    def shifts(self) -> list[float]:
+        """All differences, in order."""
+        return sorted(after - before for before in self.first for after in self.second)
+
+    def left_out(self, level: float) -> int:
+        return _rank_sums_left_out(len(self.first), len(self.second), level)
+
+    def tails(self, shift: float = 0.0) -> tuple[float, float]:
+        """The same of the sum of the second sample's ranks among all."""
+        ranks = _doubled_ranks([*self.first, *(value - shift for value in self.second)])
+        counts = _sum_counts(tuple(sorted(ranks)), len(self.second))
+        return _tails(counts, sum(ranks[len(self.first) :]))
 
 
-def paired_sameness(differences: Sequence[float], margin: float) -> float:
+def shift_of(sample: Paired | Unpaired, level: float) -> Shift:
+    shifts, left_out = sample.shifts(), sample.left_out(level)
+    low, high = (shifts[left_out - 1], shifts[-left_out]) if left_out else (-math.inf, math.inf)
+    return Shift(median(shifts), low, high, min(1.0, 2 * min(sample.tails())))
+
+
+def sameness(sample: Paired | Unpaired, margin: float) -> float:
     """The p of two one-sided tests: small if the shift is certainly inside +-margin."""
-    at_most, _ = _signed_rank_tails([value - margin for value in differences])
-    _, at_least = _signed_rank_tails([value + margin for value in differences])
-    return max(at_most, at_least)
-
-
-def unpaired_sameness(first: Sequence[float], second: Sequence[float], margin: float) -> float:
-    at_most, _ = _rank_sum_tails(first, [value - margin for value in second])
-    _, at_least = _rank_sum_tails(first, [value + margin for value in second])
+    at_most, _ = sample.tails(margin)
+    _, at_least = sample.tails(-margin)
     return max(at_most, at_least)
 
 
@@ -92,21 +122,6 @@ def fewest_runs(level: float) -> int:
     return next(runs for runs in range(2, 100) if _rank_sums_left_out(runs, runs, level))
 
 
-def _walsh_averages(values: Sequence[float]) -> list[float]:
-    return sorted((one + other) / 2 for place, one in enumerate(values) for other in values[place:])
-
-
-def _distances(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    return sorted(after - before for before in first for after in second)
-
-
-def _interval(ordered: Sequence[float], left_out: int) -> tuple[float, float]:
-    """From the value at place `left_out` from below to the one at this place from above."""
-    if left_out == 0:
-        return -math.inf, math.inf
-    return ordered[left_out - 1], ordered[-left_out]
-
-
 @lru_cache(maxsize=256)
 def _signed_ranks_left_out(pairs: int, level: float) -> int:
     return _left_out(_sum_counts(tuple(range(1, pairs + 1))), level)
@@ -123,22 +138,6 @@ def _left_out(counts: Sequence[int], level: float) -> int:
     of 1 - level together."""
     most = (1 - level) / 2 * sum(counts) * (1 + 1e-9)
     return sum(below <= most for below in accumulate(counts[: len(counts) // 2]))
-
-
-def _signed_rank_tails(differences: Sequence[float]) -> tuple[float, float]:
-    """The probability of as small a sum of positive ranks, and of as large a one, if there is no
-    shift. Zeros are dropped; equal magnitudes share their mean rank, and the distribution is that
-    of these ranks."""
-    values = [value for value in differences if abs(value) > ZERO]
-    ranks = _doubled_ranks([abs(value) for value in values])
-    positive = sum(rank for rank, value in zip(ranks, values) if value > 0)
-    return _tails(_sum_counts(tuple(sorted(ranks))), positive)
-
-
-def _rank_sum_tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The same of the sum of the second sample's ranks among all."""
-    ranks = _doubled_ranks([*first, *second])
-    return _tails(_sum_counts(tuple(sorted(ranks)), len(second)), sum(ranks[len(first) :]))
 
 
 def _tails(counts: Sequence[int], at: int) -> tuple[float, float]:
