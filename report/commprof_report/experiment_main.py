@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import NoReturn
@@ -24,7 +24,6 @@ from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.options import option, options_add
 from .base.thresholds import whole
 from .commands.compare import percent
-from .compare import disturbance
 from .compare.comparison import Comparison, compare
 from .compare.differences import differences_text
 from .compare.figures import Figures, figures
@@ -35,7 +34,7 @@ from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
 from .experiment.launch import PLACEHOLDER, is_replay, launch
-from .experiment.plan import DISTURBED, FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
+from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
@@ -226,7 +225,6 @@ class Runner:
         self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
         self.end_s = None if limit_s is None else time.monotonic() + limit_s
         self.runs = plans.runs_of(folder, plan)
-        self.read: dict[Path, Figures] = {}
         self.compared: dict[int, Comparison] = {}  # by the number of runs
 
     def run(self) -> None:
@@ -356,7 +354,7 @@ class Runner:
         first = self.folder / "block-00"
         answers = compare(
             [
-                Side(each.name, [self.figures(first / each.name)])
+                Side(each.name, [figures_of(first / each.name)])
                 for each in self.plan.arms if not each.is_bare
             ],
             Rules(),
@@ -380,28 +378,10 @@ class Runner:
     def block(self) -> None:
         number = plans.next_block(self.folder, self.runs)
         for each in plans.order_of(self.plan, len(self.complete())):
-            run = self.launch(number, each)
-            self.add(self.disturbed(run) if run.status == OK and not each.is_bare else run)
+            self.add(self.launch(number, each))
             if self.runs[-1].status != OK:
                 return
         self.progress()
-
-    def disturbed(self, run: Run) -> Run:
-        """The run, so marked if its block is to be repeated for what disturbed it; not where most
-        blocks are disturbed, since others would be, too."""
-        found = self.figures(self.folder / run.folder)
-        if not disturbance.is_disturbed(found):
-            return run
-        complete = self.complete()
-        bad = {
-            each.block for each in self.runs
-            if each.block in complete and (self.folder / each.folder) in self.read
-            and disturbance.is_disturbed(self.read[self.folder / each.folder])
-        }
-        repeated = sum(each.status == DISTURBED for each in self.runs)
-        if not is_worth_repeating(repeated + len(bad), len(complete) - len(bad)):
-            return run
-        return run._replace(status=DISTURBED, why=disturbance.size_text(found))
 
     def add(self, run: Run) -> None:
         plans.run_add(self.folder, run)
@@ -411,9 +391,7 @@ class Runner:
         )
         say(
             f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
-            if run.status == FAILED
-            else f"{name}: {run.why}; the block is repeated" if run.status == DISTURBED
-            else f"{name}: {run.seconds:.1f} s"
+            if run.status == FAILED else f"{name}: {run.seconds:.1f} s"
         )
         if gives_up([each for each in self.runs if each.arm == run.arm]):
             log = Path(f"{self.folder / run.folder}.log")
@@ -425,17 +403,12 @@ class Runner:
                 run.arm, f"failed {most} times in a row; {said}; {way_on(self.folder)}"
             )
 
-    def figures(self, path: Path) -> Figures:
-        if path not in self.read:
-            self.read[path], _ = figures(path)
-        return self.read[path]
-
     def interim(self) -> Comparison:
         """The comparison of the runs so far, made once."""
         so_far = len(self.runs)
         if so_far not in self.compared:
             arms = experiment_read(self.folder)
-            sides = [each._replace(runs=[*map(self.figures, each.paths)]) for each in arms]
+            sides = [each._replace(runs=[*map(figures_of, each.paths)]) for each in arms]
             rules = Rules(is_sequential=self.plan.until is not None)
             self.compared = {so_far: compare(sides, rules)}
         return self.compared[so_far]
@@ -458,9 +431,10 @@ class Runner:
             say(f"  {self.blocks_text(wanted)}{left}")
 
 
-def is_worth_repeating(disturbed: int, others: int) -> bool:
-    """Numbers of blocks. Where most are disturbed, the next one would be, too."""
-    return disturbed - others <= whole("experiment.disturbed")
+@lru_cache(maxsize=None)
+def figures_of(path: Path) -> Figures:
+    found, _ = figures(path)
+    return found
 
 
 def gives_up(runs: Sequence[Run]) -> bool:
@@ -501,13 +475,11 @@ def show(arguments: argparse.Namespace) -> None:
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
         removed = sum(run.status == REMOVED for run in own)
-        disturbed = sum(run.status == DISTURBED for run in own)
         spans = (
             list(dict.fromkeys(f"{span(counted):.1f}" for span in (min, max))) if counted else []
         )
         took = f", {' to '.join(spans)} s{' each' if len(spans) > 1 else ''}" if counted else ""
         took += f"; {removed} removed" if removed else ""
-        took += f"; {disturbed} disturbed" if disturbed else ""
         why = (
             f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed
             else ""

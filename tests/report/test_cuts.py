@@ -29,7 +29,7 @@ SUMS = Signature(2, "MPI_FLOAT", 4, 4, 1, 16, "MPI_SUM")
 
 def training_run(
     path: Path, cuts: list[list[int]], steps: int = STEPS, rounds: int = 3,
-    ns_of_each: int = 200_000, once: int = 0, each_step: str = "", switches: int = 0,
+    ns_of_each: int = 200_000, once: int = 0, each_step: str = "",
     affinity: str = "", background: int = BACKGROUND,
 ) -> Path:
     """Two ranks. A step's gradients are cut in one of these ways, after `rounds` rounds of
@@ -50,11 +50,10 @@ def training_run(
         rank.signatures, rank.steps = [BITS, SUMS], training.marks(job)
         for sample in rank.samples:
             sample.signature = 1 if sample.bytes == 8 and rounds else 2
-        used = {"affinity": affinity or str(rank.world_rank), "involuntary_switches": "0"}
+        used = {"affinity": affinity or str(rank.world_rank)}
         rank.facts.update({f"begin.{key}": value for key, value in used.items()})
         rank.facts.update({f"last.{key}": value for key, value in used.items()})
         rank.facts.update({"begin.since_start_ns": "0", "last.since_start_ns": str(SECOND)})
-        rank.facts["last.involuntary_switches"] = str(switches)
     return planted.write_databases(path, ranks)
 
 
@@ -239,7 +238,9 @@ def test_json_has_what_a_row_is_counted_in(report, folder, unfused, fused):
     assert "MPI_Allreduce, per step" in report("compare", folder / "unfused", folder / "fused").out
 
 
-LOST = 50  # switches a second
+def waiting(run: Figures, share: float) -> Figures:
+    """Its ranks waited for a core for this share of the time."""
+    return replace(run, ranks=[row._replace(core_wait=share) for row in run.ranks])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ LOST = 50  # switches a second
 def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
     run_of, name, more, refused
 ):
-    run = run_of(f"switches {name}", [GRADIENTS], switches=LOST, **more)
+    run = waiting(run_of(f"waits {name}", [GRADIENTS], **more), 0.15)
     answers = compared([run], [run])
     assert [each.kind for each in answers.refused] == refused
     notes = [
@@ -264,6 +265,6 @@ def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
 
 
 def test_few_lost_cores_are_not_noted(run_of):
-    run = run_of("quiet", [GRADIENTS], switches=5)
+    run = waiting(run_of("unfused", [GRADIENTS]), 0.015)
     answers = compared([run], [run])
     assert answers.refused == [] and not [note for note in answers.notes if "cores" in note]

@@ -26,7 +26,7 @@ from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.launch import is_replay
 from commprof_report.experiment.plan import Arm, Plan, Run
-from compared_runs import execute, waited
+from compared_runs import execute
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
@@ -45,10 +45,6 @@ if [ -e "$here/slow-$1" ]; then
     while :; do sleep 0.1; done
 fi
 mkdir -p "$7" && cp "$here/rank-0.db" "$7"
-if [ -s "$here/disturb-$1" ]; then
-    sed -i 1d "$here/disturb-$1"
-    cp "$here/disturbed.db" "$7/rank-0.db"
-fi
 """
 
 
@@ -329,27 +325,6 @@ def test_the_limit_ends_a_first_run_and_resume_makes_it_again(here):
     (here / "slow-b").unlink()
     assert start(here, "resume", "exp").status == 0
     assert len(runs(here)) == 4
-
-
-@pytest.mark.slow
-def test_a_disturbed_block_is_repeated_and_counted_unless_most_are(here, report):
-    shutil.copy(here / "rank-0.db", here / "disturbed.db")
-    execute(here / "disturbed.db", waited(0.3))
-    (here / "disturb-b").write_text("first run\nsecond\n")
-    answer = start(here, "run", "exp", "--blocks", 7, *arms(here, "a", "b"))
-    said = "block 1, b: a rank waited for a core 30.0 % of the time; the block is repeated"
-    assert said in answer.out, answer.err
-    assert len(runs(here)) >= 14 and [run.arm for run in runs(here, plans.DISTURBED)] == ["b"]
-    text = " ".join(report("compare", here / "exp").out.split())
-    said = (
-        "Note 1 block repeated, as ranks waited for cores, whatever else came out: 0 in a, 1 in b"
-    )
-    assert said in text
-    assert "Refused" not in text
-    (here / "disturb-b").write_text("x\n" * 99)
-    assert start(here, "add", "exp", "--blocks", 14).status == 0
-    assert len(runs(here, plans.DISTURBED)) <= 10
-    assert "Refused disturbed" in " ".join(report("compare", here / "exp").out.split())
 
 
 @pytest.mark.slow

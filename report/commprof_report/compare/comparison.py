@@ -148,9 +148,8 @@ def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]
     aligned = []
     for run in runs:
         names = renamed(list(run.labels), list(reference.labels))
-        rows = {_renamed(key, names): row for key, row in run.rows.items()}
         parts = {(_renamed(key, names), traffic): row for (key, traffic), row in run.parts.items()}
-        aligned.append(replace(run, rows=rows, parts=parts) if names else run)
+        aligned.append(replace(run, parts=parts) if names else run)
     return aligned
 
 

@@ -16,13 +16,11 @@ from statistics import median
 from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
-from .figures import Figures, Key, Row
+from .figures import Figures, Key, Part
 from .groups import NO_GROUP
 from .sides import Side
 
 NEGOTIATION = Key("negotiation", NO_GROUP, None, "host", "call", "step")
-
-Part = tuple[Key, str]  # a row and the kind of its traffic
 
 
 def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
@@ -34,7 +32,9 @@ def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
     joined = _joined(runs, uneven)
     if not joined:
         return list(sides)
-    return [side._replace(runs=[_with_joined(run, joined) for run in side.runs]) for side in sides]
+    return [
+        side._replace(runs=[replace(run, joined=joined) for run in side.runs]) for side in sides
+    ]
 
 
 def _joined(runs: Sequence[Figures], uneven: Sequence[Key]) -> dict[Part, Key]:
@@ -95,18 +95,6 @@ def _kinds_of_one_call(
     others if the bytes of both together are the same in all runs to the byte."""
     sums = {_bytes(run, keys) for run in runs}
     return ("bulk", "control") if len(sums) == 1 and not negotiates else ("bulk",)
-
-
-def _with_joined(run: Figures, joined: dict[Part, Key]) -> Figures:
-    steps = round(run.steps.count * len(run.ranks)) if run.steps else 0
-    rows: dict[Key, Row] = {}
-    for part, row in run.parts.items():
-        key = joined.get(part, part[0])
-        own = rows.setdefault(
-            key, Row(row.family, row.library, steps=steps if key.per == "step" else 0)
-        )
-        own.add(row)
-    return replace(run, rows=rows)
 
 
 def step_difference(sides: Sequence[Side]) -> str:

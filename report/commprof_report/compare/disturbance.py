@@ -38,28 +38,20 @@ def refused(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Re
     """judge: of the verdict."""
     all_sides = [reference, *sides]
     blocks = _blocks(all_sides, judge.is_paired)
-    repeated = sum(side.disturbed for side in all_sides)
     bad = _disturbed(blocks)
-    if len(bad) + repeated > threshold("compare.disturbed-blocks") * (len(blocks) + repeated):
-        yield Refusal("disturbed", _said(blocks, bad, repeated, judge.is_paired), WAY_OUT)
+    if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
+        yield Refusal("disturbed", _said(blocks, bad, judge.is_paired), WAY_OUT)
         return
     for side in sides:
-        what = _wait_differs(judge, reference, side) or _repeats_differ(judge, reference, side)
-        if what:
+        if what := _wait_differs(judge, reference, side):
             yield Refusal("disturbed", f"{DIFFERS}: {what}", WAY_OUT)
             return
 
 
 def notes(sides: Sequence[Side], is_paired: bool) -> Iterator[str]:
-    blocks, repeated = _blocks(sides, is_paired), sum(side.disturbed for side in sides)
+    blocks = _blocks(sides, is_paired)
     if bad := _disturbed(blocks):
-        yield f"{_said(blocks, bad, 0, is_paired)}; it makes intervals wider"
-    if repeated:
-        of_sides = ", ".join(f"{side.disturbed} in {side.name}" for side in sides)
-        blocks_text = units.counted(repeated, "block")
-        yield (
-            f"{blocks_text} repeated, as ranks waited for cores, whatever else came out: {of_sides}"
-        )
+        yield f"{_said(blocks, bad, is_paired)}; it makes intervals wider"
 
 
 def _blocks(sides: Sequence[Side], is_paired: bool) -> list[list[Figures]]:
@@ -74,14 +66,12 @@ def _disturbed(blocks: Iterable[list[Figures]]) -> list[Figures]:
     return [max(runs, key=lambda run: run.core_wait or 0) for runs in found if runs]
 
 
-def _said(
-    blocks: Sequence[object], bad: Sequence[Figures], repeated: int, is_paired: bool
-) -> str:
-    noun = "block" if is_paired else "run"
-    of_all = f"{len(bad) + repeated} of {units.counted(len(blocks) + repeated, noun)}"
-    worst = max(bad, key=lambda run: run.core_wait or 0, default=None)
-    most = f", most in {worst.path}: {size_text(worst)}" if worst else ""
-    return f"other work had cores of the ranks in {of_all}{most}"
+def _said(blocks: Sequence[object], bad: Sequence[Figures], is_paired: bool) -> str:
+    of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if is_paired else 'run')}"
+    worst = max(bad, key=lambda run: run.core_wait or 0)
+    return (
+        f"other work had cores of the ranks in {of_all}, most in {worst.path}: {size_text(worst)}"
+    )
 
 
 def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
@@ -95,19 +85,7 @@ def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
     if found.difference is None or abs(math.log1p(found.difference)) < math.log(times):
         return ""
     first, second = (units.share(median(known(own))) for own in shares)
-    about = "about " if any(run.is_wait_estimate for run in runs) else ""
     return (
-        f"ranks waited for a core {about}{first} of the time in {reference.name}, {second} in "
+        f"ranks waited for a core {first} of the time in {reference.name}, {second} in "
         f"{side.name} (medians of the runs)"
     )
-
-
-def _repeats_differ(judge: Judge, reference: Side, side: Side) -> str:
-    """A coin that is thrown as often shows so many heads or more, or tails, with a probability
-    below 1 - level."""
-    few, many = sorted((reference.disturbed, side.disturbed))
-    chance = 2 * sum(math.comb(few + many, heads) for heads in range(few + 1)) / 2 ** (few + many)
-    if chance > 1 - judge.level:
-        return ""
-    runs = f"{reference.disturbed} of {reference.name}, {side.disturbed} of {side.name}"
-    return f"of the runs whose blocks were repeated {runs}"

@@ -11,12 +11,12 @@ import argparse
 import math
 import re
 from collections import Counter, namedtuple
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from sqlite3 import Connection
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Tuple
 
 from ..base import query, units
 from ..base.arrays import np
@@ -25,7 +25,6 @@ from ..base.columns import NONE, Flags, Ints
 from ..base.errors import ReportError
 from ..base.percentiles import of_buckets
 from ..base.summarize import View, measures, own, summarize, sums, total
-from ..base.thresholds import threshold
 from ..experiment.canary import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import stages
@@ -71,28 +70,19 @@ NOT_COMPARED = re.compile(
 # run_ranks.sql; core_wait: share of its time waiting for a core; null: not known
 RankRow = namedtuple(
     "RankRow",
-    "rank host affinity state wall_ns counted_ns unrecorded_calls switches_per_s "
-    "start_unix_ns threads core_wait",
+    "rank host affinity state wall_ns counted_ns unrecorded_calls start_unix_ns threads core_wait",
 )
 
 
-class StepWork(NamedTuple):
-    """Work of a run: steps, and the bytes of the calls that make one up (null: marked, or of sizes
-    that ranks have of their own)."""
-
-    count: float  # type: ignore[assignment]  # hides tuple.count
-    bytes: int | None
+# Work of a run: steps, and the bytes of the calls that make one up (null: marked, or of sizes that
+# ranks have of their own)
+StepWork = namedtuple("StepWork", "count bytes")
 
 
-class Key(NamedTuple):
-    """Identity of a row. per: its value is the time of a call, or in a step."""
-
-    call: str
-    group: Group
-    bytes: int | None
-    memory_kind: str
-    measure: str
-    per: str = "call"
+# Identity of a row. group: that of its communicator; per: its value is the time of a call, or in a
+# step.
+Key = namedtuple("Key", "call group bytes memory_kind measure per", defaults=["call"])
+Part = Tuple[Key, str]  # of a row, and the kind of its traffic
 
 
 def row_name(name: str, size: int | None, communicator: str) -> str:
@@ -119,19 +109,17 @@ class Row:
     max_ns: int = 0
     transfer_ns: float = 0.0
     split_ns: int = 0  # the part of total_ns of which the transfer is known
-    work: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: calls and bytes
-    buckets: dict[tuple[int, int], int] = field(default_factory=dict)  # by bounds
+    calls: Counter[int] = field(default_factory=Counter)  # by rank
+    bytes: Counter[int] = field(default_factory=Counter)
+    buckets: Counter[tuple[int, int]] = field(default_factory=Counter)  # by bounds
     steps: int = 0
 
     def add(self, other: Row) -> None:
         for name in ("count", "volume_bytes", "total_ns", "transfer_ns", "split_ns"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.min_ns, self.max_ns = min(self.min_ns, other.min_ns), max(self.max_ns, other.max_ns)
-        for rank, (calls, volume_bytes) in other.work.items():
-            own_calls, own_bytes = self.work.get(rank, (0, 0))
-            self.work[rank] = own_calls + calls, own_bytes + volume_bytes
-        for bounds, count in other.buckets.items():
-            self.buckets[bounds] = self.buckets.get(bounds, 0) + count
+        for name in ("calls", "bytes", "buckets"):
+            getattr(self, name).update(getattr(other, name))
 
     @property
     def values(self) -> int:
@@ -161,7 +149,8 @@ class Row:
 @dataclass
 class Figures:
     """A run. Times of the run are nanoseconds per rank; null: not known. parts: the rows by their
-    kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send."""
+    kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send.
+    joined: the row per step that takes a part (cuts.py)."""
 
     path: Path
     run_id: str
@@ -181,13 +170,23 @@ class Figures:
     estimate_share: float
     error_ns: int
     crowding: str | None
-    rows: dict[Key, Row]
-    parts: dict[tuple[Key, str], Row]
+    parts: dict[Part, Row]
     steps: StepWork | None
     negotiates: bool
     labels: dict[Group, str]
     canaries: dict[str, Canary]
     nccl_algorithms: dict[tuple[str, Group, int], str]
+    joined: Mapping[Part, Key] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> dict[Key, Row]:
+        steps = round(self.steps.count * len(self.ranks)) if self.steps else 0
+        rows: dict[Key, Row] = {}
+        for part, row in self.parts.items():
+            key = self.joined.get(part, part[0])
+            whole = Row(row.family, row.library, steps=steps if key.per == "step" else 0)
+            rows.setdefault(key, whole).add(row)
+        return rows
 
     def algorithm(self, key: Key) -> str:
         """Empty: not known."""
@@ -224,24 +223,14 @@ class Figures:
         return units.library_name(self.fact("mpi_version")) or "unknown library"
 
     @property
-    def is_wait_estimate(self) -> bool:
-        """The kernel's count of waiting for a core is not known of some rank."""
-        return any(row.core_wait is None for row in self.ranks)
-
-    @property
     def core_wait(self) -> float | None:
-        """The share of the time in which the rank that waited most for a core did so. As an
-        estimate, the mean over the ranks, with a time slice each time that one lost its core; null:
-        not known."""
-        if not self.is_wait_estimate:
-            return max((row.core_wait or 0 for row in self.ranks), default=None)
-        rates = [row.switches_per_s for row in self.ranks if row.switches_per_s is not None]
-        return fmean(rates) * threshold("compare.slice") if len(rates) == len(self.ranks) else None
+        """The share of the time in which the rank that waited most for a core did so; null: not
+        known of all."""
+        shares = [row.core_wait for row in self.ranks if row.core_wait is not None]
+        return max(shares, default=None) if len(shares) == len(self.ranks) else None
 
     @property
     def core_wait_text(self) -> str:
-        if self.is_wait_estimate:
-            return f"ranks waited for a core about {units.share(self.core_wait)} of the time"
         return f"a rank waited for a core {units.share(self.core_wait)} of the time"
 
     @property
@@ -296,7 +285,6 @@ def _figures(
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     cells = cells_of(connection)
-    parts = _parts(cells, times, groups)
     whole = Figures(
         path=path,
         run_id=run.run_id,
@@ -316,8 +304,7 @@ def _figures(
         estimate_share=split.run.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),
         crowding=crowding.sentence(crowded) if crowded else None,
-        rows=_rows(parts),
-        parts=parts,
+        parts=_parts(cells, times, groups),
         steps=_step_work(cells, found),
         negotiates=bool(connection.execute("SELECT 1 FROM negotiating").fetchone()),
         labels=labels,
@@ -404,13 +391,6 @@ def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     return StepWork(round(run_bytes / loop.bytes) or steps.steps, loop.bytes)
 
 
-def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
-    rows: dict[Key, Row] = {}
-    for (key, _), part in parts.items():
-        rows.setdefault(key, Row(part.family, part.library)).add(part)
-    return rows
-
-
 def _own_size(cells: Any) -> Ints:
     """Null if each rank has a size of its own."""
     return np.where(cells.is_in("bandwidth", "own-size"), NONE, cells.bytes_high)
@@ -446,9 +426,8 @@ PARTS_OF_RANKS = View(  # unsuccessful polls count by their time only: their num
 )
 
 
-def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[tuple[Key, str], Row]:
-    """The rows by traffic."""
-    rows: dict[tuple[Key, str], Row] = {}
+def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, Row]:
+    rows: dict[Part, Row] = {}
     for call in summarize(cells, PARTS_OF_RANKS):
         is_barrier = call.call == BARRIER and call.measure == "call"
         early = times.first_barriers.get((call.identity, call.world_rank), []) if is_barrier else []
@@ -461,7 +440,7 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[tuple[K
             Row(
                 call.family, call.library, count, call.volume_bytes, total_ns, call.min_ns,
                 call.max_ns, (share or 0) * total_ns * is_split, total_ns * is_split,
-                {call.world_rank: (count, call.volume_bytes)},
+                Counter({call.world_rank: count}), Counter({call.world_rank: call.volume_bytes}),
             )
         )
     parts, histogram = summarize(cells, PARTS), sums(cells, PARTS.keys, PARTS.where).histograms()
@@ -474,7 +453,7 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[tuple[K
         row = rows.get((_key(part, groups), part.traffic))
         count = int(calls) - times.first_barriers_between(part.call, part.identity, *bounds)
         if row and count > 0:
-            row.buckets[bounds] = row.buckets.get(bounds, 0) + count
+            row.buckets[bounds] += count
     return rows
 
 

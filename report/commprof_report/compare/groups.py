@@ -9,9 +9,9 @@ run to be shown.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..base.gather import gathered
@@ -20,17 +20,10 @@ from ..base.members import Members, members_text
 SQL = query.beside(__file__)
 
 
-class Group(NamedTuple):
-    """The description of a communicator. shape: its world ranks, less the first, as text; empty if
-    they are not known."""
-
-    library: str
-    created: tuple  # constructor, ordinal and the parent's description; of predefined ones the name
-    size: int
-    shape: str
-    is_inter: int
-
-
+# The description of a communicator. created: constructor, ordinal and the parent's description; of
+# predefined ones the name. shape: its world ranks, less the first, as text; empty if they are not
+# known.
+Group = namedtuple("Group", "library created size shape is_inter")
 NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 

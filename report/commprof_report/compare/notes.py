@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from ..base import units
@@ -34,11 +32,7 @@ def of_sides(
     yield from _estimates(max(run.estimate_share for run in runs), metric)
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
-    yield from _trends(sides, "runs", metric, lambda run: run.of_run(metric))
     yield from _own_threads(runs)
-    for name, noun in machine.NAMES.items():
-        of_machine = partial(Figures.canary_ns, name=name)
-        yield from _trends(sides, "the machine", noun, of_machine, rules.min_effect)
     yield from machine.slow_hosts(runs)
     for side in sides:
         yield from _outliers(side, metric, rules.min_effect)
@@ -120,46 +114,6 @@ def coarse_clocks(reference: Side, side: Side, figure: Compared, skipped: float)
         )
 
 
-def _trends(
-    sides: Sequence[Side], what: str, figure: str, of: Callable[[Figures], float | None],
-    least: float = 0.0,
-) -> Iterator[str]:
-    """Whether a figure grew or fell with time, beside the differences of the sides, by `least` or
-    more."""
-    points = [point for side in sides for point in _around_the_median(side, of)]
-    if len(points) < 2 or not is_trend(len(points), _rank_correlation(*zip(*points))):
-        return
-    half, ordered = len(points) // 2, [value for _, value in sorted(points)]
-    change = math.expm1(median(ordered[-half:]) - median(ordered[:half]))
-    if abs(change) >= least:
-        yield (
-            f"{what} became {'slower' if change > 0 else 'faster'} with time: {figure} "
-            f"{units.change(change)} from the first half of the runs to the second"
-        )
-
-
-def is_trend(runs: int, correlation: float) -> bool:
-    """Without a trend the correlation of ranks has the standard deviation 1 / sqrt(runs - 1)."""
-    return abs(correlation) * math.sqrt(runs - 1) > threshold("compare.trend")
-
-
-def _around_the_median(
-    side: Side, of: Callable[[Figures], float | None]
-) -> list[tuple[int, float]]:
-    """The start of each run of which the figure is known, and its logarithm less the median."""
-    logs = [(run.start_unix_ns, math.log(value)) for run in side.runs if (value := of(run))]
-    middle = median(value for _, value in logs) if logs else 0.0
-    return [(start, value - middle) for start, value in logs]
-
-
-def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's, of equal values by the first place."""
-    firsts, seconds = ([sorted(each).index(value) for value in each] for each in (first, second))
-    centre = (len(first) - 1) / 2
-    square = sum((place - centre) ** 2 for place in range(len(first)))
-    return sum((one - centre) * (other - centre) for one, other in zip(firsts, seconds)) / square
-
-
 def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
     """Runs far from the others of their side, and by `least` or more."""
     values = known([run.of_run(metric) for run in side.runs])
@@ -177,16 +131,8 @@ def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
 
 
 def _peculiar(run: Figures, side: Side) -> str:
-    """Possible reasons for a run that stands apart: hosts that no other run of its side had, or
-    more waiting for cores."""
+    """Hosts that no other run of its side had, a possible reason for a run that stands apart."""
     others = [other for other in side.runs if other is not run]
-    found = ""
     hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
-    if hosts:
-        names = ", ".join(sorted(host or "an unknown host" for host in hosts))
-        found += f"; no other run was on {units.shortened(names, 40)}"
-    own, waits = run.core_wait, known([other.core_wait for other in others])
-    times, few = threshold("compare.times-the-waits"), threshold("compare.few-waits")
-    if own is not None and len(waits) == len(others) and own >= times * max(few, median(waits)):
-        found += f"; {run.core_wait_text}, median of the others {units.share(median(waits))}"
-    return found
+    names = ", ".join(sorted(host or "an unknown host" for host in hosts))
+    return f"; no other run was on {units.shortened(names, 40)}" if hosts else ""

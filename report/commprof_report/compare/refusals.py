@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import units
 from ..base.thresholds import threshold, whole
@@ -22,19 +23,12 @@ MOST_SAID = 3  # rows that are named
 ENDED = ("finalize", "end")
 
 
-class Refusal(NamedTuple):
-    kind: str
-    what: str
-    way_out: str
+Refusal = namedtuple("Refusal", "kind what way_out")
 
-
-class Work(NamedTuple):
-    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up,
-    polls and calls that only wait. Rows per step are equal by their bytes; negotiation, and beside
-    such rows calls that are aside from steps, are no work."""
-
-    same: list[Key]
-    uneven: list[Key]
+# Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls
+# and calls that only wait. Rows per step are equal by their bytes; negotiation, and beside such
+# rows calls that are aside from steps, are no work.
+Work = namedtuple("Work", "same uneven")
 
 
 def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
@@ -54,10 +48,9 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
 
 
 def _is_same(row: Row, known: Row) -> bool:
-    own, other = _work_counted(row), _work_counted(known)
-    if not row.steps or own.keys() != other.keys():
-        return own == other
-    return all(alike(own[rank][1], other[rank][1]) for rank in own)
+    if not row.steps or row.bytes.keys() != known.bytes.keys():
+        return _work_counted(row) == _work_counted(known)
+    return all(alike(own, known.bytes[rank]) for rank, own in row.bytes.items())
 
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
@@ -65,6 +58,8 @@ def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusa
     filtered, unlike = (
         [refusal for row in table for refusal in _unlike(sides, *row)] for table in (RECORDED, RUN)
     )
+    # with one run a side there is no verdict anyway
+    are_several = max(len(side.runs) for side in sides) > 1
     # what was not recorded on one side is no other work, placement or binding
     of_all = [] if filtered else [*_work(sides, work.uneven), *unlike]
     return [
@@ -72,8 +67,8 @@ def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusa
         *filtered,
         *_unlike(sides, *PROGRAM),
         *_partial(runs),
-        *([] if are_paired else _order(sides)),
-        *_hosts(sides),
+        *(_order(sides) if are_several and not are_paired else ()),
+        *(_hosts(sides) if are_several else ()),
     ]
 
 
@@ -153,24 +148,15 @@ def _other_number(
 
 
 def _are_of_other_ranks(reference: Sequence[Row | None], own: Sequence[Row | None]) -> bool:
-    first, second = (
-        {tuple(sorted(_work_counted(row).items())) for row in rows if row}
-        for rows in (reference, own)
-    )
-    is_constant = len(first) == len(second) == 1
-    return is_constant and first != second and _sums(reference) == _sums(own)
+    works = [[_work_counted(row) for row in rows if row] for rows in (reference, own)]
+    sums = [[[sum(counted.values()) for counted in work] for work in each] for each in works]
+    is_constant = all(work == each[0] for each in works for work in each)
+    return is_constant and works[0][:1] != works[1][:1] and sums[0][:1] == sums[1][:1]
 
 
-def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
-    return {(0 if row.steps else row.count, row.volume_bytes) for row in rows if row}
-
-
-def _work_counted(row: Row) -> dict[int, tuple[int, int]]:
-    """By rank: calls, which do not count in a row per step, and bytes."""
-    return (
-        {rank: (0, volume_bytes) for rank, (_, volume_bytes) in row.work.items()} if row.steps
-        else row.work
-    )
+def _work_counted(row: Row) -> list[dict[int, int]]:
+    """By rank: bytes, and calls, which do not count in a row per step."""
+    return [row.bytes] if row.steps else [row.bytes, row.calls]
 
 
 def layout(run: Figures) -> str:
@@ -235,21 +221,18 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
         yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, way_out)
 
 
-def _faults(run: Figures) -> Iterator[str]:
+def _faults(run: Figures) -> list[str]:
     early = [row.rank for row in run.ranks if row.state not in ENDED]
-    if early:
-        yield f"{units.rank_names(early)} did not reach MPI_Finalize"
-    if run.missing:
-        yield f"{units.counted(run.missing, 'rank')} missing"
     unrecorded = sum(row.unrecorded_calls for row in run.ranks)
-    if unrecorded:
-        yield f"{units.counted(unrecorded, 'call')} not recorded"
+    faults = {
+        f"{units.rank_names(early)} did not reach MPI_Finalize": early,
+        f"{units.counted(run.missing, 'rank')} missing": run.missing,
+        f"{units.counted(unrecorded, 'call')} not recorded": unrecorded,
+    }
+    return [text for text, is_found in faults.items() if is_found]
 
 
 def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
-    """With one run a side there is no verdict anyway."""
-    if max(len(side.runs) for side in sides) == 1:
-        return
     times = sorted(
         (
             min(run.start_unix_ns for run in side.runs),
@@ -268,9 +251,6 @@ def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
 
 
 def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
-    """With one run a side there is no verdict anyway."""
-    if max(len(side.runs) for side in sides) == 1:
-        return
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
     fewest = whole("compare.host-sets")
     for side, own in zip(sides[1:], sets[1:]):
@@ -293,37 +273,37 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
 
 # in what all runs must be alike: kind, what is said, what must be equal, in words, the way out
 OF_RANKS = (
-    "it is shared", lambda run: run.world_size,
-    lambda run: f"by {units.counted(run.world_size, 'rank')}",
+    "numbers of ranks differ", lambda run: run.world_size,
+    lambda run: units.counted(run.world_size, "rank"),
     "compare runs with the same number of ranks",
 )
 RECORDED = (
     (
-        "filter", "other ranks were recorded", lambda run: run.fact("settings.COMMPROF_RANKS"),
+        "filter", "recorded ranks differ", lambda run: run.fact("settings.COMMPROF_RANKS"),
         lambda run: f"COMMPROF_RANKS {run.fact('settings.COMMPROF_RANKS') or 'not set'}",
         "record both alike",
     ),
     (
-        "filter", "other calls were recorded", lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
+        "filter", "recorded calls differ", lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
         lambda run: f"COMMPROF_EXCLUDE {run.fact('settings.COMMPROF_EXCLUDE') or 'not set'}",
         "record both alike",
     ),
 )
 RUN = (
     (
-        "placement", "ranks are on hosts otherwise",
+        "placement", "ranks are placed differently",
         # where missing ranks ran is not known; such runs are refused as partial
         lambda run: None if run.missing else (run.world_size, run.placement), layout,
         "run all with the same ranks on each host",
     ),
     (
-        "binding", "cores that a rank may use", _cores, binding,
+        "binding", "numbers of cores that a rank may use differ", _cores, binding,
         "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
         "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores)",
     ),
 )
 PROGRAM = (
-    "program", "it is another one", program_of,
+    "program", "programs differ", program_of,
     lambda run: units.shortened(program_of(run), 100),
     "compare one program with the same arguments",
 )

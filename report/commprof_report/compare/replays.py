@@ -4,9 +4,9 @@ options, and for which share of the job's time a check of that kit has found tha
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ..base import units
 from ..base.aside import written_whole
@@ -23,19 +23,9 @@ MOST_RUNS, MOST_NAMED = 10**6, 3
 DIGITS = 12  # of a SHA-256 that is shown
 
 
-class Checked(NamedTuple):
-    """Result of `replay check`: shares of the job's time inside MPI, the numbers of runs, the
-    replays' library, within what the means of rows agree, and the largest rows for which they do
-    not stand."""
-
-    kit: str
-    share: float
-    tested_share: float
-    jobs: int
-    replays: int
-    library: str
-    margin: float
-    failing: tuple[str, ...]
+# Result of `replay check`: shares of the job's time inside MPI, the numbers of runs, the replays'
+# library, within what the means of rows agree, and the largest rows for which they do not stand.
+Checked = namedtuple("Checked", "kit share tested_share jobs replays library margin failing")
 
 
 def kit_replayed(run: Figures) -> str:

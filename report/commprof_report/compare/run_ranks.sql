@@ -1,7 +1,6 @@
 -- Where did each rank run, how did it end, and was it disturbed? threads: those that communicate, and the main one.
 SELECT rank.world_rank AS rank, host, affinity, state, rank_wall.wall_ns, rank_wall.counted_ns,
-       dropped_calls + interrupted_calls AS unrecorded_calls,
-       involuntary_switches * 1e9 / nullif(elapsed_ns, 0) AS switches_per_s, rank.start_unix_ns,
+       dropped_calls + interrupted_calls AS unrecorded_calls, rank.start_unix_ns,
        (
            SELECT 1 + count(DISTINCT cell.thread)
            FROM cell

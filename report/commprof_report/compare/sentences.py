@@ -117,15 +117,16 @@ def library(side: Side) -> str:
 
 
 def work_text(answers: Comparison) -> str:
-    other = any(refusal.kind == "work" for refusal in (*answers.refused, *answers.allowed))
-    if other:
-        return "no"
-    if any(run.missing for side in answers.sides for run in side.runs):
-        return "not known: a run lacks ranks"
-    if any(refusal.kind == "filter" for refusal in (*answers.refused, *answers.allowed)):
-        return "not known: other ranks or calls were recorded"
-    if not any(run.rows for side in answers.sides for run in side.runs):
-        return "not known: no call was recorded"
+    kinds = {refusal.kind for refusal in (*answers.refused, *answers.allowed)}
+    runs = [run for side in answers.sides for run in side.runs]
+    why_not = {
+        "no": "work" in kinds,
+        "not known: a run lacks ranks": any(run.missing for run in runs),
+        "not known: other ranks or calls were recorded": "filter" in kinds,
+        "not known: no call was recorded": not any(run.rows for run in runs),
+    }
+    if any(why_not.values()):
+        return next(text for text, holds in why_not.items() if holds)
     ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
     cut = cut_text(answers)
     if cut:

@@ -8,7 +8,6 @@ next group of as many runs as there are sides has one of each.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from os.path import commonprefix
@@ -25,15 +24,14 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class Side(NamedTuple):
     """The runs of a side, read from the folders that the user chose, and the block of each, if an
-    experiment says it. failed, disturbed: runs of an experiment whose blocks were repeated. of: the
-    side whose command this one runs once more. elapsed_ns, bare_ns: how long the commands of an
-    experiment took, launch to end, with the profiler and without."""
+    experiment says it. failed: runs of an experiment whose blocks were repeated. of: the side whose
+    command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment
+    took, launch to end, with the profiler and without."""
 
     name: str
     runs: list[Figures]
     blocks: list[int] | None = None
     failed: int = 0
-    disturbed: int = 0
     of: str = ""
     elapsed_ns: list[float] | None = None
     bare_ns: list[float] | None = None
@@ -79,15 +77,12 @@ def experiment_read(folder: Path) -> list[Side]:
     found = []
     for arm in profiled:
         paths = [folder / done[arm.name, block].folder for block in blocks]
-        own = Counter(run.status for run in runs if run.arm == arm.name)
         bare = next(
             (elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name),
             None,
         )
-        repeated = own[plans.FAILED], own[plans.DISTURBED]
-        found.append(
-            Side(arm.name, [], blocks, *repeated, arm.of, elapsed_ns(arm.name), bare, paths)
-        )
+        failed = sum((run.arm, run.status) == (arm.name, plans.FAILED) for run in runs)
+        found.append(Side(arm.name, [], blocks, failed, arm.of, elapsed_ns(arm.name), bare, paths))
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 from ..base.errors import ReportError
 from ..base.json_file import json_read, number_in
@@ -11,11 +11,8 @@ from ..base.json_file import json_read, number_in
 MOST_NS = 1e15
 
 
-class Canary(NamedTuple):
-    """Times of work that is always the same; see src/tools/canary.h."""
-
-    arithmetic_ns: float
-    memory_ns: float
+# Times of work that is always the same; see src/tools/canary.h.
+Canary = namedtuple("Canary", "arithmetic_ns memory_ns")
 
 
 def folder_of(run: Path) -> Path:

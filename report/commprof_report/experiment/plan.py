@@ -30,8 +30,6 @@ EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 KIT, CHECK = "job.kit", "job.kit.check"  # which arms replay, and how well that stands for the job
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
-# other work had cores of its ranks; its block is repeated
-DISTURBED = "disturbed"
 # a run that was OK, and whose folder somebody has removed; its block is repeated
 REMOVED = "removed"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
@@ -73,7 +71,7 @@ class Run(NamedTuple):
     folder: str
     status: str
     seconds: float
-    why: str  # it failed, or was disturbed
+    why: str  # it failed
 
 
 def arm_name(name: str) -> str:

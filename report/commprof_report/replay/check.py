@@ -94,10 +94,11 @@ def _checked(
     )
     p50_change = after / before - 1 if before and after is not None else None
     is_equal = all(
-        key in replay.rows and replay.rows[key].work == {
-            rank: (number * calls, number * volume) for rank, (calls, volume) in row.work.items()
-        }
-        for replay, number in zip(replays, passes)
+        key in replay.rows and (
+            getattr(replay.rows[key], name)
+            == {rank: number * of_pass for rank, of_pass in getattr(row, name).items()}
+        )
+        for replay, number in zip(replays, passes) for name in ("calls", "bytes")
     )
     verdict = _verdict(found, margin) if is_equal else (
         "other calls" if any(key in replay.rows for replay in replays) else "absent"

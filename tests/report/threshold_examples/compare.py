@@ -16,12 +16,12 @@ from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
 from commprof_report.experiment.canary import Canary
 from commprof_report.experiment.plan import FAILED, Arm, Plan, Run
-from commprof_report.experiment_main import Runner, gives_up, is_worth_repeating
+from commprof_report.experiment_main import Runner, gives_up
 from commprof_report.steps.trend import Trend
 
 RANK = RankRow(
     rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,
-    unrecorded_calls=0, switches_per_s=0.0, start_unix_ns=0, threads=1, core_wait=0.0,
+    unrecorded_calls=0, start_unix_ns=0, threads=1, core_wait=0.0,
 )
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
@@ -36,10 +36,12 @@ def run(**differing: object) -> Figures:
         facts={},
         step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
         parallel_efficiency=None,
-        coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, rows={}, parts={}, steps=None,
+        coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, steps=None,
         negotiates=False, labels={}, canaries={}, nccl_algorithms={},
     )
-    return Figures(**{**usual, **differing})  # type: ignore[arg-type]
+    rows: Any = differing.pop("rows", {})
+    parts = {(each, "bulk"): row for each, row in rows.items()}
+    return Figures(**{**usual, "parts": parts, **differing})  # type: ignore[arg-type]
 
 
 RUN = run()
@@ -114,8 +116,8 @@ def of_counted(difference: float) -> str:
     )
 
 
-def waiting(core_wait: float | None, switches_per_s: float = 0.0) -> Figures:
-    return run(ranks=[rank(core_wait=core_wait, switches_per_s=switches_per_s)])
+def waiting(core_wait: float) -> Figures:
+    return run(ranks=[rank(core_wait=core_wait)])
 
 
 def of_disturbed(disturbed: Figures) -> str:
@@ -166,10 +168,6 @@ def of_settling(share: float) -> str:
     return note(notes._settling(side(runs), 0.0))
 
 
-def of_trend(deviations: float) -> str:
-    return "note" if notes.is_trend(10, deviations / 3) else "silent"
-
-
 def of_outlier(deviations: float, runs: int) -> str:
     """The last of so many runs is that far off."""
     usual = [1 + 0.001 * place for place in range(runs - 1)]
@@ -204,10 +202,6 @@ def of_tail(part: float) -> str:
     return "tail" if same._replace(outcome="more", **changes).is_in_tail else "all calls"
 
 
-def of_repeated(count: int) -> str:
-    return "repeated" if is_worth_repeating(count, 0) else "kept"
-
-
 EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.level": lambda level: outcome_of(1 - level, RULES),
     "compare.min-effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
@@ -230,15 +224,12 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.disturbed-blocks": of_disturbed_blocks,
     "compare.few-waits": lambda share: of_waits(share, 2.001),
     "compare.times-the-waits": lambda times: of_waits(0.012, times),
-    "compare.slice": lambda s: of_disturbed(waiting(None, 0.05 / 0.003 * s / 0.003)),
     "compare.host-sets": of_hosts,
     "compare.slow-host": lambda times: of_a_host(14, 4, times),
     "compare.host-chance": lambda chance: of_a_host(14, round(chance * 2**12), 1.2),
     "compare.settling": of_settling,
-    "compare.trend": of_trend,
     "compare.outlier": lambda deviations: of_outlier(deviations, 100),
     "compare.outlier-runs": lambda runs: of_outlier(1_000, runs),
     "compare.most-pairs": of_blocks,
     "experiment.failures": of_failures,
-    "experiment.disturbed": of_repeated,
 }
