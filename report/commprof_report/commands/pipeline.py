@@ -47,6 +47,12 @@ EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)
 SEE_ALSO = ("communicators", "peers")
 MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
+NO_PIPELINES = {  # by the shape of the graph of messages
+    "rings": "pass messages in a ring: no first and no last stage can be told",
+    "webs": "exchange messages, but not along a line: that is no pipeline",
+    "exchanges": "exchange messages with their neighbours in a line, but do not pass them on: that "
+    "is no pipeline",
+}
 COLUMNS = (
     Column("pipeline", lambda row: str(row.pipeline)),
     Column("stage", lambda row: str(row.stage)),
@@ -133,21 +139,9 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
 
 def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
     """Sentences to print first."""
-    for ranks in found.graph.rings:
-        yield (
-            f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can "
-            "be told."
-        )
-    for ranks in found.graph.webs:
-        yield (
-            f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no "
-            "pipeline."
-        )
-    for ranks in found.graph.exchanges:
-        yield (
-            f"Ranks {ranks_text(ranks)} exchange messages with their neighbours in a line, but do "
-            "not pass them on: that is no pipeline."
-        )
+    for shape, what_they_do in NO_PIPELINES.items():
+        for ranks in getattr(found.graph, shape):
+            yield f"Ranks {ranks_text(ranks)} {what_they_do}."
     for star in found.graph.stars:
         yield star_text(star)
     if not found.rows:

@@ -69,7 +69,7 @@ EXAMPLES = (
 SEE_ALSO = ("gpu", "late", "traffic")
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
-MOST_STEPS = 200
+MOST_ROWS = 200
 ALL_OUTLIERS = "; --per-step has them all"  # on screen
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
@@ -140,27 +140,29 @@ def run(arguments: argparse.Namespace) -> None:
             arguments, run, plot, steps, units.counted(len(steps), "step"),
             f"no steps: {answers.summary.why}",
         )
+    rows, fields, columns = chosen(arguments, answers)
     if tables.is_for_scripts(arguments):
-        rows, fields = chosen(arguments, answers)
-        tables.write_rows(arguments, rows, fields)
-    elif arguments.per_step:
-        print_steps(run, answers, waits)
-    elif arguments.per_call:
-        print_calls(call_rows(answers))
+        tables.write_rows(arguments, rows, keys(fields))
+    elif columns and rows:
+        print(tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all."))
     elif arguments.critical_path:
-        print_paths(answers.paths)
+        print("The critical path is not known of any step.")
     else:
         print_text(run, answers, waits)
 
 
-def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequence, Sequence[str]]:
+def chosen(
+    arguments: argparse.Namespace, answers: StepsSummary
+) -> tuple[Sequence[Row], Sequence[Field], Sequence[Column | Field]]:
+    """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
-        return answers.costs.steps, keys(STEP)
+        return answers.costs.steps, STEP, step_columns(answers.costs.steps)
     if arguments.per_call:
-        return call_rows(answers), keys(CALL)
+        rows = call_rows(answers)
+        return rows, CALL, call_columns(rows)
     if arguments.critical_path:
-        return answers.paths, keys(PATH)
-    return [answers.summary], keys(STEPS)
+        return answers.paths, PATH, shown(PATH)
+    return [answers.summary], STEPS, ()
 
 
 def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
@@ -172,13 +174,8 @@ def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> Non
     ))
     if calls := attempt("Calls", family_rows, run, answers):
         print()
-        print_calls(calls[:MOST_CALLS])
-        if len(calls) > MOST_CALLS:
-            print(f"... and {len(calls) - MOST_CALLS} more; --per-call has them all.")
-
-
-def print_calls(rows: Sequence[Row]) -> None:
-    print(tables.text_table(call_columns(rows), rows))
+        columns = call_columns(calls[:MOST_CALLS])
+        print(tables.first_rows(columns, calls, MOST_CALLS, "; --per-call has them all."))
 
 
 def call_rows(
@@ -206,21 +203,6 @@ def step_columns(rows: Sequence[Row]) -> list[Column | Field]:
         column for column in STEP_COLUMNS
         if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)
     ]
-
-
-def print_steps(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
-    rows = answers.costs.steps
-    if not rows:
-        print_text(run, answers, waits)
-        return
-    print(tables.first_rows(step_columns(rows), rows, MOST_STEPS, "; --csv has them all."))
-
-
-def print_paths(rows: Sequence[Row]) -> None:
-    if not rows:
-        print("The critical path is not known of any step.")
-        return
-    print(tables.first_rows(shown(PATH), rows, MOST_STEPS, "; --csv has them all."))
 
 
 def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:

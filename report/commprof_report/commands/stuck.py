@@ -34,7 +34,7 @@ from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
-from ..stuck.wait_graph import Killed, Position, Still, Stuck, Wait
+from ..stuck.wait_graph import Killed, Position, Stuck, Wait
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
@@ -117,14 +117,10 @@ def lines(found: Stuck, unread: int) -> Iterator[str]:
     yield from message_lines(found)
     if found.still:
         yield ""
-        yield still_text(found.still)
-
-
-def still_text(still: Still) -> str:
-    return (
-        f"Nothing has moved since {units.timestamp(still.since_unix_ns)}: no rank began or ended a "
-        f"call in the {units.duration(still.lasted_ns)} after that."
-    )
+        yield (
+            f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
+            f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
+        )
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:

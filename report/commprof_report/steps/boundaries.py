@@ -144,7 +144,8 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
     visits: dict[int, list[tuple[int, int]]] = {}
     driving: dict[int, int] = {}
     spans = SQL.run(connection, "region_visits", region_name=name).fetchall()
-    for (rank, thread), _ in sorted(Counter(span[:2] for span in spans).items(), key=_least_first):
+    often = Counter(span[:2] for span in spans)
+    for rank, thread in sorted(often, key=lambda each: (often[each], -each[1])):
         driving[rank] = thread  # the one that visited it most often
     for rank, thread, *visit in spans:
         if thread == driving[rank]:
@@ -189,13 +190,6 @@ class Group(NamedTuple):
     steps: Numbered | None
     bounds: tuple[Ints, Ints] | None  # of a rank of its own
     known: int  # sampled collectives on the communicator
-
-
-class Refusal(NamedTuple):
-    """A rank that has no steps."""
-
-    world_rank: int
-    found: Found
 
 
 def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls) -> Unjudged:
@@ -250,14 +244,14 @@ def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
 
 def find_groups(
     sampled: SampledCalls, numbered: Collectives, ranks: int
-) -> tuple[list[Group], list[Refusal]]:
-    """The steps of each rank that leads a communicator, or follows none. Ranks whose calls are
-    equal have equal steps."""
+) -> tuple[list[Group], dict[int, Found]]:
+    """The steps of each rank that leads a communicator, or follows none; and the ranks without
+    steps. Ranks whose calls are equal have equal steps."""
     about = about_calls(sampled)
     analysed: dict[bytes, Found] = {}
     tokens: KnownTokens = {}
     groups: list[Group] = []
-    refused: list[Refusal] = []
+    refused: dict[int, Found] = {}
     covered: set[int] = set()
     of_rank = dict(by_rank(numbered.world_rank))
     for rank, thread, rows in threads_of(sampled, about):
@@ -274,7 +268,7 @@ def find_groups(
             )
         found = analysed.get(key)
         if found is None or not found.how:
-            refused += [Refusal(rank, found)] if found else []
+            refused |= {rank: found} if found else {}
             continue
         steps = numbered_steps(own, found)
         if steps is None:
@@ -289,11 +283,6 @@ def find_groups(
     return groups, refused
 
 
-def _least_first(visits: tuple[tuple[int, int], int]) -> tuple[int, int]:
-    (_, thread), number = visits
-    return number, -thread
-
-
 def _others_text(ranks: list[int]) -> str:
     return (
         f"{units.rank_names(ranks)} left out: {units.agreeing('their', len(ranks))} steps are at "
@@ -301,22 +290,22 @@ def _others_text(ranks: list[int]) -> str:
     )
 
 
-def _without_text(refused: Sequence[Refusal], stepping: Container[int]) -> str:
+def _without_text(refused: Mapping[int, Found], stepping: Container[int]) -> str:
     """Ranks that have no steps, and why the calls of the first of them show none."""
-    left = [each for each in refused if each.world_rank not in stepping]
+    left = [rank for rank in refused if rank not in stepping]
     if not left:
         return ""
-    ranks = units.rank_names([each.world_rank for each in left])
-    of_first = "" if len(left) == 1 else f" (rank {left[0].world_rank})"
-    return f"{ranks} {units.agreeing('have', len(left))} none: {left[0].found.why}{of_first}"
+    of_first = "" if len(left) == 1 else f" (rank {left[0]})"
+    have = units.agreeing("have", len(left))
+    return f"{units.rank_names(left)} {have} none: {refused[left[0]].why}{of_first}"
 
 
-def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:
+def _why_none(connection: Connection, refused: Mapping[int, Found]) -> Unjudged:
     """The answer for the rank of which most repeats."""
     if not refused:
         return none(_unsampled_text(connection))
-    best = max(refused, key=lambda each: (each.found.confidence, -each.world_rank))
-    return none(f"in the calls of rank {best.world_rank}: {best.found.why}", best.found)
+    best = max(refused, key=lambda rank: (refused[rank].confidence, -rank))
+    return none(f"in the calls of rank {best}: {refused[best].why}", refused[best])
 
 
 def _unsampled_text(connection: Connection) -> str:

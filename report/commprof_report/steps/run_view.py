@@ -55,13 +55,6 @@ CLASSES = COUNT + 4
 PARTS = 20  # shares are in whole parts of a bin
 
 
-class RankRow(NamedTuple):
-    """run_view_ranks.sql"""
-
-    rank: int
-    wall_ns: int
-
-
 class Shown(NamedTuple):
     """A piece of a rank's timeline, inside MPI or not sampled. detail: the call's size and
     communicator, as far as they are known."""
@@ -154,7 +147,7 @@ def run_view(
     wanted: range | None = None,
 ) -> View | None:
     """None where no call was sampled. wanted: only these steps, as many as there is room for."""
-    every = SQL.ask(connection, "run_view_ranks", RankRow)
+    every = list(SQL.rows(connection, "run_view_ranks"))
     rows = every[: MOST_CELLS // FEWEST_BINS]
     split = late.stages.split.of_all
     known = known_spans(connection)

@@ -7,7 +7,7 @@ starts, with the kernel's time, if the device was traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -197,20 +197,15 @@ def _bytes(sampled: SampledCalls) -> Ints:
     )
     is_completing = known.which(calls.call, texts, lambda one: one.family == "completion")
     found = np.where(is_completing, 0, calls.bytes)
-    *operations, own_bytes = _columns(
-        (persistent, starts), ("world_rank", "thread", "start_ns", "bytes")
-    )
+    started = joined(Columns, [persistent, starts])
+    operations = (started.world_rank, started.thread, started.start_ns)
     rows = np.flatnonzero(texts.among(calls.call, ("MPI_Start", "MPI_Startall")))
     order, groups = grouped(*operations)
-    sums = np.append(groups.sum(np.maximum(own_bytes, 0)[order]), 0)
+    sums = np.append(groups.sum(np.maximum(started.bytes, 0)[order]), 0)
     keys = [key[rows] for key in (calls.world_rank, calls.thread, calls.start_ns)]
     first = order[groups.first]
     found[rows] = sums[found_in(keys, [key[first] for key in operations])]
     return found
-
-
-def _columns(tables: Sequence[Columns], names: Sequence[str]) -> list[Ints]:
-    return [np.concatenate([getattr(table, name) for table in tables]) for name in names]
 
 
 def _call_times(
