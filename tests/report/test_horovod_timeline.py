@@ -163,16 +163,6 @@ def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, t
     assert {"dtype": "float32", "shape": "[64]"} in ends
 
 
-def test_a_counter_says_how_many_tensors_wait_for_a_rank(export, tmp_path):
-    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
-    counted = [event for event in of_process(events, OPERATIONS) if event["ph"] == "C"]
-    begin, end = S - 60 * MS, S - 10 * MS
-    assert {event["name"] for event in counted} == {"tensors waiting for a rank"}
-    assert [(event["ts"], event["args"]["value"]) for event in counted] == [
-        *((begin, 1), (begin + 1, 2), (begin + 2, 3)), *((end, 2), (end + 1, 1), (end + 2, 0)),
-    ]
-
-
 def test_cycles_have_a_track(export, tmp_path):
     made = one_step()
     made.cycle(2 * S)
@@ -219,7 +209,7 @@ def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_pa
     places = {event["pid"]: event["args"]["sort_index"] for event in sorted_by}
     names = process_names([event for event in events if "name" in event])
     assert [names[pid] for pid in sorted(names, key=places.get)] == [
-        *("all ranks", "rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
+        *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
         *(OPERATIONS, TENSORS, "rank 1, node01"),
     ]
 

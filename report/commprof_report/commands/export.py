@@ -6,8 +6,7 @@ its table first; CSV one table at a time (--table). Nothing is left out, so the 
 commands do not apply. Further tables have names and one time axis: named_cell, sizes, percentiles,
 calls, collectives; in CSV and JSON where --table names them.
 
-With --format parquet it writes a folder with a file for each table, by pyarrow or by DuckDB,
-whichever is installed for this Python.
+With --format parquet it writes a folder with a file for each table, by pyarrow.
 
 With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how
 long each rank waited and made others wait, and which call each rank is in and for how long, of a

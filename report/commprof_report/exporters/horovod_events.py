@@ -1,7 +1,7 @@
 """Adds Horovod's timelines to ours, on the run's time axis, as two processes of the rank that wrote
 them:
 
-    operations  what Horovod does, fused tensors as one slice; its cycles; how many tensors wait
+    operations  what Horovod does, fused tensors as one slice; its cycles
     tensors     a track for each: its negotiation, the ranks as they become ready, its operation
 
 Horovod writes the slices of an operation once for each tensor of it. Those of the first tensor
@@ -23,7 +23,6 @@ from .horovod_timeline import CYCLE_START, NEGOTIATE, Event, timeline_events
 from .trace_files import OfRank
 
 OPERATIONS = "operations"  # also the name of its tracks
-WAITING = "tensors waiting for a rank"
 OTHERS = "other tensors"
 PROCESSES = 2  # of a rank
 MOST_TRACKS = 1_000  # names of tensors with tracks of their own
@@ -143,14 +142,11 @@ class Timelines:
         self.own: dict[int, Track] = {}  # of tensors with an open slice
         self.leading: dict[int, Track] = {}  # of the first tensors of open operations
         self.operation: Slice | None = None  # whose tensors are being listed
-        self.waiting: set[int] = set()  # tensors that are negotiated
-        self.counted_ns = -1  # when their number last changed
         for each in timeline_events(of_rank.trace.path):
             own_ns = of_rank.trace.unix_ns(each.time_us) - of_rank.process.start_unix_ns
             time_ns = self.aligned_ns(self.rank, own_ns)
             if time_ns <= MOST_NS:
                 yield from self._written(each, time_ns)
-        yield from self._counter(MOST_NS)
         yield from self.operations.unfinished()
         yield from self.tensors.unfinished()
 
@@ -165,21 +161,11 @@ class Timelines:
         elif event.phase == "R" and tensor in self.own:
             yield from self.own[tensor].mark(time_ns, f"rank {int(event.name)} is ready")
         elif event.phase == "B":
-            yield from self._begin(event, time_ns)
+            self._begin(event, time_ns)
         elif event.phase == "E" and tensor in self.own:
             yield from self._end(event, time_ns)
 
-    def _counter(self, time_ns: int) -> Iterator[str]:
-        """The number of waiting tensors up to this time, at which it changes."""
-        since_ns, self.counted_ns = self.counted_ns, time_ns
-        if 0 <= since_ns < time_ns and self.overlaps(since_ns, time_ns):
-            yield from self.operations.names
-            yield event_text(
-                "C", self.operations.number, 1, name=WAITING, ts=us(since_ns),
-                args={"value": len(self.waiting)},
-            )
-
-    def _begin(self, event: Event, time_ns: int) -> Iterator[str]:
+    def _begin(self, event: Event, time_ns: int) -> None:
         tensor = event.tensor
         if tensor in self.own:
             self.operation = None
@@ -187,10 +173,7 @@ class Timelines:
                 self.leading[tensor].begin(time_ns, event.name, {})
         else:
             self.own[tensor] = self.tensors.take(self.names.get(tensor, OTHERS))
-            if event.name.startswith(NEGOTIATE):
-                yield from self._counter(time_ns)
-                self.waiting.add(tensor)
-            else:
+            if not event.name.startswith(NEGOTIATE):
                 self._lead(event, time_ns)
         self.own[tensor].begin(time_ns, event.name, {})
 
@@ -214,9 +197,6 @@ class Timelines:
         yield from track.end(time_ns, event.details)
         if not track.open:
             self.tensors.give_back(self.own.pop(tensor))
-        if tensor in self.waiting:
-            yield from self._counter(time_ns)
-            self.waiting.remove(tensor)
         if tensor in self.leading:
             yield from self.leading[tensor].end(time_ns, {})
             if not self.leading[tensor].open:

@@ -6,8 +6,7 @@
     flow     from the call of the rank that arrived last to the wait that it ended, if both are
              known and shown
     async    a nonblocking operation, from its start to its completion
-    counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said;
-             of the run: ranks inside MPI, ranks waiting, bytes in flight
+    counter  of a rank: what its GPUs' sensors said
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in
 microseconds that Perfetto reads to the nanosecond. Slices of a track are nested or disjoint;
@@ -19,7 +18,7 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import Any, Callable, NamedTuple
@@ -67,9 +66,7 @@ TRACKS = {
     "gpu sampled": Track(5_000_000, "all sampled: {}", GPUS + 1, 2),
     "gpu traced": Track(6_000_000, "GPU traced", GPUS),
 }
-MOST_BINS = 1_000
-LEAST_BIN_NS = 1_000
-NO_CALLS = (None, ())
+MOST_READINGS = 1_000  # of a device
 LEVELS = {
     "SM clock, MHz": "clock_mhz", "memory in use, bytes": "memory_used_bytes",
     "throttled": "is_throttled",
@@ -184,6 +181,7 @@ class Trace:
             for row in SQL.rows(self.connection, "trace_streams")
         }
         self.arrivals = self._arrivals()
+        self.last_ns: dict[tuple[int, int], int] = {}  # of the calls of a thread of MPI
         self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
@@ -210,35 +208,16 @@ class Trace:
         yield from self._names()
         yield from self._tracks(chain(self._spans(), self._activities()))
         yield from self._sensors()
-        bins = self._bins()
-        inside, waiting, flying = (Bins(*bins) for _ in range(3))
         rows = SQL.rows(self.connection, "trace_calls")
-        of_ranks = groupby(rows, key=attrgetter("rank"))
-        rank_of_calls, calls = next(of_ranks, NO_CALLS)
-        for rank in (row.rank for row in self.ranks):
-            handed, own, waits = Bins(*bins), Inside(), Inside()
-            if rank == rank_of_calls:
-                for thread, of_thread in groupby(calls, key=attrgetter("thread")):
-                    yield from self._thread(rank, thread, of_thread, handed, own, waits, flying)
-                rank_of_calls, calls = next(of_ranks, NO_CALLS)
-            yield from self._unfinished(rank, own)
-            yield from _counter(rank, "bytes/s passed to MPI", handed.values(1e9 / handed.width_ns))
-            for sums, found in ((inside, own), (waiting, waits)):
-                for start_ns, end_ns in found.spans():
-                    sums.add(start_ns, end_ns, end_ns - start_ns)
-        for name, counted in (
-            ("ranks inside MPI", inside),
-            ("ranks waiting", waiting),
-            ("bytes in flight, nonblocking collectives", flying),
-        ):
-            yield from _counter(self.run.world_size, name, counted.values(1 / counted.width_ns))
+        for (rank, thread), calls in groupby(rows, key=attrgetter("rank", "thread")):
+            yield from self._thread(rank, thread, calls)
+        yield from self._unfinished()
 
     def _names(self) -> Iterator[str]:
         for row in self.ranks:
             host = f", {row.host}" if row.host else ""
             yield from process_named(row.rank, f"rank {row.rank}{host}", PLACES_OF_RANK * row.rank)
             yield event_text("M", row.rank, 0, name="process_labels", args={"labels": row.state})
-        yield from process_named(self.run.world_size, "all ranks", -1)
         for row in self.threads:
             name = f"{row.name or 'thread'} ({'main, ' if row.is_main else ''}{row.tid})"
             yield from _named(row.rank, "calls", row.thread, name)
@@ -305,7 +284,7 @@ class Trace:
                 for row in by_device[own.rank, own.device]
             )
             shown = [(at_ns, row) for at_ns, row in found if self.cut.overlaps(at_ns, at_ns)]
-            shown = shown[:: len(shown) // MOST_BINS + 1]
+            shown = shown[:: len(shown) // MOST_READINGS + 1]
             for columns, values in ((LEVELS, levels), (RATES, rates)):
                 for name, key in columns.items():
                     counted = [(at_ns, getattr(row, key)) for at_ns, row in shown]
@@ -324,10 +303,7 @@ class Trace:
             )
         return slice_._replace(wait=wait)
 
-    def _thread(
-        self, rank: int, thread: int, rows: Iterable[Row], handed: Bins, own: Inside,
-        waits: Inside, flying: Bins,
-    ) -> Iterator[str]:
+    def _thread(self, rank: int, thread: int, rows: Iterable[Row]) -> Iterator[str]:
         track = TRACKS["calls"].first + thread
         for slice_ in self._shown(map(self._call, rows)):
             row, wait, start_ns = slice_.row, slice_.wait, slice_.start_ns
@@ -335,11 +311,9 @@ class Trace:
             # its call only enqueues an operation; the wait on the device is among the details
             if row.library == "nccl":
                 continue
-            own.add(thread, start_ns, slice_.end_ns)
-            handed.add(start_ns, slice_.end_ns, row.volume_bytes or 0)
+            self.last_ns[rank, thread] = slice_.end_ns
             if wait.wait_ns:
                 end_ns = min(start_ns + wait.wait_ns, slice_.end_ns)
-                waits.add(thread, start_ns, end_ns)
                 whom = "others" if wait.last_rank is None else f"rank {wait.last_rank}"
                 details = ESTIMATE if wait.is_estimate else {}
                 yield _slice(rank, track, Slice(start_ns, end_ns, f"waiting for {whom}", details))
@@ -347,8 +321,6 @@ class Trace:
             if row.completed_ns is not None:
                 done_ns = self.aligned_ns(rank, max(row.completed_ns, row.start_ns))
                 yield from self._operation(rank, track, slice_, done_ns)
-                if row.sequence is not None:
-                    flying.add(start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - start_ns))
 
     def _arrival(self, rank: int, track: int, time_ns: int, wait: Wait) -> Iterator[str]:
         """A flow from the call that the rank that arrived last has just begun, if it is shown:
@@ -384,75 +356,19 @@ class Trace:
         )
         return {(rank, at_ns): thread for rank, at_ns, thread in begun if (rank, at_ns) in wanted}
 
-    def _unfinished(self, rank: int, own: Inside) -> Iterator[str]:
-        """Slices of the calls that the rank's threads were inside when it ended or was read."""
-        for row in self.threads:
-            if row.rank != rank or not row.unfinished:
-                continue
+    def _unfinished(self) -> Iterator[str]:
+        """Slices of the calls that threads were inside when their rank ended or was read."""
+        for row in (row for row in self.threads if row.unfinished):
+            rank = row.rank
             slice_ = self._aligned(
                 rank, row.since_ns, max(row.last_ns, row.since_ns),
                 f"{row.unfinished} (not finished)", _details(row),
             )
-            before_ns = own.last_ns.get(row.thread, self.aligned_ns(rank, 0))
+            before_ns = self.last_ns.get((rank, row.thread), self.aligned_ns(rank, 0))
             start_ns = min(max(slice_.start_ns, before_ns), slice_.end_ns)
             if self.cut.overlaps(start_ns, slice_.end_ns):
                 track = TRACKS["calls"].first + row.thread
                 yield _slice(rank, track, slice_._replace(start_ns=start_ns))
-                if not row.unfinished.startswith("nccl"):
-                    own.add(row.thread, start_ns, slice_.end_ns)
-
-    def _bins(self) -> tuple[int, int]:
-        """Begin and width of the counters' bins."""
-        begins = [self.aligned_ns(row.rank, 0) for row in self.ranks]
-        ends = [self.aligned_ns(row.rank, row.wall_ns) for row in self.ranks]
-        begin_ns = min(begins) if self.cut.from_ns is None else max(min(begins), self.cut.from_ns)
-        end_ns = max(ends) if self.cut.to_ns is None else min(max(ends), self.cut.to_ns)
-        return begin_ns, bin_width(max(end_ns - begin_ns, 1))
-
-
-def bin_width(span_ns: int) -> int:
-    """The least width, 1, 2 or 5 times a power of ten, for which a thousand bins are enough."""
-    width_ns = LEAST_BIN_NS
-    factors = (2, 2.5, 2)
-    place = 0
-    while width_ns * MOST_BINS < span_ns:
-        width_ns = int(width_ns * factors[place % 3])
-        place += 1
-    return width_ns
-
-
-class Bins:
-    """Sums of amounts per bin of time, each amount spread evenly over its span."""
-
-    def __init__(self, begin_ns: int, width_ns: int) -> None:
-        self.begin_ns, self.width_ns = begin_ns, width_ns
-        self.edges = [0.0] * (MOST_BINS + 1)  # amounts in the bins in which a span begins or ends
-        self.rises = [0.0] * (MOST_BINS + 2)  # for whole bins: the difference to the previous bin
-
-    def add(self, start_ns: int, end_ns: int, amount: float) -> None:
-        low = (start_ns - self.begin_ns) / self.width_ns
-        high = (end_ns - self.begin_ns) / self.width_ns
-        if not amount or high < 0 or low > MOST_BINS:
-            return
-        per_bin = amount / max(high - low, 1e-9)
-        low, high = max(low, 0.0), min(high, float(MOST_BINS))
-        first, last = int(low), int(high)
-        if first == last:
-            self.edges[first] += per_bin * (high - low) if high > low else amount
-            return
-        self.edges[first] += per_bin * (first + 1 - low)
-        self.edges[last] += per_bin * (high - last)
-        self.rises[first + 1] += per_bin
-        self.rises[last] -= per_bin
-
-    def values(self, factor: float) -> Iterator[tuple[int, float]]:
-        """The times at which the value changes, with the new value; none if nothing was added."""
-        before = None if any(self.edges) or any(self.rises) else 0.0
-        for place, (edge, whole) in enumerate(zip(self.edges, accumulate(self.rises))):
-            value = round(max(edge + whole, 0.0) * factor, 3)
-            if value != before:
-                yield self.begin_ns + place * self.width_ns, value
-            before = value
 
 
 def changes(values: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
@@ -479,26 +395,6 @@ def rates(counted: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, floa
         else:
             yield at_ns, 0.0
     yield counted[-1][0], 0.0
-
-
-class Inside:
-    """When any thread of a rank was inside MPI, or waited."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[int, int]] = []
-        self.last_ns: dict[int, int] = {}  # by thread
-
-    def add(self, thread: int, start_ns: int, end_ns: int) -> None:
-        self.found.append((start_ns, end_ns))
-        self.last_ns[thread] = end_ns
-
-    def spans(self) -> Iterator[tuple[int, int]]:
-        until_ns: int | None = None
-        for start_ns, end_ns in sorted(self.found):
-            start_ns = start_ns if until_ns is None else max(start_ns, until_ns)
-            if end_ns > start_ns:
-                yield start_ns, end_ns
-                until_ns = end_ns
 
 
 def nested(slices: Iterable[Slice]) -> Iterator[Slice]:

@@ -16,10 +16,12 @@ from typing import Callable
 
 from ..run.alignment import MOST_NS
 from .events import PLACES_OF_RANK, event_text, process_named
-from .pytorch_trace import IDS, events_of, id_number, is_time, place
+from .pytorch_trace import events_of, id_number, is_time, place
 from .trace_files import OfRank
 
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
+IDS = ("id", "bind_id")  # and id2, which has an id for each scope
+ID_BITS = 48  # of an id in its file; those above are the number of the file
 
 
 class Beside:
@@ -31,13 +33,12 @@ class Beside:
         self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
         self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
         self.counts: Counter[int] = Counter()  # processes by rank
-        self.ids_before = 0  # largest ids of the files before
+        self.file = 0
 
     def events(self, traces: Sequence[OfRank]) -> Iterator[str]:
-        for of_rank in traces:
+        for self.file, of_rank in enumerate(traces):
             for event in events_of(of_rank.trace.path):
                 yield from self._event(of_rank, event)
-            self.ids_before += of_rank.trace.largest_id + 1
 
     def _event(self, of_rank: OfRank, event: dict) -> Iterator[str]:
         is_wanted = (
@@ -108,10 +109,9 @@ class Beside:
     def _id(self, theirs: object) -> object:
         number = id_number(theirs)
         if number is None:
-            return f"{self.ids_before}/{theirs}"
-        return (
-            hex(self.ids_before + number) if isinstance(theirs, str) else self.ids_before + number
-        )
+            return f"{self.file}/{theirs}"
+        ours = (self.file << ID_BITS) + number % (1 << ID_BITS)
+        return hex(ours) if isinstance(theirs, str) else ours
 
 
 def _metadata_change(of_rank: OfRank, event: dict) -> bool:

@@ -23,7 +23,6 @@ MOST_US = 1 << 53  # largest time in a file: 285 years
 EVENTS = "traceEvents"
 MOST_THREADS = 20_000  # of a file
 MOST_OF_NAME = 200  # characters that tell one process or thread from another
-IDS = ("id", "bind_id")  # and id2, which has an id for each scope
 
 
 class Trace:
@@ -38,7 +37,6 @@ class Trace:
         self.pids: set[int] = set()  # of processes with the label CPU
         self.first_us: float | None = None
         self.last_us: float | None = None
-        self.largest_id = 0
         # by process and thread, as they are numbered
         self.threads: set[tuple[object, object]] = set()
 
@@ -97,17 +95,6 @@ def _event_scan(trace: Trace, event: dict) -> None:
     trace.threads.add((place(pid), place(event.get("tid"))))
     if len(trace.threads) > MOST_THREADS:
         raise ReportError(trace.path, f"has more than {MOST_THREADS:,} threads, which no trace has")
-    trace.largest_id = max(
-        trace.largest_id, 0, *(id_number(value) or 0 for value in _ids_of(event))
-    )
-
-
-def _ids_of(event: dict) -> list[object]:
-    scoped = event.get("id2")
-    return [
-        *(event[key] for key in IDS if key in event),
-        *(scoped.values() if isinstance(scoped, dict) else ()),
-    ]
 
 
 def events_of(path: Path) -> Iterator[dict]:

@@ -1,11 +1,4 @@
--- The single calls that a timeline shows, in order for each rank and thread, with the operation that a call waited for, and its volume. The
--- volume is the mean of the cells with this call and size, because samples have only the message size.
-WITH volume AS (
-    SELECT world_rank, call, communicator, bytes, total(volume_bytes) / sum(count) AS volume_bytes
-    FROM cell
-    WHERE measure = 'call' AND NOT is_folded AND count > 0
-    GROUP BY world_rank, call, communicator, bytes
-)
+-- The single calls that a timeline shows, in order for each rank and thread, with the operation that a call waited for.
 SELECT sample.world_rank AS rank,
        sample.thread,
        sample.call,
@@ -15,7 +8,6 @@ SELECT sample.world_rank AS rank,
        sample.end_ns,
        sample.completed_ns,
        sample.bytes,
-       volume.volume_bytes,
        sample.peer,
        root,
        nullif(request_call, '') AS request_call,
@@ -29,6 +21,4 @@ LEFT JOIN signature ON signature.world_rank = sample.world_rank AND signature.si
 LEFT JOIN call ON call.name = sample.call
 LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND communicator_of.communicator = sample.communicator
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
-LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call
-                AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;

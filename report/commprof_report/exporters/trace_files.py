@@ -25,9 +25,9 @@ STEP_NS = whole("exporters.clock-step")
 
 
 class Process(
-    namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns")
+    namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")
 ):
-    """trace_processes.sql"""
+    """trace_ranks.sql"""
 
     @property
     def was_set(self) -> bool:
@@ -48,7 +48,7 @@ def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
 def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
     """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of
     this run."""
-    processes = SQL.ask(run.connection, "trace_processes", Process)
+    processes = SQL.ask(run.connection, "trace_ranks", Process)
     with Progress("reading", len(files)) as progress:
         for path, rank in files.items():
             trace = _scan(path)

@@ -1,7 +1,10 @@
--- The ranks of a timeline, with their begin and end.
+-- Which process was each rank, and when did it run, by its host's wall clock? stepped_ns: by how much that clock was set during the run.
 SELECT rank.world_rank AS rank,
+       pid,
        host.value AS host,
-       coalesce(rank_wall.wall_ns, (SELECT max(end_ns) FROM sample WHERE sample.world_rank = rank.world_rank), 0) AS wall_ns,
+       start_unix_ns,
+       start_unix_ns + rank_wall.wall_ns AS end_unix_ns,
+       coalesce(end_unix_ns - start_unix_ns - rank.wall_ns, 0) AS stepped_ns,
        state
 FROM rank
 JOIN rank_wall USING (world_rank)
