@@ -102,16 +102,9 @@ def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
     assert "waiting_messages" not in found(twin)
 
 
-def test_reduces_and_bcasts_that_belong_together_could_be_allreduces(profile):
-    row = found(profile("message_shapes", RANKS, "reduce_bcast", STEPS))["reduce_and_bcast"]
-    assert (row["bytes"], row["certainty"], row["saving_ns"]) == (4 << 18, "sure", None)
-    assert "reduce_and_bcast" not in found(profile("message_shapes", RANKS, "allreduce", STEPS))
-
-
 @pytest.mark.nightly
 def test_large_messages_alone_are_not_to_be_fused(profile):
     rules = found(profile("message_shapes", RANKS, "large", STEPS))
     assert not {
-        "small_messages", "tiny_messages", "padding", "jumps", "reduce_and_bcast", "polling",
-        "overlap",
+        "small_messages", "tiny_messages", "polling", "overlap",
     } & set(rules)

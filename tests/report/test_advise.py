@@ -10,7 +10,7 @@ from random import Random
 import parallel
 import planted
 import pytest
-from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
+from planted import SECOND, Cell, Rank, Sample, Step, Window
 from planted_job import HostClock, Job, Program
 from sampled_bursts import Call, bursts
 
@@ -19,7 +19,7 @@ COUNTED_NS = RANKS * 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
     "cores", "small_messages", "tiny_messages", "imbalance", "waiting", "slowest_rank",
-    "polling", "overlap", "cycle", "shared_core", "reduce_and_bcast", "waiting_messages",
+    "polling", "overlap", "cycle", "shared_core", "waiting_messages",
     "barriers", "gaps", "progress", "slow_link",
 }
 
@@ -340,43 +340,6 @@ def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_piec
     assert [row["role"] for row in overlap_pieces(ranks)] == ["world", "world"]
 
 
-def pairs(bcasts: int = 1_000, bcast_bytes: int = MIB) -> list[Cell]:
-    return [
-        Cell("MPI_Reduce", MIB, [300_000] * 1_000),
-        Cell("MPI_Bcast", bcast_bytes, [200_000] * bcasts),
-    ]
-
-
-def test_a_reduce_with_each_bcast_could_be_an_allreduce(advise):
-    row = advise(run_of(*pairs()))["reduce_and_bcast"]
-    assert (row["found"], row["saving_ns"], row["certainty"], row["bytes"]) == (
-        1, None, "likely", MIB,
-    )
-    assert "Reduce takes 300 ms a rank, Bcast 200 ms a rank" in row["evidence"]
-
-
-def test_pairs_that_are_seen_to_follow_each_other_are_sure(advise):
-    ranks = run_of(*pairs())
-    for rank in ranks:
-        rank.communicators[0].begun = [
-            Collective("MPI_Reduce", MIB, 0), Collective("MPI_Bcast", MIB, 0),
-        ] * 1_000
-    assert advise(ranks)["reduce_and_bcast"]["certainty"] == "sure"
-
-
-@pytest.mark.parametrize("bcasts", (910, 1_001, 1_100))
-def test_a_few_more_of_one_than_of_the_other_may_be_the_start_or_the_end(advise, bcasts):
-    """A parameter server hands its parameters out once more than it gets gradients back."""
-    row = advise(run_of(*pairs(bcasts)))["reduce_and_bcast"]
-    assert row["found"]
-    assert f"2,000 Reduces and {2 * bcasts:,} Bcasts of 1 MiB" in row["evidence"]
-
-
-@pytest.mark.parametrize("other", [{"bcasts": 909}, {"bcasts": 1_101}, {"bcast_bytes": MIB + 4}])
-def test_reduces_and_bcasts_that_do_not_belong_together_are_left_alone(advise, other):
-    assert not advise(run_of(*pairs(**other)))["reduce_and_bcast"]["found"]
-
-
 def test_what_receives_wait_is_not_guessed(advise):
     row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))[
         "waiting_messages"
@@ -655,8 +618,6 @@ UNSEEN = [
     (completed("MPI_Iallreduce", 4_000), "tiny_messages", "8,000 calls of MPI_Iallreduce"),
     (completed("MPI_Allreduce_init", 4_000), "small_messages", "8,000 calls of MPI_Allreduce_init"),
     ([Cell("ncclAllReduce", KIB, [2_000] * 40)], "small_messages", "80 calls of ncclAllReduce"),
-    ([Cell("MPI_Ibcast", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ibcast"),
-    ([Cell("MPI_Ireduce", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ireduce"),
     ([Cell("MPI_Irecv", 8, [2_000] * 40)], "overlap", "0 of 80 operations"),
 ]
 

@@ -36,8 +36,7 @@ def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
     fused_ns = sum(layer.bytes for layer in LAYERS) * MS / MIB
     assert row["saving_ns"] == pytest.approx(0.8 * RANKS * STEPS * (4 * 60_000 - fused_ns))
     assert row["evidence"].startswith(
-        "400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 "
-        "B) carry 700 KB."
+        "400 calls a rank of 1,000 B to 3,000 B (4.00 a step) carry 700 KB."
     )
     assert row["suggestion"].startswith("leave HOROVOD_FUSION_THRESHOLD out")
 

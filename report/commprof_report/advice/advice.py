@@ -117,8 +117,6 @@ RULES = (
          STEPS, basis.of_rounds, surroundings.cycle),
     Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates",
          CORES_KNOWN, basis.of_shared_cores, surroundings.shared_core),
-    Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do",
-         BLOCKING, basis.of_operations("MPI_Reduce", "MPI_Bcast"), messages.reduce_and_bcast),
     Rule("waiting_messages", "blocking point-to-point calls that wait",
          SAMPLED, basis.of_messages, messages.waiting_messages, True),
     Rule("barriers", "barriers that cost time",

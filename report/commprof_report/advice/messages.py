@@ -9,12 +9,12 @@ from ..base import units
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..base.query import Row
-from ..calls.views import POLLS, operation, reduce_bcast_rows
+from ..calls.views import POLLS, operation
 from ..run.cells import view_rows
 from . import changes
 from .curves import FEWEST, Curve, Knee, Point, waiting
 from .findings import (
-    LIKELY, MANY, POSSIBLE, SURE, Finding, Unknown, background, calls_take, is_notable,
+    LIKELY, MANY, POSSIBLE, Finding, Unknown, background, calls_take, is_notable,
     is_notable_time, ran_once, size_range, waiting_text,
 )
 from .inputs import HOROVOD, PYTORCH, Inputs
@@ -22,7 +22,6 @@ from .inputs import HOROVOD, PYTORCH, Inputs
 TINY_BYTES = whole("advice.tiny")
 MOST_OF_TIME = threshold("advice.likely")
 LITTLE = threshold("advice.overlap")
-MORE = threshold("advice.more-bcasts")  # distributed at the start or at the end
 FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
 LEAVE_OUT = "leave HOROVOD_FUSION_THRESHOLD out"
 MIB = 1 << 20
@@ -151,27 +150,12 @@ def certainty(points: Sequence[Point]) -> str:
 
 
 def _calls_text(points: Sequence[Point], ranks: int, inputs: Inputs) -> str:
-    """16,100 calls a rank of 64 B to 288 KiB (161 a step, two thirds of them of at most 1 KiB)"""
+    """16,100 calls a rank of 64 B to 288 KiB (161 a step)"""
     calls = sum(point.count for point in points) / ranks
-    more = []
-    if (per_step := inputs.per_step(calls)) and per_step >= 1:
-        number = f"{per_step:.1f}" if per_step < 10 else units.count(round(per_step))
-        more.append(f"{number} a step")
-    if len(points) > 2:
-        more.append(f"two thirds of them of at most {units.size(_two_thirds(points))}")
+    per_step = inputs.per_step(calls) or 0
+    often = f" ({units.three_digits(per_step)} a step)" if per_step >= 1 else ""
     sizes = size_range(points[0].bytes, points[-1].bytes)
-    said = f"{units.count(round(calls))} calls a rank of {sizes}"
-    return f"{said} ({', '.join(more)})" if more else said
-
-
-def _two_thirds(points: Sequence[Point]) -> int:
-    """The size up to which two thirds of the calls are."""
-    left = 2 / 3 * sum(point.count for point in points)
-    for point in points:
-        left -= point.count
-        if left <= 0:
-            break
-    return point.bytes
+    return f"{units.count(round(calls))} calls a rank of {sizes}{often}"
 
 
 def _threshold(inputs: Inputs) -> str:
@@ -338,46 +322,6 @@ def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
         change=changes.shorter(
             inputs, changes.chosen(inputs, calls, identities, which=changes.is_completed), 0.0
         ),
-    )
-
-
-def reduce_and_bcast(inputs: Inputs) -> Iterator[Finding]:
-    """About as many Reduces as Bcasts of one size. How long an Allreduce would take here is not
-    known."""
-    seen = {pair[:2] for pair in reduce_bcast_rows(inputs.run.connection)}
-    rows = {
-        (row.call, row.communicator, row.memory_kind, row.bytes): row
-        for row in inputs.sizes if not row.is_folded and row.bytes
-    }
-    for (call, *_), reduces in rows.items():
-        alike = reduces.communicator, reduces.memory_kind, reduces.bytes or 0
-        bcasts = rows.get(("MPI_Bcast", *alike))
-        if call != "MPI_Reduce" or bcasts is None or not are_pairs(reduces.count, bcasts.count):
-            continue
-        if is_notable_time(min(reduces.total_ns, bcasts.total_ns), inputs):
-            is_seen = all((each, reduces.bytes) in seen for each in inputs.family(reduces))
-            yield _one_allreduce(reduces, bcasts, is_seen, inputs)
-
-
-def are_pairs(reduces: int, bcasts: int) -> bool:
-    return min(reduces, bcasts) >= MANY and abs(reduces - bcasts) <= MORE * min(reduces, bcasts)
-
-
-def _one_allreduce(reduces: Row, bcasts: Row, is_seen: bool, inputs: Inputs) -> Finding:
-    identities, size = inputs.family(reduces), units.size(reduces.bytes)
-    counts = (
-        f"{units.count(reduces.count)} of each," if reduces.count == bcasts.count
-        else f"{units.count(reduces.count)} Reduces and {units.count(bcasts.count)} Bcasts"
-    )
-    return Finding(
-        f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {size} on "
-        f"{inputs.where(identities)}",
-        f"{counts} of {size}; Reduce takes {inputs.per_rank(reduces.total_ns)}, Bcast "
-        f"{inputs.per_rank(bcasts.total_ns)}"
-        f"{'; the last of them follow each other' if is_seen else ''}",
-        "if the Bcast hands out what the Reduce has summed, an Allreduce does both, in many "
-        "libraries in less time: measure it",
-        SURE if is_seen else LIKELY, None, reduces.call, identities, reduces.bytes,
     )
 
 

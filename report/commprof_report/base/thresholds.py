@@ -299,8 +299,6 @@ TABLE = (
               "gradients wait for half a cycle, so for an eighth of the step", "short", "long"),
     Threshold("advice.overlap", 0.1, "share of the operations' time that is not blocked",
               "a program that overlaps hides more", "overlaps with nothing", "overlaps"),
-    Threshold("advice.more-bcasts", 0.1, "share of the Reduces",
-              "some Bcasts are made at the start or at the end", "pairs", "no pairs"),
     Threshold("advice.staged", 0.1, "of the bytes in MPI calls",
               "copies of a batch of data or of a loss come to less", "not staged", "staged"),
     Threshold("advice.copies-alike", 0.5, "of the copies in the other direction",

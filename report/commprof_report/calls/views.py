@@ -680,8 +680,3 @@ COMMUNICATOR_USE = View(
     lambda groups: (groups.identity,),
     where=is_made,
 )
-
-
-def reduce_bcast_rows(connection: Connection) -> list[tuple[str, int, int]]:
-    """identity, bytes, pairs"""
-    return SQL.run(connection, "reduce_bcast").fetchall()

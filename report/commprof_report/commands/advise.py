@@ -13,7 +13,6 @@ how sure it is; the one that could save most is first. The rules look for
 - a rank that the others wait for, or that is the slowest in steps; much waiting, where none is
   named;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
-- as many Reduces as Bcasts of one size, where one Allreduce would do;
 - blocking point-to-point calls that wait, and barriers;
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.

@@ -1,12 +1,10 @@
-/* Efficient and inefficient patterns, in pairs: `message_shapes MODE STEPS`. In each step of all
- * but `reduce_bcast` and `allreduce` the ranks sum a large array. Before that they sum many small
- * ones (`many_small`) or the same bytes at once (`fused`); many single values (`tiny`) or all
- * values at once (`together`); make many Barriers (`barriers`); or rank 1 sleeps (`late`).
- * `reduce_bcast`: Reduces followed by Bcasts of the same size; `allreduce`: Allreduces in their
- * place. `large`: nothing else. `receive_early`: rank 1 sleeps in every second step and sends, rank
- * 0 receives and sleeps; `receive_late`: rank 0 posts the receive before it sleeps. Each rank
- * prints in nanoseconds how long all steps took, how long the fastest step, and how long it slept:
- * "took RANK ALL FASTEST SLEPT". */
+/* Efficient and inefficient patterns, in pairs: `message_shapes MODE STEPS`. In each step the ranks
+ * sum a large array. Before that they sum many small ones (`many_small`) or the same bytes at once
+ * (`fused`); many single values (`tiny`) or all values at once (`together`); make many Barriers
+ * (`barriers`); or rank 1 sleeps (`late`). `large`: nothing else. `receive_early`: rank 1 sleeps in
+ * every second step and sends, rank 0 receives and sleeps; `receive_late`: rank 0 posts the receive
+ * before it sleeps. Each rank prints in nanoseconds how long all steps took, how long the fastest
+ * step, and how long it slept: "took RANK ALL FASTEST SLEPT". */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,9 +13,9 @@
 #include "check.h"
 #include "own_clock.h"
 
-enum { SMALL = 18, MANY = 1000, LARGE = SMALL * MANY, PAIRED = 1 << 18, SLEEP_NS = 10000000 };
+enum { SMALL = 18, MANY = 1000, LARGE = SMALL * MANY, SLEEP_NS = 10000000 };
 
-static float mine[PAIRED], sum[PAIRED];
+static float mine[LARGE], sum[LARGE];
 static const char *mode;
 static int rank;
 static int64_t slept_ns;
@@ -38,12 +36,6 @@ static void sum_floats(int count, int times)
 {
     for (int i = 0; i < times; i++)
         MPI_Allreduce(mine, sum, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static void reduce_and_bcast(void)
-{
-    MPI_Reduce(mine, sum, PAIRED, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Bcast(sum, PAIRED, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
 static void pass_one(int is_posted_first, int is_late)
@@ -79,10 +71,7 @@ static void step(int number)
         sleep_in_place_of_work();
     if (is("receive_early") || is("receive_late"))
         pass_one(is("receive_late"), number % 2);
-    if (is("reduce_bcast"))
-        reduce_and_bcast();
-    else
-        sum_floats(is("allreduce") ? PAIRED : LARGE, 1);
+    sum_floats(LARGE, 1);
 }
 
 int main(int argc, char **argv)

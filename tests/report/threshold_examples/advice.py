@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from commprof_report.advice.curves import Curve, Point
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
-from commprof_report.advice.messages import are_pairs, certainty, is_blocked, is_tiny
+from commprof_report.advice.messages import certainty, is_blocked, is_many, is_tiny
 from commprof_report.advice.ranks import is_much_waiting
 from commprof_report.advice.surroundings import is_long, is_staged
 
@@ -39,7 +39,9 @@ EXAMPLES = {
     "advice.notable": lambda share: either(
         "a finding", "nothing", is_notable_time(share * WHOLE, SimpleNamespace(counted_ns=WHOLE))
     ),
-    "advice.many": lambda calls: either("a finding", "nothing", are_pairs(calls, calls)),
+    "advice.many": lambda calls: either(
+        "a finding", "nothing", is_many(calls, SimpleNamespace(per_step=lambda _calls: None))
+    ),
     "advice.background": lambda share: either("possible", "sure", is_mostly_beside_main([share])),
     "advice.observations": lambda number: either(
         "judged", "not judged",
@@ -54,9 +56,6 @@ EXAMPLES = {
     "advice.cycle": lambda share: either("long", "short", is_long(share * WHOLE, WHOLE)),
     "advice.overlap": lambda share: either(
         "overlaps with nothing", "overlaps", is_blocked(round((1 - share) * WHOLE), WHOLE)
-    ),
-    "advice.more-bcasts": lambda share: either(
-        "pairs", "no pairs", are_pairs(WHOLE, round((1 + share) * WHOLE))
     ),
     "advice.staged": lambda share: either(
         "staged", "not staged", is_staged([round(share * WHOLE)] * 2, WHOLE)
