@@ -179,33 +179,6 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        (
-            {"env.HOROVOD_FUSION_THRESHOLD": "0"},
-            "off (HOROVOD_FUSION_THRESHOLD=0): 2.00 messages of 200 KB a step, each of one tensor",
-        ),
-        (
-            {"env.HOROVOD_FUSION_THRESHOLD": "4096"},
-            "2.00 messages of 200 KB a step (HOROVOD_FUSION_THRESHOLD=4096); a run without fusion ",
-        ),
-        (
-            {},
-            "2.00 messages of 200 KB a step; a run without fusion shows the tensors</dd>",
-        ),
-    ],
-    ids=["off", "set", "default"],
-)
-def test_what_fusion_did_is_said_as_far_as_one_run_shows_it(header, facts, said):
-    assert f"<dt>Fusion</dt><dd>{said}" in header(training(True, facts))
-
-
-def test_nothing_is_said_of_fusion_where_nobody_negotiates(header):
-    assert "Fusion" not in header(training(False))
-
-
 def test_that_most_rules_could_not_look_is_said_in_place_of_advice(header, report, tmp_path):
     (said,) = re.findall(r"<dt>To try</dt><dd>([^<]*)</dd>", header(training(True)))
     advised = report("advise", planted.write_databases(tmp_path / "again", training(True))).out

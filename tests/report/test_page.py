@@ -3,7 +3,6 @@ with mouse and keys."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import re
@@ -15,12 +14,7 @@ import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
 from commprof_report.commands import html
-from commprof_report.commands.common import open_whole
-from commprof_report.late.late_ranks import late
-from commprof_report.run.alignment import align
 from commprof_report.steps import run_view
-from commprof_report.steps.rank_steps import RankSteps, rank_steps
-from commprof_report.steps.steps_summary import steps_summary
 from planted_job import HostClock, Job
 from test_gpu import step_rank
 from test_root_causes import MS, grid
@@ -110,7 +104,7 @@ def test_every_step_that_was_sampled_whole_can_be_chosen(page, run_path):
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
     assert (
-        f"{CHOSEN}All sampled calls are in this page. A step can be chosen in the list, "
+        f"{CHOSEN}All sampled calls are in this page. Choose one in the list, "
         in page.read_text()
     )
 
@@ -122,8 +116,8 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(sma
     steps = steps_of(path)
     assert steps[1] == 8 and 12 <= len(steps) <= 20
     said = (
-        f"Single calls of {len(steps)} of 39 steps are in this page, marked beneath the bars "
-        f"above: the median, the 7 longest, and {len(steps) - 8} spread over the run."
+        f"Single calls of {len(steps)} of 39 steps are in this page: the median, the longest, and "
+        "others spread over the run."
     )
     assert f"{CHOSEN}{said} Choose" in path.read_text()
     others = [2, *steps[8:], STEPS]
@@ -141,18 +135,18 @@ def test_the_user_picks_the_steps_of_the_timeline(page_of, run_path, monkeypatch
 
     titles, text = picked("7-10")
     assert titles == ["step 7", "step 8, the longest", "step 9", "step 10"]
-    assert f"{CHOSEN}Single calls of 4 of the 4 steps 7 to 10 are in this page. Choose" in text
+    assert f"{CHOSEN}Single calls of 4 of 4 steps are in this page: steps 7-10. Choose" in text
     titles, text = picked("39-50")
     assert titles == ["step 39", "step 40"]
-    assert "Single calls of 2 of the 12 steps 39 to 50 are" in text
+    assert "Single calls of 2 of 12 steps are in this page: steps 39-50." in text
     assert picked("8")[0] == ["step 8, the longest"]
     monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
     monkeypatch.setattr(run_view, "LEAST_BOUND", 100)
     few, text = picked("7-40")
     assert few == ["step 7", "step 8, the longest", "step 9"][: len(few)]
-    assert f"Single calls of {len(few)} of the 34 steps" in text
+    assert f"Single calls of {len(few)} of 34 steps" in text
     path = page_of(run_path, "--steps", "41")
-    said = "Single calls of 0 of the 1 step 41 are in this page: no other was sampled whole."
+    said = "Single calls of 0 of 1 step are in this page: steps 41."
     assert said in path.read_text() and timeline(path)["windows"] == []
 
 
@@ -215,53 +209,6 @@ def test_a_path_that_is_not_known_is_not_drawn(page_of, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     steps = timeline(page_of(job.write(tmp_path / "run.db")))["steps"]
     assert [step["path"] for step in steps] == [[]] * (STEPS - 1)
-
-
-def ranks_by_steps(run_path) -> RankSteps:
-    run = open_whole(argparse.Namespace(run=run_path, no_cache=True), with_samples=True)
-    alignment = align(run.connection)
-    waits = late(run, alignment)
-    summary = steps_summary(run, alignment, late=waits)
-    return rank_steps(summary.steps, summary.costs.steps, alignment, waits)
-
-
-def in_ms(field: list[list[float]]) -> list[list[int]]:
-    return [[round(ns / MS) for ns in of_rank] for of_rank in field]
-
-
-def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
-    found = ranks_by_steps(run_path)
-    assert found.ranks == [0, 1, 2, 3] and found.steps == list(range(2, STEPS + 1))
-    assert in_ms(found.outside_ns) == [
-        [10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps]
-        for rank in found.ranks
-    ]
-
-
-def test_a_rank_by_step_has_the_waiting_of_the_steps_and_who_causes_it(run_path, report):
-    """All wait for rank 2, rank 1 through rank 3."""
-    found, rows = (
-        ranks_by_steps(run_path),
-        {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows},
-    )
-    late_ms = [80 if step == 8 else 8 for step in found.steps]
-    assert in_ms(found.wait_ns) == [late_ms, late_ms, [0] * len(late_ms), late_ms]
-    assert in_ms(found.caused_ns) == [
-        [0] * len(late_ms),
-        [0] * len(late_ms),
-        [3 * ms for ms in late_ms],
-        [0] * len(late_ms),
-    ]
-    for waits, step in zip(zip(*found.wait_ns), found.steps):
-        assert sum(waits) / 4 == pytest.approx(rows[step]["wait_ns"])
-
-
-def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path):
-    from commprof_report.plots.rank_step_heat_maps import maps_of
-
-    assert len(maps_of(ranks_by_steps(run_path))) == 3
-    balanced = ranks_by_steps(grid([{}] * STEPS, has_marks=True).write(tmp_path / "balanced.db"))
-    assert [title for _, title in maps_of(balanced)] == ["Time outside MPI"]
 
 
 @pytest.mark.slow

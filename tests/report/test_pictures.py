@@ -26,7 +26,6 @@ from commprof_report.roles.world import world_of
 from commprof_report.run.cells import view_rows
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
-from commprof_report.steps.rank_steps import RankSteps
 from commprof_report.steps.columns import step_row
 from parallel import world
 from planted import Cell, Communicator, Rank
@@ -290,15 +289,6 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
     assert last["density"] > 0
 
 
-def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
-    rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("duration_histogram", axes, rows)
-    (curve,) = axes.figure.axes[1].get_lines()
-    places = dict(zip(curve.get_xdata(), curve.get_ydata()))
-    assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
-    assert places[rows[0].low_ns] == 0
-
-
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
     draw("duration_histogram", axes, rows)
@@ -541,39 +531,11 @@ def test_ranks_are_ticked_at_powers_of_two():
     assert rank_ticks(100) == list(range(0, 100, 16))
 
 
-@pytest.mark.parametrize(
-    "slow_ns, shades", ((100.0, (90.0, 100.0)), (101.0, (90.9, 101.0)), (400.0, (100.0, 400.0)))
-)
-def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, shades):
-    """One rank of ten."""
-    rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
-    none = [[None] * 20] * 10
-    drawn = draw(
-        "rank_step_heat_maps", axes,
-        RankSteps(list(range(20)), list(range(10)), rows, wait_ns=none, caused_ns=none),
-    )
-    (image,) = [image for panel in drawn for image in panel.get_images()]
-    assert image.get_clim() == pytest.approx(shades, rel=0.001)
-
-
-def test_steps_and_ranks_of_a_map_are_those_of_its_fields(axes):
-    """Ticks are round numbers. Steps 61 to 79 were not sampled whole; a row is a pair of ranks."""
-    steps = [*range(2, 61), *range(80, 103)]
-    field = [[1.0] * len(steps)] * 3
-    panel = draw(
-        "rank_step_heat_maps", axes, RankSteps(steps, [0, 2, 4], field, field, field)
-    )[2]
-    assert [(steps[round(place)], label.get_text()) for place, label in zip(
-        panel.get_xticks(), panel.get_xticklabels()
-    )] == [(step, str(step)) for step in (20, 40, 60, 80, 100)]
-    assert [label.get_text() for label in panel.get_yticklabels()] == ["0", "2", "4"]
-
-
 def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 7
+    assert page.count("data:image/svg+xml;base64,") == 6
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     # a sentence for each figure
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6

@@ -17,12 +17,14 @@ Card = tuple[str, str]  # the figure, and what it is
 
 def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
     row = answers.summary
+    cost = units.share(row.cost_share)
     if steps.steps_per_s is None or steps.certainty == "doubtful":
-        cost = (units.share(row.cost_share), "of wall time is the profiler's own")
-        return [(summary.wall_time(row), "wall time"), *library_cards(row), cost]
+        own = (cost, "of wall time is the profiler's own")
+        return [(summary.wall_time(row), "wall time"), *library_cards(row), own]
     of_step = [rate_card(steps), *exposed_cards(steps), *message_cards(steps)]
     of_run = [*share_cards(row, steps), *nccl_cards(row)[:1]]
-    return [*of_step, *of_run, wall_card(row)]
+    wall = (summary.wall_time(row), f"wall time; {cost} of it is the profiler's own")
+    return [*of_step, *of_run, wall]
 
 
 def library_cards(row: SummaryRow) -> list[Card]:
@@ -105,8 +107,3 @@ def share_cards(row: SummaryRow, steps: StepsRow | None) -> list[Card]:
     if steps and steps.idle_rounds_share is not None:
         text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
     return [(units.share(row.data_share_mean), text)]
-
-
-def wall_card(row: SummaryRow) -> Card:
-    cost = units.share(row.cost_share)
-    return summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"

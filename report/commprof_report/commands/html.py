@@ -3,9 +3,8 @@
 The page needs no other file and requests none: the summary, the steps, a timeline of the run (ranks
 x time, from the whole run to single calls, with operations in flight, messages, GPUs and critical
 paths; the calls of all steps, or of the median one, the longest ones and as many others as there is
-room for), who is late, where the time goes call by call and rank by rank, message sizes, histograms
-of the calls and sizes with the most time (two of them or of their ranks, overlaid), who sends to
-whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A
+room for), who is late, where the time goes call by call and rank by rank, message sizes, who sends
+to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A
 sentence explains each picture. Tables sort by the head that is pressed, are filtered by words, and
 are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
 otherwise. Without matplotlib it holds the tables, the steps, the timeline and the histograms only,
@@ -32,7 +31,6 @@ from ..base.attempt import FAULTS, attempt
 from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.options import option
-from ..base.present import present
 from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, size_rows
 from ..compare.judge import Rules
 from ..display import page, pictures
@@ -40,7 +38,7 @@ from ..display.tables import Column
 from ..late.stages import is_beside_main, region_rows
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late as late_answers
-from ..plots import peer_heat_map, rank_step_heat_maps, row_bars, size_lines, stacks, timeline
+from ..plots import peer_heat_map, row_bars, size_lines, stacks, timeline
 from ..roles import roles
 from ..roles.communicator_rows import communicator_rows
 from ..roles.world import world_of
@@ -49,8 +47,7 @@ from ..run.alignment import Alignment, align
 from ..run.cells import view_rows
 from ..run.run import Run
 from ..run.selection import Selection
-from ..steps.rank_steps import rank_steps
-from ..steps.run_view import LONGEST, View, is_whole, run_view
+from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import (
     RunSummary, communicating, of_nccl, run_summary, times_apart, with_negotiation_apart,
@@ -81,7 +78,6 @@ EXAMPLES = (
 )
 SEE_ALSO = ("compare", "summary")
 COMPARISON = "comparison.html"
-FUSION = "HOROVOD_FUSION_THRESHOLD"
 FIRST = ("Wrong launcher", "Crowded", "Waiting")  # what shows whether a run is healthy
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -121,7 +117,9 @@ def write_run(arguments: argparse.Namespace) -> None:
     if compare.rules(arguments) != Rules():
         raise UsageError("html", "the options of a comparison need two sides: A... -- B...")
     run = common.open_selected(arguments, with_samples=True)
-    output = arguments.output or default_output(run.path)
+    output = arguments.output or (
+        run.path / "report.html" if run.path.is_dir() else run.path.with_suffix(".html")
+    )
     if arguments.anonymous:
         anonymous.anonymise(run)
     write(output, page_of(run, common.is_whole(arguments), arguments.steps), run.mode)
@@ -135,10 +133,6 @@ def write(output: Path, text: str, mode: int) -> None:
 
 def page_of(run: Selection, is_whole: bool = True, wanted: range | None = None) -> str:
     return page.page(f"commprof: {common.title_of(run)}", parts(run, is_whole, wanted))
-
-
-def default_output(path: Path) -> Path:
-    return path / "report.html" if path.is_dir() else path.with_suffix(".html")
 
 
 def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
@@ -164,7 +158,6 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         made += [
             ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
             ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
-            ("Rank by step", rank_steps_section, in_steps, alignment, split),
             ("Waiting", late_section, run, split),
             ("Advice", advise.advise_section, run, advised),
             ("Calls", calls_section, answers),
@@ -202,7 +195,7 @@ def opening(
     lines = ["; ".join((summary.where_and_when(row), summary.library_name(row), name))]
     shares = "; ".join(summary.share_texts(answers))
     facts = [("In MPI", shares)] if summary.has_mpi(row) else []
-    facts += [*fusion_facts(answers, in_steps), *summary.nccl_facts(answers)]
+    facts += summary.nccl_facts(answers)
     step = summary.in_a_step(in_steps, waits if is_whole else None)
     facts += summary.closing_facts(run, answers, step)
     questions = [fact for fact in facts if fact[0] in FIRST]
@@ -222,20 +215,6 @@ def opening(
         title, lines, attempt("Figures", front_page.cards, answers, in_steps) or [],
         others, questions
     )
-
-
-def fusion_facts(answers: RunSummary, in_steps: StepsRow | None) -> Iterator[tuple[str, str]]:
-    """Facts on fusion from one run, where a thread negotiates."""
-    if not in_steps or not in_steps.negotiation or not in_steps.messages:
-        return
-    set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
-    size = units.size(present(in_steps.message_bytes) / in_steps.messages)
-    messages = f"{units.three_digits(in_steps.messages)} messages of {size} a step"
-    if set_to[:1] == ["0"]:
-        yield "Fusion", f"off ({FUSION}=0): {messages}, each of one tensor"
-    else:
-        setting = f" ({FUSION}={units.shortened(set_to[0], 24)})" if set_to else ""
-        yield "Fusion", f"{messages}{setting}; a run without fusion shows the tensors"
 
 
 def calls_section(answers: RunSummary) -> str:
@@ -356,55 +335,24 @@ OPTIONS = (
 )
 
 
-def steps_text(wanted: range) -> str:
-    return f"{wanted[0]:,}" if len(wanted) == 1 else f"{wanted[0]:,} to {wanted[-1]:,}"
-
-
 def contents_text(view: View, whole: int, wanted: range | None) -> str:
     """Which calls are in the page. Steps that were not sampled whole, or that there is no room for,
     are not."""
     shown = len(view.steps)
-    how = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
-    if wanted:
-        return (
-            f"Single calls of {shown:,} of the {units.counted(len(wanted), 'step')} "
-            f"{steps_text(wanted)} are in this page"
-            + (f". Choose one {how}." if shown else ": no other was sampled whole.")
-        )
-    if view.is_whole:
-        steps = f" A step can be chosen {how}." if shown else ""
-        return f"All sampled calls are in this page.{steps}"
-    if not shown:
+    choice = (
+        " Choose one in the list, by a click on its bar in the picture above, or there with the "
+        "arrow keys."
+    ) if shown else ""
+    if view.is_whole and not wanted:
+        return f"All sampled calls are in this page.{choice}"
+    if not shown and not wanted:
         return "Single calls are in this page where the bar beneath the axis is."
-    if shown == whole:
-        return f"Any step that was sampled whole, after the warm-up, can be chosen: {how}."
-    spread = (
-        f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run"
-        if shown > 1 + LONGEST else " and the longest"
+    steps = units.counted(len(wanted) if wanted else whole, "step")
+    which = (
+        "steps " + "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]})) if wanted
+        else "the median, the longest, and others spread over the run"
     )
-    what = f"the median{spread if shown > 1 else ''}"
-    return (
-        f"Single calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked "
-        f"beneath the bars above: {what}. Choose one {how}."
-    )
-
-
-def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
-    found = rank_steps(in_steps.steps, in_steps.costs.steps, alignment, waits)
-    if not found or not in_steps.costs.is_driven or not pictures.is_possible():
-        return ""
-    sentence = (
-        "One row a rank, one column a step; darker is longer (main thread). Where there are "
-        "many, a field is the mean of neighbours."
-        " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow "
-        "step a dark line from top to bottom. A rank"
-        " that others wait for waits little itself. Waiting is counted for the rank that caused "
-        'it, if that is known, as in "Who is late".'
-    )
-    return page.section(
-        "Rank by step", sentence,
-        common.picture(rank_step_heat_maps, found, "times by rank and step"),
-    )
+    return f"Single calls of {shown:,} of {steps} are in this page: {which}.{choice}"
 
 
 def late_section(run: Run, answers: Late) -> str:

@@ -165,18 +165,15 @@ def has_mpi(summary: SummaryRow) -> bool:
 
 def wall_time(summary: SummaryRow) -> str:
     estimated = " (an estimate)" if summary.wall_is_estimate else ""
-    return units.duration(summary.wall_ns) + estimated + counted_text(summary)
-
-
-def counted_text(summary: SummaryRow) -> str:
-    """Said where a part of the run was not counted worth mentioning."""
-    return (
+    counted = (
         f", calls counted during {units.duration(summary.counted_ns)} of it"
         if is_counted_in_part(summary) else ""
     )
+    return units.duration(summary.wall_ns) + estimated + counted
 
 
 def is_counted_in_part(summary: SummaryRow) -> bool:
+    """Whether a part of the run worth mentioning was not counted."""
     return summary.wall_ns is not None and (
         present(summary.counted_ns) < (1 - NOTABLE_SHARE) * summary.wall_ns
     )
@@ -331,8 +328,13 @@ def dominating_size(call) -> str:
 def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line."""
     summary, waits = answers.summary, answers.late
-    if summary.launcher:
-        yield "Wrong launcher", launcher_text(summary)
+    if summary.launcher:  # this run is one of several that should have been one
+        yield (
+            "Wrong launcher",
+            f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
+            f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
+            "MPI (srun: --mpi=pmix or pmi2)",
+        )
     if summary.crowding:
         yield "Crowded", summary.crowding
     yield from attempts(("Waiting", waiting_facts, waits, summary))
@@ -360,15 +362,6 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
     yield from attempts(("Ranks", rank_facts, run, answers))
     for aside in run.asides:
         yield "Beside it", aside
-
-
-def launcher_text(summary: SummaryRow) -> str:
-    """This run is one of several that should have been one."""
-    return (
-        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
-        f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that MPI "
-        "(srun: --mpi=pmix or pmi2)"
-    )
 
 
 def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:

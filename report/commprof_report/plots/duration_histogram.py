@@ -1,5 +1,4 @@
-"""Histogram: the density of the durations of one call at one size, the cumulative curve, and the
-percentiles."""
+"""Histogram: the density of the durations of one call at one size, and the percentiles."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from ..base import units
 from ..base.percentiles import of_buckets
 from ..base.query import Row
 from ..calls.histogram import LEAST_NS
-from ..display.colours import INK, of_call
+from ..display.colours import of_call
 from .axis import time_axis, time_text
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
@@ -39,19 +38,6 @@ def draw(axes, rows: Sequence[Row]) -> None:
     left, right = axes.get_xlim()
     label_few_decades(axes.xaxis, right / left)
     draw_marks(axes, rows)
-    draw_cumulative(axes.twinx(), rows)
-
-
-def draw_cumulative(axes, rows: Sequence[Row]) -> None:
-    """The share of calls up to each duration. It is exact at the bounds of buckets."""
-    points = [(max(row.low_ns, LEAST_NS), row.cumulative_share - row.share) for row in rows]
-    points += [(row.high_ns, row.cumulative_share) for row in rows]
-    durations, shares = zip(*sorted(points))
-    axes.plot(durations, shares, color=INK, linewidth=1.6)
-    axes.set_ylim(0, 1.02)
-    axes.set_ylabel("share of calls up to here", color=INK)
-    axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
-    axes.grid(visible=False)
 
 
 def draw_marks(axes, rows: Sequence[Row]) -> None:

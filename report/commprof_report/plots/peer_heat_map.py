@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
 from ..base.query import Row
 
-MOST_NUMBERS = 12  # up to this many ranks each field shows its number
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks
-TICKS = 9
+TICKS = 12
 
 
 class Matrix(NamedTuple):
@@ -57,8 +56,6 @@ def draw(axes, matrix: Matrix) -> None:
     ticks = rank_ticks(matrix.world_size)
     axes.set_xticks(ticks)
     axes.set_yticks(ticks)
-    if matrix.world_size <= MOST_NUMBERS:
-        draw_numbers(axes, amounts, show)
 
 
 def fields(matrix: Matrix, ranks_per_field: int):
@@ -87,15 +84,4 @@ def shades():
 def rank_ticks(world_size: int) -> list[int]:
     """Powers of two apart, as ranks fill hosts."""
     step = 1 << (-(-world_size // TICKS) - 1).bit_length()
-    return list(range(0, world_size, step if world_size > MOST_NUMBERS else 1))
-
-
-def draw_numbers(axes, amounts, show: Callable[[int], str]) -> None:
-    largest = amounts.max()
-    for sender, receiver in zip(*amounts.nonzero()):  # those that are not empty
-        value = amounts[sender, receiver]
-        colour = "#f6f8fa" if value > 0.5 * largest else "#222222"
-        axes.text(
-            receiver, sender, show(round(value)), ha="center", va="center", fontsize=8,
-            color=colour,
-        )
+    return list(range(0, world_size, step))

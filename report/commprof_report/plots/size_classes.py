@@ -4,6 +4,7 @@ fusion, stands beside the first, paler."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..base import units
@@ -11,6 +12,7 @@ from ..calls.views import Row
 from ..display.colours import NEUTRAL, OTHER_CALLS, of_call
 from .axis import time_axis, time_text
 from .row_bars import Part, stacked
+from .size_lines import by_time
 
 MOST_CALLS, MOST_LABELLED = 6, 4
 CONTROL, OTHER = "control", "other calls"
@@ -41,7 +43,7 @@ def draw(axes, picture: Picture) -> None:
     axes.remove()
     calls, times, per_call = figure.subplots(1, 3)
     what = "in a step, mean rank" if are_stepped(picture) else "of a mean rank"
-    classes = sorted({class_of(row) for side in picture for row in side.rows}, key=first_of)
+    classes = sorted({class_of(row) for side in picture for row in side.rows}, key=itemgetter(0))
     colours = colours_of(picture)
     draw_stacks(calls, picture, classes, colours, "count")
     calls.set_title("Calls by message size")
@@ -146,14 +148,12 @@ def are_stepped(picture: Picture) -> bool:
 
 def colours_of(picture: Picture) -> dict[str, str]:
     """Calls of bulk data, of files, or of groups of NCCL's, by their time; then the rest."""
-    spent: dict[str, float] = {}
-    for row in (row for side in picture for row in side.rows if row.traffic != CONTROL):
-        spent[name_of(row)] = spent.get(name_of(row), 0) + row.total_ns
-    named = sorted(spent, key=spent.__getitem__, reverse=True)
+    rows = [row for side in picture for row in side.rows]
+    named = [*by_time((name_of(row), row) for row in rows if row.traffic != CONTROL)]
     colours = {name: of_call(name) for name in named[:MOST_CALLS]}
     if len(named) > MOST_CALLS:
         colours[OTHER] = OTHER_CALLS
-    if any(row.traffic == CONTROL for side in picture for row in side.rows):
+    if any(row.traffic == CONTROL for row in rows):
         colours[CONTROL] = CONTROL_COLOUR
     return colours
 
@@ -164,7 +164,3 @@ def name_of(row: Row) -> str:
 
 def class_of(row: Row) -> Class:
     return row.bytes_low, row.bytes_high
-
-
-def first_of(each: Class) -> int:
-    return each[0]

@@ -3,8 +3,8 @@ broken at sizes of too few calls. One panel for each communicator or family."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, islice
 
 from ..base import units
 from ..base.gather import gathered
@@ -19,6 +19,10 @@ WIDTH, HEIGHT, LEGEND = 3.2, 3.0, 2.4  # of one of several panels
 TITLE = "Latency by message size"
 
 STYLES = ("-", "--", ":", "-.")
+GREY = "#777777"
+HOLLOW = {"marker": "o", "markerfacecolor": "white", "markersize": 4, "linewidth": 0}
+# name, up to what, and how dark: over several sizes, at one, in the legend (as they overlap)
+BANDS = (("up to 99 %", "p99_ns", 0.14, 0.35, 0.14), ("up to 95 %", "p95_ns", 0.22, 0.6, 0.3))
 
 Line = list[Row]  # by size
 Look = tuple[str, str]  # colour, style
@@ -60,61 +64,48 @@ def draw(axes, rows: Sequence[Row]) -> None:
     first.set_yscale("log")
     first.set_xscale("log", base=2)
     time_axis(first.yaxis, is_log=True)
-    places = [place_of(row) for lines in panels.values() for line in lines.values() for row in line]
+    shown = rows_of(panels)
+    places = [*map(place_of, shown)]
     size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
-    legend(
-        grid[0, across - 1], looks,
-        any(few_of(line) for lines in panels.values() for line in lines.values()),
-    )
+    legend(grid[0, across - 1], looks, bool(few_of(shown)))
 
 
 def legend(axes, looks: Mapping[str, Look], has_few: bool) -> None:
     for name, (colour, style) in looks.items():
         axes.plot([], [], style, color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
-    axes.plot([], [], color="#777777", linewidth=1.6, label="median")
+    axes.plot([], [], color=GREY, linewidth=1.6, label="median")
     if has_few:
-        axes.plot(
-            [],
-            [],
-            color="#777777",
-            marker="o",
-            markerfacecolor="white",
-            markersize=4,
-            linewidth=0,
-            label="below 20 calls",
-        )
-    axes.fill_between([], [], [], color="#777777", alpha=0.30, linewidth=0, label="up to 95 %")
-    axes.fill_between([], [], [], color="#777777", alpha=0.14, linewidth=0, label="up to 99 %")
+        axes.plot([], [], color=GREY, **HOLLOW, label="below 20 calls")
+    for name, *_, alpha in reversed(BANDS):
+        axes.fill_between([], [], [], color=GREY, alpha=alpha, linewidth=0, label=name)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def panels_of(rows: Sequence[Row]) -> dict[str, dict[str, Line]]:
     """By communicator and call: those with the most time, the largest first."""
-    of_communicator = gathered((units.visible(row.communicator), row) for row in rows)
-    largest = sorted(
-        of_communicator, key=lambda name: total_ns(of_communicator[name]), reverse=True
-    )[:MOST_PANELS]
-    return {name: lines_of(of_communicator[name]) for name in largest}
+    largest = by_time((units.visible(row.communicator), row) for row in rows)
+    return {name: lines_of(own) for name, own in islice(largest.items(), MOST_PANELS)}
+
+
+def by_time(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+    """The rows of each name; those with the most time first."""
+    groups = gathered(named).items()
+    return dict(sorted(groups, key=lambda group: -sum(row.total_ns for row in group[1])))
+
+
+def rows_of(panels: Mapping[str, Mapping[str, Line]]) -> list[Row]:
+    return [row for lines in panels.values() for line in lines.values() for row in line]
 
 
 def lines_of(rows: Sequence[Row]) -> dict[str, Line]:
-    lines = gathered((name_of(row), row) for row in rows)
-    largest = sorted(lines, key=lambda name: total_ns(lines[name]), reverse=True)[:MOST_LINES]
-    return {name: sorted(lines[name], key=place_of) for name in largest}
-
-
-def total_ns(rows: Sequence[Row]) -> int:
-    return sum(row.total_ns for row in rows)
+    largest = by_time((name_of(row), row) for row in rows)
+    return {name: sorted(line, key=place_of) for name, line in islice(largest.items(), MOST_LINES)}
 
 
 def looks_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, Look]:
     """The call with the most time first; lines of one colour differ in their style."""
-    spent: dict[str, int] = {}
-    for lines in panels.values():
-        for name, line in lines.items():
-            spent[name] = spent.get(name, 0) + total_ns(line)
     looks: dict[str, Look] = {}
-    for name in sorted(spent, key=spent.__getitem__, reverse=True):
+    for name in by_time((name_of(row), row) for row in rows_of(panels)):
         alike = sum(of_call(name) == colour for colour, _ in looks.values())
         looks[name] = of_call(name), STYLES[alike % len(STYLES)]
     return looks
@@ -130,23 +121,18 @@ def draw_line(axes, line: Line, look: Look) -> None:
     )
     if few := few_of(line):
         places, medians = zip(*((place_of(point), point.p50_ns) for point in few))
-        axes.plot(
-            places, medians, color=colour, marker="o", markerfacecolor="white", markersize=4,
-            linewidth=0,
-        )
+        axes.plot(places, medians, color=colour, **HOLLOW)
 
 
 def draw_band(axes, points: Line, colour: str) -> None:
     """A band needs two sizes; one gets whiskers."""
     places, medians = zip(*((place_of(point), point.p50_ns) for point in points))
-    p95 = [present(point.p95_ns) for point in points]
-    p99 = [present(point.p99_ns or point.p95_ns) for point in points]
-    if len(points) == 1:
-        axes.vlines(places, medians, p99, color=colour, alpha=0.35, linewidth=5)
-        axes.vlines(places, medians, p95, color=colour, alpha=0.6, linewidth=5)
-    else:
-        axes.fill_between(places, medians, p99, color=colour, alpha=0.14, linewidth=0)
-        axes.fill_between(places, medians, p95, color=colour, alpha=0.22, linewidth=0)
+    for _, key, alpha, alone, _ in BANDS:
+        tops = [getattr(point, key) or present(point.p95_ns) for point in points]
+        if len(points) == 1:
+            axes.vlines(places, medians, tops, color=colour, alpha=alone, linewidth=5)
+        else:
+            axes.fill_between(places, medians, tops, color=colour, alpha=alpha, linewidth=0)
 
 
 def bands_of(line: Line) -> list[Line]:
