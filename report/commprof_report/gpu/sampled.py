@@ -45,7 +45,7 @@ def intervals(connection: Connection) -> Columns:
 
 
 def on_device(active: Columns, rank: int, device: int) -> Columns:
-    """Those of a device of a rank, and of the rank in MPI."""
+    """Intervals of a device of a rank, and of the rank in MPI."""
     of_rank = active.take(slice(*np.searchsorted(active.world_rank, [rank, rank + 1])))
     return of_rank.take(np.isin(of_rank.device, (device, NO_DEVICE)))
 

@@ -167,10 +167,10 @@ def _is_message(call: CallInfo) -> bool:
 def median_durations(
     rows: Collectives, sides: Columns, epochs: Columns, texts: Texts
 ) -> Medians:
-    """Of collectives (each with the mean of its ranks: of two ranks that wait for each other in
-    turn, half of the durations are transfer alone), messages (with the mean of it and the one that
-    the same call sent or received the other way), probes and epochs. Of nonblocking and persistent
-    ones from start to completion."""
+    """Medians of collectives (each with the mean of its ranks: of two ranks that wait for each
+    other in turn, half of the durations are transfer alone), messages (with the mean of it and the
+    one that the same call sent or received the other way), probes and epochs. Of nonblocking and
+    persistent ones from start to completion."""
     parts = [
         (
             rows.identity, rows.call,

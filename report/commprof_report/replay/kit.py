@@ -251,7 +251,7 @@ def _said(text: BinaryIO) -> Kit:
 
 
 def _read(line: str, words: Sequence[str]) -> dict[str, Any]:
-    """What a line of facts says, by name."""
+    """The facts of a line, by name."""
     known = [(word, how) for own, word, how in WORDS if own == line]
     return {
         word: _text(words[at:]) if how == "TEXT" else

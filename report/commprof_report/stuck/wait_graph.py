@@ -138,7 +138,9 @@ class Board:
         self.late: dict[Collective, list[int]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
         # up to when the positions of ranks are known: not during waits that begin after the copy
-        self.copied = {rank: row.last_unix_ns or 0 for rank, row in self.ranks.items() if row.is_copy}
+        self.copied = {
+            rank: row.last_unix_ns or 0 for rank, row in self.ranks.items() if row.is_copy
+        }
         self.begun_rows = list(SQL.rows(run.connection, "collectives"))
         # on record, the oldest first
         self.recent = by(
