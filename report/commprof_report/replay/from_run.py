@@ -92,8 +92,8 @@ def started_of(
     connection: Connection, numbers: dict[tuple[int, int], int], kit: Kit,
     signatures: dict[tuple[int, int], Signature],
 ) -> Starts:
-    """The operations that calls started; None: of some it is not known what they move. Only the set-up has the
-    datatype: of the rank's set-ups of this size, all must have one."""
+    """The operations that calls started; None: of some it is not known what they move. Only the
+    set-up has the datatype: of the rank's set-ups of this size, all must have one."""
     samples = sampled(connection)
     set_up: dict[Hashable, set[Signature]] = defaultdict(set)
     for row in rows_with(samples.calls, samples.texts, "call", *PREPARED):
