@@ -64,10 +64,10 @@ def draw(axes, rows: Sequence[Row]) -> None:
     first.set_yscale("log")
     first.set_xscale("log", base=2)
     time_axis(first.yaxis, is_log=True)
-    shown = rows_of(panels)
-    places = [*map(place_of, shown)]
+    rows = rows_of(panels)
+    places = [*map(place_of, rows)]
     size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
-    legend(grid[0, across - 1], looks, bool(few_of(shown)))
+    legend(grid[0, across - 1], looks, bool(few_of(rows)))
 
 
 def legend(axes, looks: Mapping[str, Look], has_few: bool) -> None:
