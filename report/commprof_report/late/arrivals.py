@@ -41,7 +41,7 @@ def completed(
     keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
     call = found_in(keys, (calls.world_rank, calls.end_ns))
     is_known = groups.sum((~arrivals.is_known).astype(np.int64)) == 0
-    # what was ready last, the first of several
+    # the operation that was ready last, the first of several
     ready = groups.first_most(arrivals.last_ns)
     others_ns = np.where(
         arrivals.last_rank == groups.spread(arrivals.last_rank[ready]), arrivals.without_ns,
