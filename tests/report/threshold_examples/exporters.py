@@ -6,6 +6,8 @@ from commprof_report.exporters.pytorch_trace import counts_from_1970
 from commprof_report.exporters.trace_files import Process
 
 EXAMPLES = {
-    "exporters.clock-step": lambda ns: "said" if Process(0, 0, "", 0, 0, -ns).was_set else "silent",
+    "exporters.clock-step": lambda ns: (
+        "said" if Process(0, 0, "", 0, 0, -ns, "").was_set else "silent"
+    ),
     "exporters.earliest": lambda ns: "placed" if counts_from_1970(ns) else "refused",
 }
