@@ -7,8 +7,8 @@ room for), who is late, where the time goes call by call and rank by rank, messa
 to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A
 sentence explains each picture. Tables sort by the head that is pressed, are filtered by words, and
 are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
-otherwise. Without matplotlib it holds the tables, the steps, the timeline and the histograms only,
-and says so.
+otherwise. Without matplotlib it holds the tables, the steps and the timeline only, and says
+so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare
 says, with the same options: the verdict, each measure with the value of each run and the interval
@@ -347,11 +347,15 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
         return f"All sampled calls are in this page.{choice}"
     if not shown and not wanted:
         return "Single calls are in this page where the bar beneath the axis is."
+    if not shown:
+        return "None of the steps asked for was sampled whole."
+    if not wanted and shown == whole:
+        return f"Each step that was sampled whole, after the warm-up, is in this page.{choice}"
     steps = units.counted(len(wanted) if wanted else whole, "step")
-    which = (
-        "steps " + "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]})) if wanted
-        else "the median, the longest, and others spread over the run"
-    )
+    which = "the median, the longest, and others spread over the run"
+    if wanted:
+        ends = "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]}))
+        which = f"{'step' if len(wanted) == 1 else 'steps'} {ends}"
     return f"Single calls of {shown:,} of {steps} are in this page: {which}.{choice}"
 
 

@@ -36,7 +36,10 @@ def kit_replayed(run: Figures) -> str:
 def altered(run: Figures) -> str:
     """gaps none, arrival together: the options by which it makes the calls otherwise than the
     job."""
-    options = {key.removeprefix(FACT): values for key, values in run.facts.items() if FACT in key}
+    options = {
+        key.removeprefix(FACT): values for key, values in run.facts.items()
+        if key.startswith(FACT)
+    }
     return ", ".join(
         f"{name.lower()} {value}" for name, (value, *_) in sorted(options.items())
         if name not in ("KIT", "REPEAT") and value != RECORDED

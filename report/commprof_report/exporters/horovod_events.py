@@ -128,7 +128,7 @@ class Timelines:
     """The timelines of one rank: a job that starts and stops them writes several."""
 
     def __init__(self, rank: int, first_process: int, aligned_ns: AlignedNs, overlaps: Overlaps):
-        self.rank, self.aligned_ns, self.overlaps = rank, aligned_ns, overlaps
+        self.rank, self.aligned_ns = rank, aligned_ns
         last = PLACES_OF_RANK * (rank + 1)
         names = ((OPERATIONS, last - 2), ("tensors", last - 1))
         self.operations, self.tensors = (

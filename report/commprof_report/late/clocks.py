@@ -68,15 +68,19 @@ class Clocks:
     ) -> tuple[Flags, Floats]:
         """Whether they are accurate enough to tell which of two ranks was first in such calls, and
         their error. start_ns: in the time of `ranks`."""
-        is_sure, error_ns = np.ones(len(ranks), bool), np.zeros(len(ranks))
-        columns = (identity, call, ranks, peers, start_ns) if self.medians else ()
-        rows = zip(*(column.tolist() for column in columns))
-        for row, (where, what, rank, peer, at_ns) in enumerate(rows):
-            pair = (rank, peer if peer in self.alignment.clock_of else rank)  # not all are read
-            error = self.error(pair, pair, at_ns)
+        is_sure, errors = np.ones(len(ranks), bool), self.between(ranks, peers, start_ns)
+        rows = zip(identity.tolist(), call.tolist(), errors) if self.medians else ()
+        for row, (where, what, error) in enumerate(rows):
             is_sure[row] = self.resolves(texts.text(where) or "", texts.text(what) or "", error)
-            error_ns[row] = error.distance_ns
-        return is_sure, error_ns
+        return is_sure, np.array([error.distance_ns for error in errors], float)
+
+    def between(self, ranks: Ints, peers: Ints, start_ns: Ints) -> list[Error]:
+        """The errors of pairs of ranks near these times of `ranks`."""
+        pairs = [
+            (rank, peer if peer in self.alignment.clock_of else rank)  # not all are read
+            for rank, peer in zip(ranks.tolist(), peers.tolist())
+        ]
+        return [self.error(pair, pair, at_ns) for pair, at_ns in zip(pairs, start_ns.tolist())]
 
     def resolve(self, rows: Collectives, groups: Groups, texts: Texts) -> np.ndarray:
         """True for each collective whose ranks' arrivals can be told apart."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from .judgement import (
     progress_share, without,
 )
 from .links import Link, slow_links
-from .marks import Last, WaitRegion, last_at_marks, wait_region
+from .marks import Last, WaitRegion, last_at_marks, wait_region, without_ranks
 from .reasons import OWN, Reason, call_reasons, reason, reason_at_marks
 from .retimed import Part
 from .stages import Stages, efficiency_of, negotiated_share, stages, working
@@ -146,14 +147,17 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     crowded = crowding(connection)
 
-    def are_scheduled_late(is_mostly: bool, why: Reason | None) -> bool:
+    def are_scheduled_late(is_mostly: bool, why: Callable[[], Reason | None]) -> bool:
         """Some of ranks that share cores always come last: these are named for less than half of
         the waiting only if readings of CPU time show that it is not for want of a core."""
-        return bool(crowded) and is_mostly and (why is None or why.kind not in OWN)
+        found = why() if crowded and is_mostly else None
+        return bool(crowded) and is_mostly and (found is None or found.kind not in OWN)
 
     blamed, _ = without(
         blamed,
-        lambda named: are_scheduled_late(named.is_mostly, reason(connection, named.ranks)),
+        lambda named: are_scheduled_late(
+            named.is_mostly, partial(reason, connection, named.ranks)
+        ),
     )
     blamed, serving = without(
         blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
@@ -161,22 +165,22 @@ def late(run: Selection, alignment: Alignment) -> Late:
     named = blamed.named.ranks if blamed.named else ()
     waiting_for_progress = held_up(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
-    kind, is_named = judged(
+    kind, to_blame = judged(
         split.run, share_negotiated, unknown_ns, blamed, blocks, sooner_ns(named)
     )
     verdict: Judged = dict(verdict=kind, blocks=blocks)
-    if is_named:
+    if to_blame:
         verdict |= naming(
-            is_named, chain(sums, named), played.gain_ns(named), played.share,
+            to_blame, chain(sums, named), played.gain_ns(named), played.share,
             progress_share(named, waiting_for_progress, ranks),
         )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.ranks and are_scheduled_late(
-        last.is_mostly, reason_at_marks(connection, last)
+        last.is_mostly, partial(reason_at_marks, connection, last)
     ):
-        last = last._replace(ranks=())
+        last = without_ranks(last)
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last)
     why = None

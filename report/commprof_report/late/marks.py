@@ -260,6 +260,16 @@ def judge(
     )
 
 
+def without_ranks(last: Last) -> Last:
+    """Nobody is named: what is said is of the leader alone."""
+    own, named = (
+        [lead_ns for rank, lead_ns in last.by_step.values() if rank in ranks]
+        for ranks in ([last.leader], last.ranks)
+    )
+    share = last.share * sum(own) / sum(named)
+    return last._replace(ranks=(), times=len(own), lead_ns=median(own), share=share)
+
+
 def _waits_ns(times: Times) -> Counter[int]:
     waits_ns: Counter[int] = Counter()
     for of_step in times.values():

@@ -63,7 +63,7 @@ def messages(
             number=np.where(sides.identity == NONE, NONE, sides.number),
             posted_ns=posted_ns, gone_ns=gone_ns, since_ns=since_ns, until_ns=until_ns,
         ),
-        rank, clocks, texts,
+        rank, clocks,
     )
     own = np.flatnonzero(~sides.is_probe | (other >= 0))
     sides, other = sides.take(own), other[own]
@@ -105,11 +105,11 @@ def messages(
     return arrivals.take(is_gone), Left(*(int(flags.sum()) for flags in left))
 
 
-def _other_sides(sides: Columns, rank: Ints, clocks: Clocks, texts: Texts) -> Ints:
+def _other_sides(sides: Columns, rank: Ints, clocks: Clocks) -> Ints:
     """For each side, and each probe, the row of the other side; -1: it is not known."""
     send, receive = matches(sides)
-    of = sides.take(receive)
-    _, error_ns = clocks.tell(of.identity, of.call, rank[receive], rank[send], of.start_ns, texts)
+    errors = clocks.between(rank[receive], rank[send], sides.start_ns[receive])
+    error_ns = np.array([error.distance_ns for error in errors], float)
     is_possible = are_possible(sides, send, receive, error_ns)
     send, receive = send[is_possible], receive[is_possible]
     other = np.full(len(sides), -1)

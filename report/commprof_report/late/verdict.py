@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, takewhile
-from statistics import fmean
 from typing import NamedTuple, Optional
 
 from ..base.arrays import np
@@ -212,16 +211,16 @@ class Case:
         yield from self._in_order(next(of_ranks, None), of_hosts)
         yield from of_ranks
 
-    def wider(self, found: Named) -> Iterator[Named]:
+    def wider(self, found: Named) -> list[Named]:
         """With these ranks, the others that hardly wait either: of ranks that are equally late, one
         is last, and has the waiting of all who are not."""
-        waited_ns, own = self.participants.waited_ns, set(found.ranks)
+        waited_ns = self.participants.waited_ns
         order = sorted(waited_ns, key=waited_ns.__getitem__)
-        for number in range(len(own) + 1, nameable(order) + 1):
-            ranks, rest = order[:number], order[number:]
-            least_ns = threshold("late.hardly") * fmean(waited_ns[rank] for rank in rest)
-            if own < set(ranks) and waited_ns[ranks[-1]] <= least_ns:
-                yield self._name(ranks, found.p)
+        most, ns = nameable(order), np.array([waited_ns[rank] for rank in order], float)
+        rest_ns = (ns.sum() - np.cumsum(ns))[:most] / np.arange(len(ns) - 1, 0, -1)[:most]
+        hardly = np.flatnonzero(ns[: len(rest_ns)] <= threshold("late.hardly") * rest_ns)
+        ranks = order[: int(hardly.max(initial=-1)) + 1]
+        return [self._name(ranks, found.p)] if set(found.ranks) < set(ranks) else []
 
     def below_half(self, level: float) -> Named | None:
         """The few ranks, or those of a few hosts if these cause notably more, that are beyond

@@ -182,7 +182,7 @@ def _throttled_share(rows: list[Row]) -> float | None:
 
 def _stolen_share(rows: list[Row]) -> float | None:
     """The host's count is of all its cores: at least those of the masks, and one for each rank."""
-    masks = reduce(or_, (cores_of(row.affinity) for row in rows))
+    masks = reduce(or_, (cores_of(row.affinity) for row in rows), 0)
     shares = [
         row.stolen_ns / row.elapsed_ns / max(len(rows), _size(masks))
         for row in rows if row.stolen_ns is not None and row.elapsed_ns

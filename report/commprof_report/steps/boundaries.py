@@ -252,10 +252,10 @@ def find_groups(
     tokens: KnownTokens = {}
     groups: list[Group] = []
     refused: dict[int, Found] = {}
-    covered: set[int] = set()
+    done: set[int] = set()
     of_rank = dict(by_rank(numbered.world_rank))
     for rank, thread, rows in threads_of(sampled, about):
-        if rank in covered:
+        if rank in done:
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
         own = own_calls(sampled, about, mine, rows, ranks, tokens)
@@ -273,13 +273,13 @@ def find_groups(
         steps = numbered_steps(own, found)
         if steps is None:
             groups.append(Group(NONE, [rank], rank, found, None, own_bounds(own, found), 0))
-            covered.add(rank)
+            done.add(rank)
             continue
         members = numbered.world_rank[numbered.identity == steps[0]]
-        following = sorted({*members.tolist()} - covered)
+        following = sorted({*members.tolist()} - done)
         known = int((mine.identity == steps[0]).sum())
         groups.append(Group(steps[0], following, rank, found, steps[1], None, known))
-        covered.update(following)
+        done.update(following)
     return groups, refused
 
 

@@ -286,20 +286,23 @@ def _gpu_lanes(
             (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
             for begin_ns, end_ns in known.get(rank, {}).get(device, ())
         ]
-        own = active.take(of_ranks.get(rank, slice(0)))
-        cells = _gpu_cells(spans, own.take(own.device == device), edges)
-        lanes += [(rank, GpuLane(number, cells))] if spans else []
+        if spans:
+            own = active.take(of_ranks.get(rank, slice(0)))
+            cells = _gpu_cells(spans, own.take(own.device == device), edges)
+            lanes.append((rank, GpuLane(number, cells)))
     return gathered(lanes)
 
 
 def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
     spans = common(known, [*zip(edges[:-1].tolist(), edges[1:].tolist())])
     found = np.zeros((len(edges) - 1, CLASSES), np.int64)
-    for (begin_ns, _), state_ns in zip(spans, time_by_states(active, spans)):
-        times, place = busy(state_ns), np.searchsorted(edges, begin_ns, "right") - 1
-        found[place, [GPU_COMPUTING, GPU_EXPOSED, GPU_COPYING, OUTSIDE]] += (
-            times.computing_ns, times.exposed_ns, times.only_copying_ns, times.idle_ns,
-        )
+    times = busy([*time_by_states(active, spans).T])
+    place = np.searchsorted(edges, [begin_ns for begin_ns, _ in spans], "right") - 1
+    for state, state_ns in (
+        (GPU_COMPUTING, times.computing_ns), (GPU_EXPOSED, times.exposed_ns),
+        (GPU_COPYING, times.only_copying_ns), (OUTSIDE, times.idle_ns),
+    ):
+        np.add.at(found[:, state], place, state_ns)
     found[:, UNSEEN] = np.diff(edges) - found.sum(axis=1)
     return in_parts(found, edges)
 

@@ -101,14 +101,14 @@ def _even(own: OwnCalls, found: Found) -> Found:
     number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
     alike = max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps))
     why = unlike(int(alike), steps)
-    return Found(why=why, words=found.words) if why else found
+    return Found(confidence=found.confidence, why=why, words=found.words) if why else found
 
 
 def unlike(alike: int, steps: int) -> str:
     """Why these are no steps; empty: all but one, or but few, have as many of some call."""
     if alike >= min(steps - 1, ALIKE * steps):
         return ""
-    return f"at most {alike:,} of {steps:,} of what repeats have as many calls of a function"
+    return f"of no function do more than {alike:,} of {steps:,} repetitions have as many calls"
 
 
 def is_better(rough: Found, best: Found) -> bool:
@@ -297,7 +297,7 @@ def doubt(
     shortest, longest = (ordered[rare], ordered[-1 - rare]) if ordered else (1, 1)
     if longest > SPREAD * shortest:
         ends = f"{units.duration(shortest)} to {units.duration(longest)}"
-        return f"what repeats lasts {ends} (5 % are shorter, 5 % longer)"
+        return f"what repeats lasts {ends}, without the {rare:,} shortest and longest"
     if is_small:
         if len(times) < MANY_STEPS:
             return f"{units.are(len(times), 'interval')} too few, {MANY_STEPS} are needed"
