@@ -143,8 +143,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
     found = Finding(
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
-        f"{inputs.where([most.identity])} (analysed: {basis_text(row)}); "
-        f"{_verdict(inputs.late)}",
+        f"{inputs.where([most.identity])} (analysed: {basis_text(row)}); {_verdict(inputs.late)}",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
         POSSIBLE if _is_scaled_from_few(row) else SURE, call=most.call, identities=[most.identity],

@@ -1,4 +1,5 @@
--- The single calls that a timeline shows, in order for each rank and thread, with the operation that a call waited for.
+-- The single calls that a timeline shows, in order for each rank and thread, with the operation
+-- that a call waited for.
 SELECT sample.world_rank AS rank,
        sample.thread,
        sample.call,

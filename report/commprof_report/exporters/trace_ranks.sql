@@ -1,4 +1,5 @@
--- Which process was each rank, and when did it run, by its host's wall clock? stepped_ns: by how much that clock was set during the run.
+-- Which process was each rank, and when did it run, by its host's wall clock? stepped_ns: by how
+-- much that clock was set during the run.
 SELECT rank.world_rank AS rank,
        pid,
        host.value AS host,

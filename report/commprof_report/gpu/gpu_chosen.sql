@@ -1,5 +1,7 @@
 -- The kernels, copies and memsets of the selected ranks' GPUs.
-SELECT activity, gpu_activity.world_rank, stream, gpu_device.number AS device, context, gpu_stream.number, kind, coalesce(gpu_kernel.name, '') AS name, coalesce(is_communication, 0) AS is_communication,
+SELECT activity, gpu_activity.world_rank, stream, gpu_device.number AS device, context,
+       gpu_stream.number, kind, coalesce(gpu_kernel.name, '') AS name,
+       coalesce(is_communication, 0) AS is_communication,
        copy, is_graph, is_pageable, is_managed, bytes, count, volume_bytes, total_ns, min_ns, max_ns
 FROM gpu_activity
 LEFT JOIN gpu_kernel USING (world_rank, kernel)

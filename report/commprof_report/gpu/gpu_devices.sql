@@ -1,9 +1,11 @@
 -- Which GPUs did the ranks use? Ranks with one kernel_id run on one host, also in containers; those with one clock_id read one
 -- CLOCK_MONOTONIC. Null: not known.
-SELECT gpu_device.world_rank AS rank, host.value AS host, gpu_device.device, number, name, uuid, first_ns, last_ns, kernels, copies, sets,
+SELECT gpu_device.world_rank AS rank, host.value AS host, gpu_device.device, number, name, uuid,
+       first_ns, last_ns, kernels, copies, sets,
        sms, communication_ns, communication_sm_ns, communication_most_sms, memory_bytes,
        coalesce(nullif(boot.value, ''), nullif(host.value, '')) AS kernel_id,
-       nullif(boot.value, '') || ' ' || coalesce(zone.value, '') AS clock_id, min(start_monotonic_ns, 1 << 61) AS start_monotonic_ns,
+       nullif(boot.value, '') || ' ' || coalesce(zone.value, '') AS clock_id,
+       min(start_monotonic_ns, 1 << 61) AS start_monotonic_ns,
        gpu_device.world_rank IN (SELECT world_rank FROM selected_rank) AS is_selected
 FROM gpu_device
 JOIN rank USING (world_rank)

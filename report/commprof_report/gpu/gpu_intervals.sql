@@ -6,4 +6,5 @@ SELECT gpu_sample.world_rank,
        end_ns
 FROM gpu_sample
 JOIN gpu_stream ON gpu_stream.world_rank = gpu_sample.world_rank AND gpu_stream.stream = gpu_sample.stream
-LEFT JOIN gpu_kernel ON gpu_kernel.world_rank = gpu_sample.world_rank AND gpu_kernel.kernel = gpu_sample.kernel;
+LEFT JOIN gpu_kernel
+       ON gpu_kernel.world_rank = gpu_sample.world_rank AND gpu_kernel.kernel = gpu_sample.kernel;

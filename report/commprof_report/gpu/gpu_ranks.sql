@@ -1,11 +1,16 @@
 -- Was the GPU traced in each selected rank, and if not, why?
-SELECT rank.world_rank AS rank, gpu_state AS state, coalesce(reason.value, '') AS reason, coalesce(memory.value, '') AS device_memory,
-       coalesce(part.value, '') AS traced_part, CAST(coalesce(graphs.value, 0) AS INTEGER) AS unseen_graph_launches,
+SELECT rank.world_rank AS rank, gpu_state AS state, coalesce(reason.value, '') AS reason,
+       coalesce(memory.value, '') AS device_memory,
+       coalesce(part.value, '') AS traced_part,
+       CAST(coalesce(graphs.value, 0) AS INTEGER) AS unseen_graph_launches,
        EXISTS (SELECT 1 FROM cell WHERE cell.world_rank = rank.world_rank AND measure = 'captured')
            AND NOT EXISTS (SELECT 1 FROM gpu_activity WHERE gpu_activity.world_rank = rank.world_rank AND is_graph) AS has_unseen_captures,
-       rank_wall.wall_ns, gpu_records AS records, gpu_dropped_records AS dropped_records, gpu_implausible_records AS implausible_records,
-       gpu_late_records AS late_records, gpu_unattributed_records AS unattributed_records, gpu_lost_intervals AS lost_intervals,
-       gpu_unmatched_operations AS unmatched_operations, cost_gpu_begin_ns AS cost_begin_ns, cost_gpu_end_ns AS cost_end_ns
+       rank_wall.wall_ns, gpu_records AS records, gpu_dropped_records AS dropped_records,
+       gpu_implausible_records AS implausible_records,
+       gpu_late_records AS late_records, gpu_unattributed_records AS unattributed_records,
+       gpu_lost_intervals AS lost_intervals,
+       gpu_unmatched_operations AS unmatched_operations,
+       cost_gpu_begin_ns AS cost_begin_ns, cost_gpu_end_ns AS cost_end_ns
 FROM rank
 JOIN rank_wall USING (world_rank)
 LEFT JOIN fact AS reason ON reason.world_rank = rank.world_rank AND reason.key = 'gpu.reason'

@@ -7,5 +7,6 @@ JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)
 JOIN selected_size ON cell.bytes BETWEEN low_bytes AND high_bytes
 WHERE library = 'nccl' AND family = 'collective' AND cell.call IN (SELECT call FROM selected_call)
-  AND cell.world_rank IN (SELECT world_rank FROM selected_rank) AND identity IN (SELECT identity FROM selected_communicator)
+  AND cell.world_rank IN (SELECT world_rank FROM selected_rank)
+  AND identity IN (SELECT identity FROM selected_communicator)
   AND region_name IN (SELECT region_name FROM selected_region);
