@@ -198,11 +198,8 @@ class Cost(NamedTuple):
 
 
 def cost(command: tuple[str, ...], folder: Path) -> Cost:
-    """From a folder without a cache, and leaving none."""
     name, *options = command
     words = [sys.executable, "-c", MEASURED, ROOT / "report", *name.split(), folder, *options]
-    if not name.startswith("replay"):  # which makes none
-        words.append("--no-cache")
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     *_, times = process.stderr.read().splitlines() or [""]
     _, status, usage = os.wait4(process.pid, 0)

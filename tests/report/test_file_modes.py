@@ -31,7 +31,6 @@ def umask():
 
 @pytest.fixture
 def run(tmp_path) -> Path:
-    """A run of ledgers, of which nobody writes a cache."""
     return planted.write_ledgers(tmp_path / "run", planted.training_run())
 
 

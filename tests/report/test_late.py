@@ -1195,7 +1195,7 @@ def test_the_page_says_who_is_late(report, tmp_path):
 
 def test_clocks_can_be_aligned_again(tmp_path):
     path = late_job(2, [HostClock()] * 3).write(tmp_path / "run.db")
-    run = open_whole(argparse.Namespace(run=path, no_cache=True), with_samples=True)
+    run = open_whole(argparse.Namespace(run=path), with_samples=True)
     align(run.connection)
     first, again = answers(run, align(run.connection)), answers(run, align(run.connection))
     columns = dict.fromkeys(("stages", "costs", "participants"))

@@ -56,7 +56,7 @@ def test_an_answer_without_rows_has_its_fields(run_folder):
 
 def test_options_that_are_wrong_raise(run_folder, tmp_path):
     run = cp.open(run_folder)
-    with pytest.raises(TypeError, match="no option 'colour'; it has no_cache, call, "):
+    with pytest.raises(TypeError, match="no option 'colour'; it has call, "):
         run.sizes(colour="red")
     with pytest.raises(cp.ReportError, match="sizes: argument --bytes: red"):
         run.sizes(bytes="red")

@@ -12,7 +12,7 @@ from ..base import units
 from ..base.attempt import take_note
 from ..base.options import Option, option
 from ..display import page, pictures, tables
-from ..run import cache, selection
+from ..run import selection
 from ..run.run import Run, run_open
 from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
@@ -25,10 +25,6 @@ def run_options(nargs: str = "*") -> tuple[Option, ...]:
             "run", metavar="RUN", type=Path, nargs=nargs,
             help="a run folder, a merged database, or one rank's file; several folders of one run; "
             "default: the newest run here",
-        ),
-        option(
-            "--no-cache", action="store_true",
-            help=f"neither read nor write {cache.NAME} in the folder of a large run",
         ),
     )
 
@@ -83,10 +79,7 @@ def open_noted(
     arguments: argparse.Namespace, with_histograms: bool = True, with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
-    run = run_open(
-        arguments.run, with_histograms, with_samples, most_samples,
-        with_cache=not arguments.no_cache,
-    )
+    run = run_open(arguments.run, with_histograms, with_samples, most_samples)
     print_notes(run.remarks + run.notes)
     return run
 

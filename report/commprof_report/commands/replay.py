@@ -69,7 +69,6 @@ OPTIONS = (
         "runs", metavar="RUN", type=Path, nargs="*",
         help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
     ),
-    option(no_cache=False),
     option(
         "-o", "--output", metavar="FILE", type=Path,
         help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"

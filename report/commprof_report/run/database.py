@@ -180,17 +180,6 @@ def database_is_plain(path: Path) -> bool:
         return _database_check(path, connection).is_plain
 
 
-def database_facts(path: Path, prefix: str) -> dict[str, str]:
-    """The facts of all ranks whose keys begin so."""
-    with _opened(path) as connection:
-        _database_check(path, connection)
-        return dict(
-            connection.execute(
-                "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
-            )
-        )
-
-
 def database_write(connection: sqlite3.Connection, path: Path) -> None:
     """Writes a run into an empty file. Raises sqlite3.Error or OSError."""
     copy = sqlite3.connect(path)

@@ -20,7 +20,6 @@ from ..base.progress import Progress
 from ..base.regular import common_folder, distinct
 from . import process
 from .archive import ARCHIVE, database_of, file_of
-from .cache import Cache, facts_forget
 from .database import database_copy, database_count, database_create, database_join, database_write
 from .grown import identities_agree
 from .large_sums import sums_secure
@@ -28,7 +27,7 @@ from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, profiled_ranks
 from .rank_files import (
-    ASIDES, RankFile, asides_count, file_scan, files_mode, folder_scan, newcomers, problems_joined,
+    ASIDES, RankFile, file_scan, files_mode, folder_scan, newcomers, problems_joined,
     run_describe, runs_split, spawned_ranks,
 )
 from .run_folders import newest_run, one_run, runs_inside
@@ -75,13 +74,12 @@ class Run:
 
 def run_open(
     path: Path | Sequence[Path], with_histograms: bool = True, with_samples: bool = False,
-    most_samples: int | None = MOST_SAMPLES, with_cache: bool = True,
+    most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one
     run; without any, the newest run here. Samples of calls and GPUs, their windows, steps and spans
-    of regions are read only on request, at most `most_samples` (thinning.py). with_cache: a large
-    run may be read from its cache, and one may be written (cache.py). Raises
-    ReportError if there is nothing to read."""
+    of regions are read only on request, at most `most_samples` (thinning.py). Raises ReportError if
+    there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
@@ -89,54 +87,18 @@ def run_open(
     if not given:
         run.remark(" ".join(map(str, paths)), "the newest run here")
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
-    with_cache = (
-        with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
-    )
-    cache = Cache(paths[0]) if with_cache else None
-    if not (cache and _cache_take(run, cache, with_histograms)):
-        _paths_take(run, paths, cache, with_histograms)
-    facts_forget(run.connection)
+    files = _files(run, paths)
+    if run.thinning:
+        _expect(run.thinning, files)
+    _files_take(run, files, with_histograms)
+    _files_take(run, newcomers(paths, files), with_histograms)
+    if run.thinning:
+        run.thinning.finish()
     identities_agree(run.connection)
     sums_secure(run.connection)
     _ranks_check(run)
     _spawned_record(run, paths)
     return run
-
-
-def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
-    """Whether there was a cache of the folder that could be read."""
-    file, notes = cache.find(), len(run.notes)
-    if not file:
-        return False
-    file_take(run, file, with_histograms)
-    if len(run.notes) > notes:
-        del run.notes[notes:]
-        return False
-    _asides_tell(run, asides_count(cache.folder))
-    return True
-
-
-def _paths_take(
-    run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool
-) -> None:
-    """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a
-    cache, with everything that commands read."""
-    notes = len(run.notes)
-    files = _files(run, paths)
-    if run.thinning:
-        _expect(run.thinning, files)
-    if not (cache and run.thinning and cache.is_worthwhile(files)):
-        cache = None
-    _files_take(run, files, with_histograms or cache is not None)
-    _files_take(run, newcomers(paths, files), with_histograms)
-    if run.thinning:
-        run.thinning.finish()
-    if cache and len(run.notes) == notes and cache.write(run.connection, files):
-        run.remark(
-            cache.path,
-            f"holds the run from now on, and is read instead of {len(cache.sources)} files as long "
-            "as they do not change",
-        )
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
