@@ -9,14 +9,12 @@ import warnings
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Callable
 
 from .base.attempt import FAULTS, take_note
 from .base.errors import ReportError
 from .base.options import options_add
-from .base.present import present
-from .commands import COMMANDS
+from .commands import COMMANDS, Command, help_of
 from .main import PROGRAM, Parser
 
 NOT_OPTIONS = ("help", "json", "csv", "run")
@@ -62,7 +60,7 @@ def run_open(*paths: object) -> Run:
 
 
 def _ask(
-    command: ModuleType, parser: Parser, name: str, run: Run, options: dict[str, object]
+    command: Command, parser: Parser, name: str, run: Run, options: dict[str, object]
 ) -> Rows:
     answers: list[Rows] = []
     arguments = parser.parse_args(list(_words(parser, name, options)))
@@ -99,7 +97,7 @@ def _options(parser: Parser) -> list[argparse.Action]:
     return [action for action in parser._actions if action.dest not in NOT_OPTIONS]
 
 
-def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Rows]:
+def _method(name: str, command: Command, parser: Parser) -> Callable[..., Rows]:
     def ask(self: Run, **options: object) -> Rows:
         return _ask(command, parser, name, self, options)
 
@@ -112,7 +110,7 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
         for action in _options(parser)
     ]
     ask.__name__, ask.__qualname__ = name, f"Run.{name}"
-    ask.__doc__ = "\n".join([present(command.__doc__), "Options:", *helps])
+    ask.__doc__ = "\n".join([help_of(name), "Options:", *helps])
     # inspect and help() take it from there
     ask.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords]
@@ -122,7 +120,7 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
 
 for _name, _command in COMMANDS.items():
     _parser = Parser(prog=f"{PROGRAM} {_name}", allow_abbrev=False)
-    options_add(_parser, _command.OPTIONS)
+    options_add(_parser, _command.options)
     if "take_rows" in _parser._defaults and any(
         action.dest == "run" for action in _parser._actions
     ):

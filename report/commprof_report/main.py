@@ -17,8 +17,7 @@ from .base import units
 from .base.attempt import FAULTS, attempt
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.options import options_add
-from .base.present import present
-from .commands import COMMANDS, SEPARATOR
+from .commands import COMMANDS, QUESTIONS, SEPARATOR, help_of
 
 PROGRAM = "hvprof-report"
 # objects; an analysis makes millions that are needed to its end, and each collection visits many of
@@ -74,22 +73,23 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
-    """With these commands alone, whose modules are imported."""
+    """These commands have options; their modules are imported."""
     parser = Parser(
         prog=PROGRAM, description=__doc__, epilog=EPILOG, formatter_class=Help, allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in names:
-        command = COMMANDS[name]
-        first_line = present(command.__doc__).partition("\n")[0]
+    for name, question in QUESTIONS.items():
+        if name not in names:
+            subparsers.add_parser(name, help=question)
+            continue
         subparser = subparsers.add_parser(
-            name, help=first_line, description=command.__doc__, formatter_class=Help,
+            name, help=question, description=help_of(name), formatter_class=Help,
             allow_abbrev=False,
         )
-        options_add(subparser, command.OPTIONS)
+        options_add(subparser, COMMANDS[name].options)
         subparser.set_defaults(
-            run_command=command.run, command_name=name, command_parser=subparser
+            run_command=COMMANDS[name].run, command_name=name, command_parser=subparser
         )
     return parser
 
@@ -97,7 +97,7 @@ def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
     the end of options."""
-    if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
+    if words and (words[0] in QUESTIONS or words[0] in ("-h", "--help", "--version")):
         end = "--" if words[0] in ("compare", "html", "replay") else None
         return [SEPARATOR if word == end else word for word in words]
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
@@ -107,10 +107,10 @@ def with_default_command(words: list[str]) -> list[str]:
 
 def suggestion(word: str) -> str:
     """The nearest command, where one is near."""
-    near = [name for name in COMMANDS if name.startswith(word)] or difflib.get_close_matches(
-        word, COMMANDS, 1
+    near = [name for name in QUESTIONS if name.startswith(word)] or difflib.get_close_matches(
+        word, QUESTIONS, 1
     )
-    return f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
+    return f"did you mean {near[0]}?" if near else f"the commands are {', '.join(QUESTIONS)}"
 
 
 def complain(error: ReportError) -> None:
@@ -134,8 +134,7 @@ def main(words: list[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         words = with_default_command(sys.argv[1:] if words is None else words)
-        asked = tuple(name for name in COMMANDS if words[0] in (name, "-h", "--help"))
-        arguments, unknown = parser_build(asked).parse_known_args(words)
+        arguments, unknown = parser_build(words[:1]).parse_known_args(words)
         if unknown:  # or behind an option
             arguments = arguments.command_parser.parse_intermixed_args(words[1:])
         FAULTS.clear()

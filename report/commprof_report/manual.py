@@ -10,10 +10,8 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from types import ModuleType
 
-from .base.present import present
-from .commands import COMMANDS
+from .commands import COMMANDS, QUESTIONS
 from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
 
 DATE = "November 22, 2026"
@@ -45,7 +43,7 @@ def page(name: str) -> Iterator[str]:
     parser = parser_build()
     yield from (
         _program_page(parser) if not command
-        else _command_page(command, _subparsers(parser)[command], COMMANDS[command])
+        else _command_page(command, _subparsers(parser)[command])
     )
 
 
@@ -53,7 +51,7 @@ def command_table() -> Iterator[str]:
     """The lines of README's table."""
     yield from ("| command | answers |", "|---|---|")
     yield from (
-        f"| `{command}` | {_title(module).rstrip('.')} |" for command, module in COMMANDS.items()
+        f"| `{command}` | {question.rstrip('.')} |" for command, question in QUESTIONS.items()
     )
 
 
@@ -68,31 +66,27 @@ def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
     )
     yield from _paragraphs(RUN)
     yield from (".Pp", "The commands are as follows:", ".Bl -tag -width communicators")
-    for command, module in COMMANDS.items():
+    for command, question in QUESTIONS.items():
         yield from (
-            f".It Cm {command}", *_text(_title(module)), "See", f".Xr {PROGRAM}-{command} 1 .",
+            f".It Cm {command}", *_text(question), "See", f".Xr {PROGRAM}-{command} 1 .",
         )
     yield from (".El", ".Sh FILES", ".Bl -tag -width Ds")
     for file, holds in FILES:
         yield from (f".It Pa {file}", *_text(holds))
     yield ".El"
-    yield from _foot(EXAMPLES, ["commprof-run", *(f"{PROGRAM}-{command}" for command in COMMANDS)])
+    yield from _foot(EXAMPLES, ["commprof-run", *(f"{PROGRAM}-{command}" for command in QUESTIONS)])
 
 
-def _command_page(
-    command: str, parser: argparse.ArgumentParser, module: ModuleType
-) -> Iterator[str]:
-    title, _, description = present(module.__doc__).partition("\n")
+def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    title, own = QUESTIONS[command], COMMANDS[command]
     yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
     yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
-    yield from _paragraphs(description)
+    yield from _paragraphs(own.text or "")
     yield from (".Pp", "The options are as follows:", ".Bl -tag -width Ds")
     for action in _options(parser):
         yield from (f".It {_spelled(action)}", *_text(_sentence(_help(parser, action))))
     yield ".El"
-    yield from _foot(
-        module.EXAMPLES, [PROGRAM, *(f"{PROGRAM}-{other}" for other in module.SEE_ALSO)]
-    )
+    yield from _foot(own.examples, [PROGRAM, *(f"{PROGRAM}-{other}" for other in own.see_also)])
 
 
 def _head(name: str, title: str) -> Iterator[str]:
@@ -115,10 +109,6 @@ def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[
     yield ".Sh SEE ALSO"
     yield from (f".Xr {name} 1{'' if name == sorted(also)[-1] else ' ,'}" for name in sorted(also))
     yield from (".Pp", "The meaning and unit of every key:", f".Pa {MANUAL} .")
-
-
-def _title(module: ModuleType) -> str:
-    return present(module.__doc__).partition("\n")[0]
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -37,9 +37,19 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     package = tmp_path / "share" / "commprof" / "commprof_report"
     shutil.copytree(ROOT / "report" / "commprof_report", package)
     shutil.copytree(ROOT / "src", package / "src")  # `make install` takes what is read
-    done = start("calls", run_folder, program=tmp_path / "bin" / "hvprof-report")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    done = start("calls", run_folder, program=tmp_path / "bin" / "hvprof-report", env=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    assert not list((tmp_path / "share").rglob("*.pyc"))
+    assert list((tmp_path / "share").rglob("*.pyc")), "each start compiles all modules again"
+
+
+def test_help_and_version_import_no_command():
+    ask = "import sys; from commprof_report.main import main\ntry: main(['--help'])\nexcept SystemExit"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{ask}: print([*sys.modules])"], cwd=ROOT / "report",
+        capture_output=True, text=True,
+    )
+    assert "commands.calls" not in done.stdout and "commprof_report.main" in done.stdout
 
 
 def test_a_command_imports_no_other():

@@ -14,7 +14,7 @@ from commprof_report.main import PROGRAM, parser_build
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 EXAMPLES = [
-    (command, words) for command, module in COMMANDS.items() for _, words in module.EXAMPLES
+    (command, words) for command, module in COMMANDS.items() for _, words in module.examples
 ] + list(manual.EXAMPLES)
 
 
@@ -48,10 +48,10 @@ def test_each_command_has_a_page_with_all_its_options(command):
     for action in options:
         for option in action.option_strings:
             assert f"Fl {option[1:]}" in page
-    assert {f".Xr {PROGRAM}-{other} 1" for other in COMMANDS[command].SEE_ALSO} <= {
+    assert {f".Xr {PROGRAM}-{other} 1" for other in COMMANDS[command].see_also} <= {
         line.rstrip(" ,") for line in page.splitlines()
     }
-    assert set(COMMANDS[command].SEE_ALSO) <= COMMANDS.keys()
+    assert set(COMMANDS[command].see_also) <= COMMANDS.keys()
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="no mandoc")

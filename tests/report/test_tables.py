@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import inspect
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import planted
 import pytest
-from commprof_report.commands import COMMANDS, html
+from commprof_report import commands
 from commprof_report.base.field import Field
 from commprof_report.display import tables
 from commprof_report.display.tables import Column
 
-MODULES = {**COMMANDS, "html": html}
+MODULES = {
+    path.stem: importlib.import_module(f"{commands.__name__}.{path.stem}")
+    for path in Path(commands.__file__).parent.glob("*.py")
+}
 
 
 def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Column | Field]]]:
@@ -44,7 +49,7 @@ def test_no_table_of_a_command_has_a_head_twice(command):
 
 def test_the_tables_of_commands_are_found():
     assert {"RANK", "HOST", "CALL"} <= {
-        name for name, _ in tables_of(COMMANDS["late"])
+        name for name, _ in tables_of(MODULES["late"])
     }
     assert sum(len(list(tables_of(module))) for module in MODULES.values()) > 20
 

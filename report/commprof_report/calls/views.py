@@ -329,6 +329,12 @@ def size_rows(
     return view_rows(connection, size_view(per_rank, families))
 
 
+def of_nccl(calls: Sequence[Row], measure: str) -> list[Row]:
+    """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device':
+    operations as timed on the device."""
+    return [call for call in calls if call.library == "nccl" and call.measure == measure]
+
+
 def best_timed(rows: Sequence[Row]) -> list[Row]:
     """Without calls that only start operations whose own times are known: from start to completion,
     or NCCL's on the device."""

@@ -1,33 +1,74 @@
-"""The commands, in the order in which help shows them. A command has a docstring, EXAMPLES,
-SEE_ALSO, OPTIONS and run."""
+"""The commands, in the order in which help shows them. Their questions are here, so that help
+answers without importing any; all else is said where a command is made (COMMANDS of its module)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import argparse
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from types import ModuleType
+from typing import NamedTuple
 
-NAMES = (
-    "summary", "seen", "steps", "late", "advise", "compare", "traffic", "calls", "sizes", "latency",
-    "hvprof", "communicators", "ranks", "regions", "gpu", "peers", "pipeline", "stuck", "top",
-    "merge", "export", "replay", "html",
-)
+from ..base.options import Option
+
+QUESTIONS = {
+    "summary": "The run on one screen: where communication time went.",
+    "seen": "The parts of the run that were not seen: each reason, its size, and what would show "
+    "it.",
+    "steps": "How the time of a training step is spent.",
+    "late": "Who arrives last at collectives and messages, and what that costs.",
+    "advise": "Messages that could be fused, overlapped or left out.",
+    "compare": "Whether groups of runs differ, by how much, and how sure that is.",
+    "traffic": "Bulk traffic and control traffic: what carries data, and what coordinates it.",
+    "calls": "Time and volume of each call of MPI and NCCL.",
+    "sizes": "Latency and bandwidth of each message size.",
+    "latency": "Histogram of the durations of one call at one message size.",
+    "hvprof": "The effect of fusion: messages of a step with it and without, calls and time per "
+    "call.",
+    "communicators": "The communicators of the run, their members and their traffic.",
+    "ranks": "How evenly time is spread over the ranks.",
+    "regions": "Time and volume by region, the parts that the program has named.",
+    "gpu": "The time of the GPUs, and how much communication was exposed.",
+    "peers": "Who sends how much point-to-point to whom.",
+    "pipeline": "Stages of pipelines: who waits, and for which stage; masters and parameter "
+    "servers.",
+    "stuck": "Who waits for whom in a job that hangs or was killed.",
+    "top": "A running job, refreshed until it ends.",
+    "merge": "Write all ranks into one database.",
+    "export": "All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for "
+    "Perfetto, with traces of PyTorch and Horovod.",
+    "replay": "The job's communication as a kit, and how well replays of it stand for the job.",
+    "html": "One self-contained page with tables and pictures, of a run or of a comparison.",
+}
 SEPARATOR = " -- "  # of sides; argparse takes "--" for the end of options
 
 
-class Commands(Mapping[str, ModuleType]):
-    """By name; a module is imported when it is first asked for."""
+class Command(NamedTuple):
+    """text: its help, after the question; examples: what they do, and the command line."""
 
-    def __getitem__(self, name: str) -> ModuleType:
-        if name not in NAMES:
+    text: str | None
+    options: tuple[Option, ...]
+    run: Callable[[argparse.Namespace], None]
+    examples: tuple[tuple[str, str], ...]
+    see_also: tuple[str, ...] = ()
+
+
+class Commands(Mapping[str, Command]):
+    """By name; a module is imported when a command of it is first asked for."""
+
+    def __getitem__(self, name: str) -> Command:
+        if name not in QUESTIONS:
             raise KeyError(name)
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__name__}.{name}").COMMANDS[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
+        return iter(QUESTIONS)
 
     def __len__(self) -> int:
-        return len(NAMES)
+        return len(QUESTIONS)
 
 
 COMMANDS = Commands()
+
+
+def help_of(name: str) -> str:
+    return f"{QUESTIONS[name]}\n\n{COMMANDS[name].text}"

@@ -1,6 +1,4 @@
-"""Messages that could be fused, overlapped or left out.
-
-Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and
+"""Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and
 how sure it is; the one that could save most is first. The rules look for
 
 - many Allreduces that are too small to be fast and could be fused (Horovod:
@@ -47,10 +45,8 @@ from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.steps_summary import steps_or_none
 from ..summary.run_summary import run_summary
-from . import common
+from . import Command, common
 
-EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
-SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
 MOST_PIECES = 10
 NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
@@ -61,9 +57,6 @@ COLUMNS = (
     Column("evidence", lambda row: row.evidence, False),
     Column("what to do", lambda row: row.suggestion, False),
 )
-
-
-OPTIONS = common.SELECTED
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -233,3 +226,10 @@ def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
             before = head
     known = [page.facts_list(facts)] if facts else []
     return page.section("What could be better", sentence, *table, *known, *folded)
+
+
+COMMANDS = {"advise": Command(
+    __doc__, common.SELECTED, run,
+    (("What could be better", "hvprof-report advise RUN"),),
+    ("hvprof", "sizes"),
+)}

@@ -1,6 +1,4 @@
-"""Time and volume of each call of MPI and NCCL.
-
-One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its
+"""One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its
 share of the wall time of all ranks. Nonblocking calls return at once; for them a second row shows
 the time from start to completion, and the overlap: the part of it that was spent neither in the
 call that started it nor in Wait or Test. The volume of an operation is that of the call that starts
@@ -19,18 +17,12 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.field import Field, shown
-from ..calls.views import CALL, CALLS, Row
+from ..calls.views import CALL, CALLS, Row, of_nccl
 from ..display import tables
 from ..plots import row_bars as plot
 from ..run.cells import view_rows
-from ..summary.run_summary import of_nccl
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Only collectives of rank 0", "hvprof-report calls --rank 0 --call Allreduce,Bcast RUN"),
-    ("A picture of all", "hvprof-report calls --plot calls.svg RUN"),
-)
-SEE_ALSO = ("sizes", "summary")
 OF_SINGLE = "mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
 KEYS = f"count volume_bytes total_ns share_of_wall {OF_SINGLE}"
 RECEIVES = frozenset(
@@ -41,9 +33,6 @@ RECEIVES_NOTE = (
     "Bytes of messages count where they are sent: receives have no volume. `steps` has the sizes "
     "that they are posted for."
 )
-
-
-OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -103,3 +92,13 @@ def drawn(rows: Sequence[Row]) -> list[Row]:
     if any(row.family != "setup" for row in mpi):
         return mpi
     return of_nccl(rows, "device") or of_nccl(rows, "call") or mpi
+
+
+COMMANDS = {"calls": Command(
+    __doc__, common.DRAWN_BY_MEMORY_KIND, run,
+    (
+        ("Only collectives of rank 0", "hvprof-report calls --rank 0 --call Allreduce,Bcast RUN"),
+        ("A picture of all", "hvprof-report calls --plot calls.svg RUN"),
+    ),
+    ("sizes", "summary"),
+)}

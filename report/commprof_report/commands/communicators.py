@@ -1,6 +1,4 @@
-"""The communicators of the run, their members and their traffic.
-
-One row per communicator, the same on all its ranks: the label that other commands show and take
+"""One row per communicator, the same on all its ranks: the label that other commands show and take
 with --communicator, its size and world ranks, the call that created it and its parent, what it is
 used for as far as that can be recognized (the world, replicas, tensor-parallel groups, pipeline
 neighbours, a master or server with its workers, control, I/O), and its traffic. A name that says
@@ -22,14 +20,9 @@ from ..display import tables
 from ..plots import row_bars as plot
 from ..roles import roles
 from ..roles.communicator_rows import COMMUNICATOR, communicator_rows
-from . import common
+from . import Command, common
 
-EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
-SEE_ALSO = ("ranks", "sizes")
 NOTHING = "this run has no communicator that fits the filters"
-
-
-OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -76,3 +69,10 @@ def columns_of(rows: Sequence[Row]) -> list[Field]:
         "top_call identity",
     )
     return telling(fields, rows, "device_ns")
+
+
+COMMANDS = {"communicators": Command(
+    __doc__, common.DRAWN_BY_MEMORY_KIND, run,
+    (("The traffic of each communicator", "hvprof-report communicators RUN"),),
+    ("ranks", "sizes"),
+)}

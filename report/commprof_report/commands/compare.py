@@ -1,6 +1,4 @@
-"""Whether groups of runs differ, by how much, and how sure that is.
-
-Compares the runs of two sides or more, A... -- B..., for example the same job with two MPI
+"""Compares the runs of two sides or more, A... -- B..., for example the same job with two MPI
 libraries; the first side is the reference. The unit is the run: each run has one number for each
 figure, and the test asks whether the sides differ by more than runs of one side do. Runs that
 alternate (A B B A ...) are compared in pairs of neighbours, so that slow changes of the machine
@@ -62,21 +60,8 @@ from ..display import tables
 from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment, plan_read
 from ..run.rank_files import files_mode
-from . import SEPARATOR, common
+from . import Command, SEPARATOR, common
 
-EXAMPLES = (
-    (
-        "Ten runs with each of two libraries, made in turns",
-        "hvprof-report compare openmpi-* -- mpich-*",
-    ),
-    ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
-    ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
-    (
-        "All sizes, a column for each library",
-        "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*",
-    ),
-)
-SEE_ALSO = ("late", "sizes", "steps")
 WIDTH = 120
 # the space between a number and its unit
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
@@ -155,20 +140,6 @@ RULES = (
         "--all-rows", action="store_true",
         help="show all rows; otherwise those below 1 %% of the time are added up",
     ),
-)
-OPTIONS = (
-    option(
-        "runs", metavar="RUN", type=Path, nargs="*",
-        help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
-        "experiment",
-    ),
-    *RULES,
-    option(
-        "--by", choices=TABLES,
-        help="this table only (--json and --csv: row unless said otherwise); size has a column for "
-        "each side",
-    ),
-    *tables.ROWS,
 )
 
 
@@ -378,3 +349,34 @@ def print_fact(head: str, text: str) -> None:
     ) or [""]
     for name, line in zip((head, *[""] * len(rest)), (first, *rest)):
         print(common.fact_line(name, line).replace(KEPT, " "))
+
+
+COMMANDS = {"compare": Command(
+    __doc__, (
+        option(
+            "runs", metavar="RUN", type=Path, nargs="*",
+            help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
+            "experiment",
+        ),
+        *RULES,
+        option(
+            "--by", choices=TABLES,
+            help="this table only (--json and --csv: row unless said otherwise); size has a column for "
+            "each side",
+        ),
+        *tables.ROWS,
+    ), run,
+    (
+        (
+            "Ten runs with each of two libraries, made in turns",
+            "hvprof-report compare openmpi-* -- mpich-*",
+        ),
+        ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
+        ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
+        (
+            "All sizes, a column for each library",
+            "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*",
+        ),
+    ),
+    ("late", "sizes", "steps"),
+)}

@@ -1,7 +1,4 @@
-"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with \
-traces of PyTorch and Horovod.
-
-Without --output the tables go to standard output: JSON as one list of objects, each of which names
+"""Without --output the tables go to standard output: JSON as one list of objects, each of which names
 its table first; CSV one table at a time (--table). Nothing is left out, so the filters of other
 commands do not apply. Further tables have names and one time axis: named_cell, sizes, percentiles,
 calls, collectives; in CSV and JSON where --table names them.
@@ -72,38 +69,8 @@ from ..run.alignment import align
 from ..run.rank_files import files_mode
 from ..run.run import Run
 from ..run.views import VIEWS, views_create
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
-    ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
-    (
-        "All counters with names, to be stacked with those of other runs",
-        "hvprof-report export --csv --table named_cell RUN",
-    ),
-    (
-        "Parquet for DuckDB, pandas or Spark",
-        "hvprof-report export --format parquet --output tables RUN",
-    ),
-    (
-        "A timeline of the second minute",
-        "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN",
-    ),
-    (
-        "PyTorch's traces and ours in one timeline",
-        "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json",
-    ),
-    (
-        "Horovod's timeline and ours",
-        "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json",
-    ),
-    (
-        "A running job for a node exporter, twice a minute",
-        "while sleep 30; do\n    hvprof-report export --format prometheus --output "
-        "/var/lib/node_exporter/commprof.prom RUN\ndone",
-    ),
-)
-SEE_ALSO = ("merge", "top")
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
     "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
@@ -231,35 +198,6 @@ FORMATS = {
 }
 
 
-OPTIONS = (
-    *common.RUN,
-    option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
-    *tables.FORMS,
-    option(
-        "--table", choices=(*TABLES, *VIEWS), action="append",
-        help="this table only; may be repeated",
-    ),
-    option(
-        "--output", type=Path, metavar="PATH",
-        help="a folder, one file a table; for Prometheus and Perfetto a file",
-    ),
-    option(
-        "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
-        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
-        ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it takes all "
-        "words up to the next option, so RUN is given before it",
-    ),
-    option(
-        "--from", type=seconds, metavar="SECONDS", dest="from_ns",
-        help="of a timeline: what ends after this; counted from the earliest start of a rank",
-    ),
-    option(
-        "--to", type=seconds, metavar="SECONDS", dest="to_ns",
-        help="of a timeline: what begins before this",
-    ),
-)
-
-
 def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
     """The run, with views if some are wanted."""
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
@@ -314,3 +252,64 @@ def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Curs
 def records(connection: Connection, table: str) -> Iterator[dict]:
     fields, rows = fields_and_rows(connection, table)
     return (dict(zip(fields, row)) for row in rows)
+
+
+COMMANDS = {"export": Command(
+    __doc__, (
+        *common.RUN,
+        option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
+        *tables.FORMS,
+        option(
+            "--table", choices=(*TABLES, *VIEWS), action="append",
+            help="this table only; may be repeated",
+        ),
+        option(
+            "--output", type=Path, metavar="PATH",
+            help="a folder, one file a table; for Prometheus and Perfetto a file",
+        ),
+        option(
+            "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
+            help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
+            ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it takes all "
+            "words up to the next option, so RUN is given before it",
+        ),
+        option(
+            "--from", type=seconds, metavar="SECONDS", dest="from_ns",
+            help="of a timeline: what ends after this; counted from the earliest start of a rank",
+        ),
+        option(
+            "--to", type=seconds, metavar="SECONDS", dest="to_ns",
+            help="of a timeline: what begins before this",
+        ),
+    ), run,
+    (
+        ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
+        ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
+        (
+            "All counters with names, to be stacked with those of other runs",
+            "hvprof-report export --csv --table named_cell RUN",
+        ),
+        (
+            "Parquet for DuckDB, pandas or Spark",
+            "hvprof-report export --format parquet --output tables RUN",
+        ),
+        (
+            "A timeline of the second minute",
+            "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN",
+        ),
+        (
+            "PyTorch's traces and ours in one timeline",
+            "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json",
+        ),
+        (
+            "Horovod's timeline and ours",
+            "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json",
+        ),
+        (
+            "A running job for a node exporter, twice a minute",
+            "while sleep 30; do\n    hvprof-report export --format prometheus --output "
+            "/var/lib/node_exporter/commprof.prom RUN\ndone",
+        ),
+    ),
+    ("merge", "top"),
+)}

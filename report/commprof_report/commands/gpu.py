@@ -1,6 +1,4 @@
-"""The time of the GPUs, and how much communication was exposed.
-
-Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like),
+"""Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like),
 copying and idle; how much communication was exposed, that is, ran while no kernel computed, and how
 much was hidden behind computing; and how long GPUs were idle while their processes were in MPI.
 Where steps are known it shows the same per step.
@@ -50,14 +48,8 @@ from ..steps.gpu_steps import (
     FEWEST_STEPS, STEP, StepTimes, TracingCost, step_times, tracing_cost,
 )
 from ..steps.steps_summary import StepsSummary, steps_or_none
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
-    ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
-    ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
-)
-SEE_ALSO = ("export", "late", "steps")
 NOTHING = "not known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
@@ -227,23 +219,6 @@ TABLES = {
         shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"), 200,
     ),
 }
-OPTIONS = (
-    *common.RUN,
-    *common.ONLY_RANKS,
-    option(
-        "--by", choices=tuple(TABLES), metavar="TABLE", group="what to show",
-        help=f"only this table: {', '.join(TABLES)}",
-    ),
-    option(
-        "--top", type=common.row_count, metavar="N", group="what to show",
-        help=f"N kernels, those with the most time (default {TOP}; of rows all)",
-    ),
-    *tables.ROWS,
-    option(
-        "--plot", type=pictures.picture_path, metavar="FILE",
-        help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
-    ),
-)
 
 
 def print_text(run: Selection, arguments: argparse.Namespace) -> None:
@@ -545,3 +520,30 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         table("kernel", kernels),
         table("copy", activity_rows(run.connection, COPIES)),
     )
+
+
+COMMANDS = {"gpu": Command(
+    __doc__, (
+        *common.RUN,
+        *common.ONLY_RANKS,
+        option(
+            "--by", choices=tuple(TABLES), metavar="TABLE", group="what to show",
+            help=f"only this table: {', '.join(TABLES)}",
+        ),
+        option(
+            "--top", type=common.row_count, metavar="N", group="what to show",
+            help=f"N kernels, those with the most time (default {TOP}; of rows all)",
+        ),
+        *tables.ROWS,
+        option(
+            "--plot", type=pictures.picture_path, metavar="FILE",
+            help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
+        ),
+    ), run,
+    (
+        ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
+        ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
+        ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
+    ),
+    ("export", "late", "steps"),
+)}

@@ -1,6 +1,4 @@
-"""One self-contained page with tables and pictures, of a run or of a comparison.
-
-The page needs no other file and requests none: the summary, the steps, a timeline of the run (ranks
+"""The page needs no other file and requests none: the summary, the steps, a timeline of the run (ranks
 x time, from the whole run to single calls, with operations in flight, messages, GPUs and critical
 paths; the calls of all steps, or of the median one, the longest ones and as many others as there is
 room for), who is late, where the time goes call by call and rank by rank, message sizes, who sends
@@ -31,7 +29,7 @@ from ..base.attempt import FAULTS, attempt
 from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.options import option
-from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, size_rows
+from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, of_nccl, size_rows
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
@@ -50,9 +48,10 @@ from ..run.selection import Selection
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import (
-    RunSummary, communicating, of_nccl, run_summary, times_apart, with_negotiation_apart,
+    RunSummary, communicating, run_summary, times_apart, with_negotiation_apart,
 )
 from . import (
+    Command,
     advise,
     calls,
     common,
@@ -72,11 +71,6 @@ from . import (
     traffic,
 )
 
-EXAMPLES = (
-    ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
-    ("Two libraries", "hvprof-report html openmpi-* -- mpich-* --output comparison.html"),
-)
-SEE_ALSO = ("compare", "summary")
 COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded", "Waiting")  # what shows whether a run is healthy
 MOST_SIZES = 60
@@ -317,24 +311,6 @@ def steps_read(word: str) -> range:
     return range(first, last + 1)
 
 
-OPTIONS = (
-    *common.RUN,
-    *selection.OPTIONS,
-    option(
-        "--output", "-o", type=Path, metavar="FILE",
-        help="where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
-        f"B... {COMPARISON} in the working directory)",
-    ),
-    option(
-        "--steps", type=steps_read, metavar="A-B",
-        help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
-        "100-120 (default: the median, the longest, and others)",
-    ),
-    option("--anonymous", action="store_true", help=anonymous.HELP),
-    *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),
-)
-
-
 def contents_text(view: View, whole: int, wanted: range | None) -> str:
     """Which calls are in the page. Steps that were not sampled whole, or that there is no room for,
     are not."""
@@ -467,3 +443,28 @@ def conditions_section(answers: RunSummary) -> str:
         "the MPI libraries.",
         page.table(FACT_COLUMNS, answers.facts),
     )
+
+
+COMMANDS = {"html": Command(
+    __doc__, (
+        *common.RUN,
+        *selection.OPTIONS,
+        option(
+            "--output", "-o", type=Path, metavar="FILE",
+            help="where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
+            f"B... {COMPARISON} in the working directory)",
+        ),
+        option(
+            "--steps", type=steps_read, metavar="A-B",
+            help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
+            "100-120 (default: the median, the longest, and others)",
+        ),
+        option("--anonymous", action="store_true", help=anonymous.HELP),
+        *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),
+    ), run,
+    (
+        ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
+        ("Two libraries", "hvprof-report html openmpi-* -- mpich-* --output comparison.html"),
+    ),
+    ("compare", "summary"),
+)}

@@ -1,6 +1,4 @@
-"""The effect of fusion: messages of a step with it and without, calls and time per call.
-
-The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication
+"""The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication
 Profiling and Characterization of Deep Learning Workloads on Clusters with High-Performance
 Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and the
 time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above.
@@ -46,13 +44,8 @@ from ..run.run import Run
 from ..steps.boundaries import Steps
 from ..steps.stages import steps_find
 from ..steps.steps_summary import StepsSummary
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
-    ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),
-)
-SEE_ALSO = ("advise", "compare", "sizes", "steps", "traffic")
 NOTHING = "no call of this run that fits the filters carries a message"
 NOT_COMPARED = "Their times do not show what fusion does."
 AS_RUN, UNFUSED = "as run", "unfused"
@@ -112,13 +105,6 @@ COLUMNS = shown(
     HVPROF,
     "call traffic bytes_low fusion measure rank count sizes smallest_bytes largest_bytes "
     f"{' '.join((*TOTALS, *IN_STEPS))} share_of_call mean_ns p50_ns p99_ns",
-)
-
-
-OPTIONS = (
-    *common.DRAWN_BY_MEMORY_KIND,
-    option("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"),
-    option("--per-rank", action="store_true", help="one row a rank"),
 )
 
 
@@ -413,3 +399,17 @@ def hvprof_section(run: Run, in_steps: StepsSummary | None) -> str:
         "Calls by size class (hvprof)", sentence, drawing,
         page.table(columns([each], rows, False), rows),
     )
+
+
+COMMANDS = {"hvprof": Command(
+    __doc__, (
+        *common.DRAWN_BY_MEMORY_KIND,
+        option("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"),
+        option("--per-rank", action="store_true", help="one row a rank"),
+    ), run,
+    (
+        ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
+        ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),
+    ),
+    ("advise", "compare", "sizes", "steps", "traffic"),
+)}

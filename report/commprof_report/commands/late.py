@@ -1,6 +1,4 @@
-"""Who arrives last at collectives and messages, and what that costs.
-
-Splits the time in collectives and messages into waiting for the last rank that a call depends on,
+"""Splits the time in collectives and messages into waiting for the last rank that a call depends on,
 and transfer. A nonblocking operation is waited for in the call that completes it. Sends and
 receives are matched by number and tag; a receive waits for its sender, a send that could not return
 before its receive was posted waits for its receiver. A rank may arrive last only because it waited
@@ -75,14 +73,8 @@ from ..run.run import Run
 from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
 from ..run.unsampled import unsampled_facts
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
-    ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
-    ("The library's own time by size", "hvprof-report late --by size RUN"),
-)
-SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 SCRIPT_ROWS = {
     "rank": ("ranks", RANK), "host": ("hosts", HOST), "call": ("calls", CALL),
@@ -93,15 +85,6 @@ CALL_COLUMNS = shown(
     CALL,
     "library call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank "
     "top_cost_ns",
-)
-
-
-OPTIONS = (
-    *common.DRAWN,
-    option(
-        "--by", choices=(*SCRIPT_ROWS, "run"),
-        help="this table only (--json and --csv: ranks unless said otherwise)",
-    ),
 )
 
 
@@ -440,3 +423,20 @@ def clock_text(row: LateRow, collective: str) -> str:
             "beyond the shortest count as waiting (~)"
         )
     return text
+
+
+COMMANDS = {"late": Command(
+    __doc__, (
+        *common.DRAWN,
+        option(
+            "--by", choices=(*SCRIPT_ROWS, "run"),
+            help="this table only (--json and --csv: ranks unless said otherwise)",
+        ),
+    ), run,
+    (
+        ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
+        ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
+        ("The library's own time by size", "hvprof-report late --by size RUN"),
+    ),
+    ("steps", "summary"),
+)}

@@ -1,6 +1,4 @@
-"""Histogram of the durations of one call at one message size.
-
-Without --call it shows the call with the most time; without --bytes, the size of that call with the
+"""Without --call it shows the call with the most time; without --bytes, the size of that call with the
 most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
 doubles, has eight equal buckets, so a duration is known to 1/8. Bars show calls per octave: the
 count alone would drop by half wherever buckets become twice as wide. The text merges neighbouring
@@ -21,18 +19,10 @@ from ..calls.views import dominating_size
 from ..display import tables
 from ..plots import duration_histogram as plot
 from ..run.run import Run
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Allreduces of 4 MiB", "hvprof-report latency --call Allreduce --bytes 4M RUN"),
-    ("Broadcasts of all sizes together", "hvprof-report latency --call Bcast --bytes : RUN"),
-)
-SEE_ALSO = ("sizes",)
 BAR_WIDTH, MOST_BARS = 40, 24
 LARGEST = (1 << 63) - 1
-
-
-OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -68,3 +58,13 @@ def print_text(buckets: list[Row]) -> None:
     common.print_line(plot.title(rows))
     bars = Field("density", "", "calls per octave", is_number=False, of_row=bar)
     print("\n" + tables.text_table([*shown(LATENCY), bars], rows))
+
+
+COMMANDS = {"latency": Command(
+    __doc__, common.DRAWN_BY_MEMORY_KIND, run,
+    (
+        ("Allreduces of 4 MiB", "hvprof-report latency --call Allreduce --bytes 4M RUN"),
+        ("Broadcasts of all sizes together", "hvprof-report latency --call Bcast --bytes : RUN"),
+    ),
+    ("sizes",),
+)}

@@ -1,6 +1,4 @@
-"""Write all ranks into one database.
-
-The database holds the same tables with nothing left out unless asked, and every command takes it in
+"""The database holds the same tables with nothing left out unless asked, and every command takes it in
 place of the run folder. It is written aside and then renamed, so it is complete or absent. Only a
 database of commprof's is overwritten, and only if nobody has added tables, views or indexes to it.
 Such additions in the run's own databases are ignored.
@@ -21,23 +19,7 @@ from ..run.alignment import align
 from ..run.database import database_is_plain, database_write
 from ..run.rank_files import file_scan
 from ..run.views import views_create
-from . import common
-
-EXAMPLES = (
-    ("One file to keep", "hvprof-report merge commprof-train.py-1234 train.db"),
-    (
-        "One file to send, without names of people, machines and files",
-        "hvprof-report merge --anonymous commprof-train.py-1234 train.db",
-    ),
-)
-SEE_ALSO = ("export",)
-
-
-OPTIONS = (
-    *common.run_options(nargs="+"),
-    option("output", metavar="OUT.db", type=Path, help="the database to write"),
-    option("--anonymous", action="store_true", help=anonymous.HELP),
-)
+from . import Command, common
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -72,3 +54,20 @@ def output_check(output: Path) -> None:
             raise ReportError(
                 output, "exists, and holds more than commprof wrote into it; not overwritten"
             )
+
+
+COMMANDS = {"merge": Command(
+    __doc__, (
+        *common.run_options(nargs="+"),
+        option("output", metavar="OUT.db", type=Path, help="the database to write"),
+        option("--anonymous", action="store_true", help=anonymous.HELP),
+    ), run,
+    (
+        ("One file to keep", "hvprof-report merge commprof-train.py-1234 train.db"),
+        (
+            "One file to send, without names of people, machines and files",
+            "hvprof-report merge --anonymous commprof-train.py-1234 train.db",
+        ),
+    ),
+    ("export",),
+)}

@@ -1,6 +1,4 @@
-"""Who sends how much point-to-point to whom.
-
-A matrix with a row per sender and a column per receiver, as the senders counted (with --received,
+"""A matrix with a row per sender and a column per receiver, as the senders counted (with --received,
 as the receivers did). With more than 16 receivers the text lists the largest pairs; --plot shows
 all. NCCL's messages are included, by the world ranks of both sides; a peer whose database was not
 read is "unknown". Messages are not counted by size or communicator here, so --bytes, --communicator
@@ -21,19 +19,10 @@ from ..calls.by_pair import PEER, peer_name, peer_rows
 from ..display import tables
 from ..display.tables import Column
 from ..plots import peer_heat_map as plot
-from . import common
+from . import Command, common
 
-EXAMPLES = (("A heat map", "hvprof-report peers --plot peers.png RUN"),)
-SEE_ALSO = ("communicators", "pipeline")
 MOST_COLUMNS = 16
 MOST_PAIRS = 30
-
-
-OPTIONS = (
-    *common.DRAWN,
-    option("--counts", action="store_true", help="numbers of messages instead of bytes"),
-    option("--received", action="store_true", help="what the receivers counted"),
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -79,3 +68,14 @@ def print_text(rows: list[Row], counts: bool) -> None:
 def ranks_of(ranks: Iterable[int | None]) -> list[int | None]:
     """In order, and who is not known last."""
     return sorted(set(ranks), key=lambda rank: (rank is None, rank))
+
+
+COMMANDS = {"peers": Command(
+    __doc__, (
+        *common.DRAWN,
+        option("--counts", action="store_true", help="numbers of messages instead of bytes"),
+        option("--received", action="store_true", help="what the receivers counted"),
+    ), run,
+    (("A heat map", "hvprof-report peers --plot peers.png RUN"),),
+    ("communicators", "pipeline"),
+)}

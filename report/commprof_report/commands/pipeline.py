@@ -1,6 +1,4 @@
-"""Stages of pipelines: who waits, and for which stage; masters and parameter servers.
-
-Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a
+"""Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a
 line. The first lines name them, and the stage for which the others wait: the one that is outside
 MPI for longer, while they wait. A row per stage shows how long it waits for other ranks in messages
 and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of
@@ -41,10 +39,8 @@ from ..roles.world import World, world_of
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unseen import unseen_calls_text
-from . import common
+from . import Command, common
 
-EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)
-SEE_ALSO = ("communicators", "peers")
 MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 NO_PIPELINES = {  # by the shape of the graph of messages
@@ -65,9 +61,6 @@ COLUMNS = (
     Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
     Column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
 )
-
-
-OPTIONS = (*common.RUN, *tables.ROWS, common.PLOT)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -247,3 +240,10 @@ def pipeline_section(run: Run, world: World, split: Late) -> str:
     return page.section(
         "Pipelines", sentence, page.bullets(verdict(found)), page.table(COLUMNS, shown)
     )
+
+
+COMMANDS = {"pipeline": Command(
+    __doc__, (*common.RUN, *tables.ROWS, common.PLOT), run,
+    (("The bubble of each stage", "hvprof-report pipeline RUN"),),
+    ("communicators", "peers"),
+)}

@@ -1,6 +1,4 @@
-"""How evenly time is spread over the ranks.
-
-For each call the least, mean and most time that a rank spent in it, and which rank. Then for each
+"""For each call the least, mean and most time that a rank spent in it, and which rank. Then for each
 rank its wall time, the time inside MPI of its thread with the most, what it sent, how much of the
 time it was on a core and how much it waited for one, and how it ended.
 NCCL's calls on the host and its operations on the device are apart. How long ranks waited for each
@@ -17,27 +15,15 @@ from ..base import units
 from ..base.field import Field, shown, telling
 from ..base.options import option
 from ..calls.by_rank import RANK, rank_rows
-from ..calls.views import RANK_CALL, RANK_CALLS, RANK_TIMES, Row
+from ..calls.views import RANK_CALL, RANK_CALLS, RANK_TIMES, Row, of_nccl
 from ..display import tables
 from ..plots import stacks as plot
 from ..run.cells import view_rows
 from ..stuck import doing
-from ..summary.run_summary import of_nccl
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("The time of each rank in Allreduce", "hvprof-report ranks --call Allreduce RUN"),
-    ("All ranks for a spreadsheet", "hvprof-report ranks --per-rank --csv RUN"),
-)
-SEE_ALSO = ("late", "summary")
 MOST_ROWS = 64
 NO_SETUP = "call but those that set MPI up"
-
-
-OPTIONS = (
-    *common.DRAWN,
-    option("--per-rank", action="store_true", help="only the table of ranks"),
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -103,3 +89,16 @@ def how_ended(row: Row) -> str:
         state if row.state in ("finalize", "end")
         else f"{state}, {units.shortened(doing.place_text(row), 64)}"
     )
+
+
+COMMANDS = {"ranks": Command(
+    __doc__, (
+        *common.DRAWN,
+        option("--per-rank", action="store_true", help="only the table of ranks"),
+    ), run,
+    (
+        ("The time of each rank in Allreduce", "hvprof-report ranks --call Allreduce RUN"),
+        ("All ranks for a spreadsheet", "hvprof-report ranks --per-rank --csv RUN"),
+    ),
+    ("late", "summary"),
+)}

@@ -1,6 +1,4 @@
-"""Time and volume by region, the parts that the program has named.
-
-Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are made. A
+"""Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are made. A
 program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
 
 The first line names the region with the most time, without regions inside it. Then one row per
@@ -33,15 +31,8 @@ from ..run.holes import together_share
 from ..run.run import Run
 from ..run.selection import Selection
 from ..run.unseen import unseen_calls_text
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    (
-        "The communication of the backward pass, call by call",
-        "hvprof-report calls --region backward RUN",
-    ),
-)
-SEE_ALSO = ("calls", "steps")
 ALL = threshold("base.all")
 NONE = (
     "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
@@ -56,9 +47,6 @@ COLUMNS = (
     Field("parallel_efficiency", "", "efficiency", units.share),
     Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
 )
-
-
-OPTIONS = common.DRAWN
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -176,3 +164,15 @@ def what_is_missing(run: Run, rows: list[Row]) -> list[str]:
             "its parent"
         )
     return lines
+
+
+COMMANDS = {"regions": Command(
+    __doc__, common.DRAWN, run,
+    (
+        (
+            "The communication of the backward pass, call by call",
+            "hvprof-report calls --region backward RUN",
+        ),
+    ),
+    ("calls", "steps"),
+)}

@@ -1,6 +1,4 @@
-"""The job's communication as a kit, and how well replays of it stand for the job.
-
-A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
+"""A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
 and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes
 these calls again, on any MPI library, without the job. The kit covers the window that the job was
 asked to record (commprof-run --record SECONDS@START); without one, the longest time in which all
@@ -40,20 +38,8 @@ from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.source import program_of
 from ..run.rank_files import files_mode
-from . import common, compare
+from . import Command, common, compare
 
-EXAMPLES = (
-    ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
-    ("What is in it", "hvprof-report replay show job.kit"),
-    ("The same as a program, for a bug report", "hvprof-report replay source job.kit -o job.c"),
-    ("Do three replays stand for three runs of the job?",
-     "hvprof-report replay check job-* -- replay-*"),
-    ("The same of an experiment, for compare",
-     "hvprof-report replay check EXPERIMENT -o job.kit.check"),
-    ("Is it the library, or ranks that come late?",
-     "hvprof-report compare --metric time --by size recorded-* -- together-*"),
-)
-SEE_ALSO = ("compare",)
 ACTIONS = ("kit", "show", "source", "check")
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
 WHY = {
@@ -61,21 +47,6 @@ WHY = {
     "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
     "absent": "not replayed",
 }
-
-
-OPTIONS = (
-    option("action", choices=ACTIONS, help="what to do"),
-    option(
-        "runs", metavar="RUN", type=Path, nargs="*",
-        help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
-    ),
-    option(
-        "-o", "--output", metavar="FILE", type=Path,
-        help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"
-        " compare (job.kit.check)",
-    ),
-    *tables.ROWS,
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -228,3 +199,32 @@ def check_runs(arguments: argparse.Namespace) -> None:
 
 
 RUN = {"kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs}
+
+
+COMMANDS = {"replay": Command(
+    __doc__, (
+        option("action", choices=ACTIONS, help="what to do"),
+        option(
+            "runs", metavar="RUN", type=Path, nargs="*",
+            help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
+        ),
+        option(
+            "-o", "--output", metavar="FILE", type=Path,
+            help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"
+            " compare (job.kit.check)",
+        ),
+        *tables.ROWS,
+    ), run,
+    (
+        ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
+        ("What is in it", "hvprof-report replay show job.kit"),
+        ("The same as a program, for a bug report", "hvprof-report replay source job.kit -o job.c"),
+        ("Do three replays stand for three runs of the job?",
+         "hvprof-report replay check job-* -- replay-*"),
+        ("The same of an experiment, for compare",
+         "hvprof-report replay check EXPERIMENT -o job.kit.check"),
+        ("Is it the library, or ranks that come late?",
+         "hvprof-report compare --metric time --by size recorded-* -- together-*"),
+    ),
+    ("compare",),
+)}

@@ -1,6 +1,4 @@
-"""The parts of the run that were not seen: each reason, its size, and what would show it.
-
-Counts and times are of the calls that reached the profiler. This command lists what did not, as far
+"""Counts and times are of the calls that reached the profiler. This command lists what did not, as far
 as that is known: ranks and spawned processes without a profile, calls that bypass preloading,
 recording switched off by the program or by settings, calls that were excluded or found no room,
 records that a GPU's tracing interface lost; then what is not the job's own, and what is counted but
@@ -15,17 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from ..display import tables
 from ..run.unseen import ALL, SeenRow, reason_text, seen_rows
-from . import common
+from . import Command, common
 
-EXAMPLES = (("What was not seen, for a script", "hvprof-report seen --json RUN"),)
-SEE_ALSO = ("ranks", "summary")
 HEADS = {
     "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
     "elsewhere": "Elsewhere",
 }
-
-
-OPTIONS = (*common.RUN, *common.ONLY_RANKS, *tables.ROWS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -40,3 +33,10 @@ def facts(rows: Sequence[SeenRow]) -> Iterator[tuple[str, str]]:
         yield HEADS[row.effect], reason_text(row)
         if row.way_out:
             yield "  way out", row.way_out
+
+
+COMMANDS = {"seen": Command(
+    __doc__, (*common.RUN, *common.ONLY_RANKS, *tables.ROWS), run,
+    (("What was not seen, for a script", "hvprof-report seen --json RUN"),),
+    ("ranks", "summary"),
+)}

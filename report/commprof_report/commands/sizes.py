@@ -1,6 +1,4 @@
-"""Latency and bandwidth of each message size.
-
-One row per call, communicator and message size: count, volume, total time and its share of the wall
+"""One row per call, communicator and message size: count, volume, total time and its share of the wall
 time of all ranks, mean, percentiles, algorithm bandwidth and bus bandwidth. The message size is
 that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths are those of
 nccl-tests. In the text, `!` marks a size that is no power of two, `~` several sizes that were
@@ -29,17 +27,8 @@ from ..calls.views import MARKS, SIZE, Row, best_timed, marks, size_rows
 from ..display import tables
 from ..plots import size_lines as plot
 from ..roles import roles
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    (
-        "Large Allreduces, rank by rank",
-        "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN",
-    ),
-    ("The ten sizes with the most time", "hvprof-report sizes --sort total --top 10 RUN"),
-    ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
-)
-SEE_ALSO = ("calls", "latency")
 ORDERS = {
     "total": lambda row: row.total_ns,
     "count": lambda row: row.count,
@@ -53,23 +42,6 @@ COLUMNS = shown(
     "call communicator rank memory_kind measure bytes count volume_bytes total_ns share_of_wall "
     "mean_ns p50_ns p95_ns p99_ns max_ns bandwidth_bytes algbw_bytes_per_s busbw_bytes_per_s "
     "overlap",
-)
-
-
-OPTIONS = (
-    *common.DRAWN_BY_MEMORY_KIND,
-    option(
-        "--bins", choices=BINS, default="exact",
-        help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to "
-        "128 KiB, 16, 32, 64 MiB, and above",
-    ),
-    option(
-        "--sort", choices=ORDERS,
-        help="by what, the largest first; default: calls by their time, then by size",
-    ),
-    option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
-    option("--exact", action="store_true", help="bytes to the byte instead of KB and MB"),
-    option("--per-rank", action="store_true", help="one row a rank"),
 )
 
 
@@ -198,3 +170,31 @@ def marks_note(rows: Sequence[Row]) -> str:
     """Explains the marks that these rows have."""
     used = {mark for row in rows for mark in marks(row)}
     return ", ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used)
+
+
+COMMANDS = {"sizes": Command(
+    __doc__, (
+        *common.DRAWN_BY_MEMORY_KIND,
+        option(
+            "--bins", choices=BINS, default="exact",
+            help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to "
+            "128 KiB, 16, 32, 64 MiB, and above",
+        ),
+        option(
+            "--sort", choices=ORDERS,
+            help="by what, the largest first; default: calls by their time, then by size",
+        ),
+        option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
+        option("--exact", action="store_true", help="bytes to the byte instead of KB and MB"),
+        option("--per-rank", action="store_true", help="one row a rank"),
+    ), run,
+    (
+        (
+            "Large Allreduces, rank by rank",
+            "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN",
+        ),
+        ("The ten sizes with the most time", "hvprof-report sizes --sort total --top 10 RUN"),
+        ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
+    ),
+    ("calls", "latency"),
+)}

@@ -1,6 +1,4 @@
-"""How the time of a training step is spent.
-
-Shows how many steps there were and of which calls, how long they took, how much of a step is
+"""Shows how many steps there were and of which calls, how long they took, how much of a step is
 communication and on which thread, which rank is slowest, whether steps became slower over the run,
 and what was different in those that took much longer. Then, call by call, what a step consists of;
 communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program
@@ -60,13 +58,8 @@ from ..steps.steps_summary import (
     waited_text,
 )
 from ..steps.trend import FEWEST_STEPS
-from . import common
+from . import Command, common
 
-EXAMPLES = (
-    ("Where a step goes", "hvprof-report steps RUN"),
-    ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
-)
-SEE_ALSO = ("gpu", "late", "traffic")
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_ROWS = 200
@@ -99,33 +92,6 @@ STEP_COLUMNS: Sequence[Column | Field] = (
         "slowest_rank",
     ),
     Column("", remark, False),
-)
-
-
-OPTIONS = (
-    *common.RUN,
-    option(
-        "--by", choices=("marks", "calls"), group="what is a step", is_alone=True,
-        help="only marked steps, or only found ones (default: marked, else found)",
-    ),
-    option(
-        "--region", type=units.as_read, metavar="NAME", group="what is a step", is_alone=True,
-        help="each visit to the region of this name is a step",
-    ),
-    option(
-        "--per-step", action="store_true", group="what to show", is_alone=True,
-        help="a row for each step",
-    ),
-    option(
-        "--critical-path", action="store_true", group="what to show", is_alone=True,
-        help="a row for each part of the critical path of each step",
-    ),
-    option(
-        "--per-call", action="store_true", group="what to show", is_alone=True,
-        help="a row for each call and communicator",
-    ),
-    *tables.ROWS,
-    common.PLOT,
 )
 
 
@@ -493,3 +459,37 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
         "Steps", "", known, page.table(call_columns(calls), calls),
         page.steps(plot.data(answers.costs.steps, remark)),
     )
+
+
+COMMANDS = {"steps": Command(
+    __doc__, (
+        *common.RUN,
+        option(
+            "--by", choices=("marks", "calls"), group="what is a step", is_alone=True,
+            help="only marked steps, or only found ones (default: marked, else found)",
+        ),
+        option(
+            "--region", type=units.as_read, metavar="NAME", group="what is a step", is_alone=True,
+            help="each visit to the region of this name is a step",
+        ),
+        option(
+            "--per-step", action="store_true", group="what to show", is_alone=True,
+            help="a row for each step",
+        ),
+        option(
+            "--critical-path", action="store_true", group="what to show", is_alone=True,
+            help="a row for each part of the critical path of each step",
+        ),
+        option(
+            "--per-call", action="store_true", group="what to show", is_alone=True,
+            help="a row for each call and communicator",
+        ),
+        *tables.ROWS,
+        common.PLOT,
+    ), run,
+    (
+        ("Where a step goes", "hvprof-report steps RUN"),
+        ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
+    ),
+    ("gpu", "late", "traffic"),
+)}

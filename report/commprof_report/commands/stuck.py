@@ -1,6 +1,4 @@
-"""Who waits for whom in a job that hangs or was killed.
-
-The first lines are the verdict: a collective in which the ranks of a communicator do not match
+"""The first lines are the verdict: a collective in which the ranks of a communicator do not match
 (another function, root or size); a circle of ranks that wait for each other; or the rank that the
 others wait for, directly or not, and what it does: it is outside MPI, has ended, was killed, or
 left no file; or ranks that negotiate, as Horovod's, without having handed over the tensors that
@@ -35,10 +33,8 @@ from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
 from ..stuck.wait_graph import Killed, Position, Stuck, Wait
-from . import common
+from . import Command, common
 
-EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
-SEE_ALSO = ("summary", "top")
 AFTER_S = threshold("stuck.after")
 MOST_LINES = 12  # of a kind
 IF_HUNG = "If the job hung before that"
@@ -59,17 +55,6 @@ def seconds(text: str) -> float:
     if not 0 <= number <= 1e9:
         raise argparse.ArgumentTypeError(f"{text}: not a number of seconds")
     return number
-
-
-OPTIONS = (
-    *common.RUN,
-    option(
-        "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
-        help="calls of a running job count from this duration on; of a job that was killed as a "
-        "whole, waits up to the last call that any rank began or ended (default: %(default)g)",
-    ),
-    *tables.FORMS,
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -359,3 +344,18 @@ def _grouped(rows: Iterable, text: Callable, span: Callable = lambda alike: "") 
         yield f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
     if len(groups) > MOST_LINES:
         yield f"  and {len(groups) - MOST_LINES} more; --json has them all"
+
+
+COMMANDS = {"stuck": Command(
+    __doc__, (
+        *common.RUN,
+        option(
+            "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
+            help="calls of a running job count from this duration on; of a job that was killed as a "
+            "whole, waits up to the last call that any rank began or ended (default: %(default)g)",
+        ),
+        *tables.FORMS,
+    ), run,
+    (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),),
+    ("summary", "top"),
+)}

@@ -1,6 +1,4 @@
-"""The run on one screen: where communication time went.
-
-Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside
+"""Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside
 MPI; the calls with the most time, and the message size that dominates each; the verdict on waiting;
 point-to-point volume; what the profiler cost; whether it has seen all calls, and if not, why and
 what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the
@@ -30,7 +28,7 @@ from ..base import units
 from ..base.attempt import attempt, attempts
 from ..base.present import present
 from ..base.thresholds import threshold
-from ..calls.views import Row
+from ..calls.views import Row, of_nccl
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
@@ -45,20 +43,12 @@ from ..run.unseen import merged, reason_text
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
-    RunSummary, SummaryRow, communicating, negotiation_ns, negotiation_shares, of_nccl, run_summary,
+    RunSummary, SummaryRow, communicating, negotiation_ns, negotiation_shares, run_summary,
 )
-from . import common
+from . import Command, common
 from .gpu import coverage_text
 from .late import final_facts
 
-EXAMPLES = (
-    ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
-    (
-        "One communicator, for a script",
-        "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
-    ),
-)
-SEE_ALSO = ("calls", "html", "late", "ranks", "stuck")
 MOST_CALLS = 6
 MOST_RANKS = 8
 MOST_HOSTS = 3
@@ -71,9 +61,6 @@ HEADS = {
     "abort": "Aborted", "running": "Running",
 }
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
-
-
-OPTIONS = common.SELECTED
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -517,3 +504,16 @@ def time_text(group: doing.Group, summary: SummaryRow) -> str:
         f"({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
     )
     return f"at {time}" if group.state in doing.SURE_OF_TIME else f"last sign of life {time}"
+
+
+COMMANDS = {"summary": Command(
+    __doc__, common.SELECTED, run,
+    (
+        ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
+        (
+            "One communicator, for a script",
+            "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
+        ),
+    ),
+    ("calls", "html", "late", "ranks", "stuck"),
+)}

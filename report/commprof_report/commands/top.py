@@ -1,6 +1,4 @@
-"""A running job, refreshed until it ends.
-
-Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each
+"""Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each
 rank is in. The first screen is an average since the start, each other one is over the time since
 the one before; the calls that ranks are in at that time count. A rank that comes late spends less
 time in collectives than the others, which wait there; so does the root of a Bcast.
@@ -42,19 +40,10 @@ from ..run.run import Run, run_open
 from ..stuck import doing
 from ..stuck.live import Amounts, live_rows
 from ..stuck.negotiating import unhanded
-from . import common, live_page
+from . import Command, common, live_page
 from .live_page import Screen
 from .stuck import seconds
 
-EXAMPLES = (
-    ("What the job does now", "hvprof-report top commprof-train.py-1234"),
-    (
-        "A line of all ranks together each minute, for a log",
-        "hvprof-report top --every 60 RUN | grep 'all together'",
-    ),
-    ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
-)
-SEE_ALSO = ("export", "html", "stuck")
 EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
@@ -112,33 +101,6 @@ def address(text: str) -> str:
             f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web"
         )
     return found
-
-
-OPTIONS = (
-    *common.RUN,
-    *selection.OPTIONS,
-    option(
-        "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
-        help="between two looks (default: %(default)g)",
-    ),
-    option(
-        "--count", type=int, default=0, metavar="N",
-        help="end after so many screens (default: with the run); 1 gives one block for a script",
-    ),
-    option(
-        "--sort", choices=tuple(ORDERS), default="collectives",
-        help="by what (default: %(default)s, least first)",
-    ),
-    option(
-        "--web", type=port, metavar="PORT",
-        help="show a page there instead, until Ctrl-C; 0: a port that is free",
-    ),
-    option(
-        "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
-        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
-        "only this machine reaches)",
-    ),
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -303,3 +265,41 @@ def show(screen: Screen) -> None:
     if screen.end:
         common.print_line(screen.end)
     sys.stdout.flush()
+
+
+COMMANDS = {"top": Command(
+    __doc__, (
+        *common.RUN,
+        *selection.OPTIONS,
+        option(
+            "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
+            help="between two looks (default: %(default)g)",
+        ),
+        option(
+            "--count", type=int, default=0, metavar="N",
+            help="end after so many screens (default: with the run); 1 gives one block for a script",
+        ),
+        option(
+            "--sort", choices=tuple(ORDERS), default="collectives",
+            help="by what (default: %(default)s, least first)",
+        ),
+        option(
+            "--web", type=port, metavar="PORT",
+            help="show a page there instead, until Ctrl-C; 0: a port that is free",
+        ),
+        option(
+            "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
+            help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
+            "only this machine reaches)",
+        ),
+    ), run,
+    (
+        ("What the job does now", "hvprof-report top commprof-train.py-1234"),
+        (
+            "A line of all ranks together each minute, for a log",
+            "hvprof-report top --every 60 RUN | grep 'all together'",
+        ),
+        ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
+    ),
+    ("export", "html", "stuck"),
+)}

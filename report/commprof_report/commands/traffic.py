@@ -1,6 +1,4 @@
-"""Bulk traffic and control traffic: what carries data, and what coordinates it.
-
-Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or data,
+"""Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or data,
 and how much is control: the messages in which frameworks negotiate which gradients are ready,
 barriers, probes, and constructors of communicators. The rule is the same for MPI and NCCL; shares
 are of the time inside MPI.
@@ -25,14 +23,9 @@ from ..display import page, tables
 from ..plots import row_bars as plot
 from ..run.cells import view_rows
 from ..run.run import Run
-from . import common
+from . import Command, common
 
-EXAMPLES = (("What a framework's negotiation costs", "hvprof-report traffic RUN"),)
-SEE_ALSO = ("sizes", "steps")
 MOST_THRESHOLDS = 3
-
-
-OPTIONS = common.DRAWN_BY_MEMORY_KIND
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -138,3 +131,10 @@ def traffic_section(run: Run) -> str:
         "Bulk and control", sentence, page.table(columns_of_kinds(kinds), kinds),
         page.facts_list(facts(rows)), page.table(columns_of(rows), rows),
     )
+
+
+COMMANDS = {"traffic": Command(
+    __doc__, common.DRAWN_BY_MEMORY_KIND, run,
+    (("What a framework's negotiation costs", "hvprof-report traffic RUN"),),
+    ("sizes", "steps"),
+)}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.query import Row
-from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads
+from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads, of_nccl
 from ..calls.by_pair import peer_rows
 from ..calls.by_rank import rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
@@ -211,12 +211,6 @@ def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
         if control_ns:
             parts.append(row._replace(call=f"{row.call}{units.NEGOTIATION}", total_ns=control_ns))
     return sorted(parts, key=lambda row: -row.total_ns) if spent_ns else parts
-
-
-def of_nccl(calls: Sequence[Row], measure: str) -> list[Row]:
-    """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device':
-    operations as timed on the device."""
-    return [call for call in calls if call.library == "nccl" and call.measure == measure]
 
 
 def _calls(calls: Sequence[Row]) -> dict:
