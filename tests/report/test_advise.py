@@ -4,7 +4,6 @@ not."""
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from random import Random
 
 import parallel
@@ -15,12 +14,11 @@ from planted_job import HostClock, Job, Program
 from sampled_bursts import Call, bursts
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
-COUNTED_NS = RANKS * 10 * SECOND
+COUNTED_NS = 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
     "cores", "small_messages", "tiny_messages", "imbalance", "waiting", "slowest_rank",
-    "polling", "overlap", "cycle", "shared_core", "waiting_messages",
-    "barriers", "gaps", "progress", "slow_link",
+    "overlap", "cycle", "barriers", "gaps", "progress", "slow_link",
 }
 
 
@@ -79,7 +77,7 @@ def test_many_small_allreduces_could_be_fused(advise):
         "small_messages"
     ]
     assert row["saving_ns"] == pytest.approx(
-        RANKS * 200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6
+        200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6
     )
     assert row["saving_share"] == pytest.approx(row["saving_ns"] / COUNTED_NS)
     assert (row["bytes"], row["certainty"], row["communicator"]) == (
@@ -91,7 +89,6 @@ def test_many_small_allreduces_could_be_fused(advise):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"facts": {"env.HOROVOD_CYCLE_TIME": "1"}}, "HOROVOD_CYCLE_TIME"),
         ({"facts": {"command_line": "horovodrun -np 2 python train.py"}}, "HOROVOD_CYCLE_TIME"),
         ({"threads": [(0, "python3", 1), (1, "pt_mpi_runloop", 0)]}, "raise bucket_cap_mb"),
     ],
@@ -107,7 +104,7 @@ def test_the_suggestion_speaks_to_the_framework(advise, more, said):
 
 def saved_ns(cells: list[Cell], better: list[Cell]) -> int:
     """The time in the calls of all ranks of one run less that of the other."""
-    return RANKS * (sum(cell.spread[0] for cell in cells) - sum(cell.spread[0] for cell in better))
+    return sum(cell.spread[0] for cell in cells) - sum(cell.spread[0] for cell in better)
 
 
 def test_fusing_saves_what_the_twin_with_fused_messages_does_not_take(advise):
@@ -115,6 +112,14 @@ def test_fusing_saves_what_the_twin_with_fused_messages_does_not_take(advise):
     fused = [Cell("MPI_Allreduce", MIB, [1_000_000] * 200)]
     assert advise(run_of(*cells))["small_messages"]["saving_ns"] == saved_ns(cells, fused)
     assert not found(advise(run_of(*fused)))
+
+
+def test_variables_of_a_framework_that_is_not_there_say_nothing(advise):
+    """A site sets them for any program."""
+    cells = LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)
+    facts = {"env.HOROVOD_FUSION_THRESHOLD": "0", "env.HOROVOD_CYCLE_TIME": "1"}
+    row = advise(run_of(*cells, facts=facts))["small_messages"]
+    assert "fuse small" in row["title"] and "HOROVOD" not in row["suggestion"]
 
 
 def test_few_small_allreduces_are_left_alone(advise):
@@ -143,24 +148,14 @@ def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
     odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
     row = advise(run_of(*odd, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
     assert row["found"] and row["saving_ns"] == pytest.approx(
-        RANKS * 20_000 * (30_000 - KIB), rel=0.07
+        20_000 * (30_000 - KIB), rel=0.07
     )
 
 
 def test_many_tiny_allreduces_could_be_fewer(advise):
     row = advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["tiny_messages"]
-    assert (row["found"], row["saving_ns"], row["bytes"]) == (1, RANKS * 20_000 * 30_000, 24)
+    assert (row["found"], row["saving_ns"], row["bytes"]) == (1, 20_000 * 30_000, 24)
     assert "HOROVOD" not in row["suggestion"]  # it was not seen
-
-
-@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
-def test_many_tiny_nonblocking_allreduces_could_be_fewer(advise, call):
-    cells = [
-        Cell(call, 24, [2_000] * 20_000),
-        Cell(call, 24, [40_000] * 20_000, measure="completion", blocked_ns=20_000 * 30_000),
-    ]
-    row = advise(run_of(LARGE, *cells))["tiny_messages"]
-    assert (row["found"], row["saving_ns"], row["call"]) == (1, RANKS * 20_000 * 30_000, call)
 
 
 def test_tiny_allreduces_are_not_told_to_be_fused(advise):
@@ -197,7 +192,7 @@ def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleadi
     (row,) = [row for row in report("advise", path, "--json").rows if row["rule"] == "imbalance"]
     (late,) = report("late", path, "--json", "--by", "run").rows
     assert (row["title"], late["late_ranks"]) == ("rank 2 is waited for", "2")
-    assert row["saving_ns"] == 3 * late["late_gain_ns"]
+    assert row["saving_ns"] == late["late_gain_ns"]
     assert late["late_gain_ns"] == pytest.approx(1_000 * 300_000, rel=0.01)
 
 
@@ -219,34 +214,6 @@ def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, mislead
     assert f"Waiting         {sentence}" in report("summary", path).out
 
 
-@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
-@pytest.mark.parametrize(("small_ns", "is_found"), [(30_000, True), (977, False)])
-def test_many_small_operations_could_be_fused(advise, call, small_ns, is_found):
-    """Each of 20,000 of 1 KiB blocks for 30 us; at the rate of 1 MiB, 977 ns."""
-    cells = [
-        Cell(call, size, [ns], measure="completion", times=times, blocked_ns=times * ns)
-        for size, ns, times in ((KIB, small_ns, 20_000), (MIB, 1_000_000, 40))
-    ]
-    cells += [Cell(call, cell.bytes, [100] * 40) for cell in cells]
-    row = advise(run_of(*cells))["small_messages"]
-    assert row["found"] == is_found
-    if is_found:
-        assert row["title"] == f"fuse small {call} on MPI_COMM_WORLD"
-        saving_ns = RANKS * 20_000 * (30_000 - KIB * 1_000_000 / MIB)
-        assert row["saving_ns"] == pytest.approx(saving_ns, rel=1e-6)
-        assert (row["bytes"], row["certainty"]) == (KIB, "possible")
-
-
-def test_polls_that_find_nothing(advise):
-    cells = [
-        Cell("MPI_Test", 0, [2_000] * 5, communicator=0),
-        Cell("MPI_Test", 0, [2_000] * 300_000, communicator=0, measure="poll"),
-    ]
-    row = advise(run_of(*cells))["polling"]
-    assert (row["call"], row["found"], row["saving_ns"]) == ("MPI_Test", 1, None)
-    assert "600,000 of 600,010 calls found nothing and took 600 ms a rank" in row["evidence"]
-
-
 def waited_for(blocked_ns: int) -> list[Cell]:
     return [
         Cell("MPI_Iallreduce", MIB, [1_000] * 100),
@@ -258,7 +225,7 @@ def waited_for(blocked_ns: int) -> list[Cell]:
 @pytest.mark.parametrize("blocked_ns", (180_000_000, 185_000_000), ids=["90 %", "more"])
 def test_operations_that_are_waited_for_all_the_time_overlap_with_nothing(advise, blocked_ns):
     row = advise(run_of(*waited_for(blocked_ns)))["overlap"]
-    assert (row["call"], row["saving_ns"]) == ("MPI_Iallreduce", RANKS * blocked_ns)
+    assert (row["call"], row["saving_ns"]) == ("MPI_Iallreduce", blocked_ns)
 
 
 def test_operations_that_overlap_are_left_alone(advise):
@@ -271,7 +238,7 @@ def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
         Cell("MPI_Irecv", MIB, [500_000_000] * 10, measure="completion", blocked_ns=5_000_000_000),
         Cell("MPI_Waitall", 0, [500_000_000], communicator=0),
     ]
-    assert advise(run_of(*cells))["overlap"]["saving_ns"] == RANKS * 500_000_000
+    assert advise(run_of(*cells))["overlap"]["saving_ns"] == 500_000_000
 
 
 def waited_all_the_time(call: str, communicator: int = planted.WORLD) -> list[Cell]:
@@ -298,7 +265,7 @@ def test_sends_and_receives_that_are_waited_for_together_are_one_advice(overlap_
         run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Isend"), WAITALL)
     )
     assert row["title"] == "MPI_Irecv and MPI_Isend overlap with nothing on MPI_COMM_WORLD"
-    assert (row["saving_ns"], row["communicator"]) == (RANKS * 2 * 200_000_000, "MPI_COMM_WORLD")
+    assert (row["saving_ns"], row["communicator"]) == (2 * 200_000_000, "MPI_COMM_WORLD")
     assert row["evidence"].startswith("400 operations; 100.0 %")
 
 
@@ -325,7 +292,7 @@ def test_communicators_of_one_role_are_one_advice(overlap_pieces, makers, where,
             rank.cells += [*waited_all_the_time("MPI_Iallreduce", parallel.REPLICA), WAITALL]
     (row,) = overlap_pieces(ranks)
     assert row["title"] == f"MPI_Iallreduce overlaps with nothing on {where}"
-    assert (row["saving_ns"], row["communicator"]) == (len(makers) * 200_000_000, communicator)
+    assert (row["saving_ns"], row["communicator"]) == (len(makers) * 50_000_000, communicator)
 
 
 def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_pieces):
@@ -340,42 +307,9 @@ def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_piec
     assert [row["role"] for row in overlap_pieces(ranks)] == ["world", "world"]
 
 
-def test_what_receives_wait_is_not_guessed(advise):
-    row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))[
-        "waiting_messages"
-    ]
-    assert (row["found"], row["evidence"]) == (0, "how much MPI_Recv waits is not known")
-    assert not advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] * 1_000)))["waiting_messages"][
-        "evidence"
-    ]
-
-
-@pytest.mark.parametrize("others_ns", [1_000_000, 0])
-def test_receives_that_wait_for_a_late_rank_save_nothing_beside_it(report, tmp_path, others_ns):
-    """Rank 2 works 10 ms longer than ranks 1 and 3. They work for 1 ms or, in the twin, not at all:
-    then rank 0 waits for rank 2 alone."""
-    program = Program(4)
-    for _ in range(60):
-        for rank in (1, 3, 2):
-            program.compute(rank, others_ns + (10_000_000 if rank == 2 else 0))
-            program.send(rank, 0)
-            program.receive(0, rank)
-        for rank in (1, 2, 3):
-            program.send(0, rank)
-            program.receive(rank, 0)
-    rows = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
-    (late,) = [row for row in rows if row["rule"] == "imbalance"]
-    (row,) = [row for row in rows if row["rule"] == "waiting_messages"]
-    assert late["title"] == "rank 2 is waited for"
-    assert (
-        (row["found"], row["evidence"]) == (0, "rank 2 is waited for") if not others_ns
-        else (row["saving_ns"] or 0) < 0.1 * late["saving_ns"]
-    )
-
-
 def test_barriers_cost_what_they_last(advise):
     row = advise(run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))["barriers"]
-    assert row["saving_ns"] == RANKS * 1_000 * 100_000
+    assert row["saving_ns"] == 1_000 * 100_000
 
 
 def test_what_the_profile_lacks_is_said_without_a_saving(report, advise, tmp_path):
@@ -437,13 +371,13 @@ def test_waiting_is_no_cost_of_small_messages(waiting_job):
     """900 x 4 calls need 20 us each, of which 1 us would remain; they last 5 times as long in the
     mean."""
     row = waiting_job()["small_messages"]
-    assert row["saving_ns"] == pytest.approx(3_600 * (20_000 - KIB * 1_000_000 / MIB), rel=0.01)
+    assert row["saving_ns"] == pytest.approx(900 * (20_000 - KIB * 1_000_000 / MIB), rel=0.01)
     assert "of it waiting for late ranks (not counted as saved)" in row["evidence"]
     assert row["certainty"] == "likely"
 
 
 def test_waiting_is_no_cost_of_barriers(waiting_job):
-    assert waiting_job()["barriers"]["saving_ns"] == pytest.approx(4 * 1_000 * 30_000, rel=0.01)
+    assert waiting_job()["barriers"]["saving_ns"] == pytest.approx(1_000 * 30_000, rel=0.01)
 
 
 def test_siblings_have_one_advice_together(report, tmp_path):
@@ -465,7 +399,7 @@ def test_siblings_have_one_advice_together(report, tmp_path):
     fused_ns = KIB * 100_000 / parallel.PASSED_BYTES
     assert row["title"] == "fuse small MPI_Allreduce on 4 tensor-parallel groups"
     assert row["saving_ns"] == pytest.approx(
-        sum(5_000 * (30_000 + 1_000 * (rank // 2) - fused_ns) for rank in range(8)), rel=0.01
+        sum(5_000 * (30_000 + 1_000 * (rank // 2) - fused_ns) for rank in range(8)) / 8, rel=0.01
     )
     assert 0.005 < row["saving_share"] < 4 * 0.005
     assert (row["communicator"], row["role"]) == (None, "tensor-parallel group")
@@ -477,16 +411,15 @@ def test_siblings_have_one_advice_together(report, tmp_path):
 
 
 def test_an_idle_background_thread_is_not_advised_against(advise):
-    """A framework negotiates in every cycle; it polls, too."""
+    """A framework negotiates in every cycle."""
     threads = [(0, "python3", 1), (1, "horovod", 0)]
     rows = advise(run_of(*negotiating(thread=1), threads=threads))
-    assert not rows["tiny_messages"]["found"] and not rows["polling"]["found"]
+    assert not rows["tiny_messages"]["found"]
     assert rows["tiny_messages"]["evidence"].startswith(
         "100.0 % of the time inside MPI is on background threads"
     )
-    assert {"tiny_messages", "polling"} <= found(
-        advise(run_of(*negotiating(thread=0), threads=threads))
-    )
+    rows = advise(run_of(*negotiating(thread=0), threads=threads))
+    assert rows["tiny_messages"]["found"]
 
 
 def negotiating(thread: int) -> list[Cell]:
@@ -536,7 +469,7 @@ def test_the_slowest_rank_of_steps_is_carried_over(report, tmp_path):
     assert (row["found"], row["title"], row["certainty"]) == (
         1, "rank 2 is the slowest in steps", "possible",
     )
-    assert row["saving_ns"] == pytest.approx(4 * 39 * 20_000_000)
+    assert row["saving_ns"] == pytest.approx(39 * 20_000_000)
     assert (
         row["evidence"]
         == "rank 2 in 39 of 39 steps: the others wait 20.0 ms because of it, on average over these "
@@ -634,8 +567,7 @@ def test_calls_that_a_rule_does_not_look_at_are_not_denied(
 LOOKED_AT = {
     "small_messages": "128 of 288 calls, 0.69 % of the time",
     "tiny_messages": "128 of 288 calls, 0.69 % of the time",
-    "barriers": "86 calls, < 0.01 % of the time",
-    "polling": "1,000 polls",
+    "barriers": "6 of 86 calls, < 0.01 % of the time",
     "overlap": "160 of 240 operations",
     "gaps": "1,375 calls",
 }
@@ -701,25 +633,3 @@ def test_a_rank_whose_partners_were_not_read_is_not_called_alone(report, tmp_pat
     }
     why = "1 of 2 processes that communicate was read; for whom it waits is not known"
     assert (rows["part"]["evidence"], rows["one"]["evidence"]) == (why, "")
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_no_call_saves_more_than_it_costs_without_waiting(report, tmp_path, seed):
-    """Transfers of subgroups, one after the other, hold up the others: played without them, the
-    run gains more. Nor do all pieces together save more than their sum."""
-    chance, program, cost_ns = Random(seed), Program(4), Counter()
-    pairs = [program.job.group(ranks, "pair") for ranks in ([0, 1], [1, 2], [2, 3])]
-    for _ in range(60):
-        for rank in range(4):
-            program.compute(rank, chance.randrange(1, 400_000))
-        for pair in pairs:
-            call, size = chance.choice((("MPI_Barrier", 0), ("MPI_Allreduce", 8)))
-            transfer_ns = chance.randrange(1, 200_000)
-            program.collective(call, pair, transfer_ns, message_bytes=size)
-            cost_ns[call] += 2 * transfer_ns
-        program.collective("MPI_Allgather", program.job.world)
-    rows = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
-    saved = [row for row in rows if row["found"] and row["rule"] in ("tiny_messages", "barriers")]
-    assert saved and all(row["saving_ns"] <= 1.001 * cost_ns[row["call"]] for row in saved)
-    every = sum(row["saving_ns"] or 0 for row in rows if row["found"])
-    assert all(row["saving_ns"] <= 1 + every for row in rows if row["rule"] == "together")

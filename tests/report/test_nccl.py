@@ -342,7 +342,7 @@ def test_copies_around_host_buffers_look_staged(report, tmp_path):
         "traced: it looks staged" in text
     )
     found = only(report("advise", staged, "--json").rows, rule="staging")
-    assert found["found"] == 1 and found["saving_ns"] == 2 * 2 * 1_000 * 50_000
+    assert (found["found"], found["saving_ns"]) == (1, None)
 
 
 def test_a_cuda_aware_run_is_not_told_to_be_one(report, tmp_path):
@@ -722,7 +722,7 @@ def test_small_messages_are_judged_by_the_device(report, run_of):
     folder = run_of(Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL), *cells)
     found = only(report("advise", folder, "--json").rows, rule="small_messages")
     assert (found["call"], found["certainty"]) == ("ncclAllReduce", "possible")
-    assert found["saving_ns"] == pytest.approx(4 * 1_000 * 200_000, rel=0.01)
+    assert found["saving_ns"] == pytest.approx(1_000 * 200_000, rel=0.01)
 
 
 def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed, run_folder):

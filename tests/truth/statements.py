@@ -117,7 +117,7 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     )
     yield "whether late ranks are named", "advise", bool(named)
     if run["late_ranks"] is not None and named and named[0]["rule"] == "imbalance":
-        yield "late_gain_ns", "advise", named[0]["saving_ns"] / run["ranks"]
+        yield "late_gain_ns", "advise", named[0]["saving_ns"]
     yield "whether a rank did not end", "summary", summary["early_ended_ranks"] > 0
     yield (
         "whether a rank did not end", "ranks",

@@ -17,11 +17,11 @@ from ..base.attempt import attempt
 from ..base.field import Field, Row, row_type
 from ..late.late_ranks import Late
 from ..roles.world import World
-from ..run.crowding import scheduling_text, waited_ns
+from ..run.crowding import scheduling_text
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import basis, changes, messages, ranks, surroundings
+from . import basis, gain, messages, ranks, surroundings
 from .basis import Basis
 from .findings import POSSIBLE, Finding, Unknown, is_notable
 from .inputs import Inputs, inputs_of
@@ -30,8 +30,7 @@ from .inputs import Inputs, inputs_of
 ADVICE = (
     Field(
         "rule",
-        "see below; `together`: what all pieces save together, where there are several and the "
-        "calls that they change were played",
+        "see below; `together`: what all pieces save together, where there are several",
     ),
     Field("found", "1: advice; 0: none"),
     Field("title", "the advice; if nothing was found, what the rule checks"),
@@ -42,8 +41,8 @@ ADVICE = (
     ),
     Field("suggestion", "what you can do"),
     Field("certainty", "`sure`, `likely`, `possible`"),
-    Field("saving_ns", "estimate of the time saved, over all ranks; null: none"),
-    Field("saving_share", "saving_ns / sum of the counted times of the ranks"),
+    Field("saving_ns", "estimate of how much shorter the run would be; null: none"),
+    Field("saving_share", "saving_ns / the mean counted time of the ranks"),
     Field(
         "call",
         "what the advice concerns: the call (the largest contributor, if several), label and "
@@ -72,8 +71,8 @@ NO_ADVICE = Advice("", 0, "", "", "", "", *[None] * 6, "", None, "")
 
 
 class Rule(NamedTuple):
-    """needs: what lets the rule look. basis: how much of that the run has. is_cost: its
-    formula is the most that it saves, of times which where ranks lack cores are the scheduler's."""
+    """needs: what lets the rule look. basis: how much of that the run has. is_cost: it judges the
+    times of calls, which where ranks lack cores are the scheduler's."""
 
     name: str
     looks_for: str
@@ -109,18 +108,12 @@ RULES = (
          SAMPLED, basis.of_messages, ranks.slow_link),
     Rule("slowest_rank", "a rank that is the slowest in steps",
          STEPS, basis.of_steps, ranks.slowest_rank),
-    Rule("polling", "polls that find nothing",
-         "polls of the main thread", basis.of_polls, messages.polling),
     Rule("overlap", "nonblocking operations that overlap with nothing",
          "requests followed to completion", basis.of_nonblocking, messages.overlap, True),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
          STEPS, basis.of_rounds, surroundings.cycle),
-    Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates",
-         CORES_KNOWN, basis.of_shared_cores, surroundings.shared_core),
-    Rule("waiting_messages", "blocking point-to-point calls that wait",
-         SAMPLED, basis.of_messages, messages.waiting_messages, True),
     Rule("barriers", "barriers that cost time",
-         BLOCKING, basis.of_operations(*messages.BARRIERS), messages.barriers, True),
+         BLOCKING, basis.of_barriers, messages.barriers, True),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
          "", basis.of_all_calls, surroundings.gaps),
 )
@@ -134,8 +127,8 @@ GPU_RULES = (
 def advice(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
 ) -> list[Row]:
-    """All advice: cores, unless ranks wait for them for less than another piece saves; the largest
-    savings; findings of another kind; then the rules that found nothing."""
+    """All advice: cores, before which nothing else is known; the largest savings; findings of
+    another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
     said: list[Finding] = []
@@ -144,35 +137,32 @@ def advice(
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
     rows += attempt("Advice, all together", _together, said, inputs) or []
-    most_ns = max((each.saving_ns or 0 for each in said), default=0)
-    first = CORES if waited_ns(late.crowding) >= most_ns else ""
     return sorted(
         rows,
         key=lambda row: (
-            -row.found, row.rule != first, row.saving_ns is None, -(row.saving_ns or 0),
+            -row.found, row.rule != CORES, row.saving_ns is None, -(row.saving_ns or 0),
         ),
     )
 
 
 def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
-    """The saving of several pieces together, if the calls that all of them change were played."""
-    saving = [each for each in said if each.saving_ns]
-    played = [each.change for each in saving if each.change is not None]
-    if len(played) < max(2, len(saving)):
+    """Several pieces save no more than their sum, nor than what can be saved."""
+    saving = [each.saving_ns for each in said if each.saving_ns]
+    if len(saving) < 2:
         return []
-    saving_ns = round(
-        min(changes.saving_ns(inputs, played), sum(each.saving_ns or 0 for each in saving))
-    )
-    share = saving_ns / (inputs.counted_ns or 1)
+    row = _saving(gain.together_ns(saving, inputs.exposed_ns), inputs)
     text = (
-        f"{units.share(share)} of the time, {units.duration(saving_ns)} over all ranks, could be "
-        "saved (time that two pieces save counts once)"
+        f"all of it at most {units.share(row['saving_share'])} of the time, "
+        f"{units.duration(row['saving_ns'])} of the run"
     )
-    return [
-        NO_ADVICE._replace(
-            rule="together", title=text, saving_ns=saving_ns, saving_share=share
-        )
-    ]
+    return [NO_ADVICE._replace(rule="together", title=text, **row)]
+
+
+def _saving(ns: float | None, inputs: Inputs) -> dict[str, float | None]:
+    """Of all ranks, as a part of the run."""
+    if ns is None or not inputs.counted_ns:
+        return dict(saving_ns=None, saving_share=None)
+    return dict(saving_ns=round(ns / inputs.ranks), saving_share=ns / inputs.counted_ns)
 
 
 HIDDEN = (
@@ -182,7 +172,7 @@ HIDDEN = (
 
 def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
     """Appends the findings to `said`."""
-    found = [_beside_main(_played(each, rule, inputs), inputs) for each in rule.find(inputs)]
+    found = [_beside_main(each, inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen, why, needs = rule.basis(inputs), "", ""
     if rule.is_cost and inputs.late.crowding and seen.part:
@@ -205,16 +195,6 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
     ]
 
 
-def _played(found: Finding | Unknown, rule: Rule, inputs: Inputs) -> Finding | Unknown:
-    """The gain of the run, if its calls can be played again, and it is not known from there yet; no
-    more than what the calls cost."""
-    if isinstance(found, Unknown) or found.change is None or found.is_played:
-        return found
-    gain_ns = changes.saving_ns(inputs, [found.change])
-    most_ns = (found.saving_ns or 0) if rule.is_cost else gain_ns
-    return found._replace(saving_ns=min(gain_ns, most_ns))
-
-
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     """Qualifies a saving in calls of a background thread: compute hides some of their time."""
     if isinstance(found, Unknown) or not found.saving_ns or not found.call:
@@ -227,10 +207,9 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
 def _advice(
     rule: Rule, finding: Finding, inputs: Inputs, about: tuple[str, float | None, str]
 ) -> Row:
-    saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
-    share = saving_ns / inputs.counted_ns if saving_ns is not None and inputs.counted_ns else None
     label, role = inputs.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
+    saving = _saving(finding.saving_ns, inputs).values()
     return Advice(
-        rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes, *about
+        rule.name, 1, *said, *saving, finding.call, label, role, finding.bytes, *about
     )

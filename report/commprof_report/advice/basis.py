@@ -7,13 +7,12 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.query import Row
-from ..calls.views import POLLS, operation
+from ..calls.views import operation
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
-from ..run.cells import view_rows
 from .curves import Point
 from .inputs import Inputs
-from .messages import allreduces, fusible, is_message
+from .messages import BARRIER, fusible, is_message
 from .surroundings import with_cores
 
 MOST_NAMES = 60  # characters, of calls that no rule can judge
@@ -37,20 +36,14 @@ def of_knees(inputs: Inputs) -> Basis:
 
 
 def of_allreduces(inputs: Inputs) -> Basis:
-    blocking = (curve for curve in allreduces(inputs) if not curve.is_blocked)
-    return _of_calls(
-        inputs, _does("allreduce"), (point for curve in blocking for point in curve.points)
-    )
+    points = (point for curve in inputs.curves for point in curve.points)
+    return _of_calls(inputs, _does("allreduce"), points)
 
 
-def of_operations(*calls: str) -> Callable[[Inputs], Basis]:
-    """These calls, among those of any form and library that do the same."""
-
-    def basis(inputs: Inputs) -> Basis:
-        judged = [row for row in inputs.sizes if row.call in calls and not row.is_folded]
-        return _of_calls(inputs, _does(*map(operation, calls)), judged)
-
-    return basis
+def of_barriers(inputs: Inputs) -> Basis:
+    """Blocking ones, among those of any form."""
+    judged = [row for row in inputs.sizes if row.call == BARRIER and not row.is_folded]
+    return _of_calls(inputs, _does("barrier"), judged)
 
 
 def of_messages(inputs: Inputs) -> Basis:
@@ -68,12 +61,6 @@ def of_steps(inputs: Inputs) -> Basis:
     return _of(steps.judged_steps, 0 if inputs.is_alone else steps.steps, "step")
 
 
-def of_polls(inputs: Inputs) -> Basis:
-    return _all(
-        sum(row.polls + row.found for row in view_rows(inputs.run.connection, POLLS)), "poll"
-    )
-
-
 def of_nonblocking(inputs: Inputs) -> Basis:
     mpi = (row for row in inputs.sizes if row.library == "mpi" and row.form != "blocking")
     started = sum(row.count for row in mpi)
@@ -89,12 +76,6 @@ def of_cores(inputs: Inputs) -> Basis:
     return _all(len(with_cores(inputs)), "rank")
 
 
-def of_shared_cores(inputs: Inputs) -> Basis:
-    """Coverage of the rule on jobs that communicate beside the main thread."""
-    whole = inputs.ranks if inputs.is_beside_main_mostly else 0
-    return _of(len(with_cores(inputs)), whole, "rank")
-
-
 def of_all_calls(inputs: Inputs) -> Basis:
     return _all(sum(row.count for row in inputs.answers.calls), "call")
 
@@ -106,8 +87,8 @@ def of_copies(inputs: Inputs) -> Basis:
     )
 
 
-def _does(*operations: str) -> Callable[[Row], bool]:
-    return lambda row: operation(row.call) in operations
+def _does(what: str) -> Callable[[Row], bool]:
+    return lambda row: operation(row.call) == what
 
 
 def _of_calls(

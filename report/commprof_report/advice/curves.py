@@ -1,6 +1,5 @@
-"""Latency curves: how long one call on the communicators of one family takes, by exact message
-size, and how well that is known. If single calls are split into waiting and transfer, a curve is
-that of the transfer.
+"""Latency curves: how long one Allreduce on the communicators of a family takes, by exact message
+size. If single calls are split into waiting and transfer, a curve is that of the transfer.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from ..base.columns import NONE, Groups, grouped
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..base.query import Row
+from ..calls.views import operation
 from ..late.sums import Sums
+from .gain import Spans
 
 KNEE = threshold("advice.knee")
 FEWEST = whole("advice.observations")
-# how long such a call lasts depends on when another rank made its own
-WITHOUT_CURVE = ("sender", "peer", "root-first", "root-last")
 Split = tuple[int, float, float]
 
 
@@ -29,7 +28,7 @@ class Point(NamedTuple):
     bytes: int
     moved_bytes: float  # S, from which bandwidths are computed
     count: float  # type: ignore[assignment]  # hides tuple.count; over all ranks
-    observations: float  # collectives, or messages; on a split curve the sampled ones
+    observations: float  # collectives; on a split curve the sampled ones
     total_ns: float
     p50_ns: float  # without waiting, if that is known
     sampled: int  # calls that were split
@@ -44,11 +43,9 @@ class Knee(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """ranks: of all communicators of the family. is_blocked: its times are those for which ranks
-    are blocked by operations in flight."""
+    """ranks: of all communicators of the family."""
 
     call: str
-    is_blocked: bool
     identities: Sequence[str]
     ranks: int
     points: list[Point]  # by size
@@ -74,17 +71,21 @@ def _ns_per_byte(points: Sequence[Point]) -> float:
     return ns / sum(point.count * point.moved_bytes for point in points)
 
 
-def waiting(points: Sequence[Point]) -> float | None:
-    """The share of waiting in the time of some sizes of a curve; None: it is not known."""
+def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
+    """This share of the calls of some sizes of a curve."""
     total_ns = sum(point.total_ns for point in points)
-    spent_ns = [point.total_ns * point.waiting for point in points if point.waiting is not None]
-    return sum(spent_ns) / total_ns if total_ns and len(spent_ns) == len(points) else None
+    waits_ns = [point.total_ns * point.waiting for point in points if point.waiting is not None]
+    is_known = total_ns > 0 and len(waits_ns) == len(points)
+    return Spans(
+        share * total_ns, sum(waits_ns) / total_ns if is_known else None,
+        share * sum(point.count * point.p50_ns for point in points),
+    )
 
 
 def has_curve(row: Row) -> bool:
-    """All ranks agree on its size, and nothing but the size decides how long it takes."""
+    """All ranks agree on its size."""
     is_one_size = not row.is_own and not row.is_folded and bool(row.bytes_high)
-    return is_one_size and row.bandwidth_bytes is not None and row.waits_for not in WITHOUT_CURVE
+    return is_one_size and row.bandwidth_bytes is not None and operation(row.call) == "allreduce"
 
 
 def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:
@@ -113,9 +114,7 @@ def curve(
     rows: Sequence[Row], splits: Mapping[int, Split], identities: Sequence[str], ranks: int
 ) -> Curve:
     """rows: sizes of one call. Without the sizes of which no call is split, if some are."""
-    first = rows[0]
-    ranks_of_each = ranks / len(identities) if first.family == "collective" else 1
-    points = []
+    ranks_of_each, points = ranks / len(identities), []
     for row in rows:
         sampled, p50_ns, share = splits.get(row.bytes_low, (0, row.p50_ns, None))
         points.append(
@@ -124,5 +123,4 @@ def curve(
                 (sampled or row.count) / ranks_of_each, row.total_ns, p50_ns, sampled, share,
             )
         )
-    own = [each for each in points if each.sampled] or points
-    return Curve(first.call, first.measure == "completion", identities, ranks, own)
+    return Curve(rows[0].call, identities, ranks, [p for p in points if p.sampled] or points)

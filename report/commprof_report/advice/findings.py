@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ..base import units
 from ..base.present import Unknown
 from ..base.thresholds import threshold, whole
-from ..retime.graph import Change
 from .inputs import Inputs
 
 NOTABLE = threshold("advice.notable")
@@ -17,7 +16,7 @@ SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 
 
 class Finding(NamedTuple):
-    """change: what is played again for the saving, unless that is known from there already."""
+    """saving_ns: over all ranks."""
 
     title: str
     evidence: str
@@ -27,8 +26,6 @@ class Finding(NamedTuple):
     call: str | None = None
     identities: Sequence[str] = ()
     bytes: int | None = None
-    change: Change | None = None
-    is_played: bool = False
 
 
 def is_notable(finding: Finding, inputs: Inputs) -> bool:

@@ -10,10 +10,9 @@ from ..base import query, units
 from ..base.gather import gathered
 from ..base.thresholds import threshold
 from ..base.query import Row
-from ..calls.views import operation, size_rows
+from ..calls.views import size_rows
 from ..calls.negotiation import Negotiation
 from ..late.late_ranks import Late
-from ..late.retimed import Part
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..roles.world import World
@@ -21,6 +20,7 @@ from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from .curves import Curve, curve, has_curve, splits_of
+from .gain import Spans
 
 SQL = query.beside(__file__)
 
@@ -55,10 +55,10 @@ class Inputs(NamedTuple):
         return self.late.negotiation
 
     @property
-    def played(self) -> Part | None:
-        """The recorded calls to be played again, if they are those that the program waits for."""
-        is_known = self.late.run.parallel_efficiency is not None
-        return self.late.stages.retimed.host if is_known else None
+    def exposed_ns(self) -> float:
+        """The time inside MPI, and on devices in NCCL; for each rank that of the one with most."""
+        most_ns = max((rank.mpi_ns or 0 for rank in self.answers.ranks), default=0)
+        return max(self.ranks * most_ns, self.late.run.total_ns)
 
     @property
     def is_alone(self) -> bool:
@@ -110,31 +110,19 @@ class Inputs(NamedTuple):
         known = self.kin.get(identities[0]) if identities else None
         return label, known.role if known else None
 
-    def waiting(
+    def spans(
         self, calls: Collection[str], total_ns: float, identities: Collection[str] | None = None
-    ) -> float | None:
-        """The share of waiting in the total time of calls on some or all communicators; null: known
-        of less than half of it."""
+    ) -> Spans:
+        """The time in calls on some or all communicators; how much of it is waiting, if that is
+        known of half of it or more."""
         rows = [
             row for row in self.late.calls
             if row.call in calls and (identities is None or row.identity in identities)
         ]
         wait_ns = sum(row.wait_ns or 0 for row in rows)
         split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
-        return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
-
-    @property
-    def late_ranks(self) -> tuple[int, ...]:
-        named = self.late.blame.named
-        return named.ranks if named and self.late.run.late_ranks is not None else ()
-
-    def late_share(self, call: str) -> float:
-        """The share of the waiting in a call that the ranks cause that are named as late: it is not
-        saved twice."""
-        costs, texts = self.late.costs, self.late.participants.texts
-        costs = costs.take(texts.among(costs.call, {call}))
-        whole_ns, named_ns = costs.whole_ns, costs.of(self.late_ranks).whole_ns
-        return named_ns / whole_ns if whole_ns else 0.0
+        is_known = split_ns > 0 and split_ns >= COVERED * total_ns
+        return Spans(total_ns, wait_ns / split_ns if is_known else None)
 
 
 def is_mostly_beside_main(shares: Iterable[float]) -> bool:
@@ -168,22 +156,13 @@ def _families(uses: Sequence[query.Row], known: Mapping[str, Kin]) -> list[list[
 
 
 def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
-    """Curves of blocking calls, and NCCL's operations on the device, without the sizes with which
-    a framework negotiates; and of other Allreduces, by how long ranks are blocked by them, unless a
-    framework has fused what was ready together."""
+    """Curves of blocking Allreduces, and NCCL's on the device, without the sizes with which a
+    framework negotiates."""
     negotiates = inputs.negotiation is not None
     control = set(SQL.run(inputs.run.connection, "control_sizes")) if negotiates else ()
-    blocked = [
-        row._replace(
-            total_ns=row.blocked_ns, p50_ns=row.blocked_ns / max(1, row.count),
-            bandwidth_bytes=row.bytes,
-        )
-        for row in inputs.completed if operation(row.call) == "allreduce" and not negotiates
-    ]
-    timed = [row for row in inputs.sizes if (row.call, row.bytes_high) not in control]
     sizes = gathered(
-        ((row.call, row.communicator, row.memory_kind), row)
-        for row in filter(has_curve, [*timed, *blocked])
+        ((row.call, row.communicator, row.memory_kind), row) for row in inputs.sizes
+        if has_curve(row) and (row.call, row.bytes_high) not in control
     )
     splits = splits_of(inputs.late.stages.sums, numbers)
     found = []
@@ -201,12 +180,10 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
 
 
 def framework(run: Run, answers: RunSummary) -> str:
-    """As far as the environment, the command line and the names of threads tell."""
+    """As far as the command line and the names of threads tell; a site may set variables of a
+    framework for any program."""
     facts = answers.facts
-    if any(
-        fact.key.startswith("env.HOROVOD_")
-        or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts
-    ):
+    if any(fact.key == "command_line" and "horovod" in fact.value for fact in facts):
         return HOROVOD
     threads = run.connection.execute("SELECT DISTINCT name FROM thread")
     return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""

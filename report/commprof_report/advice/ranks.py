@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..base.arrays import np
 from ..base.attempt import attempt
 from ..base.present import present
 from ..base.thresholds import threshold
@@ -20,10 +19,8 @@ from ..late.sentences import (
     unknown_cause_text, verdict, when_of_named,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
-from ..retime.graph import Change
 from ..run.crowding import waited_ns
 from ..steps.steps_summary import slowest_text
-from . import changes
 from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown
 from .inputs import Inputs
 from .messages import is_message, waited_for
@@ -88,8 +85,6 @@ def _of_run(ranks: Ranks, inputs: Inputs) -> Finding:
     return Finding(
         waited_for(ranks), f"{_verdict(late)}{basis}", _balance(ranks, late),
         POSSIBLE if is_mostly(row) else LIKELY, (row.late_gain_ns or 0) * row.ranks,
-        change=None if is_at_marks else changes.without(inputs, inputs.late_ranks),
-        is_played=row.late_gain_ns is not None,
     )
 
 
@@ -117,13 +112,12 @@ def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
         f"{units.share(share)} of the waiting in this call; each other rank waits "
         f"{units.duration(each_ns)} for {them}, on average"
     )
-    before = changes.chosen(inputs, [cause.call], [cause.identity])
     return Finding(
         f"{waited_for(ranks, 40)} in {cause.call} on {inputs.where([cause.identity])}",
         f"{evidence}; {reason_text(why, ranks)}" if why else evidence,
         remedy(why.kind, ranks) if why else "look at what these ranks do before that call",
         POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call,
-        [cause.identity], change=changes.without(inputs, ranks, before),
+        [cause.identity],
     )
 
 
@@ -169,7 +163,7 @@ def progress(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif not is_held_up(inputs.late.run):
         found = Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
-            inputs.late.held_up_ns, change=changes.without_progress(inputs),
+            inputs.late.held_up_ns,
         )
         yield _crowded(found, inputs)
 
@@ -184,21 +178,13 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
     gain_ns = (row.late_gain_ns or 0) * row.ranks if is_through_link(inputs.late) else 0
     found = Finding(
         _slow_text(link), link_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
-        link.call, change=_as_between_others(link, inputs),
+        link.call,
     )
     yield _crowded(found, inputs)
 
 
 def _slow_text(link: Link) -> str:
     return f"the link from rank {link.sender} to rank {link.receiver} is slow"
-
-
-def _as_between_others(link: Link, inputs: Inputs) -> Change | None:
-    """All messages of the pair are as fast as between others."""
-    waits, pair = inputs.late.stages.split.of_all.waits, [link.sender, link.receiver]
-    return changes.shorter(
-        inputs, np.isin(waits.world_rank, pair) & np.isin(waits.peer, pair), 1 / link.times
-    )
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -219,6 +205,5 @@ def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
             remedy(steps.slowest_reason, slowest) if steps.slowest_reason
             else "balance the work, or look at the host; `steps` shows what each step does",
             POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * inputs.ranks,
-            change=changes.without(inputs, slowest),
         )
         yield _crowded(found, inputs, steps.slowest_reason)

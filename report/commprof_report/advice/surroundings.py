@@ -65,28 +65,6 @@ def _long_cycle(cycle_ns: float, step_ns: float, call: str, inputs: Inputs) -> F
     )
 
 
-def shared_core(inputs: Inputs) -> Iterator[Finding]:
-    """Ranks bound to one core, where the thread that communicates stops the one that computes."""
-    ranks = _bound(inputs)
-    if not ranks or not inputs.is_beside_main_mostly:
-        return
-    switches = [n for row in ranks if (n := row.involuntary_switches) is not None]
-    often = (
-        f", with {units.counted(sum(switches), 'involuntary switch')} over all of them"
-        if len(switches) == len(ranks) else ""
-    )
-    yield Finding(
-        "the thread that communicates and the one that computes share a core",
-        f"{units.count(len(ranks))} of {units.counted(len(with_cores(inputs)), 'rank')} may run on "
-        f"one core only{often}. {units.share(inputs.late.run.background_share)} of the time inside "
-        "MPI is on threads beside the main one, so communication stops the computation that it "
-        "should overlap with",
-        "bind ranks to two cores or more each (Open MPI: mpirun --bind-to none, or --map-by "
-        "slot:PE=2; Slurm: --cpus-per-task)",
-        POSSIBLE,
-    )
-
-
 def with_cores(inputs: Inputs) -> list:
     """The ranks whose cores are known."""
     return [row for row in core_uses(inputs.run.connection) if cores_of(row.affinity)]
@@ -111,7 +89,7 @@ def staging(inputs: Inputs) -> Iterator[Finding]:
         "for MPI is not known",
         "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on "
         "GPUs",
-        POSSIBLE, sum(row.total_ns for row in copied),
+        POSSIBLE,
     )
 
 

@@ -292,8 +292,6 @@ TABLE = (
               "sizes up to this are large enough", "large enough", "too small"),
     Threshold("advice.tiny", 64, "bytes",
               "an Allreduce up to this is a value and no tensor", "a value", "a tensor"),
-    Threshold("advice.likely", 0.5, "of the time without waiting, as the typical time of all calls",
-              "if most is that of a few long calls, others may last as long", "possible", "likely"),
     Threshold("advice.waiting", 0.1, "share of the counted time",
               "some waiting is in every run", "little waiting", "much waiting"),
     Threshold("advice.cycle", 0.25, "of a step",

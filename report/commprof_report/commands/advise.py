@@ -1,27 +1,25 @@
-"""Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and
-how sure it is; the one that could save most is first. The rules look for
+"""Each piece of advice has its evidence, a suggestion, an estimate of how much shorter the run could
+be, and how sure it is; the one that could save most is first. The rules look for
 
-- many Allreduces that are too small to be fast and could be fused (Horovod:
-  HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME; PyTorch's DistributedDataParallel: bucket_cap_mb),
-  and Allreduces of a few bytes;
-- ranks that lack a core of their own: then the times of calls may be the scheduler's, and none of
-  them is advised to be fused, fewer or overlapped;
-- a cycle of Horovod's negotiation that is long beside a step; ranks bound to one core, on which a
-  thread communicates beside the main one;
+- ranks that lack a core of their own: that comes first, for then the times of calls may be the
+  scheduler's, and none of them is advised to be fused, fewer or overlapped;
+- many Allreduces that are too small to be fast and could be fused (in Horovod by its fusion
+  threshold and cycle, in PyTorch's DistributedDataParallel by bucket_cap_mb), and Allreduces of a
+  few bytes;
+- a cycle of Horovod's negotiation that is long beside a step;
 - a rank that the others wait for, or that is the slowest in steps; much waiting, where none is
   named;
-- unsuccessful polls, and nonblocking operations that overlap with nothing;
-- blocking point-to-point calls that wait, and barriers;
+- nonblocking operations that overlap with nothing, and barriers;
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
 
-Advice that could save less than 0.5 % of the time is left out. All savings are estimates: where
-calls are sampled and not hidden behind compute, the recorded calls of all ranks are played again
-with the change. No call saves more than it costs without waiting. Two pieces may save the same
-time, so what all save together is said too. The same advice on communicators of one family (all
-tensor-parallel groups) is given once. At the end it says which rules found nothing and in how many
-calls, and which could not look, why, and what they need. On a thread beside the main one savings
-are "possible" at most: what is hidden behind compute cannot be saved.
+Advice that could save less than 0.5 % of the time is left out. A change of calls saves no more than
+they take without waiting, and overlap no more than the time outside MPI that could hide it; late
+ranks cost what `late` says. All pieces together save no more than the time inside MPI. The same
+advice on communicators of one family (all tensor-parallel groups) is given once. At the end it says
+which rules found nothing and in how many calls, and which could not look, why, and what they need.
+On a thread beside the main one savings are "possible" at most: what is hidden behind compute cannot
+be saved.
 """
 
 from __future__ import annotations
@@ -159,10 +157,7 @@ def wrapped(text: str) -> list[str]:
 def saving_text(row: Advice) -> str:
     if row.saving_ns is None:
         return ""
-    return (
-        f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} " "over all "
-        "ranks"
-    )
+    return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)}"
 
 
 def closing_lines(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
+    NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
     numbered,
 )
 from ..base.thresholds import threshold
@@ -55,18 +55,16 @@ class Part:
     were not split may wait; before and after a change they take the least of such calls."""
 
     def __init__(
-        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints,
-        wait: Ints,
+        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints
     ) -> None:
         """gaps, transfers: kinds of gaps by node, and of transfers by call. least_ns: the
-        transfers with the least of each call that was not split. wait: of each call its row of
-        Waits; -1: it was not split."""
+        transfers with the least of each call that was not split."""
         self.graph, self.share = graph, share
         chain = np.append(graph.calls.chain, np.arange(len(graph.chains)))
         self.ranks = graph.chains.world_rank[chain]  # by node, without groups
         self.gaps = Usual(graph.gap_ns, gaps, self.ranks)
         self.transfers = Usual(least_ns, transfers, self.ranks[: len(graph.calls)])
-        self.unchanged, self.wait = graph.unchanged._replace(transfer_ns=least_ns), wait
+        self.unchanged = graph.unchanged._replace(transfer_ns=least_ns)
         self.before_ns = graph.play(self.unchanged)
 
     def without(self, ranks: Sequence[int]) -> Change:
@@ -82,26 +80,6 @@ class Part:
         return usual if is_by_transfers(*excess_ns) else usual._replace(
             transfer_ns=self.unchanged.transfer_ns
         )
-
-    def shorter(self, waits: Flags, part: float) -> Change:
-        """The transfers of these waits last that part of what they do."""
-        transfer_ns = self.unchanged.transfer_ns
-        shorter_ns = np.where(self.are(waits), part * transfer_ns, transfer_ns).astype(np.int64)
-        return self.unchanged._replace(transfer_ns=shorter_ns)
-
-    def no_longer(self, waits: Flags, most_ns: Floats) -> Change:
-        """The transfers of these waits last most_ns (by wait) at most."""
-        own, transfer_ns = self.are(waits), self.unchanged.transfer_ns
-        at_most_ns = np.append(most_ns, 0)[self.wait]
-        shorter_ns = np.where(own, np.minimum(transfer_ns, at_most_ns), transfer_ns)
-        return self.unchanged._replace(transfer_ns=shorter_ns.astype(np.int64))
-
-    def are(self, waits: Flags) -> Flags:
-        """Which calls are these waits?"""
-        return np.append(waits, False)[self.wait]
-
-    def gain_ns(self, change: Change) -> float:
-        return self.saved_ns(self.graph.play(change))
 
     def saved_ns(self, times_ns: Ints) -> float:
         before_ns, after_ns = (
@@ -190,8 +168,12 @@ class Retimed:
 
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
-        scaled to all of it; 0: nothing was played."""
-        return self._most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
+        scaled to all of it; no more than another rank is done sooner, and so never more than that
+        one spends in calls. 0: nothing was played."""
+        return self._most(
+            min(part.saved_ns(times_ns), part.sooner_ns(times_ns, ranks))
+            for part, times_ns in self.without(ranks)
+        )
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner another rank would be done, whether or not the run is shorter."""
@@ -250,7 +232,7 @@ def _part(
         played.call, texts, lambda call: call.only_starts or call.family == "io"
     )
     least_ns = np.where((wait >= 0) | cannot_wait, graph.transfer_ns, least_ns)
-    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
+    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns)
 
 
 def _on_host(called: Called, windows: Ints) -> Played:
@@ -398,12 +380,12 @@ class _Edges:
         group = numbered(groups.of_row[own])
         members = Members(group, call[own], delta_ns[own] + shift_ns[own])
         waits = (waiting[own] >= 0) & (is_all | rows.is_root)[own]
-        by_all = _depends(
+        by_all = Depends(
             waiting[own][waits], self.first_group + group[waits], -shift_ns[own][waits]
         )
         root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
         own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
-        by_root = _depends(waiting[own], call[root[own]], delta_ns[root[own]])
+        by_root = Depends(waiting[own], call[root[own]], delta_ns[root[own]])
         return members, joined(Depends, [by_all, by_root, self.of_partners(rows, texts)])
 
     def of_partners(self, rows: Collectives, texts: Texts) -> Depends:
@@ -423,7 +405,7 @@ class _Edges:
         source, delta_ns = self.at(rows.world_rank[partner], start_ns[partner])
         own = (waiting >= 0) & (source >= 0) & (source != waiting)
         own &= depends(lasts_ns - after_ns, lasts_ns)
-        return _depends(waiting[own], source[own], delta_ns[own])
+        return Depends(waiting[own], source[own], delta_ns[own])
 
     def of_messages(self, messages: Arrivals, texts: Texts) -> Depends:
         """A send depends on its receive, unless such sends, or larger ones, are known to return
@@ -436,7 +418,7 @@ class _Edges:
         waiting = self.ended(messages.world_rank, messages.gone_ns)
         source, delta_ns = self.at(messages.last_rank, messages.peer_ns)
         own = (waiting >= 0) & (source >= 0)
-        return _depends(waiting[own], source[own], delta_ns[own])
+        return Depends(waiting[own], source[own], delta_ns[own])
 
     def of_waits(self, waits: Waits, known: Known, texts: Texts) -> Depends:
         """For progress; and for the rank that came last, where not all that matter are known here
@@ -444,13 +426,13 @@ class _Edges:
         others = known.which(waits.call, texts, lambda call: call.kind in (LOWER, NEIGHBORS))
         is_progress = texts.among(waits.wait_state, {NO_PROGRESS, LATE_PARTNER})
         own = (others | is_progress) & ~waits.is_polled & (waits.last_rank != NONE)
-        waits, is_progress = waits.take(own), is_progress[own]
+        waits = waits.take(own)
         waiting = self.started(waits.world_rank, waits.start_ns)
         source, delta_ns = self.at(
             waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns
         )
         own = (waiting >= 0) & (source >= 0)
-        return Depends(waiting[own], source[own], delta_ns[own], is_progress[own])
+        return Depends(waiting[own], source[own], delta_ns[own])
 
 
 def is_by_transfers(gaps_ns: int, transfers_ns: int) -> bool:
@@ -463,7 +445,3 @@ def depends(before_ns: Ints, lasts_ns: Ints) -> Flags:
     """Whether calls depend on the member that began last before they returned; before_ns: their
     time before that."""
     return before_ns >= threshold("late.partner") * lasts_ns
-
-
-def _depends(call: Ints, source: Ints, delta_ns: Ints) -> Depends:
-    return Depends(call, source, delta_ns, np.zeros(len(call), bool))

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Groups, Ints, grouped
+from ..base.columns import Columns, Groups, Ints, grouped
 
 
 FAR_NS = 1 << 60
@@ -66,24 +66,13 @@ class Depends(Columns):
     call: Ints
     source: Ints  # call, or the number of calls and chains + group
     delta_ns: Ints
-    is_progress: Flags  # the call waits for the other rank to come back into MPI
 
 
 class Change(NamedTuple):
-    """A change to play: gaps by node, transfers by call; calls that no longer depend on others, and
-    those that no longer wait for progress."""
+    """A change to play: gaps by node, transfers by call."""
 
     gap_ns: Ints
     transfer_ns: Ints
-    is_free: Flags
-    needs_none: Flags
-
-    def together(self, other: Change) -> Change:
-        """Both changes."""
-        return Change(
-            np.minimum(self.gap_ns, other.gap_ns), np.minimum(self.transfer_ns, other.transfer_ns),
-            self.is_free | other.is_free, self.needs_none | other.needs_none,
-        )
 
 
 class Graph:
@@ -128,14 +117,9 @@ class Graph:
             np.concatenate([self.following, self.following[depends.call], ends + members.group]),
             np.concatenate([np.arange(count), depends.source, members.call]),
             np.concatenate([zeros, depends.delta_ns, members.delta_ns]),
-            np.concatenate([zeros + NONE, depends.call, np.full(len(members), NONE)]),
-            np.concatenate([zeros > 0, depends.is_progress, np.zeros(len(members), bool)]),
         )
 
-    def _order_nodes(
-        self, target: Ints, source: Ints, delta_ns: Ints, call: Ints, is_progress: Flags
-    ) -> None:
-        """call: that depends on the source; NONE: an edge of another kind."""
+    def _order_nodes(self, target: Ints, source: Ints, delta_ns: Ints) -> None:
         levels = list(_levels(target, source, len(self.times_ns)))
         self.nodes = np.concatenate([target[:0], *levels])
         # not in a circle, as only broken clocks or files make
@@ -144,10 +128,8 @@ class Graph:
         place[self.nodes] = np.arange(len(self.nodes))
         own = place[target] >= 0
         target, source, delta_ns = place[target[own]], place[source[own]], delta_ns[own]
-        call, is_progress = call[own], is_progress[own]
         order, by_target = grouped(target)
         self.source, self.delta_ns = source[order], delta_ns[order]
-        self.of_call, self.is_progress = call[order], is_progress[order]
         self.first_edges = by_target.first
         upto = np.cumsum([0, *map(len, levels)])[1:]
         self.unbound = int(upto[0]) if levels else 0  # nodes without edges
@@ -157,22 +139,18 @@ class Graph:
 
     @property
     def unchanged(self) -> Change:
-        no = np.zeros(len(self.calls), bool)
-        return Change(self.gap_ns, self.transfer_ns, no, no)
+        return Change(self.gap_ns, self.transfer_ns)
 
     def play(self, change: Change) -> Ints:
         """The time of each node."""
-        gap_ns, transfer_ns, is_free, needs_none = change
-        is_left = np.append(is_free, False)[np.maximum(self.of_call, -1)]
-        is_left |= self.is_progress & np.append(needs_none, False)[np.maximum(self.of_call, -1)]
-        delta_ns = np.where(is_left, -FAR_NS, self.delta_ns)
+        gap_ns, transfer_ns = change
         weight_ns = np.zeros(len(self.times_ns), np.int64)
         weight_ns[: len(gap_ns)] = gap_ns
         weight_ns[self.following] += transfer_ns
         weight_ns[self.first] += self.chains.begin_ns
         times_ns = weight_ns[self.nodes]
         for begin, end, since, until in self.bounds:
-            arrived_ns = times_ns[self.source[since:until]] + delta_ns[since:until]
+            arrived_ns = times_ns[self.source[since:until]] + self.delta_ns[since:until]
             firsts = self.first_edges[begin - self.unbound : end - self.unbound] - since
             times_ns[begin:end] += np.maximum.reduceat(arrived_ns, firsts)
         found = self.times_ns.copy()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from commprof_report.advice.curves import Curve, Point
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
-from commprof_report.advice.messages import certainty, is_blocked, is_many, is_tiny
+from commprof_report.advice.messages import is_blocked, is_many, is_tiny
 from commprof_report.advice.ranks import is_much_waiting
 from commprof_report.advice.surroundings import is_long, is_staged
 
@@ -21,7 +21,7 @@ def point(size: int, ns: float = 1_000.0, observations: int = 100) -> Point:
 
 
 def curve(*points: Point) -> Curve:
-    return Curve("MPI_Allreduce", False, ("world",), 4, list(points))
+    return Curve("MPI_Allreduce", ("world",), 4, list(points))
 
 
 def least_large_enough(ratio: float) -> str:
@@ -49,7 +49,6 @@ EXAMPLES = {
     ),
     "advice.knee": least_large_enough,
     "advice.tiny": lambda size: either("a value", "a tensor", is_tiny(point(size))),
-    "advice.likely": lambda share: certainty([point(KIB)._replace(p50_ns=share * 1_000)]),
     "advice.waiting": lambda share: either(
         "much waiting", "little waiting", is_much_waiting(round(share * WHOLE), WHOLE)
     ),
