@@ -91,7 +91,7 @@ def has_curve(row: Row) -> bool:
 def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:
     """By call, number of the family, and bytes: the sampled calls, the median of their transfer,
     and the share of waiting. Waits on other communicators are left out."""
-    waits, texts = sums.chosen, sums.texts.texts
+    waits, texts = sums.waits, sums.texts.texts
     family = np.array([*(families.get(text, NONE) for text in texts), NONE])[waits.identity]
     own = (waits.completion == NONE) & (family != NONE)
     waits, family = waits.take(own), family[own]

@@ -37,6 +37,12 @@ def of_values(ordered: Sequence[Value], percent: int) -> Value:
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
 
+def of_groups(values: Ints, groups: Groups, percent: int) -> Ints:
+    """The same, of each group of rows."""
+    ordered = values[np.lexsort((values, groups.of_row))]
+    return ordered[groups.first + np.maximum(0, -(-percent * groups.counts // 100) - 1)]
+
+
 def of_buckets(
     buckets: Iterable[tuple[int, int, int]], percent: int, least_ns: int, most_ns: int
 ) -> float:

@@ -105,12 +105,10 @@ def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
         is_barrier = sums.texts.among(waits.call, {BARRIER})
         return is_barrier & (waits.start_ns < first_ns[waits.world_rank])
 
-    scaled, chosen = sums.scaled, are_early(sums.chosen)
-    own = ~are_early(scaled.waits)
+    scaled, is_early = sums.scaled, are_early(sums.waits)
+    own = ~is_early
     left = Scaled(scaled.rows[own], scaled.waits.take(own), scaled.factor[own], scaled.exact)
-    return (
-        Sums(sums.chosen.take(~chosen), left, no_causes(), sums.texts), sums.chosen.take(chosen),
-    )
+    return Sums(left, no_causes(), sums.texts), sums.waits.take(is_early)
 
 
 def _starts(split: Split, inside: dict[str, int]) -> tuple[Ints, Floats]:

@@ -1,4 +1,4 @@
-"""Epochs of post, start, complete and wait (PSCW) of windows, as arrivals: an origin waits for the
+"""Epochs of post, start, complete and wait (PSCW) of windows: an origin waits for the
 Win_post of its targets, a target for the Win_complete of its origins.
 
     target  |========= computes ======>| Win_post |====>| Win_wait  waits for the origin |
@@ -19,8 +19,7 @@ from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .clocks import Clocks
 from .known import Known
-from .messages import LONG_AGO_NS
-from .waits import Arrivals
+from .waits import LONG_AGO_NS, Operations
 
 SQL = query.beside(__file__)
 
@@ -36,11 +35,11 @@ def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
     return read(Columns, SQL.run(connection, "sampled_epochs"), texts)
 
 
-def epoch_arrivals(
+def epoch_operations(
     connection: Connection, alignment: Alignment, clocks: Clocks, rows: Columns, known: Known,
     texts: Texts,
-) -> tuple[Arrivals, Flags]:
-    """And which of the arrivals would be known, were the clocks more accurate. rows: of
+) -> tuple[Operations, Flags]:
+    """And which of them would be known, were the clocks more accurate. rows: of
     sampled_epochs."""
     start_ns, end_ns = (
         alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, rows.end_ns)
@@ -53,22 +52,31 @@ def epoch_arrivals(
     )
     awaited = np.where(is_wait, complete, post)
     last_ns = _at(awaited, start_ns)
-    is_sure, error_ns = clocks.tell(
-        rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns, texts
-    )
-    has_returned = is_start & (last_ns >= end_ns + error_ns)
+    error = clocks.between(rows.world_rank, rows.peer, rows.start_ns)
+    is_sure = clocks.are_sure(rows.identity, rows.call, error)
+    has_returned = is_start & (last_ns >= end_ns + error.distance_ns)
     is_known = (last_ns != NONE) & _have_all(rows)
     # the partner's part ends with its post for Win_start, else with the epoch
     partner_gone_ns = _at(
         np.where(is_start, post, np.where(is_complete, wait, complete)), end_ns
     )
-    found = Arrivals(
-        rows.world_rank, rows.end_ns, rows.identity, np.full(len(rows), NONE), rows.call,
+    nothing, no = np.full(len(rows), NONE), np.zeros(len(rows), bool)
+    found = Operations(
+        rows.world_rank,
+        rows.end_ns,
+        rows.identity,
+        nothing,
+        rows.call,
         _moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
         np.where(is_wait, texts.number(LATE_COMPLETE), texts.number(LATE_POST)),
         np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),
-        np.full(len(rows), LONG_AGO_NS), rows.peer, np.zeros(len(rows), bool), last_ns,
-        partner_gone_ns, is_known & is_sure,
+        nothing,
+        rows.peer,
+        no,
+        no,
+        last_ns,
+        partner_gone_ns,
+        is_known & is_sure,
     )
     is_own = is_origin | is_wait
     return found.take(is_own), (is_known & ~is_sure)[is_own]

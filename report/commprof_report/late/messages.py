@@ -1,4 +1,4 @@
-"""Messages as arrivals: a receive, or a blocking probe, depends on the time at which its send was
+"""Messages: a receive, or a blocking probe, depends on the time at which its send was
 posted, a send on the time at which its receive was posted.
 
 A send that returned, or was completed, before its receive was posted was buffered: it has not
@@ -29,11 +29,10 @@ from ..run.alignment import Alignment
 from ..run.holes import FAR_NS, without_holes
 from .clocks import Clocks
 from .reading import are_chosen
-from .waits import Arrivals
+from .waits import LONG_AGO_NS, Operations
 
 SQL = query.beside(__file__)
 
-LONG_AGO_NS = -(1 << 62)
 NUMBERS = 65_535
 HALF = NUMBERS // 2
 
@@ -49,7 +48,7 @@ class Left(NamedTuple):
 
 def messages(
     connection: Connection, alignment: Alignment, clocks: Clocks, sides: Columns, texts: Texts
-) -> tuple[Arrivals, Left]:
+) -> tuple[Operations, Left]:
     """sides: reading.py."""
     rank = np.where(sides.is_received, sides.receiver, sides.sender)
     posted_ns, ended_ns, gone_ns = (
@@ -66,34 +65,29 @@ def messages(
         rank, clocks,
     )
     own = np.flatnonzero(~sides.is_probe | (other >= 0))
-    sides, other = sides.take(own), other[own]
-    is_matched, is_gone, peer = other >= 0, sides.gone_ns != NONE, rank[other]
-    is_sure, _ = clocks.tell(
-        sides.identity, sides.call, rank[own], np.where(is_matched, peer, rank[own]),
-        sides.start_ns, texts,
-    )
+    sides, other, rank = sides.take(own), other[own], rank[own]
+    is_matched, is_gone = other >= 0, sides.gone_ns != NONE
+    peer = np.where(is_matched, sides.sender + sides.receiver - rank, rank)
+    error = clocks.between(rank, peer, sides.start_ns)
+    is_sure = clocks.are_sure(sides.identity, sides.call, error)
     is_known, peer_ns = is_matched & is_sure, posted_ns[other]
     is_early = ~sides.is_received & (sides.is_buffered | (peer_ns >= gone_ns[own]))
-    state = np.where(sides.is_received, *map(texts.number, ("late sender", "late receiver")))
-    nothing = np.full(len(own), NONE)
-
-    def if_known(values: Ints) -> Ints:
-        return np.where(is_known, values, NONE)
-
-    arrivals = Arrivals(
-        rank[own],
+    nothing, no = np.full(len(own), NONE), np.zeros(len(own), bool)
+    operations = Operations(
+        rank,
         sides.gone_ns,
-        if_known(sides.identity),
+        sides.identity,
         nothing,
-        if_known(sides.call),
-        if_known(sides.bytes),
-        if_known(state),
+        sides.call,
+        sides.bytes,
+        np.where(sides.is_received, *map(texts.number, ("late sender", "late receiver"))),
         np.where(is_known & ~is_early, peer_ns, LONG_AGO_NS),
-        np.full(len(own), LONG_AGO_NS),
-        np.where(is_known, peer, 0),
-        np.zeros(len(own), bool),
-        if_known(peer_ns),
-        if_known(gone_ns[other]),
+        nothing,
+        peer,
+        no,
+        no,
+        peer_ns,
+        gone_ns[other],
         is_known,
     )
     is_chosen = are_chosen(connection, texts, call=sides.call, identity=sides.identity)
@@ -102,15 +96,14 @@ def messages(
         is_chosen & is_matched & is_gone & ~is_sure, is_chosen & is_matched & ~is_gone,
         is_unmatched, is_unmatched & sides.is_received & (sides.number == NONE),
     )
-    return arrivals.take(is_gone), Left(*(int(flags.sum()) for flags in left))
+    return operations.take(is_gone), Left(*(int(flags.sum()) for flags in left))
 
 
 def _other_sides(sides: Columns, rank: Ints, clocks: Clocks) -> Ints:
     """For each side, and each probe, the row of the other side; -1: it is not known."""
     send, receive = matches(sides)
-    errors = clocks.between(rank[receive], rank[send], sides.start_ns[receive])
-    error_ns = np.array([error.distance_ns for error in errors], float)
-    is_possible = are_possible(sides, send, receive, error_ns)
+    error = clocks.between(rank[receive], rank[send], sides.start_ns[receive])
+    is_possible = are_possible(sides, send, receive, error.distance_ns)
     send, receive = send[is_possible], receive[is_possible]
     other = np.full(len(sides), -1)
     other[receive] = send

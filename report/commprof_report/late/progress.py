@@ -25,7 +25,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, pairs,
 )
 from ..base.thresholds import threshold
-from .collectives import Collectives
+from .depends import Collectives
 from .timelines import OUTSIDE, Lines
 from .waits import Waits
 

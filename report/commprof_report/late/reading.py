@@ -15,7 +15,7 @@ from ..run.sampled import (
     Calls, FurtherMessages, communicators, sampled, synchronizing,
 )
 from .clocks import Medians
-from .collectives import Collectives
+from .depends import Collectives
 from .known import CallInfo, Known
 
 SQL = query.beside(__file__)
@@ -164,9 +164,7 @@ def _is_message(call: CallInfo) -> bool:
     )
 
 
-def median_durations(
-    rows: Collectives, sides: Columns, epochs: Columns, texts: Texts
-) -> Medians:
+def median_durations(rows: Collectives, sides: Columns, epochs: Columns) -> Medians:
     """Medians of collectives (each with the mean of its ranks: of two ranks that wait for each
     other in turn, half of the durations are transfer alone), messages (with the mean of it and the
     one that the same call sent or received the other way), probes and epochs. Of nonblocking and
@@ -194,10 +192,7 @@ def median_durations(
     order = order[((identity != NONE) & (duration_ns != NONE))[order]]
     groups = Groups(identity[order], call[order])
     middle = order[groups.first + (groups.counts + 1) // 2 - 1]
-    return {
-        (texts.texts[identity[row]], texts.texts[call[row]]): int(duration_ns[row])
-        for row in middle.tolist()
-    }
+    return {(int(identity[row]), int(call[row])): int(duration_ns[row]) for row in middle.tolist()}
 
 
 def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:

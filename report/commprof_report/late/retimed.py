@@ -27,12 +27,11 @@ from ..retime.what_ifs import Usual
 from ..run.alignment import Alignment, storable
 from ..run.holes import FAR_NS, without_holes
 from ..run.sampled import sampled
-from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
+from .depends import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
 from .known import Known
-from .messages import LONG_AGO_NS
 from .progress import LATE_PARTNER, NO_PROGRESS
 from .timelines import Called
-from .waits import Arrivals, Waits
+from .waits import LONG_AGO_NS, Operations, Waits
 
 ROUNDED_NS = 2  # times on the run's axis
 
@@ -41,7 +40,7 @@ class Recorded(NamedTuple):
     """Dependencies that the wait split knows."""
 
     collectives: Collectives  # those of which the arrivals are known
-    messages: Arrivals
+    messages: Operations
 
 
 class Played(Columns):
@@ -407,7 +406,7 @@ class _Edges:
         own &= depends(lasts_ns - after_ns, lasts_ns)
         return Depends(waiting[own], source[own], delta_ns[own])
 
-    def of_messages(self, messages: Arrivals, texts: Texts) -> Depends:
+    def of_messages(self, messages: Operations, texts: Texts) -> Depends:
         """A send depends on its receive, unless such sends, or larger ones, are known to return
         before that is posted: then they are buffered."""
         messages = messages.take(messages.is_known & (messages.peer_ns != NONE))

@@ -11,7 +11,7 @@ from typing import Any
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, Texts, found_in, grouped, joined, read,
+    NONE, Columns, Flags, Floats, Ints, Texts, found_in, read,
 )
 from .reading import are_chosen
 from .waits import Waits
@@ -41,66 +41,42 @@ def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
 
 
 def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Scaled:
-    """waits: of the run; rows: of those that the user selected."""
-    waits = waits.take(rows)
-    exact = _exact(connection, waits, texts)
+    """waits: of the run; rows: of those that the user selected. If a rank calls NCCL's
+    point-to-point operations on a communicator, its groups there are not extrapolated: only the
+    split ones count."""
+    waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
+    row = found_in(*(
+        (table.world_rank, table.identity, table.call) for table in (waits, exact)
+    ))
+    own = waits.is_blocking_collective & (row >= 0)
+    spent_ns = waits.wait_ns + waits.transfer_ns
+    sampled, sampled_ns = (
+        np.bincount(row[own], weights, len(exact)) for weights in (None, spent_ns[own])
+    )
+    is_mixed = _are_mixed(connection, exact, texts)
+    exact = exact.changed(total_ns=np.where(is_mixed, sampled_ns, exact.total_ns))
+    # 0: the cells do not know this call of this rank on this communicator
+    of_collectives = np.append(_factors(sampled, sampled_ns, exact.count, exact.total_ns), 0.0)
     factor = np.where(
-        waits.is_blocking_collective, _of_collectives(waits, exact),
+        waits.is_blocking_collective, of_collectives[row],
         _of_completions(connection, waits, texts),
     )
     is_counted = factor > 0
-    return Scaled(rows[is_counted], waits.take(is_counted), factor[is_counted], exact)
+    return Scaled(
+        rows[is_counted], waits.take(is_counted), factor[is_counted],
+        exact.take(~is_mixed | (sampled > 0)),
+    )
 
 
-def _exact(connection: Connection, waits: Waits, texts: Texts) -> Columns:
-    """exact.sql; if a rank calls NCCL's point-to-point operations on a communicator, its groups
-    there are not extrapolated: only the split ones count."""
-    exact = read(Columns, SQL.run(connection, "exact"), texts)
-    mixed = [
-        (rank, texts.number(identity)) for rank, identity in SQL.run(connection, "mixed_groups")
-    ]
-    if not mixed:
-        return exact
-    ranks, identities = (np.array(column, np.int64) for column in zip(*mixed))
-
-    def is_mixed(table: Columns) -> Flags:
-        is_group = table.call == texts.number("ncclGroup")
-        return is_group & (found_in((table.world_rank, table.identity), (ranks, identities)) >= 0)
-
-    split = waits.take(is_mixed(waits))
-    order, groups = grouped(split.world_rank, split.identity, split.call)
-    first = order[groups.first]
-    keys = split.world_rank[first], split.identity[first], split.call[first]
-    total_ns = groups.sum((split.wait_ns + split.transfer_ns)[order])
-    of_split = Columns(**dict(zip(vars(exact), (*keys, groups.counts, total_ns))))
-    return joined(Columns, [exact.take(~is_mixed(exact)), of_split])
+def _are_mixed(connection: Connection, exact: Columns, texts: Texts) -> Flags:
+    mixed = read(Columns, SQL.run(connection, "mixed_groups"), texts)
+    place = found_in((exact.world_rank, exact.identity), (mixed.world_rank, mixed.identity))
+    return (exact.call == texts.number("ncclGroup")) & (place >= 0)
 
 
 def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:
     is_whole = (sampled >= count) | (sampled_ns == 0)
     return np.where(is_whole, 1.0, np.maximum(1.0, total_ns / np.where(is_whole, 1, sampled_ns)))
-
-
-def _of_collectives(waits: Waits, exact: Columns) -> Floats:
-    """0: the cells do not know this call of this rank on this communicator."""
-    is_own = waits.is_blocking_collective
-    order, groups = grouped(waits.world_rank, waits.identity, waits.call)
-    first = order[groups.first]
-    row = found_in(
-        (waits.world_rank[first], waits.identity[first], waits.call[first]),
-        (exact.world_rank, exact.identity, exact.call),
-    )
-    sampled = groups.sum(is_own[order].astype(np.int64))
-    sampled_ns = groups.sum(np.where(is_own, waits.wait_ns + waits.transfer_ns, 0)[order])
-    of_group = np.zeros(len(first))
-    is_known = row >= 0
-    known = exact.take(row[is_known])
-    of_group[is_known] = _factors(
-        sampled[is_known], sampled_ns[is_known], known.count, known.total_ns
-    )
-    factor = np.empty(len(waits))
-    factor[order] = groups.spread(of_group)
-    return factor
 
 
 def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Floats:

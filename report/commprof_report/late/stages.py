@@ -71,7 +71,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     of_all = wait_split(run, alignment, about)
     waits, texts = of_all.waits, of_all.texts
     rows = chosen_rows(connection, waits, texts)
-    sums = Sums(waits.take(rows), scale(connection, waits, rows, texts), no_causes(), texts)
+    sums = Sums(scale(connection, waits, rows, texts), no_causes(), texts)
     walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
@@ -92,8 +92,8 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     lines = timelines(found.of_all.called, waits.take(~is_nccl), texts)
     causes = root_causes(waits, lines, is_nccl, is_all)
     compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
-    chosen, scaled = found.sums.chosen, found.sums.scaled
-    sums = Sums(chosen, scaled, _of_rows(causes, scaled.rows), texts)
+    scaled = found.sums.scaled
+    sums = Sums(scaled, _of_rows(causes, scaled.rows), texts)
     return Stages(found, lines, compared, sums, played(connection, alignment, found))
 
 

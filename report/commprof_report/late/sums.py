@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Floats, Ints, Texts, found_in, grouped, numbered
+from ..base.columns import (
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, grouped, joined, numbered,
+)
 from ..base.gather import by
 from ..base.field import Field, Row, number, row_type, text
-from ..base.percentiles import of_values
+from ..base.percentiles import of_groups
+from ..base.summarize import Counters, View, ratio, summarize, values_of
+from ..base.summarize import sums as grouped_by
 from ..base.units import NO_VALUE, duration, size
 from ..base.units import share as share_text
 from .columns import sums_row
@@ -144,10 +150,17 @@ SIZE = (
 STATE = (
     text("wait_state", "see above", "wait state"),
     Field(
-        "calls", "number of analysed calls in which a rank waited so, each rank's counted", "calls"
+        "calls", "number of analysed calls in which a rank waited so, each rank's counted", "calls",
+        of=lambda groups: groups.groups.counts,
     ),
-    Field("wait_ns", "their waiting, scaled; its part of all waiting", "waited"),
-    Field("share", "", "of waiting"),
+    Field(
+        "wait_ns", "their waiting, scaled; its part of all waiting", "waited",
+        of=lambda groups: rounded_all(groups.sum("wait_ns")),
+    ),
+    Field(
+        "share", "", "of waiting",
+        of=lambda groups: ratio(groups.sum("wait_ns"), groups.sum("wait_ns").sum()),
+    ),
 )
 LateRankRow = row_type("LateRankRow", RANK)  # sums over the split calls
 LateHostRow = row_type("LateHostRow", HOST)
@@ -156,15 +169,31 @@ LateCallRow = row_type("LateCallRow", CALL)
 # That is free of late arrivals: it is the library's own time, and so is the bus bandwidth over its
 # median; a rooted collective has none, because data may move before the last arrival.
 LateSizeRow = row_type("LateSizeRow", SIZE)
-LateStateRow = row_type("LateStateRow", STATE)
 
 
-class Sums:
-    """The chosen waits of a run and their root causes, ready to be added up."""
+class Table(Counters):
+    """Columns, so that their rows can be grouped."""
 
-    def __init__(self, chosen: Waits, scaled: Scaled, causes: Causes, texts: Texts) -> None:
-        """chosen: of all ranks. causes: of the scaled waits."""
-        self.chosen, self.scaled, self.causes, self.texts = chosen, scaled, causes, texts
+    text_names = frozenset(("identity", "call", "wait_state"))
+
+    def __init__(self, columns: Columns, texts: Texts) -> None:
+        self.columns, self.texts = columns, texts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.columns, name)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+class Sums(Table):
+    """The chosen waits of a run and their root causes, ready to be added up: with the columns of
+    the waits, where wait_ns and transfer_ns are scaled to all calls."""
+
+    def __init__(self, scaled: Scaled, causes: Causes, texts: Texts) -> None:
+        """causes: of the scaled waits."""
+        super().__init__(scaled.waits, texts)
+        self.scaled, self.causes = scaled, causes
         self.waits, self.factor = scaled.waits, scaled.factor
         self.wait_ns, self.transfer_ns = (
             self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor,
@@ -249,141 +278,113 @@ def call_rows(
 ) -> list[Row]:
     """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
     the chosen ones. families: names of communicators, by identity; those of one name share rows."""
-    waits, texts, exact = sums.waits, sums.texts, sums.scaled.exact
-    names = Texts()
-    name_of = np.array(
+    texts, names = sums.texts, Texts()
+    of_texts = [families.get(each, each) if each in communicators else None for each in texts.texts]
+    name_of, order = np.append(names.all(of_texts), NONE), texts.order()
+    rows = _timed(sums)
+    rows = rows.take(np.isin(rows.world_rank, list(ranks)) & (name_of[rows.identity] != NONE))
+    rows = rows.changed(name=name_of[rows.identity], place=order[rows.identity])
+    groups = grouped_by(Table(rows, texts), ["call", "name"])
+    analysed = groups.within("identity", "sequence", where=lambda rows: rows.is_split)
+    analysed_count = np.bincount(analysed.of, minlength=len(groups))
+    causes = groups.within("cause_rank", where=lambda rows: rows.cause_rank != NONE)
+    top = groups.first_of(causes, -causes.sum("caused_ns"), causes.cause_rank)
+    top_rank, top_ns = (
+        np.append(values, NONE)[top]
+        for values in (causes.keys[1], rounded_all(causes.sum("caused_ns")))
+    )
+    wait_ns, transfer_ns = groups.sum("wait_ns"), groups.sum("transfer_ns")
+    identities = groups.texts(np.argsort(order)[groups.min("place")])
+    columns = (
+        groups.texts(groups.call),
+        [families.get(each, communicators[each].label) for each in identities],
+        identities,
+        groups.distinct("world_rank", lambda rows: rows.is_timed),
+        rounded_all(groups.sum("timed_ns")),
+        analysed_count,
+        *(np.where(analysed_count, rounded_all(ns), NONE) for ns in (wait_ns, transfer_ns)),
+        ratio(wait_ns, wait_ns + transfer_ns),
+        ratio(groups.sum("estimated_ns"), wait_ns + transfer_ns),
+        top_rank,
+        top_ns,
+        [communicators[each].library for each in identities],
+    )
+    found = rows_of_columns(LateCallRow, columns)
+    return sorted(found, key=lambda row: (-row.total_ns, row.call, row.communicator))
+
+
+def _timed(sums: Sums) -> Columns:
+    """What call_rows adds up: the exact time of blocking collectives, waits, and their causes."""
+    waits, exact, of_cause = sums.waits, sums.scaled.exact, sums.waits.take(sums.causes.wait)
+    spent_ns = sums.wait_ns + sums.transfer_ns
+    completes = ~waits.is_blocking_collective
+    return joined(
+        Columns,
         [
-            names.number(families.get(text, text)) if text in communicators else NONE
-            for text in texts.texts
-        ]
-        + [NONE]
+            _part(exact, timed_ns=exact.total_ns.astype(float), is_timed=exact.total_ns >= 0),
+            _part(
+                waits, sequence=waits.sequence, wait_ns=sums.wait_ns, transfer_ns=sums.transfer_ns,
+                estimated_ns=np.where(waits.is_estimate, spent_ns, 0.0), is_timed=completes,
+                timed_ns=np.where(completes, spent_ns, 0.0), is_split=spent_ns >= 0,
+            ),
+            _part(of_cause, cause_rank=sums.causes.cause_rank, caused_ns=sums.caused_ns),
+        ],
     )
-    own = np.flatnonzero(sums.of_ranks(ranks) & (name_of[waits.identity] != NONE))
-    of_exact = np.flatnonzero(np.isin(exact.world_rank, list(ranks)))
-    completing = own[~waits.is_blocking_collective[own]]
 
-    def timed_as(table: Columns, rows: Ints, ns: Floats) -> tuple[np.ndarray, ...]:
-        """The subject of the rows: name, call, identity, rank, time."""
-        return (
-            name_of[table.identity[rows]], table.call[rows], table.identity[rows],
-            table.world_rank[rows], ns,
-        )
 
-    timed = [
-        timed_as(exact, of_exact, exact.total_ns[of_exact].astype(float)),
-        timed_as(waits, completing, (sums.wait_ns + sums.transfer_ns)[completing]),
-    ]
-    name, call, identity, rank, total_ns = (np.concatenate(parts) for parts in zip(*timed))
-    order, groups = grouped(name, call)
-    keys = name[order[groups.first]], call[order[groups.first]]
-    of_row = found_in((name_of[waits.identity[own]], waits.call[own]), keys)
-    analysed = _distinct(of_row, waits.identity[own], waits.sequence[own], number=len(groups))
-    wait_ns, transfer_ns, estimated_ns = (
-        np.bincount(of_row, values[own], len(groups)) if len(own) else np.zeros(len(groups))
-        for values in (
-            sums.wait_ns, sums.transfer_ns,
-            np.where(waits.is_estimate, sums.wait_ns + sums.transfer_ns, 0),
-        )
+def _part(rows: Columns, **known: np.ndarray) -> Columns:
+    """With nothing in the columns that are not known."""
+    nothing = {
+        "sequence": NONE, "cause_rank": NONE, "is_split": False, "is_timed": False, "wait_ns": 0.0,
+        "transfer_ns": 0.0, "estimated_ns": 0.0, "timed_ns": 0.0, "caused_ns": 0.0,
+    }
+    return Columns(
+        identity=rows.identity, call=rows.call, world_rank=rows.world_rank,
+        **{key: known.get(key, np.full(len(rows), value)) for key, value in nothing.items()},
     )
-    top = _top_causes(sums, own, of_row)
-    members = _distinct(groups.of_row, rank[order], number=len(groups))
-    totals = groups.sum(total_ns[order])
-    rows = []
-    for place in range(len(groups)):
-        of_group = order[groups.first[place] : groups.first[place] + groups.counts[place]]
-        identities = sorted({texts.texts[each] for each in np.unique(identity[of_group])})
-        split_ns = float(wait_ns[place] + transfer_ns[place])
-        top_rank, top_ns = top.get(place, (None, None))
-        is_split = bool(analysed[place])
-        rows.append(
-            LateCallRow(
-                texts.texts[keys[1][place]],
-                min(families.get(each, communicators[each].label) for each in identities),
-                identities[0],
-                int(members[place]),
-                rounded(totals[place]),
-                int(analysed[place]),
-                rounded(wait_ns[place]) if is_split else None,
-                rounded(transfer_ns[place]) if is_split else None,
-                share(wait_ns[place], split_ns),
-                share(estimated_ns[place], split_ns),
-                top_rank,
-                None if top_ns is None else rounded(top_ns),
-                min(communicators[each].library for each in identities),
-            )
-        )
-    return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
-
-
-def _distinct(groups: Ints, *keys: Ints, number: int) -> Ints:
-    """Number of different keys that the rows of each group have."""
-    order, different = grouped(groups, *keys)
-    return np.bincount(groups[order[different.first]], minlength=number)
-
-
-def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, float]]:
-    """For each row of waits `own`, of which of_row gives the group: the rank that causes most of
-    the group's waiting, and how much."""
-    group_of_wait = np.full(len(sums.waits), -1)
-    group_of_wait[own] = of_row
-    group, rank = group_of_wait[sums.causes.wait], sums.causes.cause_rank
-    known = np.flatnonzero((group >= 0) & (rank != NONE))
-    order, groups = grouped(group[known], rank[known])
-    first = known[order[groups.first]]
-    cost_ns = groups.sum(sums.caused_ns[known[order]])
-    top: dict[int, tuple[int, float]] = {}
-    for place in np.lexsort((rank[first], -cost_ns)).tolist():
-        top.setdefault(int(group[first[place]]), (int(rank[first[place]]), float(cost_ns[place])))
-    return top
 
 
 def size_rows(
     sums: Sums, communicators: Mapping[str, Row], infos: Mapping[str, CallInfo]
 ) -> list[Row]:
     """Without nonblocking collectives, messages and estimates."""
-    texts = sums.texts
-    waits = sums.chosen.take(sums.chosen.is_blocking_collective & ~sums.chosen.is_estimate)
-    order, collectives = grouped(waits.identity, waits.call, waits.bytes, waits.sequence)
-    waits = waits.take(order)
-    skew_ns = collectives.max(waits.start_ns) - collectives.min(waits.start_ns)
-    last_ns = np.maximum(0, collectives.max(waits.end_ns) - collectives.max(waits.start_ns))
-    of_size = waits.take(collectives.first)
-    _, sizes = grouped(of_size.identity, of_size.call, of_size.bytes)
-    keys, scaled = of_size.take(sizes.first), sums.waits
-    row = found_in(*((each.identity, each.call, each.bytes) for each in (scaled, keys)))
-    own = (row >= 0) & scaled.is_blocking_collective
-    wait_ns, transfer_ns = (
-        np.bincount(row[own], ns[own], len(sizes)) for ns in (sums.wait_ns, sums.transfer_ns)
+    groups = grouped_by(
+        sums, ["call", "identity", "bytes"],
+        lambda rows: rows.is_blocking_collective & ~rows.is_estimate,
     )
-    rows = []
-    for place, (first, count) in enumerate(zip(sizes.first.tolist(), sizes.counts.tolist())):
-        skews, lasts = (
-            np.sort(ns[first : first + count]).tolist() for ns in (skew_ns, last_ns)
-        )
-        communicator = communicators[texts.texts[keys.identity[place]]]
-        info, message_bytes = infos[texts.texts[keys.call[place]]], _number(keys.bytes[place])
-        p50_ns = of_values(lasts, 50)
-        rows.append(
-            LateSizeRow(
-                info.call,
-                communicator.label,
-                communicator.identity,
-                message_bytes,
-                count,
-                of_values(skews, 50),
-                of_values(skews, 95),
-                p50_ns,
-                of_values(lasts, 95),
-                of_values(lasts, 99),
-                share(wait_ns[place], wait_ns[place] + transfer_ns[place]),
-                communicator.size,
-                info.bandwidth,
-                _bus_bandwidth(info, message_bytes, communicator.size, p50_ns),
-            )
-        )
+    each = groups.within("sequence")
+    of_size, last_start_ns = Groups(each.of), each.max("start_ns")
+    skew_ns = last_start_ns - each.min("start_ns")
+    last_ns = np.maximum(0, each.max("end_ns") - last_start_ns)
+    of_call = [infos[text] for text in groups.texts(groups.call)]
+    of = [communicators[text] for text in groups.texts(groups.identity)]
+    wait_ns, p50_ns = groups.sum("wait_ns"), of_groups(last_ns, of_size, 50)
+    sizes = list(values_of(groups.bytes))
+    columns = (
+        [info.call for info in of_call],
+        [communicator.label for communicator in of],
+        [communicator.identity for communicator in of],
+        sizes,
+        of_size.counts,
+        *(of_groups(skew_ns, of_size, percent) for percent in (50, 95)),
+        p50_ns,
+        *(of_groups(last_ns, of_size, percent) for percent in (95, 99)),
+        ratio(wait_ns, wait_ns + groups.sum("transfer_ns")),
+        [communicator.size for communicator in of],
+        [info.bandwidth for info in of_call],
+        [
+            _bus_bandwidth(info, size, communicator.size, ns)
+            for info, size, communicator, ns in zip(of_call, sizes, of, p50_ns.tolist())
+        ],
+    )
     return sorted(
-        rows, key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes)
+        rows_of_columns(LateSizeRow, columns),
+        key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes),
     )
+
+
+def rows_of_columns(kind: Any, columns: Iterable[Any]) -> list[Row]:
+    return list(map(kind._make, zip(*(values_of(np.asarray(column)) for column in columns))))
 
 
 def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: int) -> float | None:
@@ -398,49 +399,37 @@ def transfer_shares(
 ) -> dict[tuple[str, str, int | None], float]:
     """The share of transfer in blocking calls of all ranks, by call, communicator and bytes (None:
     each rank has a size of its own)."""
-    waits = sums.chosen.take(sums.chosen.completion == NONE)
-    is_own = sums.texts.among(
-        waits.call, {name for name, info in infos.items() if info.bandwidth == "own-size"}
+    own_size = {name for name, info in infos.items() if info.bandwidth == "own-size"}
+
+    def size(rows: Any) -> Ints:
+        return np.where(rows.is_in("call", *own_size), NONE, rows.bytes)
+
+    groups = grouped_by(
+        Table(sums.waits, sums.texts), ["call", "identity", size],
+        lambda rows: rows.completion == NONE,
     )
-    message_bytes = np.where(is_own, NONE, waits.bytes)
-    order, groups = grouped(waits.call, waits.identity, message_bytes)
-    first = order[groups.first]
-    transfer_ns, all_ns = (
-        groups.sum(ns[order]) for ns in (waits.transfer_ns, waits.wait_ns + waits.transfer_ns)
-    )
-    texts = sums.texts.texts
-    return {
-        (texts[waits.call[row]], texts[waits.identity[row]], _number(message_bytes[row])): float(
-            part / (whole or 1)
-        )
-        for row, part, whole in zip(first, transfer_ns, all_ns)
-    }
+    transfer_ns = groups.sum("transfer_ns")
+    shares = transfer_ns / np.maximum(1, transfer_ns + groups.sum("wait_ns"))
+    keys = zip(groups.texts(groups.call), groups.texts(groups.identity), values_of(groups.keys[2]))
+    return dict(zip(keys, shares.tolist()))
 
 
 def state_rows(sums: Sums, ranks: Iterable[int]) -> list[Row]:
-    own = np.flatnonzero(sums.of_ranks(ranks) & (sums.waits.wait_state != NONE))
-    state = sums.waits.wait_state[own]
-    counts, waited_ns = np.bincount(state), np.bincount(state, sums.wait_ns[own])
-    whole_ns = float(waited_ns.sum())
-    rows = [
-        LateStateRow(
-            sums.texts.texts[each], int(counts[each]), rounded(waited_ns[each]),
-            share(waited_ns[each], whole_ns),
-        )
-        for each in np.unique(state)
-    ]
-    return sorted(rows, key=lambda row: (-row.wait_ns, row.wait_state))
+    is_own = sums.of_ranks(ranks)
+    view = View(
+        "LateStateRow", ["wait_state"], STATE,
+        lambda groups: (-rounded_all(groups.sum("wait_ns")), groups.place("wait_state")),
+        lambda rows: is_own & (rows.wait_state != NONE),
+    )
+    return summarize(sums, view)
 
 
 def held_up(sums: Sums) -> HeldUp:
-    waits, texts = sums.waits, sums.texts
-    own = np.flatnonzero(waits.wait_state == texts.number(NO_PROGRESS))
-    order, groups = grouped(waits.last_rank[own], waits.call[own])
-    first, wait_ns = own[order[groups.first]], groups.sum(sums.wait_ns[own[order]])
-    known = [
-        ((int(waits.last_rank[row]), texts.texts[waits.call[row]]), rounded(ns))
-        for row, ns in zip(first.tolist(), wait_ns.tolist())
-    ]
+    groups = grouped_by(
+        sums, ["last_rank", "call"], lambda rows: rows.is_in("wait_state", NO_PROGRESS)
+    )
+    keys = zip(groups.last_rank.tolist(), groups.texts(groups.call))
+    known = zip(keys, rounded_all(groups.sum("wait_ns")).tolist())
     return dict(sorted(known, key=lambda each: (-each[1], each[0])))
 
 
@@ -448,20 +437,15 @@ def rest_rows(
     sums: Sums, ranks: Iterable[int], inside: Iterable[Row]
 ) -> dict[str, int]:
     """The calls with most of the time that was not split, and that."""
-    waits, chosen = sums.waits, set(ranks)
+    waits, chosen, rest_ns = sums.waits, set(ranks), Counter[str]()
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
     own = sums.of_ranks(chosen)
-    split_ns = np.bincount(call[own], (sums.wait_ns + sums.transfer_ns)[own], len(sums.texts.texts))
-    whole_ns: dict[str, int] = {}
     for row in inside:
-        if row.world_rank in chosen:
-            whole_ns[row.call] = whole_ns.get(row.call, 0) + row.total_ns
-    numbers = sums.texts.numbers
-    rest = {
-        name: ns - (float(split_ns[numbers[name]]) if name in numbers else 0.0)
-        for name, ns in whole_ns.items()
-    }
-    known = [(name, rounded(ns)) for name, ns in rest.items() if ns > 0]
+        rest_ns[row.call] += row.total_ns if row.world_rank in chosen else 0
+    split_ns = np.bincount(call[own], (sums.wait_ns + sums.transfer_ns)[own])
+    for name, ns in zip(sums.texts.texts, split_ns.tolist()):
+        rest_ns[name] -= ns
+    known = [(name, rounded(ns)) for name, ns in rest_ns.items() if ns > 0]
     return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_REST])
 
 
@@ -476,8 +460,7 @@ def run_row(
     sampled_ns = int((waits.wait_ns + waits.transfer_ns)[own].sum())
     is_estimate = own & waits.is_estimate
     estimated_ns = float((sums.wait_ns + sums.transfer_ns)[is_estimate].sum())
-    order, operations = grouped(sums.chosen.identity, sums.chosen.sequence)
-    sequence = sums.chosen.sequence[order[operations.first]]
+    sequence = grouped_by(sums, ["identity", "sequence"]).sequence
     of_ranks = [row for row in inside if row.world_rank in counted_ns]
     whole_ns, mpi_ns = (
         sum(row.total_ns for row in of_ranks), sum(row.total_ns for row in of_ranks if row.is_mpi),
@@ -579,10 +562,6 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     )
 
 
-def _number(value: np.int64) -> int | None:
-    return None if value == NONE else int(value)
-
-
 def share(part: float, whole: float) -> float | None:
     return float(part / whole) if whole else None
 
@@ -590,6 +569,10 @@ def share(part: float, whole: float) -> float | None:
 def rounded(value: float) -> int:
     """To the nearest integer that a column can hold, halves up."""
     return min(int(np.floor(value + 0.5)), MOST_NUMBER)
+
+
+def rounded_all(values: Floats) -> Ints:
+    return np.array([rounded(value) for value in values], np.int64)
 
 
 def estimated(share: float | None, estimate_share: float | None) -> str:

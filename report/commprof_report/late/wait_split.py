@@ -4,55 +4,50 @@ others waited for it.
 This is the only analysis of waiting: every statement about waiting and late ranks is derived from
 it.
 
-    sampled collectives, blocking --> who came last (collectives.py) ------------------------> Waits
-                         others   --> what a completion depends on (collectives.py) -+
-    sampled messages              --> both sides, by number (messages.py) -----------+-> by call
-    epochs of windows             --> both sides, by number (epochs.py) -------------+
-                                                                        (arrivals.py) ----> Waits
-    Waits, and what ranks did meanwhile --> waiting for progress (progress.py) ------------> Waits
+    sampled collectives --> whom each rank depends on (depends.py) --+
+    sampled messages    --> both sides, by number (messages.py) -----+--> Operations
+    epochs of windows   --> both sides, by number (epochs.py) -------+        |
+    sampled calls       --> in which of them does a rank wait for each operation?
+                                                                              |
+    Waits  <-- waiting for progress (progress.py)  <-- waiting and transfer <-+
 
 If the clock error may exceed half the median duration of such a call (clocks.py), arrival times are
 not used. Then the rank with the shortest blocking call is assumed to have arrived last, and the
 excess of the other calls over it is waiting.
 
-A rank waits for a nonblocking or persistent collective or message in the call that completes it
-(Wait, Test): from the entry of that call until the last rank has started the collective, or the
-other side has posted the message.
+A rank waits for a blocking collective in that call; for a nonblocking or persistent collective or
+message in the call that completes it (Wait, Test): from the entry of that call until the last rank
+has started the collective, or the other side has posted the message. A call may complete several
+operations: requests of collectives and messages, both messages of a Sendrecv. The operation that is
+ready last decides when it can return. A call of which any operation's arrival is not known is not
+split.
 """
 
 from __future__ import annotations
 
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Groups, Texts, joined
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, grouped, joined
 from ..run.alignment import Alignment
+from ..run.sampled import Calls
 from ..run.selection import Selection
-from .arrivals import calls_left, completed, completing
 from .clocks import Clocks
-from .epochs import epoch_arrivals, sampled_epochs
-from .collectives import (
-    ALL,
-    LOWER,
-    NEIGHBORS,
-    Collectives,
-    Sources,
-    blocking_waits,
-    completed_arrivals,
-    has_root,
-    have_sources,
-    sources,
-    whole,
+from .depends import (
+    ALL, LOWER, NEIGHBORS, Collectives, Sources, groups_of, has_root, have_sources, operations_of,
+    sources, whole,
 )
-from .known import Known
+from .epochs import epoch_operations, sampled_epochs
+from .known import CallInfo, Known
 from .messages import Left, messages
 from .progress import waiting_for_progress
 from .reading import (
-    are_chosen, median_durations, message_sides, sampled_collectives, samples,
+    are_chosen, median_durations, message_sides, region_names, sampled_collectives, samples,
 )
 from .retimed import Recorded
 from .timelines import Called, called, timelines
-from .waits import Arrivals, Waits
+from .waits import Operations, Waits, shares
 
 
 class WaitSplit(NamedTuple):
@@ -71,60 +66,140 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     connection, texts = run.connection, Texts()
     rows, epochs = sampled_collectives(connection, texts), sampled_epochs(connection, texts)
     sides, edges = message_sides(connection, known, texts), sources(connection, texts)
-    clocks = Clocks(connection, alignment, lambda: median_durations(rows, sides, epochs, texts))
-    collectives = rows.take(whole(rows))
-    is_estimate, is_sure = _judge(collectives, clocks, edges, texts)
-    collectives = collectives.changed(
-        begun_ns=alignment.aligned(collectives.world_rank, collectives.start_ns),
-        is_estimate=is_estimate,
-    )
+    clocks = Clocks(connection, alignment, lambda: median_durations(rows, sides, epochs))
+    collectives, is_sure = _judge(rows.take(whole(rows)), alignment, clocks, edges, texts)
     sure = collectives.take(is_sure)
-    split = blocking_waits(sure.take(sure.is_blocking), edges, texts)
-    arrived = completed_arrivals(sure.take(~sure.is_blocking), edges, texts)
+    of_collectives = operations_of(sure, edges, texts)
     of_messages, left = messages(connection, alignment, clocks, sides, texts)
-    of_epochs, is_unsure = epoch_arrivals(connection, alignment, clocks, epochs, known, texts)
-    arrivals = joined(Arrivals, [*arrived, of_messages, of_epochs])
+    of_epochs, is_unsure = epoch_operations(connection, alignment, clocks, epochs, known, texts)
+    blocking = sure.take(sure.is_blocking)
+    completed = of_collectives.take(~sure.is_blocking & (of_collectives.gone_ns != NONE))
+    later = joined(Operations, [completed, of_messages, of_epochs])
     sampled = samples(connection, known, texts)
-    calls = completing(connection, sampled, known, texts)
-    completed_waits, operations, unseen = completed(
-        arrivals, calls, alignment.aligned(calls.world_rank, calls.start_ns)
-    )
+    completing = _completing(connection, alignment, sampled, known, texts)
+    place = found_in((later.world_rank, later.gone_ns), (completing.world_rank, completing.end_ns))
+    operations = joined(Operations, [of_collectives.take(sure.is_blocking), later])
+    calls = joined(Calls, [_themselves(blocking), completing])
+    in_call = np.append(np.arange(len(blocking)), np.where(place < 0, NONE, place + len(blocking)))
+    waits, completed_in = split(operations, in_call, calls)
 
     def chosen(rows: Columns) -> Flags:
         return are_chosen(connection, texts, call=rows.call, identity=rows.identity)
 
-    first = Groups(collectives.identity, collectives.sequence).first
+    first = groups_of(collectives).first
     unsure = collectives.take(first[~is_sure[first]]), of_epochs.take(is_unsure)
+    unseen = later.take((place < 0) & (chosen(later) | ~later.is_known))
     left = left._replace(
         unsure=left.unsure + sum(int(chosen(rows).sum()) for rows in unsure),
-        uncompleted=left.uncompleted + calls_left(arrivals.take(unseen), chosen),
-    )
-    waits, number = joined(Waits, [*split, completed_waits]), sum(map(len, split))
-    operations = joined(
-        Columns,
-        [
-            _rooted(waits.take(slice(number)), known, texts),
-            operations.changed(wait=operations.wait + number),
-        ],
+        uncompleted=left.uncompleted + len(grouped(unseen.world_rank, unseen.gone_ns)[1]),
     )
     own_calls = called(connection, alignment, sampled, known, texts)
-    if len(operations):
+
+    def is_held_up(call: CallInfo) -> bool:
+        return not call.is_blocking or (call.is_rooted and call.kind != NEIGHBORS)
+
+    completed_in = completed_in.take(known.which(completed_in.call, texts, is_held_up))
+    if len(completed_in):
         lines = timelines(own_calls, waits.take(slice(0)), texts)
         parts = _parts(collectives, alignment, texts)
-        waits = waiting_for_progress(waits, operations, parts, lines, texts)
-    return WaitSplit(waits, own_calls, texts, Recorded(sure, arrivals), clocks.error_ns, left)
+        waits = waiting_for_progress(waits, completed_in, parts, lines, texts)
+    return WaitSplit(waits, own_calls, texts, Recorded(sure, later), clocks.error_ns, left)
 
 
-def _rooted(waits: Waits, known: Known, texts: Texts) -> Columns:
-    """The blocking collectives in which not all depend on all, but on each other in the library's
-    algorithm."""
-    wait = np.flatnonzero(
-        known.which(waits.call, texts, lambda call: call.is_rooted and call.kind != NEIGHBORS)
-    )
-    nothing = np.full(len(wait), NONE)
+def _themselves(rows: Collectives) -> Columns:
+    """Blocking collectives as the calls in which ranks wait."""
+    nothing = np.full(len(rows), NONE)
     return Columns(
-        wait=wait, identity=waits.identity[wait], sequence=waits.sequence[wait], peer=nothing,
-        peer_gone_ns=nothing,
+        world_rank=rows.world_rank, start_ns=rows.start_ns, end_ns=rows.end_ns,
+        begun_ns=rows.begun_ns, region=rows.region, completion=nothing, polled_since_ns=nothing,
+        polled_ns=nothing,
+    )
+
+
+def _completing(
+    connection: Connection, alignment: Alignment, rows: Calls, known: Known, texts: Texts
+) -> Calls:
+    """The sampled calls that complete requests, or send, receive or find a message and return when
+    that is done. completion: NONE for the latter. region: its name. begun_ns: start_ns on the run's
+    axis."""
+    rows = rows.take(known.which(rows.call, texts, lambda call: call.is_completing))
+    rows = rows.take(np.lexsort((rows.end_ns, rows.world_rank)))
+    is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
+    return rows.changed(
+        completion=np.where(is_completion, rows.call, NONE),
+        region=region_names(connection, rows.world_rank, rows.region, texts),
+        begun_ns=alignment.aligned(rows.world_rank, rows.start_ns),
+    )
+
+
+def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, Columns]:
+    """The split of the calls in which ranks wait for these operations, then of unsuccessful polls
+    before them; and what progress.py asks of the operations. in_call: the row of each operation's
+    call; NONE: it is not known."""
+    order, groups = grouped(in_call)
+    operations, call = operations.take(order), in_call[order][groups.first]
+    is_split = (call != NONE) & (groups.sum((~operations.is_known).astype(np.int64)) == 0)
+    # the operation that was ready last, the first of several
+    ready = groups.first_most(operations.last_ns)
+    others_ns = np.where(
+        operations.last_rank == groups.spread(operations.last_rank[ready]),
+        operations.without_ns, operations.last_ns,
+    )
+    last = operations.changed(without_ns=groups.spread(groups.max(others_ns)))
+    waits = _waits(last.take(ready[is_split]), calls.take(call[is_split]), groups.counts[is_split])
+    wait = groups.spread(np.where(is_split, np.cumsum(is_split) - 1, -1))
+    found = Columns(
+        wait=wait, call=operations.call, identity=operations.identity,
+        sequence=operations.sequence, peer=_peers(operations),
+        peer_gone_ns=operations.peer_gone_ns,
+    )
+    return waits, found.take(wait >= 0)
+
+
+def _peers(operations: Operations) -> Ints:
+    """The other rank of a message; NONE: of a collective."""
+    return np.where(operations.sequence == NONE, operations.last_rank, NONE)
+
+
+def _waits(ready: Operations, calls: Calls, operations: Ints) -> Waits:
+    """ready: of each call the operation that decided when it could return; operations: how many it
+    completed. It is not known when each unsuccessful poll was made: as much of them is waiting as
+    of the time from the first one to the call passes before the last rank arrives."""
+    row = np.append(np.arange(len(calls)), np.flatnonzero(calls.polled_ns > 0))
+    is_polled = np.arange(len(row)) >= len(calls)
+    is_message = ready.sequence == NONE
+    sequence = np.where(is_message, -np.cumsum(is_message), ready.sequence)[row]
+    ready, calls = ready.take(row), calls.take(row)
+    duration_ns, before_ns = calls.end_ns - calls.start_ns, calls.start_ns - calls.polled_since_ns
+    start_ns = np.where(is_polled, calls.begun_ns - before_ns, calls.begun_ns)
+    span_ns = np.where(is_polled, before_ns, duration_ns)
+    spent_ns = np.where(is_polled, calls.polled_ns, duration_ns)
+    part = spent_ns / np.maximum(1, span_ns)
+    wait_ns, alone_ns = (
+        (ns * part).astype(np.int64)
+        for ns in shares(start_ns, span_ns, ready.last_ns, ready.without_ns)
+    )
+    return Waits(
+        ready.identity,
+        sequence,
+        ready.world_rank,
+        ready.call,
+        ready.bytes,
+        calls.region,
+        start_ns,
+        start_ns + spent_ns,
+        wait_ns,
+        spent_ns - wait_ns,
+        alone_ns,
+        np.where(wait_ns > 0, ready.last_rank, NONE),
+        ready.is_last,
+        ready.is_estimate,
+        calls.completion,
+        np.where(wait_ns > 0, ready.wait_state, NONE),
+        _peers(ready),
+        ready.peer_ns,
+        operations[row],
+        is_polled,
     )
 
 
@@ -138,16 +213,22 @@ def _parts(rows: Collectives, alignment: Alignment, texts: Texts) -> Collectives
 
 
 def _judge(
-    rows: Collectives, clocks: Clocks, edges: Sources, texts: Texts
-) -> tuple[Flags, Flags]:
-    """For each row, whether only durations can split its collective, and whether it can be split at
-    all."""
-    groups = Groups(rows.identity, rows.sequence)
-    is_estimate = ~clocks.resolve(rows, groups, texts)
-    kind = rows.kind[groups.first]
-    of_neighbors = kind == texts.number(NEIGHBORS)
-    is_rooted = (kind != texts.number(ALL)) & (kind != texts.number(LOWER)) & ~of_neighbors
-    needs_times = (kind != texts.number(ALL)) | ~rows.is_blocking[groups.first]
-    is_sure = ~(needs_times & is_estimate) & ~(is_rooted & ~has_root(rows, groups))
-    is_sure &= ~of_neighbors | have_sources(rows.identity, rows.world_rank, groups, edges)
-    return groups.spread(is_estimate), groups.spread(is_sure)
+    rows: Collectives, alignment: Alignment, clocks: Clocks, edges: Sources, texts: Texts
+) -> tuple[Collectives, Flags]:
+    """The rows with begun_ns and is_estimate: only durations can split the collective; and whether
+    it can be split at all."""
+    groups = groups_of(rows)
+    first = rows.take(groups.first)
+    is_estimate = ~clocks.are_sure(first.identity, first.call, clocks.among(rows, groups))
+    is_all, is_lower, of_neighbors = (
+        first.kind == texts.number(kind) for kind in (ALL, LOWER, NEIGHBORS)
+    )
+    needs_times = ~is_all | ~first.is_blocking
+    has_whom = is_all | is_lower | np.where(
+        of_neighbors, have_sources(rows, groups, edges), has_root(rows, groups)
+    )
+    judged = rows.changed(
+        begun_ns=alignment.aligned(rows.world_rank, rows.start_ns),
+        is_estimate=groups.spread(is_estimate),
+    )
+    return judged, groups.spread(has_whom & ~(needs_times & is_estimate))

@@ -1,4 +1,5 @@
-"""Columns of the split of calls into waiting and transfer, and of a completion's dependencies."""
+"""Columns of the operations that may have to wait, and of the split of calls into waiting and
+transfer."""
 
 from __future__ import annotations
 
@@ -6,7 +7,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..base.arrays import np
-from ..base.columns import Columns, Flags, Ints, TextInts
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts
+
+LONG_AGO_NS = NONE  # before all times
+
+
+@dataclass(frozen=True)
+class Operations(Columns):
+    """What a rank may have to wait for: its part of a collective, a side of a message, a partner of
+    an epoch. Times are on the run's axis, but for gone_ns."""
+
+    world_rank: Ints
+    gone_ns: Ints  # return of the call that completed it, in the rank's own time
+    identity: TextInts
+    sequence: Ints  # of a collective; NONE: a message
+    call: TextInts
+    bytes: Ints
+    wait_state: TextInts  # if the rank waited
+    last_ns: Ints  # when the last rank that it depends on arrived; LONG_AGO_NS: it does not wait
+    without_ns: Ints  # the last arrival of any other rank than last_rank
+    last_rank: Ints
+    is_last: Flags  # all wait for all, and the rank itself arrived last
+    is_estimate: Flags  # durations stand for arrivals
+    # of a message: when last_rank posted its side, waited for or not; NONE: a collective
+    peer_ns: Ints
+    peer_gone_ns: Ints  # when that side was complete; NONE: a collective, or not known
+    is_known: Flags  # False: it is not known on whose arrival it depends
 
 
 @dataclass(frozen=True)
@@ -27,11 +53,8 @@ class Waits(Columns):
     # the part of wait_ns that would be saved if the last rank had arrived together with the rank
     # before it
     alone_ns: Ints
-    # whose arrival ended the wait (NONE: no wait); if all wait for all, that arrived last, on its
-    # own row too
-    last_rank: Ints
-    # others waited for this rank, or all wait for all and it arrived last; never of a message
-    is_last: Flags
+    last_rank: Ints  # whose arrival ended the wait; NONE: no wait
+    is_last: Flags  # all wait for all, and the rank itself arrived last
     is_estimate: Flags  # derived from durations, because the clocks are not accurate enough
     # the call that completed requests, in which the rank waited; the row has its times and its
     # region, and
@@ -54,33 +77,12 @@ class Waits(Columns):
         return (self.completion < 0) & (self.sequence > 0)
 
 
-@dataclass(frozen=True)
-class Arrivals(Columns):
-    """Dependencies of an operation's completion on one rank."""
-
-    world_rank: Ints
-    gone_ns: Ints  # return of the call that completed it, in the rank's own time
-    identity: TextInts
-    sequence: Ints  # of a collective; NONE: a message
-    call: TextInts
-    bytes: Ints
-    wait_state: TextInts  # if the rank waited
-    last_ns: Ints  # on the run's axis, as the next one
-    without_ns: Ints  # the last arrival of any other rank than last_rank
-    last_rank: Ints
-    is_last: Flags  # of a collective in which all wait for all: the rank itself started last
-    # of a message: when last_rank posted its side, waited for or not; NONE: a collective
-    peer_ns: Ints
-    peer_gone_ns: Ints  # when that side was complete; NONE: a collective, or not known
-    is_known: Flags  # False: nothing of this is known but rank and gone_ns
-
-
 def shares(
     start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints
 ) -> tuple[Ints, Ints]:
     """How long a rank waited, and how much of that is due to the last rank alone."""
-    wait_ns = np.minimum(np.maximum(last_ns - start_ns, 0), duration_ns)
-    without_ns = np.minimum(
-        np.maximum(np.minimum(before_last_ns, last_ns) - start_ns, 0), duration_ns
+    wait_ns, without_ns = (
+        np.clip(until_ns - start_ns, 0, duration_ns)
+        for until_ns in (last_ns, np.minimum(before_last_ns, last_ns))
     )
     return wait_ns, wait_ns - without_ns

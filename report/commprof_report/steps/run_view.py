@@ -417,7 +417,7 @@ class Details:
                 *(column.tolist() for column in columns), calls.bytes[rows].tolist()
             )
         }
-        for call in self.late.stages.sums.chosen.estimated():
+        for call in self.late.stages.sums.waits.estimated():
             if call in texts:
                 texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))
         return texts

@@ -1,0 +1,180 @@
+"""Whom each rank of a collective depends on: the one table of that.
+
+    kind         who is waited for   who waits       calls
+    all          all                 all             Allreduce, Allgather, Alltoall, Barrier ...
+    root-first   the root            the others      Bcast, Scatter
+    root-last    the others          the root        Reduce, Gather
+    lower        the lower ranks     all             Scan, Exscan
+    neighbors    those that send     all             neighborhood collectives
+                 to it in the communicator's topology
+
+A rank waits from its own arrival until the last rank that it depends on arrives. The rest of its
+call is transfer. An NCCL collective lasts from the start of its kernel to its end; the call on the
+host shows neither. Messages and epochs depend on their other side (messages.py, epochs.py).
+
+    rank 2  |========= computes =======>| Neighbor_alltoall
+    rank 1  | Neighbor_alltoall  waits for 2             |     a ring: 0 receives from 3 and 1,
+    rank 0  | Neighbor_alltoall |                              and does not wait
+
+If durations stand for arrivals, the rank with the shortest call is assumed to have arrived last:
+the ranks arrive so long before a common end as their calls last.
+"""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, numbered, pairs,
+)
+from ..base.members import Members
+from .waits import LONG_AGO_NS, Operations
+
+SQL = query.beside(__file__)
+MOST_RANKS = 1 << 31
+KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
+    "all", "root-first", "root-last", "lower", "neighbors",
+)
+
+
+class Collectives(Columns):
+    """The samples of synchronizing collectives, and of the starts of persistent ones;
+    reading.py. In order of collectives, and in each by the rank in the communicator. members: ranks
+    of the communicator that were read. start_ns, end_ns, completed_ns: in the rank's own time.
+    wait_split.py adds begun_ns, start_ns on the run's axis; and is_estimate: durations stand for
+    arrivals."""
+
+
+class Sources(NamedTuple):
+    """An edge in each row, in order of these columns: a rank receives from another one on a
+    communicator. known: the communicators and ranks of which all edges are known, whether there are
+    any or not."""
+
+    identity: TextInts
+    world_rank: Ints
+    source: Ints
+    known: tuple[TextInts, Ints]
+
+
+def sources(connection: Connection, texts: Texts) -> Sources:
+    edges, known = [], []
+    for rank, identity, text in SQL.run(connection, "sources"):
+        members = Members(text)
+        if members.is_whole or not text:
+            known.append((texts.number(identity), rank))
+            edges += [
+                (*known[-1], source) for source in members.below(MOST_RANKS) if source != rank
+            ]
+    identity, world_rank, source = np.array(sorted(edges), np.int64).reshape(-1, 3).T
+    of_known, known_rank = np.array(known, np.int64).reshape(-1, 2).T
+    return Sources(identity, world_rank, source, (of_known, known_rank))
+
+
+def have_sources(rows: Collectives, groups: Groups, found: Sources) -> Flags:
+    """For each collective, whether those that its ranks depend on are known."""
+    is_known = found_in((rows.identity, rows.world_rank), found.known) >= 0
+    return groups.min(is_known.astype(np.int64)) == 1
+
+
+class Awaited(NamedTuple):
+    """For each row: the row of the rank that arrived last of those that it depends on (-1: it
+    depends on nobody), and the arrival of the last other one (LONG_AGO_NS: there is none)."""
+
+    row: Ints
+    second_ns: Ints
+
+
+def groups_of(rows: Collectives) -> Groups:
+    """A group for each collective."""
+    return Groups(rows.identity, rows.sequence)
+
+
+def whole(rows: Collectives) -> Flags:
+    """The rows of collectives in which every member that was read has a sample, and all samples are
+    of the same call."""
+    groups = groups_of(rows)
+    is_whole = (groups.counts == rows.members[groups.first]) & (groups.counts > 1)
+    return groups.spread(is_whole & (groups.min(rows.call) == groups.max(rows.call)))
+
+
+def has_root(rows: Collectives, groups: Groups) -> Flags:
+    """For each group; false if the root was not read, or if ranks named different roots."""
+    return groups.sum(rows.is_root.astype(np.int64)) == 1
+
+
+def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations:
+    """Each rank of these collectives."""
+    arrived_ns = np.where(rows.is_estimate, rows.start_ns - rows.end_ns, rows.begun_ns)
+    found = awaited(rows, arrived_ns, known, texts)
+    after_ns = rows.begun_ns - arrived_ns
+    last_ns = np.where(found.row >= 0, arrived_ns[found.row] + after_ns, LONG_AGO_NS)
+    nothing = np.full(len(rows), NONE)
+    return Operations(
+        rows.world_rank,
+        np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
+        rows.identity,
+        rows.sequence,
+        rows.call,
+        rows.bytes,
+        rows.wait_state,
+        last_ns,
+        np.minimum(found.second_ns + after_ns, last_ns),
+        rows.world_rank[found.row],
+        found.row == np.arange(len(rows)),  # only where all wait for all
+        rows.is_estimate,
+        nothing,
+        nothing,
+        np.ones(len(rows), bool),
+    )
+
+
+def awaited(rows: Collectives, arrived_ns: Ints, known: Sources, texts: Texts) -> Awaited:
+    groups, own = groups_of(rows), np.arange(len(rows))
+    is_of = {kind: rows.kind == texts.number(kind) for kind in KINDS}
+    is_awaited = np.where(is_of[ROOT_FIRST], rows.is_root, ~(rows.is_root & is_of[ROOT_LAST]))
+    waits = np.where(is_of[ROOT_LAST], rows.is_root, ~(rows.is_root & is_of[ROOT_FIRST]))
+    last = groups.spread(groups.first_most(np.where(is_awaited, arrived_ns, LONG_AGO_NS)))
+    others_ns = groups.max(np.where(own == last, LONG_AGO_NS, arrived_ns))
+    found = Awaited(np.where(waits, last, -1), groups.spread(others_ns))
+    _lower(found, np.flatnonzero(is_of[LOWER]), groups, arrived_ns)
+    _neighbors(found, np.flatnonzero(is_of[NEIGHBORS]), rows, groups, arrived_ns, known)
+    return found
+
+
+def _lower(found: Awaited, own: Ints, groups: Groups, arrived_ns: Ints) -> None:
+    """Sets these rows. Ranks have numbers in the order of arrival, in one collective after the
+    other; so the largest number up to a row is that of the last rank of its own collective."""
+    order = np.lexsort((-own, arrived_ns[own], groups.of_row[own]))
+    number = np.empty(len(own), np.int64)
+    number[order] = np.arange(len(own))
+    before = np.append(-1, np.maximum.accumulate(number))[:-1]
+    second = np.append(-1, np.maximum.accumulate(np.minimum(number, before)))[:-1]
+    first = np.arange(len(own)) - groups.place()[own]
+    found.row[own] = np.where(before >= first, own[order[before]], -1)
+    found.second_ns[own] = np.where(
+        second >= first, arrived_ns[own[order[second]]], LONG_AGO_NS
+    )
+
+
+def _neighbors(
+    found: Awaited, own: Ints, rows: Collectives, groups: Groups, arrived_ns: Ints, known: Sources
+) -> None:
+    """Sets these rows."""
+    key = numbered(
+        np.append(rows.identity[own], known.identity), np.append(rows.world_rank[own],
+        known.world_rank),
+    )
+    row, edge = pairs(key[: len(own)], key[len(own) :])
+    keys = groups.of_row[own], rows.world_rank[own]
+    at = found_in((keys[0][row], known.source[edge]), keys)
+    row, at = np.divmod(np.unique((row * len(own) + at)[at >= 0]), max(1, len(own)))
+    row, at = own[row], own[at]
+    at = at[np.lexsort((at, -arrived_ns[at], row))]
+    edges = Groups(row)
+    first, has_more = edges.first, edges.counts > 1
+    found.row[own], found.second_ns[own] = -1, LONG_AGO_NS
+    found.row[row[first]] = at[first]
+    found.second_ns[row[first[has_more]]] = arrived_ns[at[first[has_more] + 1]]
