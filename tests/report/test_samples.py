@@ -754,8 +754,8 @@ def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):
     planted.write_databases(tmp_path, busy_run())
-    thinning = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning
-    passed = thinning.passed("main")["sample"]
+    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
+    passed = run.thinning.passed(run.connection, ["sample"])["sample"]
     planted.execute(tmp_path / "rank-3.db", f"UPDATE sample SET root = 'x' WHERE {passed}")
     assert run_open(tmp_path, with_samples=True, most_samples=10_000).notes == []
     assert "impossible values in table sample" in run_open(tmp_path, with_samples=True).notes[0]

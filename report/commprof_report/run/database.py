@@ -7,11 +7,11 @@ import os
 import re
 import sqlite3
 from collections import Counter, namedtuple
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Tuple, TypeVar
+from typing import Any, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -22,14 +22,14 @@ from .archive import unpacked
 from .sampled import Sampled
 from .thinning import SAMPLED, Thinning
 from .unseen import view_text
-from .versions import NEWEST, OLDEST, last_buckets_of, schema_of, values_of
+from .versions import NEWEST, OLDEST, schema_of, values_of
 
 SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
 HISTOGRAMS = ("bucket", "gpu_bucket")
 SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
-NUMBERED = ("cell", "activity")  # columns: each file counts them from 1
+NUMBERED = {"cell": "cell", "activity": "gpu_activity"}  # columns that each file counts from 1
 # of what a file holds; a Python function takes twice as long
 TEXT = partial(str, encoding="utf-8", errors="replace")
 # memory for a run, and for the tables that commands create from it, before SQLite uses temporary
@@ -45,13 +45,6 @@ TYPES = {
     "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
     "TEXT": "typeof({0}) = 'text'",
 }
-
-
-class Checked(NamedTuple):
-    """A database written by commprof."""
-
-    version: int
-    is_plain: bool  # its owner has added nothing
 
 
 RankOfFile = namedtuple(
@@ -110,10 +103,13 @@ def _is_rank(rank: Row) -> bool:
     return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
 
 
-def _database_check(path: Path, connection: sqlite3.Connection, database: str = "main") -> Checked:
-    """Raises ReportError unless the tables are exactly those of our schema, except for comments and
-    spaces: computed columns or defaults could make reading arbitrarily expensive. Anything that the
-    owner has added to the file is never read."""
+def _database_check(
+    path: Path, connection: sqlite3.Connection, database: str = "main"
+) -> tuple[int, bool]:
+    """Version of the schema, and whether the file's owner has added nothing. Raises ReportError
+    unless the tables are exactly those of our schema, except for comments and spaces: computed
+    columns or defaults could make reading arbitrarily expensive. Anything that the owner has added
+    to the file is never read."""
     (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
     (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
     if application_id != APPLICATION_ID:
@@ -122,7 +118,7 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
     wrong, is_plain = _schema_check(version, _made(connection, database))
     if wrong:
         raise ReportError(path, wrong)
-    return Checked(version, is_plain)
+    return version, is_plain
 
 
 # rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it
@@ -177,7 +173,7 @@ def _added_by_merge() -> Made:
 def database_is_plain(path: Path) -> bool:
     """Whether this is a commprof database to which nothing was added."""
     with _opened(path) as connection:
-        return _database_check(path, connection).is_plain
+        return _database_check(path, connection)[1]
 
 
 def database_write(connection: sqlite3.Connection, path: Path) -> None:
@@ -204,22 +200,15 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def database_copy(
-    connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None
+    connection: sqlite3.Connection, path: Path, with_histograms: bool,
+    thinning: Thinning | None = None,
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
     without `thinning` none."""
     try:
-        with _read_only(path) as file, _attached(connection, "source", file):
-            checked = _database_check(path, connection, "source")
-            if checked == Checked(NEWEST, True):
-                _copy_attached(connection, path, with_histograms, thinning)
-                return
-        with (
-            _read_only(path) as file, _attached(connection, "theirs", file),
-            _attached(connection, "source", ""),
-        ):
-            _source_fill(connection, checked.version)
-            _copy_attached(connection, path, with_histograms, thinning)
+        with _read_only(path) as file, _attached(connection, file):
+            version, _ = _database_check(path, connection, "source")
+            _copy_attached(connection, path, version, with_histograms, thinning)
     except DAMAGE as error:
         raise _damage(path, error) from None
 
@@ -235,81 +224,37 @@ def _damage(path: Path, error: Exception) -> ReportError:
 Counted = TypeVar("Counted")
 
 
-def database_count(
-    connection: sqlite3.Connection, path: Path, count: Callable[[str, set[str]], Counted]
-) -> Counted | None:
-    """Count over the samples of a file that is read later, by a function of its sample tables that
-    have rows. None if its owner has added something, or it is damaged."""
-    with (
-        suppress(ReportError, *DAMAGE), _read_only(path) as file,
-        _attached(connection, "source", file),
-    ):
-        if _database_check(path, connection, "source") == Checked(NEWEST, True):
-            return count("source", _filled(connection, SAMPLED))
-    return None
-
-
-def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool) -> None:
-    """Adds all rows of a database that this program wrote of other ranks. Raises sqlite3.Error if
-    they do not fit into the run."""
-    with _read_only(path) as file, _attached(connection, "source", file):
-        first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
-        connection.execute("BEGIN")
-        try:
-            numbers = {"first_cell": first_cell, "first_activity": first_activity}
-            for table in _copied(with_histograms=True, with_samples=with_samples):
-                connection.execute(_copying(table, ()), numbers)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+def database_count(path: Path, count: Callable[[sqlite3.Connection, list[str]], Counted]) -> Counted:
+    """What a function of its connection and those of its tables of samples that have rows counts.
+    Raises ReportError."""
+    with _opened(path) as connection:
+        version, _ = _database_check(path, connection)
+        return count(connection, _filled(connection, "main", version, SAMPLED))
 
 
 @contextmanager
-def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[None]:
-    connection.execute(f"ATTACH ? AS {name}", (file,))
+def _attached(connection: sqlite3.Connection, file: str) -> Iterator[None]:
+    connection.execute("ATTACH ? AS source", (file,))
     try:
         yield
     finally:
-        connection.execute(f"DETACH {name}")
-
-
-def _source_fill(connection: sqlite3.Connection, version: int) -> None:
-    """Fills `source`, a temporary database, with rows of our tables from those in the file
-    `theirs`, which has this version of the schema. So the owner's indexes and statistics are not
-    used by SQLite."""
-    for kind, name, sql in _entries_of_version(NEWEST):
-        if kind != "table":
-            continue
-        values = values_of(version, name)
-        if values:
-            columns = (row[1] for row in connection.execute(f"PRAGMA main.table_info({name})"))
-            taken = ", ".join(f"{values.get(column, column)} AS {column}" for column in columns)
-            connection.execute(f"CREATE TABLE source.{name} AS SELECT {taken} FROM theirs.{name}")
-            continue
-        connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
-        if values is not None:
-            connection.execute(f"INSERT INTO source.{name} SELECT * FROM theirs.{name}")
-    for buckets in last_buckets_of(version):
-        for name in HISTOGRAMS:
-            connection.execute(
-                f"UPDATE source.{name} SET bucket = ?2 WHERE bucket = ?1", buckets
-            )
+        connection.execute("DETACH source")
 
 
 def _copy_attached(
-    connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None
+    connection: sqlite3.Connection, path: Path, version: int, with_histograms: bool,
+    thinning: Thinning | None,
 ) -> None:
-    """Most tables of most files are empty: nothing is prepared for them."""
-    filled = _filled(connection, _columns())
-    firsts = SQL.run(connection, "first_numbers").fetchone()
+    left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
+    wanted = [table for table in _columns() if table not in left_out]
+    filled = _filled(connection, "source", version, wanted)
+    passed = thinning.passed(connection, filled, "source") if thinning else {}
+    first = {column: free_number(connection, column) for column in NUMBERED}
     connection.execute("BEGIN")
     try:
-        passed = thinning.passed("source") if thinning else {}
-        for table in _copied(with_histograms, thinning is not None):
-            if table in filled:
-                statement = _copying(table, _rules(table), passed.get(table))
-                _copy_rows(connection, path, table, statement, firsts)
+        for table in filled:
+            statement = _copying(table, version, passed.get(table, "0"))
+            _copy_rows(connection, path, table, statement, first)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -317,68 +262,79 @@ def _copy_attached(
 
 
 def _copy_rows(
-    connection: sqlite3.Connection, path: Path, table: str, statement: str, firsts: tuple[int, int]
+    connection: sqlite3.Connection, path: Path, table: str, statement: str, first: dict[str, int]
 ) -> None:
     """The constraints of the schema check each row as well."""
+    why = ""
     try:
-        connection.execute(statement, dict(zip(("first_cell", "first_activity"), firsts)))
+        connection.execute(statement, first)
+        return
     except sqlite3.IntegrityError as error:
-        raise ReportError(
-            path, f"is damaged: impossible values in table {table} ({error})"
-        ) from None
+        why = f" ({error})"
     except sqlite3.OperationalError as error:
         if "user-defined function" not in str(error):
             raise
-        raise ReportError(path, f"is damaged: impossible values in table {table}") from None
+    raise ReportError(path, f"is damaged: impossible values in table {table}{why}")
 
 
-def _copied(with_histograms: bool, with_samples: bool) -> list[str]:
-    """The tables that are copied."""
-    left_out = {*HISTOGRAMS} if not with_histograms else set()
-    left_out |= {*SAMPLES} if not with_samples else set()
-    return [table for table in _columns() if table not in left_out]
+def free_number(connection: sqlite3.Connection, column: str) -> int:
+    """The largest number of a cell or an activity in the run; those of another file follow it."""
+    largest = f"SELECT coalesce(max({column}), 0) FROM main.{NUMBERED[column]}"
+    return connection.execute(largest).fetchone()[0]
 
 
-@lru_cache
-def _copying(table: str, rules: tuple[str, ...], passed: str | None = None) -> str:
+@lru_cache(maxsize=256)
+def _copying(table: str, version: int, passed: str) -> str:
     """A statement that adds all rows of a table of the attached file `source` to the run; cells and
-    activities get numbers that are free in the run. It ends in an error at a row that breaks one of
-    the rules. passed: of a table of samples, SQL that is true for rows that are not retained; these
-    are not checked.
+    activities get numbers that are free in the run. It ends in an error at a row in which a value
+    is not of its column's type (schema.sql), or which is about a rank that the file does not hold.
+    passed: of a table of samples, SQL that is true for rows that are not retained; these are not
+    checked.
 
     SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
-    file as they are, and check no constraint (its transfer optimization)."""
-    columns = _columns()[table]
-    numbered = next(iter(columns)) in NUMBERED
-    values = (
-        f"{table}.{name} + :first_{name}" if name in NUMBERED and numbered else f"{table}.{name}"
-        for name in columns
-    )
-    condition = "count > 0" if numbered else "1"
-    if rules:
-        skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
-        condition = (
-            f"CASE {skip}WHEN {' AND '.join(rules)} THEN {condition} ELSE impossible_values() END"
-        )
-    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
-    return (
-        f"INSERT INTO main.{table} SELECT {', '.join(values)} FROM source.{table} "
-        f"WHERE {condition}{known}"
-    )
-
-
-@lru_cache
-def _rules(table: str) -> tuple[str, ...]:
-    """The condition on each row: its values are of their columns' types (schema.sql), and it is
-    about a rank that the file holds."""
-    columns = _columns()[table]
+    file as they are, and check no constraint (its transfer optimization). It uses no index: what
+    one of the owner's says may differ from the table."""
+    columns, older = _columns()[table], values_of(version, table) or {}
+    first = next(iter(columns))
+    values = {name: older.get(name, f"{table}.{name}") for name in columns}
     rules = [
         f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
-        for name, kind in columns.items()
+        for name, kind in columns.items() if name not in older
     ]
-    if next(iter(columns)) == "world_rank":
+    if first == "world_rank":
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
-    return tuple(rules)
+    if first in NUMBERED:
+        values[first] += f" + :{first}"
+    condition = (
+        f"CASE WHEN {passed} THEN 0 WHEN {' AND '.join(rules)} "
+        f"THEN {'count > 0' if first in NUMBERED else 1} ELSE impossible_values() END"
+    )
+    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
+    return (
+        f"INSERT INTO main.{table} SELECT {', '.join(values.values())} "
+        f"FROM source.{table} NOT INDEXED WHERE {condition}{known}"
+    )
+
+
+def rows_insert(
+    connection: sqlite3.Connection, path: Path, tables: Mapping[str, Sequence[tuple]]
+) -> None:
+    """Adds all rows of a ledger to the run, or none; of rows with equal keys the first. Raises
+    ReportError."""
+    first = {column: free_number(connection, column) for column in NUMBERED}
+    connection.execute("BEGIN")
+    try:
+        for table, rows in tables.items():
+            names = [*_columns()[table]]
+            more = first.get(names[0], 0)
+            places = ", ".join("?" * len(names))
+            if more:
+                rows = [(row[0] + more, *row[1:]) for row in rows]
+            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
+        connection.execute("COMMIT")
+    except (sqlite3.Error, OverflowError) as error:
+        connection.execute("ROLLBACK")
+        raise _damage(path, error) from None
 
 
 def _impossible_values() -> None:
@@ -386,13 +342,15 @@ def _impossible_values() -> None:
     raise ValueError
 
 
-def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
-    """Tables of the attached file `source` that have rows."""
-    names = list(tables)
+def _filled(
+    connection: sqlite3.Connection, database: str, version: int, tables: Iterable[str]
+) -> list[str]:
+    """The tables that have rows. Most of most files are empty: nothing is prepared for them."""
+    names = [name for name in tables if values_of(version, name) is not None]
     found = connection.execute(
-        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)
+        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {database}.{name})" for name in names)
     ).fetchone()
-    return {name for name, is_filled in zip(names, found) if is_filled}
+    return [name for name, is_filled in zip(names, found) if is_filled]
 
 
 @lru_cache

@@ -107,10 +107,10 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
     tables = _tables(rows, calls.take(is_sound))
     record = range(header.record_first or 1, header.record_last + 1 if header.record_first else 1)
     for table in ("sample", "sample_message", "sample_start", "sample_epoch", "region_span"):
-        tables[table] = _in_windows(
-            header.start_unix_ns, header.window_mask, tables[table], "end_ns", record
+        tables[table] = in_windows(
+            header.start_unix_ns, header.window_mask, tables[table], "end_ns", record=record
         )
-    tables["gpu_sample"] = _in_windows(
+    tables["gpu_sample"] = in_windows(
         header.start_unix_ns, header.device_mask, activities, "start_ns"
     )
     end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
@@ -144,14 +144,15 @@ def _gaps(header, clock: Clock, pages: np.ndarray) -> dict[int, list[Span]]:
     return gaps
 
 
-def _in_windows(
-    start_unix_ns: int, mask: int, rows: list[Any], time: str, record: range = range(0)
+def in_windows(
+    start_unix_ns: int, mask: int, rows: list[Any], time: str,
+    window_ns_log2: int = WINDOW_NS_LOG2, record: range = range(0),
 ) -> list[Any]:
-    """Rows that are sampled, by a mask or in the record; others stay in the log until their page is
-    reused."""
+    """Rows in windows without bits of the mask, or in the record. In a ledger others stay in the
+    log until their page is reused."""
     if not mask:
         return rows
-    windows = ((start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2, row) for row in rows)
+    windows = ((start_unix_ns + getattr(row, time) >> window_ns_log2, row) for row in rows)
     return [row for window, row in windows if not window & mask or window in record]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any
 
 from ..base import query, units
 from ..base.errors import ReportError
@@ -20,7 +20,9 @@ from ..base.progress import Progress
 from ..base.regular import common_folder, distinct
 from . import process
 from .archive import ARCHIVE, database_of, file_of
-from .database import database_copy, database_count, database_create, database_join, database_write
+from .database import (
+    database_copy, database_count, database_create, database_write, rows_insert,
+)
 from .grown import identities_agree
 from .large_sums import sums_secure
 from .ledger import ledger_read
@@ -31,13 +33,13 @@ from .rank_files import (
     run_describe, runs_split, spawned_ranks,
 )
 from .run_folders import newest_run, one_run, runs_inside
-from .sampled import Sampled, sampled_join, sampled_read
 from .stub import LedgerIsNotHere
-from .thinning import COUNTED_FILES, MOST_SAMPLES, Counts, Thinning
+from .thinning import COUNTED_FILES, MOST_SAMPLES, Thinning
 
 SQL = query.beside(__file__)
 
 FILES_OF_PART = 64
+LEAST_BYTES = 24  # of a sample in a file
 MOST_PLACES = 3  # of ledgers that are listed in a message
 
 
@@ -86,14 +88,14 @@ def run_open(
     run.paths = paths
     if not given:
         run.remark(" ".join(map(str, paths)), "the newest run here")
-    run.thinning = Thinning(run.connection, most_samples) if with_samples else None
+    run.thinning = Thinning(most_samples) if with_samples else None
     files = _files(run, paths)
     if run.thinning:
         _expect(run.thinning, files)
     _files_take(run, files, with_histograms)
     _files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
-        run.thinning.finish()
+        run.thinning.finish(run.connection)
     identities_agree(run.connection)
     sums_secure(run.connection)
     _ranks_check(run)
@@ -102,105 +104,72 @@ def run_open(
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
-    if not files:
-        return
-    sampled: list[Sampled | None] = []
+    """Counters of many files are read side by side (forked.py). Samples may be too many, and
+    ledgers change: they are read here."""
+    is_alone = run.thinning or any(file.is_ledger for file in files)
     with Progress("reading", len(files)) as progress:
-        for part, read in _parts(run, files, with_histograms):
-            try:
-                if read:
-                    _part_take(run, read)
-            except sqlite3.Error:  # each of them alone may fit in
-                read = None
-            sampled.append(read.sampled if read else None)
-            for file in part:
-                if not read:
-                    file_take(run, file, with_histograms)
-                progress.step()
-    is_all = not (run.thinning and run.thinning.has_deleted)
-    known = [part for part in sampled if part is not None]
-    run.connection.sampled = (
-        sampled_join(known) if is_all and len(known) == len(sampled) else None
-    )
+        if not is_alone and len(files) > FILES_OF_PART:
+            _parts_take(run, files, with_histograms, progress)
+            return
+        for file in files:
+            _file_take(run, file, with_histograms)
+            progress.step()
 
 
-class Part(NamedTuple):
-    """Some ranks of a run, read by another process into a database of their own."""
-
-    path: Path
-    notes: list[str]
-    sampled: Sampled | None  # None: none are to be read
-
-
-def _parts(
-    run: Run, files: Sequence[RankFile], with_histograms: bool
-) -> Iterator[tuple[Sequence[RankFile], Part | None]]:
-    """The files in their order, in parts that are read side by side (forked.py); None: read them
-    here. Ledgers are read here: they are not counted before they are read."""
-    ranks = [rank.world_rank for file in files for rank in file.ranks]
+def _parts_take(
+    run: Run, files: Sequence[RankFile], with_histograms: bool, progress: Progress
+) -> None:
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
-    is_alone = (
-        len(parts) < 2 or any(file.is_ledger for file in files) or len(set(ranks)) < len(ranks)
-    )
-    # all samples could be too many for other files
-    if is_alone or (run.thinning and run.thinning.most is None):
-        yield files, None
-        return
     with TemporaryDirectory() as aside:
-        try:
-            read = list(forked(partial(_part_read, run, with_histograms, Path(aside)), parts))
-        except sqlite3.Error:  # no space there
-            read = []
-        if not read:
-            yield files, None
-        else:
-            yield from zip(parts, read)
+        read = partial(_part_read, run, with_histograms, Path(aside))
+        for part, notes in zip(parts, forked(read, parts)):
+            is_read = notes is not None and _part_take(run, Path(aside) / part[0].path.name)
+            run.notes += notes if notes and is_read else []
+            for file in part:
+                if not is_read:
+                    _file_take(run, file, with_histograms)
+                progress.step()
+
+
+def _part_read(
+    run: Run, with_histograms: bool, aside: Path, files: Sequence[RankFile]
+) -> list[str] | None:
+    """Writes the counters of some ranks into a file of their own. Notes; None: there is no
+    space."""
+    part = Run(run.path)
+    for file in files:
+        _file_take(part, file, with_histograms)
+    try:
+        database_write(part.connection, aside / files[0].path.name)
+    except sqlite3.Error:
+        return None
+    return part.notes
+
+
+def _part_take(run: Run, path: Path) -> bool:
+    """False: each file of the part alone may fit into the run."""
+    with suppress(ReportError):
+        database_copy(run.connection, path, with_histograms=True)
+        return True
+    return False
 
 
 def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
-    """How many samples are to be expected, from evenly chosen databases; before any is read.
-    Ledgers are counted when they are read."""
+    """How many samples are to be expected, from evenly chosen databases, where these may be too
+    large. Ledgers are counted when they are read."""
     thinning.files = len(files)
     databases = [file.path for file in files if not file.is_ledger]
-    chosen = databases[:: -(-len(databases) // COUNTED_FILES) or 1]
-    if thinning.most is None or not chosen:
+    file_bytes = sum(file_of(path).stat().st_size for path in databases)
+    if thinning.most is None or file_bytes < thinning.most * LEAST_BYTES:
         return
-    times = len(databases) / len(chosen)
-    with closing(database_create()) as connection:
-        counting = thinning.part(connection)
-        extents = [
-            extent for path in chosen
-            for extent in database_count(connection, path, counting.extents) or ()
-        ]
-        if sum(extent.count for extent in extents) * times <= thinning.most:
-            return
-        thinning.begin(extents)
-        counting = thinning.part(connection)
-        counts: Counts = {}
+    chosen = databases[:: -(-len(databases) // COUNTED_FILES)]
+
+    def ask(count: Callable) -> Iterator[Any]:
         for path in chosen:
-            for kind, found in (database_count(connection, path, counting.counts) or {}).items():
-                counts.setdefault(kind, Counter()).update(found)
-    thinning.leave_out(counts, times)
+            with suppress(ReportError):  # it is said when the file is read
+                yield database_count(path, count)
 
-
-def _part_read(run: Run, with_histograms: bool, aside: Path, files: Sequence[RankFile]) -> Part:
-    part = Run(run.path)
-    part.thinning = run.thinning and run.thinning.part(part.connection)
-    for file in files:
-        file_take(part, file, with_histograms)
-    path = aside / files[0].path.name
-    database_write(part.connection, path)
-    sampled = sampled_read(part.connection) if part.thinning else None
-    part.connection.close()
-    return Part(path, part.notes, sampled)
-
-
-def _part_take(run: Run, part: Part) -> None:
-    database_join(run.connection, part.path, run.thinning is not None)
-    part.path.unlink()
-    run.notes += part.notes
-    if run.thinning:
-        run.thinning.added(FILES_OF_PART)
+    thinning.expect(ask, len(databases) / len(chosen))
 
 
 def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
@@ -269,7 +238,7 @@ def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
     )
 
 
-def file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
+def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
     """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
     ranks = [rank.world_rank for rank in file.ranks]
     known = run.connection.execute(
@@ -284,29 +253,24 @@ def file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
             )
         return
     try:
-        if file.is_ledger:
-            _ledger_or_database_take(run, file.path, with_histograms)
-        else:
-            database_copy(run.connection, file.path, with_histograms, run.thinning)
+        path = file.path
+        if not file.is_ledger or not _ledger_take(run, path, with_histograms):
+            path = database_of(path) if file.is_ledger else path
+            database_copy(run.connection, path, with_histograms, run.thinning)
         if run.thinning:
-            run.thinning.added()
+            run.thinning.added(run.connection)
     except ReportError as error:
         run.note(error.subject, error.what)
 
 
-def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> None:
-    """Adds a ledger, or the database that has replaced it since the folder was listed."""
+def _ledger_take(run: Run, path: Path, with_histograms: bool) -> bool:
+    """False: a database has replaced the ledger since the folder was listed."""
     try:
-        _ledger_take(run, path, with_histograms)
+        ledger = ledger_read(path, run.thinning is not None)
     except (FileNotFoundError, LedgerIsNotHere) as error:
-        database = database_of(path)
-        if isinstance(error, LedgerIsNotHere) and not file_of(database).exists():
+        if isinstance(error, LedgerIsNotHere) and not file_of(database_of(path)).exists():
             raise
-        database_copy(run.connection, database, with_histograms, run.thinning)
-
-
-def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
-    ledger = ledger_read(path, run.thinning is not None)
+        return False
     rows = ledger_rows(ledger, with_histograms)
     if run.thinning:
         run.thinning.ledger_rows_thin(rows)
@@ -314,30 +278,8 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
         run.note(path, damage)
     if ledger.damage:
         rows["fact"] = [*rows["fact"], (rows["rank"][0][0], "unseen.damaged", "")]
-    first = SQL.run(run.connection, "first_numbers").fetchone()
-    run.connection.execute("BEGIN")
-    try:
-        for table, values in rows.items():
-            _rows_insert(run.connection, table, values, first)
-        run.connection.execute("COMMIT")
-    except (sqlite3.Error, OverflowError) as error:
-        run.connection.execute("ROLLBACK")
-        raise ReportError(path, f"is damaged: {error}") from None
-
-
-# tables whose rows are renumbered in a run
-NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}
-
-
-def _rows_insert(
-    connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]
-) -> None:
-    if not rows:
-        return
-    if table in NUMBERED:
-        rows = [(row[0] + first[NUMBERED[table]], *row[1:]) for row in rows]
-    places = ", ".join("?" * len(rows[0]))
-    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
+    rows_insert(run.connection, path, rows)
+    return True
 
 
 def _ranks_check(run: Run) -> None:

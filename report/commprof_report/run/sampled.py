@@ -6,13 +6,12 @@ the tables when they are first needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, Table, TextInts, Texts, found_in, joined, read
+from ..base.columns import NONE, Columns, Ints, Table, TextInts, Texts, found_in, read
 
 SQL = query.beside(__file__)
 
@@ -86,16 +85,6 @@ def sampled_read(connection: Connection) -> Sampled:
         read(Calls, SQL.run(connection, "sampled_calls"), texts).compact(),
         read(FurtherMessages, connection.execute("SELECT * FROM sample_message"), texts),
         read(Starts, connection.execute("SELECT * FROM sample_start"), texts),
-    )
-
-
-def sampled_join(parts: Sequence[Sampled]) -> Sampled:
-    """The calls of several parts of a run, in their order."""
-    texts = Texts()
-    _, calls, messages, starts = zip(*(part.in_texts(texts) for part in parts))
-    return Sampled(
-        texts, joined(Calls, calls).compact(), joined(FurtherMessages, messages),
-        joined(Starts, starts),
     )
 
 

@@ -18,21 +18,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .ledger_format import WINDOW_NS_LOG2
-from .ledger_samples import covered
+from .ledger_samples import covered, in_windows
 
 MOST_SAMPLES = 500_000
-COUNTED_FILES = 64  # if there are more, these are counted, and the others are taken to be like them
+COUNTED_FILES = 64  # if there are more, so many are counted, the others taken to be like them
 WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
 # stretches of consecutive windows that are retained at least, if the samples allow that
 STRETCHES = 4
 BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
-ALL = "0"  # SQL: no row is left out
 
 
 class Sampled(NamedTuple):
@@ -65,29 +64,29 @@ WINDOWS = {  # by kind: SQL that reads the windows, deletes them, and inserts th
     ),
 }
 Counts = dict[str, Counter[int]]  # by kind: samples by window
+# SQL: whether a row is in a window that the mask of its rank, which has a record, leaves out
+OF_RECORD = (
+    "coalesce({time} >> {log2} & (SELECT window_mask FROM {database}.rank WHERE rank.world_rank = "
+    "{table}.world_rank), 0)"
+)
 
 
-class Extent(NamedTuple):
-    """Extent of the samples in some tables. Times are nanoseconds since 1970."""
-
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    low_ns: int
-    high_ns: int
+def time_of(table: str, database: str = "main") -> str:
+    """SQL: when a row was, in ns since 1970."""
+    own = f"FROM {database}.rank WHERE rank.world_rank = {table}.world_rank"
+    return f"((SELECT start_unix_ns {own}) + {SAMPLED[table].time})"
 
 
 class Thinning:
     """Which samples of a run are retained; `most` None: all."""
 
-    def __init__(self, connection: sqlite3.Connection, most: int | None = MOST_SAMPLES) -> None:
-        self.connection = connection
+    def __init__(self, most: int | None = MOST_SAMPLES) -> None:
         self.most = most
         self.with_record = most is None  # and the samples that only the record has
         self.window_ns_log2 = SHORTEST_NS_LOG2
         self.masks = {CALLS: 0, ACTIVITIES: 0}
         self.files, self.files_read = 1, 0
-        # files that were read before, side by side, may bring more of what is left out since
-        self.has_deleted = False
-        # samples after that, and the sum of their tables' last row numbers
+        # samples after the last deletion, and the sum of their tables' last row numbers
         self.retained, self.newest = 0, 0
 
     @property
@@ -99,106 +98,104 @@ class Thinning:
         """Share of the run's time in which calls are retained."""
         return 0.5 ** bin(self.masks[CALLS]).count("1")
 
-    def begin(self, extents: Sequence[Extent]) -> None:
-        """Settles how long windows are, before anything is left out."""
-        low_ns, high_ns = (
-            choose(extent[which] for extent in extents) for which, choose in ((1, min), (2, max))
-        )
-        self.window_ns_log2 = max(SHORTEST_NS_LOG2, (high_ns - low_ns).bit_length() - WINDOWS_LOG2)
-
-    def part(self, connection: sqlite3.Connection) -> Thinning:
-        """The same masks, for a part of the files, which does not have too many."""
-        part = Thinning(connection, None)
-        part.with_record = self.with_record
-        part.window_ns_log2, part.masks = self.window_ns_log2, dict(self.masks)
-        return part
-
-    def extents(self, database: str, tables: Iterable[str]) -> list[Extent]:
-        """The samples in each of the tables of an attached database that has any."""
-        found: list[tuple] = []
-        for table in tables:
-            if table in SAMPLED:
-                time = self._time(database, table)
-                found += self.connection.execute(
-                    f"SELECT count(*), min({time}), max({time}) FROM {database}.{table} "
-                    f"WHERE NOT {self._record(database, table)}"
-                )
-        return [
-            extent for extent in map(Extent._make, found)
-            if all(isinstance(number, int) for number in extent)
-        ]
-
-    def counts(self, database: str, tables: Iterable[str]) -> Counts:
-        """The samples in tables of an attached database that the masks do not
-        leave out, by window."""
+    def expect(self, ask: Callable[[Callable[..., Any]], Iterable[Any]], times: float) -> None:
+        """Settles what is not read of the run, before any of it is. ask: calls a function with the
+        connection of each of some files, of which the run has `times` as many, and its tables."""
+        extents = [extent for found in ask(self.extents) for extent in found]
+        if self.most is None or sum(count for count, _, _ in extents) * times <= self.most:
+            return
+        self._windows_choose(extents)
         counts: Counts = {kind: Counter() for kind in self.masks}
-        for table in tables:
-            if table in SAMPLED:
-                kind, window = SAMPLED[table].kind, self._window(database, table)
-                for number, count in self.connection.execute(
-                    f"SELECT {window}, count(*) FROM {database}.{table} "
-                    f"WHERE NOT {self._record(database, table)} GROUP BY 1"
-                ):
-                    if isinstance(number, int) and not number & self.masks[kind]:
-                        counts[kind][number] += count
+        for found in ask(self.counts):
+            for kind, of_kind in found.items():
+                counts[kind].update(of_kind)
+        self._leave_out(counts, times)
+
+    def extents(
+        self, connection: sqlite3.Connection, tables: Iterable[str]
+    ) -> list[tuple[int, int, int]]:
+        """Of each table: the number of its samples, and the first and last of their times."""
+        found = [
+            connection.execute(
+                f"SELECT count(*), min({time}), max({time}) FROM {table} NOT INDEXED "
+                f"WHERE NOT ({passed}) AND typeof({time}) = 'integer'"
+            ).fetchone()
+            for table, passed in self.passed(connection, tables).items()
+            for time in [time_of(table)]
+        ]
+        return [extent for extent in found if extent[0]]
+
+    def counts(self, connection: sqlite3.Connection, tables: Iterable[str]) -> Counts:
+        """The samples that the masks do not leave out."""
+        counts: Counts = {kind: Counter() for kind in self.masks}
+        for table, passed in self.passed(connection, tables).items():
+            counts[SAMPLED[table].kind].update(
+                dict(
+                    connection.execute(
+                        f"SELECT {time_of(table)} >> {self.window_ns_log2}, count(*) FROM {table} "
+                        f"NOT INDEXED WHERE NOT ({passed}) AND typeof({time_of(table)}) = "
+                        "'integer' GROUP BY 1"
+                    )
+                )
+            )
         return counts
 
-    def passed(self, database: str) -> dict[str, str]:
-        """By table, SQL: is a row not retained? Nothing: all rows are."""
-        passes = {}
-        for table, (kind, _) in SAMPLED.items():
-            of_record = self._record(database, table)
-            if self.masks[kind] or of_record != ALL:
-                passes[table] = f"{self._passes(database, table)} OR {of_record}"
-        return passes
+    def passed(
+        self, connection: sqlite3.Connection, tables: Iterable[str], database: str = "main"
+    ) -> dict[str, str]:
+        """By table of samples, SQL: is a row not retained?"""
+        has_record = not self.with_record and _has_record(connection, database)
+        found = {}
+        for table in filter(SAMPLED.__contains__, tables):
+            kind, time = SAMPLED[table].kind, time_of(table, database)
+            mask, log2 = self.masks[kind], self.window_ns_log2
+            found[table] = f"coalesce({time} >> {log2} & {mask}, 0)" if mask else "0"
+            if kind == CALLS and has_record:
+                found[table] += " OR " + OF_RECORD.format(
+                    time=time, log2=WINDOW_NS_LOG2, database=database, table=table
+                )
+        return found
 
     def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
         rank = rows["rank"][0]
-        start_unix_ns = rank.start_unix_ns
-        is_record_left_out = not self.with_record and rank.record_begin_ns is not None
         for table, (kind, time) in SAMPLED.items():
-            if mask := self.masks[kind]:
-                rows[table] = [
-                    row for row in rows[table]
-                    if not start_unix_ns + getattr(row, time) >> self.window_ns_log2 & mask
-                ]
-            if kind == CALLS and is_record_left_out:
-                rows[table] = [
-                    row for row in rows[table]
-                    if not start_unix_ns + row.end_ns >> WINDOW_NS_LOG2 & rank.window_mask
-                ]
+            masks = [(self.masks[kind], self.window_ns_log2)]
+            if kind == CALLS and not self.with_record and rank.record_begin_ns is not None:
+                masks.append((rank.window_mask, WINDOW_NS_LOG2))
+            for mask, log2 in masks:
+                rows[table] = in_windows(rank.start_unix_ns, mask, rows[table], time, log2)
 
-    def added(self, files: int = 1) -> None:
-        """Files were read. If there are too many samples now, more of them are left out."""
-        self.files_read += files
-        if (
-            self.most is None
-            or self.retained + sum(self._rows("max(rowid)")) - self.newest <= self.most
-        ):
+    def added(self, connection: sqlite3.Connection) -> None:
+        """A file was read. If there are too many samples now, more of them are left out."""
+        self.files_read += 1
+        newest = _rows(connection, "max(rowid)")
+        if self.most is None or self.retained + newest - self.newest <= self.most:
             return
         if not self.is_needed:
-            self.begin(self.extents("main", SAMPLED))
-        self.leave_out(
-            self.counts("main", SAMPLED), times_later=max(1.0, self.files / self.files_read)
-        )
-        self._delete()
+            self._windows_choose(self.extents(connection, SAMPLED))
+        counts = self.counts(connection, SAMPLED)
+        self._leave_out(counts, times_later=max(1.0, self.files / self.files_read))
+        connection.execute("BEGIN")
+        for table, passed in self.passed(connection, SAMPLED).items():
+            connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
+        connection.execute("COMMIT")
+        self.retained = _rows(connection, "count(*)")
+        self.newest = _rows(connection, "max(rowid)")
 
-    def finish(self) -> None:
+    def finish(self, connection: sqlite3.Connection) -> None:
         """The windows that remain; after the last file."""
-        if self.has_deleted:
-            self._delete()
         for kind, mask in self.masks.items():
             if mask:
-                self._windows_cut(kind, mask)
+                self._windows_cut(connection, kind, mask)
 
-    def _rows(self, what: str) -> Iterator[int]:
-        for table in SAMPLED:
-            yield self.connection.execute(
-                f"SELECT coalesce({what}, 0) FROM main.{table}"
-            ).fetchone()[0]
+    def _windows_choose(self, extents: Sequence[tuple[int, int, int]]) -> None:
+        """Settles how long windows are, before anything is left out."""
+        _, low_ns, high_ns = zip(*extents)
+        length_ns = max(high_ns) - min(low_ns)
+        self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
 
-    def leave_out(self, counts: Counts, times: float = 1.0, times_later: float = 1.0) -> None:
+    def _leave_out(self, counts: Counts, times: float = 1.0, times_later: float = 1.0) -> None:
         """Adds bits to the mask of the kind with most samples until there are few enough, of
         `times` as many as were counted. Stretches are as short as is right if there will be
         `times_later` as many."""
@@ -215,55 +212,32 @@ class Thinning:
                 {window: count for window, count in counts[kind].items() if not window >> bit & 1}
             )
 
-    def _window(self, database: str, table: str) -> str:
-        """SQL for the number of a row's window."""
-        return f"({self._time(database, table)} >> {self.window_ns_log2})"
-
-    def _time(self, database: str, table: str) -> str:
-        start_unix_ns = (
-            f"(SELECT start_unix_ns FROM {database}.rank WHERE rank.world_rank = "
-            f"{table}.world_rank)"
-        )
-        return f"{start_unix_ns} + {SAMPLED[table].time}"
-
-    def _passes(self, database: str, table: str) -> str:
-        return f"coalesce({self._window(database, table)} & {self.masks[SAMPLED[table].kind]}, 0)"
-
-    def _record(self, database: str, table: str) -> str:
-        """SQL: is a row there for the record alone, in a window that the rank's mask leaves out?"""
-        (has_record,) = self.connection.execute(
-            f"SELECT EXISTS (SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL)"
-        ).fetchone()
-        if self.with_record or not has_record or SAMPLED[table].kind != CALLS:
-            return ALL
-        mask = (
-            f"(SELECT window_mask FROM {database}.rank WHERE rank.world_rank = {table}.world_rank)"
-        )
-        return f"coalesce(({self._time(database, table)} >> {WINDOW_NS_LOG2}) & {mask}, 0)"
-
-    def _delete(self) -> None:
-        self.connection.execute("BEGIN")
-        for table, passes in self.passed("main").items():
-            self.connection.execute(f"DELETE FROM main.{table} WHERE {passes}")
-        self.connection.execute("COMMIT")
-        self.has_deleted, self.retained, self.newest = (
-            True, sum(self._rows("count(*)")), sum(self._rows("max(rowid)")),
-        )
-
-    def _windows_cut(self, kind: str, mask: int) -> None:
+    def _windows_cut(self, connection: sqlite3.Connection, kind: str, mask: int) -> None:
         select, delete, insert = WINDOWS[kind]
-        windows = self.connection.execute(select).fetchall()
-        cut = (
+        windows = connection.execute(select).fetchall()
+        cut = [
             (world_rank, owner, low_ns, high_ns)
             for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
             for low_ns, high_ns in covered(
                 begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2
             )
-        )
-        self.connection.execute("BEGIN")
-        self.connection.execute(delete)
-        self.connection.executemany(insert, cut)
-        self.connection.execute("COMMIT")
+        ]
+        connection.execute(delete)
+        connection.executemany(insert, cut)
+
+
+def _rows(connection: sqlite3.Connection, what: str) -> int:
+    """The sum of an aggregate over the tables of samples."""
+    asked = " + ".join(f"(SELECT coalesce({what}, 0) FROM main.{table})" for table in SAMPLED)
+    return connection.execute(f"SELECT {asked}").fetchone()[0]
+
+
+def _has_record(connection: sqlite3.Connection, database: str) -> bool:
+    columns = connection.execute(f"PRAGMA {database}.table_info(rank)")
+    if not any(name == "record_begin_ns" for _, name, *_ in columns):
+        return False  # an older version
+    ranks = f"SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL"
+    return connection.execute(ranks).fetchone() is not None
 
 
 def _total(counts: Counter[int]) -> int:

@@ -7,7 +7,7 @@ schema.sql without what was added later, and rows of older versions get the valu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ..base.library_files import library_text
@@ -70,11 +70,7 @@ def values_of(version: int, table: str) -> Mapping[str, str] | None:
         if columns is None:
             return None
         lacks.update(columns)
+        if newer in LAST_BUCKET and table in ("bucket", "gpu_bucket"):
+            before, since = LAST_BUCKET[newer]
+            lacks["bucket"] = f"CASE bucket WHEN {before} THEN {since} ELSE bucket END"
     return lacks
-
-
-def last_buckets_of(version: int) -> Iterator[tuple[int, int]]:
-    """The last bucket of that version, as the versions since have moved it."""
-    for newer in range(version + 1, NEWEST + 1):
-        if newer in LAST_BUCKET:
-            yield LAST_BUCKET[newer]
