@@ -5,7 +5,7 @@ Those of a query are as it names them; a subclass that is a dataclass declares i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from sqlite3 import Cursor
@@ -80,32 +80,14 @@ class Columns:
         """These rows, by their numbers or flags."""
         if not isinstance(rows, slice) and rows.dtype == bool and rows.all():
             return self
-        number = len(np.empty(len(self), bool)[rows])
-        return self._with(
-            lambda column: np.broadcast_to(column[0], number)
-            if _is_compact(column) else column[rows]
-        )
-
-    def compact(self: Table) -> Table:
-        """Columns that have one value throughout take no memory. Nobody may write to them."""
-        return self._with(
-            lambda column: np.broadcast_to(column[0], len(column))
-            if len(column) and (column == column[0]).all() else column
-        )
+        return type(self)(**{name: column[rows] for name, column in vars(self).items()})
 
     def changed(self: Table, **columns: np.ndarray) -> Table:
         """With these columns."""
         return type(self)(**{**vars(self), **columns})
 
-    def _with(self: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
-        return type(self)(**{name: change(column) for name, column in vars(self).items()})
-
 
 Table = TypeVar("Table", bound=Columns)
-
-
-def _is_compact(column: np.ndarray) -> bool:
-    return column.strides == (0,) and len(column) > 0
 
 
 def table(

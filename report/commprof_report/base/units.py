@@ -7,7 +7,8 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Tuple
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ def call_name(call: str, memory_kind: str, measure: str) -> str:
     return call if memory_kind in ("", "host") else f"{call} of {memory_kind} memory"
 
 
+def _if_known(form: Callable[[float], str]) -> Callable[[float | None], str]:
+    """A form that has NO_VALUE for None."""
+
+    @wraps(form)
+    def text(value: float | None) -> str:
+        return NO_VALUE if value is None else form(value)
+
+    return text
+
+
 def three_digits(value: float) -> str:
     return f"{value:.{digits_shown(value)}f}"
 
@@ -88,10 +99,9 @@ def digits_shown(value: float | Fraction) -> int:
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
 
 
-def duration(ns: float | None) -> str:
+@_if_known
+def duration(ns: float) -> str:
     """1.24 ms; minutes from two minutes on, 3 h 12 min and 2 d 4 h from two hours and days on."""
-    if ns is None:
-        return NO_VALUE
     for whole_ns, whole, part_ns, part in LONG_UNITS:
         if ns >= 2 * whole_ns:
             wholes, parts = divmod(round(ns / part_ns), whole_ns // part_ns)
@@ -124,21 +134,19 @@ def sum_text(terms: Sequence[tuple[float, str]]) -> str:
     return f"{shown[0]} {unit} = {' + '.join(texts)}"
 
 
-def volume(count_bytes: float | None) -> str:
+@_if_known
+def volume(count_bytes: float) -> str:
     """12.3 MB: decimal units, for sums over a run."""
-    if count_bytes is None:
-        return NO_VALUE
     for unit_bytes, unit in BYTE_UNITS:
         if count_bytes >= unit_bytes * 0.9995:
             return f"{three_digits(count_bytes / unit_bytes)} {unit}"
     return f"{count_bytes:.0f} B"
 
 
-def size(message_bytes: float | None) -> str:
+@_if_known
+def size(message_bytes: float) -> str:
     """A message size, a mean of them, or the bytes of a step: 4 MiB if that is exact and short,
     1,152 B if it is small, else decimal."""
-    if message_bytes is None:
-        return NO_VALUE
     if message_bytes != int(message_bytes):
         return volume(message_bytes)
     message_bytes = int(message_bytes)
@@ -160,13 +168,13 @@ def size_range(low_bytes: int, high_bytes: int | None) -> str:
     return f"{size(below if is_above_round else low_bytes)} - {size(high_bytes)}"
 
 
-def bandwidth(bytes_per_s: float | None) -> str:
-    return NO_VALUE if bytes_per_s is None else f"{volume(bytes_per_s)}/s"
+@_if_known
+def bandwidth(bytes_per_s: float) -> str:
+    return f"{volume(bytes_per_s)}/s"
 
 
-def share(part: float | None) -> str:
-    if part is None:
-        return NO_VALUE
+@_if_known
+def share(part: float) -> str:
     percent = 100 * part
     if percent < 0:
         return "> -0.01 %" if percent > -0.01 else f"-{share(-part)}"
@@ -176,10 +184,9 @@ def share(part: float | None) -> str:
     )
 
 
-def count(number: float | None) -> str:
+@_if_known
+def count(number: float) -> str:
     """12,345; ~12,345 for a float that may be rounded: a mean, or a sum too large for SQLite."""
-    if number is None:
-        return NO_VALUE
     if isinstance(number, float) and number.is_integer() and abs(number) < WHOLE_FLOATS:
         number = int(number)
     return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
@@ -211,11 +218,10 @@ def _with_s(word: str) -> str:
     return word + ("es" if word.endswith(("s", "ch")) else "s")
 
 
-def change(part: float | None) -> str:
+@_if_known
+def change(part: float) -> str:
     """-31 %, -6.2 %; x3.4 from twice as much on, x0.0021 where no digits of a
     percentage are left."""
-    if part is None:
-        return NO_VALUE
     if part >= 1 or part < -0.995:
         return f"x{1 + part:.{3 if part >= 1 else 2}g}"
     return f"{100 * part:+.{0 if abs(part) >= 0.0995 else 1}f} %"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..base.arrays import np
 from ..base.bins import BINS
-from ..base.columns import AT_ONCE, NONE, Flags, Ints, Texts, found_in, numbered
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, numbered, read
 from ..base.percentiles import Histogram
 from ..base.summarize import Counters, Row, View, summarize
 from .traffic_class import traffic_classify
@@ -153,23 +153,12 @@ def histogram_of(connection: Connection, numbers: Ints, buckets: str) -> Histogr
 
 def columns_of(cursor: Cursor, texts: Texts) -> dict[str, np.ndarray]:
     """The columns of a query's answer, in as few bytes as they need."""
-    names, parts = [column[0] for column in cursor.description], []
-    while rows := cursor.fetchmany(AT_ONCE):
-        parts.append([_array(values, texts) for values in zip(*rows)])
-    if not parts:
-        return {name: np.zeros(0, np.int64) for name in names}
-    return {name: np.concatenate(column) for name, column in zip(names, zip(*parts))}
+    return {name: _small(column) for name, column in vars(read(Columns, cursor, texts)).items()}
 
 
-def _array(values: tuple, texts: Texts) -> Ints:
-    if isinstance(next((value for value in values if value is not None), None), str):
-        found = texts.all(values)
-    else:
-        numbers = [NONE if value is None else value for value in values]
-        is_exact = max(numbers) < 1 << 63  # else sums are floats (large_sums.py)
-        found = np.array(numbers, np.int64 if is_exact else float)
-    is_small = -(1 << 31) <= found.min() and found.max() < 1 << 31
-    return found.astype(np.int32) if is_small else found
+def _small(column: np.ndarray) -> np.ndarray:
+    is_small = column.dtype == np.int64 and len(column) and -(1 << 31) <= column.min()
+    return column.astype(np.int32) if is_small and column.max() < 1 << 31 else column
 
 
 class Chosen:

@@ -224,7 +224,9 @@ def _damage(path: Path, error: Exception) -> ReportError:
 Counted = TypeVar("Counted")
 
 
-def database_count(path: Path, count: Callable[[sqlite3.Connection, list[str]], Counted]) -> Counted:
+def database_count(
+    path: Path, count: Callable[[sqlite3.Connection, list[str]], Counted]
+) -> Counted:
     """What a function of its connection and those of its tables of samples that have rows counts.
     Raises ReportError."""
     with _opened(path) as connection:

@@ -331,20 +331,14 @@ def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
 def _threads_settled(read: Callable[[], bytes]) -> bytes:
     """The state of each thread with matching details; without details if the thread changed its
     state meanwhile."""
-    after = ENTRIES[THREADS].array(read())
-    settled, is_settled = after.copy(), np.zeros(len(after), bool)
-    for _ in range(TRIES):
-        before, after = after, ENTRIES[THREADS].array(read())
-        if len(before) != len(after):  # the file was cut short meanwhile
-            return b""
-        fresh = ~is_settled & (before["doing"] == after["doing"])
-        settled[fresh], is_settled = before[fresh], is_settled | fresh
-        if is_settled.all():
-            break
-    settled[~is_settled] = after[~is_settled]
+    before, after = (ENTRIES[THREADS].array(read()).copy() for _ in range(2))
+    if len(before) != len(after):  # the file was cut short meanwhile
+        return b""
+    has_changed = before["doing"] != after["doing"]
+    before[has_changed] = after[has_changed]
     for field, unknown in (("bytes", BYTES_UNKNOWN), ("peer", NO_RANK), ("tag", NO_TAG)):
-        settled[field][~is_settled] = unknown
-    return settled.tobytes()
+        before[field][has_changed] = unknown
+    return before.tobytes()
 
 
 def _pages_settled(*read: bytes) -> bytes:

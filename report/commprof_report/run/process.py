@@ -28,14 +28,15 @@ def process_state(pid: int, facts: Mapping[str, str]) -> str:
 
 
 def is_of_this_node(facts: Mapping[str, str]) -> bool:
-    return bool(facts.get("boot_id")) and facts["boot_id"] == _boot_id()
+    return bool(facts.get("boot_id")) and facts["boot_id"] == _text(BOOT_ID).strip()
 
 
-def _boot_id() -> str | None:
+def _text(path: Path) -> str:
+    """Empty if the file cannot be read."""
     try:
-        return BOOT_ID.read_text().strip()
+        return path.read_text(errors="replace")
     except OSError:
-        return None
+        return ""
 
 
 def _pid_namespace() -> str | None:
@@ -60,10 +61,7 @@ def _is_hidden(pid: int) -> bool:
 def _state_and_start(pid: int) -> tuple[str, str]:
     """Empty if there is no such process. The second field, the name, may contain spaces and
     brackets."""
-    try:
-        after_name = (
-            Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        )
-        return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]
-    except (OSError, IndexError):
+    after_name = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    if len(after_name) <= START_FIELD - 3:
         return "", ""
+    return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]

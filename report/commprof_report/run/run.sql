@@ -129,14 +129,11 @@ JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE doing_call <> '';
 
 -- How bandwidth is computed, by call.bandwidth (schema.sql). blocks: 'n' if S is n times `bytes`, else '1'. passes: busbw is S / t
--- times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined. is_own: 1 if each rank may have its own size.
-CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER, is_own INTEGER NOT NULL);
+-- times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.
+CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER);
 INSERT INTO bandwidth_rule VALUES
-    ('one-way', '1', 0, 0), ('allreduce', '1', 2, 0), ('reduce-scatter', '1', 1, 0), ('allgather', 'n', 1, 0),
-    ('prefix', '1', NULL, 0), ('own-size', '1', NULL, 1);
-
-CREATE TEMP VIEW rated_call AS
-SELECT name AS call, is_own FROM call JOIN bandwidth_rule USING (bandwidth);
+    ('one-way', '1', 0), ('allreduce', '1', 2), ('reduce-scatter', '1', 1), ('allgather', 'n', 1), ('prefix', '1', NULL),
+    ('own-size', '1', NULL);
 
 -- Maps a rank's number for a region to its name; '' is outside all regions.
 CREATE TEMP TABLE region_of AS

@@ -82,7 +82,7 @@ def sampled_read(connection: Connection) -> Sampled:
     texts = Texts()
     return Sampled(
         texts,
-        read(Calls, SQL.run(connection, "sampled_calls"), texts).compact(),
+        read(Calls, SQL.run(connection, "sampled_calls"), texts),
         read(FurtherMessages, connection.execute("SELECT * FROM sample_message"), texts),
         read(Starts, connection.execute("SELECT * FROM sample_start"), texts),
     )

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import ceil, floor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.errors import UsageError
@@ -129,16 +128,18 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
     """Applies the filters to the run; cells.py then has the selected counters."""
     texts = {}
     if arguments.call:
-        texts["call"] = _calls_keep(run, arguments.call)
+        texts["call"] = _calls(run, arguments.call)
     if arguments.communicator:
         texts["identity"] = identities_find(run, arguments.communicator)
-        _keep(run.connection, "communicator", texts["identity"])
     if arguments.region:
         texts["region"] = _regions(run, arguments.region)
-        _keep(run.connection, "region", texts["region"])
+    ranks = _ranks(run, arguments.rank) if arguments.rank else None
+    for column, kept in {**texts, **({"rank": ranks} if ranks else {})}.items():
+        forget, keep = KEEP[column]
+        run.connection.execute(forget)
+        run.connection.executemany(keep, [(value,) for value in kept])
     if getattr(arguments, "memory_kind", None):
-        texts["memory_kind"] = _memory_kinds(run.connection, arguments.memory_kind)
-    ranks = _ranks_keep(run, arguments.rank) if arguments.rank else None
+        texts["memory_kind"] = _memory_kinds(run, arguments.memory_kind)
     sizes = arguments.bytes or ByteRange(None, None)
     bounds = (-1 if sizes.low is None else sizes.low, MOST if sizes.high is None else sizes.high)
     run.connection.execute(
@@ -153,39 +154,41 @@ def filters(arguments: argparse.Namespace) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in FILTERS if getattr(arguments, name, None)]
 
 
+# by column: SQL that forgets all of the run, and that keeps a value
 KEEP = {
-    "call": "INSERT INTO selected_call VALUES (?)",
-    "rank": "INSERT INTO selected_rank VALUES (?)",
-    "communicator": "INSERT INTO selected_communicator VALUES (?)",
-    "region": "INSERT INTO selected_region VALUES (?)",
-}
-FORGET = {
-    "call": "DELETE FROM selected_call", "rank": "DELETE FROM selected_rank",
-    "communicator": "DELETE FROM selected_communicator", "region": "DELETE FROM selected_region",
+    "call": ("DELETE FROM selected_call", "INSERT INTO selected_call VALUES (?)"),
+    "rank": ("DELETE FROM selected_rank", "INSERT INTO selected_rank VALUES (?)"),
+    "identity": (
+        "DELETE FROM selected_communicator", "INSERT INTO selected_communicator VALUES (?)"
+    ),
+    "region": ("DELETE FROM selected_region", "INSERT INTO selected_region VALUES (?)"),
 }
 
 
-def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -> None:
-    connection.execute(FORGET[what])
-    connection.executemany(KEEP[what], [(value,) for value in values])
+def _chosen(
+    option: str, wanted: Iterable[str], matching: Callable[[str], set[str]], otherwise: str
+) -> set[str]:
+    """All that match one of the wanted texts. Raises UsageError if nothing matches one of them."""
+    chosen: set[str] = set()
+    for text in wanted:
+        found = matching(text)
+        if not found:
+            raise UsageError(f"--{option} {text}", otherwise)
+        chosen |= found
+    return chosen
 
 
-def _calls_keep(run: Run, wanted: list[str]) -> set[str]:
-    names = [
-        name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")
-    ]
-    by_name: dict[str, set[str]] = {}
-    for name in names:
-        for asked in (name.lower(), _short(name)):
-            by_name.setdefault(asked, set()).add(name)
-    chosen = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
-    for name in chosen:
-        if name.lower() not in by_name:
-            made = ", ".join(names) or "none"
-            raise UsageError(f"--call {name}", f"this run made no such call; it made: {made}")
-    found = set().union(*(by_name[name.lower()] for name in chosen))
-    _keep(run.connection, "call", found)
-    return found
+def _calls(run: Run, wanted: list[str]) -> set[str]:
+    names = _column(run, "SELECT call FROM selected_call ORDER BY call")
+    return _chosen(
+        "call", [part.strip() for text in wanted for part in text.split(",") if part.strip()],
+        lambda text: {name for name in names if text.lower() in (name.lower(), _short(name))},
+        f"this run made no such call; it made: {', '.join(names) or 'none'}",
+    )
+
+
+def _column(run: Run, query: str) -> list[Any]:
+    return [value for (value,) in run.connection.execute(query)]
 
 
 def _short(name: str) -> str:
@@ -196,52 +199,37 @@ def _short(name: str) -> str:
 
 def identities_find(run: Run, wanted: list[str]) -> set[str]:
     known = SQL.run(run.connection, "known_communicators").fetchall()
-    chosen: set[str] = set()
-    for text in wanted:
-        found = {identity for identity, label, name in known if text in (label, name)} or {
+    labels = ", ".join(sorted(label for _, label, _ in known))
+    return _chosen(
+        "communicator", wanted,
+        lambda text: {identity for identity, label, name in known if text in (label, name)}
+        or {
             identity for identity, _, _ in known
             if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
-        }
-        if not found:
-            labels = ", ".join(sorted(label for _, label, _ in known))
-            raise UsageError(
-                f"--communicator {text}", f"this run has no such communicator; it has: {labels}"
-            )
-        chosen |= found
-    return chosen
+        },
+        f"this run has no such communicator; it has: {labels}",
+    )
 
 
 def _regions(run: Run, wanted: list[str]) -> set[str]:
-    known = [
-        name
-        for (name,) in run.connection.execute(
-            "SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1"
-        )
-    ]
-    chosen: set[str] = set()
-    for text in wanted:
-        found = {name for name in known if name == text or name.startswith(f"{text}/")}
-        if not found:
-            raise UsageError(
-                f"--region {text}",
-                f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}",
-            )
-        chosen |= found
-    return chosen
+    known = _column(
+        run, "SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1"
+    )
+    return _chosen(
+        "region", wanted,
+        lambda text: {name for name in known if name == text or name.startswith(f"{text}/")},
+        f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}",
+    )
 
 
-def _memory_kinds(connection: sqlite3.Connection, wanted: str) -> set[str]:
-    known = [kind for (kind,) in connection.execute("SELECT DISTINCT memory_kind FROM cell")]
+def _memory_kinds(run: Run, wanted: str) -> set[str]:
+    known = _column(run, "SELECT DISTINCT memory_kind FROM cell")
     return {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
 
 
-def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> list[int]:
-    present = [
-        rank
-        for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")
-    ]
+def _ranks(run: Run, spans: list[tuple[int, int]]) -> list[int]:
+    present = _column(run, "SELECT world_rank FROM rank ORDER BY world_rank")
     chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
     if not chosen:
         raise UsageError("--rank", "none of these ranks is in the run")
-    _keep(run.connection, "rank", chosen)
     return chosen

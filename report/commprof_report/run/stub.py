@@ -45,17 +45,17 @@ def stub_read(file: BinaryIO) -> Stub | None:
 
 def not_here(path: Path, stub: Stub) -> LedgerIsNotHere:
     """Says where the ledger of this stub is, or why there is none."""
-    place = stub.ledger.parent.parent
-    if process.is_of_this_node(stub.facts):
-        state = process.process_state(stub.pid, stub.facts)
-        begins = f"the rank has just begun, or its job has a {place} of its own"
-        gone = f"nothing is left of this rank, unless its job had a {place} of its own"
-        why = gone if state == process.KILLED else begins
-        return LedgerIsNotHere(
-            path, f"names the ledger {stub.ledger}, which is not on this host: {why}"
+    its_own = f"a {stub.ledger.parent.parent} of its own"
+    place, why = "which is not on this host", f"the rank has just begun, or its job has {its_own}"
+    if not process.is_of_this_node(stub.facts):
+        is_host = stub.host == os.uname().nodename
+        place = f"on host {stub.host}"
+        place = "of this host, which has been restarted since" if is_host else place
+        why = (
+            "nothing is left of this rank" if is_host
+            else "read the run there, or copy the ledger from there to this file"
         )
-    if stub.host == os.uname().nodename:
-        restarted = "which has been restarted since: nothing is left of this rank"
-        return LedgerIsNotHere(path, f"names the ledger {stub.ledger} of this host, {restarted}")
-    there = "read the run there, or copy the ledger from there to this file"
-    return LedgerIsNotHere(path, f"names the ledger {stub.ledger} on host {stub.host}: {there}")
+    elif process.process_state(stub.pid, stub.facts) == process.KILLED:
+        why = f"nothing is left of this rank, unless its job had {its_own}"
+    comma = "," * place.startswith("which")
+    return LedgerIsNotHere(path, f"names the ledger {stub.ledger}{comma} {place}: {why}")
