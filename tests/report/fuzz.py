@@ -48,7 +48,8 @@ from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
 from commprof_report.run.ledger_format import Layout, layout  # noqa: E402
 
-program.parser_build = functools.lru_cache(program.parser_build)  # a third of the time of a case
+parser_of = functools.lru_cache(program.parser_build)  # a third of the time of a case
+program.parser_build = lambda words: parser_of(tuple(words))
 BATCH = 250
 EVIL_RANKS = 32
 MEMORY_BYTES = 768 << 20  # of address space, above what a child has from the start
