@@ -17,7 +17,7 @@ RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
-    "cores", "small_messages", "tiny_messages", "imbalance", "waiting", "slowest_rank",
+    "cores", "small_messages", "tiny_messages", "imbalance", "waiting",
     "overlap", "cycle", "barriers", "gaps", "progress", "slow_link",
 }
 
@@ -64,7 +64,7 @@ def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, adv
     rows = advise(run_of(*HEALTHY))
     assert (found(rows), set(rows)) == (set(), RULES)
     out = report("advise", tmp_path / "run").out
-    assert out.startswith("Nothing to advise")
+    assert "\n\nNothing to advise" in out
     assert (
         "Looked for and not found: many Allreduces too small" in out
         and "barriers that cost time (in 6 calls" in " ".join(out.split())
@@ -204,14 +204,14 @@ def test_without_single_calls_nobody_is_named(report, misleading_job):
     assert row["found"] == 0
 
 
-@pytest.mark.slow
 def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, misleading_job):
     path = misleading_job(is_sampled=True)
     report("html", path)
-    sentence = "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
-    assert path.with_suffix(".html").read_text().count(sentence) == 1
-    assert f"Verdict         {sentence}" in report("late", path).out
-    assert f"Waiting         {sentence}" in report("summary", path).out
+    first, *_ = report("late", path).out.splitlines()
+    assert first.startswith("Rank 2 is late: it causes 100.0 % of the waiting. Without that the ")
+    for command in ("advise", "summary"):
+        assert report(command, path).out.startswith(f"{first}\n\n"), command
+    assert path.with_suffix(".html").read_text().count(first) == 1
 
 
 def waited_for(blocked_ns: int) -> list[Cell]:
@@ -338,7 +338,7 @@ def test_what_saves_most_comes_first(report, tmp_path):
     rules = [row["rule"] for row in report("advise", folder, "--json").rows if row["found"]]
     assert rules == ["small_messages", "barriers"]
     out = report("advise", folder).out
-    assert out.startswith(
+    assert out.partition("\n\n")[2].startswith(
         "Fuse small MPI_Allreduce on MPI_COMM_WORLD, and 1 more piece of advice.\n\n1. Fuse small "
         "MPI_Allreduce"
     )
@@ -440,70 +440,20 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
         program.collective("MPI_Allreduce", program.job.world, 1_000_000)
     path = program.end().write(tmp_path / "run.db")
     said = " ".join(report("advise", path).out.split())
-    evidence = (
-        "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI); "
-        "no rank is late beyond chance: rank 0 causes"
-    )
+    evidence = "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI)"
     assert (
-        said.startswith("Ranks wait for each other for 31.6 % of the time."), evidence in said,
+        "Ranks wait for each other for 31.6 % of the time." in said, evidence in said,
     ) == (bool(written_ns),) * 2
-    assert said.startswith("Nothing to advise: ") != bool(written_ns)
-    assert said.count("no rank is late beyond chance") <= 1
-
-
-def test_the_slowest_rank_of_steps_is_carried_over(report, tmp_path):
-    """Rank 2 is 20 ms late in each step. Before them the others waited for rank 0 for longer than
-    in all steps, so late names nobody."""
-    job = Job([HostClock()] * 4)
-    job.collective("MPI_Barrier", [5 * SECOND, 0, 0, 0], [1_000_000] * 4)
-    for begin_ns in range(5 * SECOND, 9 * SECOND, SECOND // 10):
-        job.collective(
-            "MPI_Allreduce",
-            [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)],
-            [1_000_000] * 4,
-        )
-    for rank in range(4):
-        job.thread(rank, is_main=1)
-    file = job.write(tmp_path / "run.db")
-    (row,) = [row for row in report("advise", file, "--json").rows if row["rule"] == "slowest_rank"]
-    assert (row["found"], row["title"], row["certainty"]) == (
-        1, "rank 2 is the slowest in steps", "possible",
-    )
-    assert row["saving_ns"] == pytest.approx(39 * 20_000_000)
-    assert (
-        row["evidence"]
-        == "rank 2 in 39 of 39 steps: the others wait 20.0 ms because of it, on average over these "
-        "steps"
-    )
-    assert f"Slowest rank    {row['evidence']}" in report("steps", file).out
-
-
-def test_a_late_rank_that_is_also_the_slowest_in_steps_is_not_called_absent(report, tmp_path):
-    job = Job([HostClock()] * 4)
-    for begin_ns in range(SECOND, 5 * SECOND, SECOND // 10):
-        job.collective(
-            "MPI_Allreduce",
-            [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)],
-            [1_000_000] * 4,
-        )
-    for rank in range(4):
-        job.thread(rank, is_main=1)
-    file = job.write(tmp_path / "run.db")
-    rows = {row["rule"]: row for row in report("advise", file, "--json").rows}
-    assert (rows["imbalance"]["found"], rows["slowest_rank"]["found"]) == (1, 0)
-    assert rows["slowest_rank"]["evidence"] == rows["imbalance"]["title"] == "rank 2 is waited for"
-    assert "slowest in steps" not in report("advise", file).out
+    assert (" Nothing to advise: " in said) != bool(written_ns)
 
 
 def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path / "run", stepping_ranks())).out
     assert (
         "; much waiting for ranks that are not named; operations that make no progress while ranks "
-        "compute (no call was split into waiting and transfer: 320 ms per rank in MPI_Recv)"
+        "compute (no call was split into waiting and transfer)"
         in " ".join(out.split())
     )
-    why = "in 39 of 39 steps less than half of the time inside MPI is split"
-    assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
     absent = absent_of(out)
     assert "wait for" not in absent and "dropped calls" in absent
 
@@ -600,12 +550,12 @@ def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, t
         ("unseen", unseen, "No advice: "), ("seen", seen, "Nothing to advise: "),
     ):
         out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
-        assert out.startswith(begin) and "could not look" in out.partition("\n")[0]
+        assert out.splitlines()[2].startswith(begin) and "could not look" in out.splitlines()[2]
 
 
 def test_without_any_call_no_rule_is_said_to_have_looked(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path, run_of())).out
-    assert out.startswith("No advice: no rule had what it needs.\n") and "Looked for" not in out
+    assert "\nNo advice: no rule had what it needs.\n" in out and "Looked for" not in out
 
 
 def test_advice_about_a_part_of_the_job_says_which(report, tmp_path):
@@ -631,5 +581,5 @@ def test_a_rank_whose_partners_were_not_read_is_not_called_alone(report, tmp_pat
         name: next(row for row in report("advise", folder, "--json").rows if row["title"] == title)
         for name, folder in (("part", part), ("one", one))
     }
-    why = "1 of 2 processes that communicate was read; for whom it waits is not known"
+    why = "1 of 2 processes that communicate was read"
     assert (rows["part"]["evidence"], rows["one"]["evidence"]) == (why, "")

@@ -14,7 +14,6 @@ import planted
 import pytest
 from commprof_report.base import query
 from commprof_report.commands import compare as command
-from commprof_report.commands import summary
 from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.judge import Rules
@@ -168,20 +167,3 @@ def test_many_rows_are_inserted_in_one_transaction():
 
     connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows())
     assert states == [True] * 3 and not connection.in_transaction
-
-
-@pytest.mark.slow
-def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(
-    report, many, monkeypatch, capsys
-):
-    """The analysis takes most of the time: the reader has the first half of the screen to read
-    meanwhile."""
-    printed = []
-    monkeypatch.setattr(
-        summary, "late",
-        lambda *inputs: printed.append(capsys.readouterr().out) or late_ranks.late(*inputs),
-    )
-    closing = report("summary", many).out
-    (counted,) = printed
-    assert "MPI_Allreduce" in counted and "Waiting" not in counted
-    assert closing.startswith("Waiting ")

@@ -15,7 +15,7 @@ import pytest
 from commprof_report.base.columns import Texts
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
-from commprof_report.late.verdict import Costs, Participants, blame, costs_of, late_among
+from commprof_report.late.verdict import Participants, blame, costs_of
 from commprof_report.run.alignment import align
 from planted import SECOND
 from planted_job import HostClock, Job, Program, repeated, waits_for
@@ -152,9 +152,8 @@ def test_a_rank_that_is_late_is_named_first(late, text):
     )
     assert row["late_share"] == 1
     first, *_ = text(job).splitlines()
-    assert (
-        first.split(None, 1)[1] == "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
-    )
+    gain = "Without that the run is 49.4 ms (2.5 %) shorter."
+    assert first == f"Rank 2 is late: it causes 100.0 % of the waiting. {gain}"
 
 
 def test_ranks_of_a_host_that_are_equally_late_are_named(late):
@@ -226,7 +225,7 @@ def test_where_each_rank_is_late_by_chance_nobody_is_named(late, text, seed):
     job = late_job(None, [HostClock()] * 4, seed=seed)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["late_gain_ns"]) == ("spread", None, None)
-    assert "no single rank, host or call is to blame; rank " in text(job)
+    assert text(job).startswith("No rank is late beyond chance: ")
 
 
 @pytest.mark.slow
@@ -464,23 +463,7 @@ def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
 
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
-    sentence = (
-        "no rank is late beyond chance: rank 1 causes 100.0 % of the waiting, but the "
-        "others "
-        "are late, too, where nobody waits for them"
-    )
-    assert sentence in said and "imbalance" not in said
-
-
-def test_among_some_ranks_one_is_late_only_beyond_chance():
-    """Waiting caused by others does not count: rank 0 does most of the run's."""
-
-    def caused_by(*late: int) -> Costs:
-        return costs_of(range(len(late)), late, [1e6 if rank else 9e6 for rank in late])
-
-    assert late_among(caused_by(*[0, 2, 2, 2, 3] * 40), [2, 3]) == [2]
-    assert late_among(caused_by(*[0, 2, 3] * 40), [2, 3]) == []
-    assert late_among(caused_by(*[2] * 7), [2, 3]) == []
+    assert re.match("No rank is late beyond chance: .* rank 1 causes 100.0 % of that", said)
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["always", "but for the first"])
@@ -507,18 +490,16 @@ def test_different_late_ranks_in_different_calls_are_named_with_their_calls(
         )
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["late_ranks"]) == ("by-call", None)
     assert (
-        "different ranks are late in different calls: rank 1 in MPI_Allreduce, rank 0 in "
+        "Different ranks are late in different calls: rank 1 in MPI_Allreduce, rank 0 in "
         "MPI_Barrier" in text(job)
     )
     advised = [
         row["evidence"] for row in report("advise", tmp_path / "run.db", "--json").rows
         if row["rule"] == "imbalance"
     ]
-    assert (
-        advised
-        == ["100.0 % of the waiting in this call; each other rank waits 60.0 ms for it, on average"]
-        * 2
-    )
+    assert [said[:36] for said in advised] == [
+        f"rank {rank} causes 100.0 % of the waiting" for rank in (1, 0)
+    ]
 
 
 def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_late_by_chance(
@@ -531,12 +512,10 @@ def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_la
     )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("spread", None)
-    others = (
-        "others arrive hardly earlier: less than 1.0 % of the run could be gained if it "
-        "arrived with the next rank"
+    assert text(job).startswith(
+        "No rank is to blame: without rank 3, which causes 100.0 % of the waiting, less than 1.0 % "
+        "of the run is gained."
     )
-    said = f"Verdict rank 3 causes 100.0 % of the waiting, but {others}"
-    assert said in " ".join(text(job).split())
 
 
 def test_one_extreme_wait_names_nobody(late):
@@ -563,7 +542,7 @@ def on_files(late_ns: int) -> Job:
 def test_time_in_files_is_said_to_be_in_files_and_names_nobody(late, text):
     (row,) = late(on_files(0), "run")
     assert (row["verdict"], row["late_ranks"], row["collectives"]) == ("transfer", None, 40)
-    assert "; most transfer is reading and writing of files" in text(on_files(0))
+    assert text(on_files(0)).startswith("Reading and writing of files costs most: 25.0 %")
 
 
 def test_the_rank_that_comes_late_to_its_files_is_named(late):
@@ -590,20 +569,15 @@ def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
 def test_a_late_start_names_nobody_though_that_rank_is_always_a_little_later(late, text, ranks):
     job = started(ranks, 10 * US, 100)
     assert late(job, "run")[0]["late_ranks"] is None
-    assert (
-        text(job) .splitlines()[0] .split(None, 1)[1]
-        .startswith("transfer dominates: ")
-    )
+    assert text(job).startswith("Transfer costs most: ")
     assert "rank 0" not in text(job).splitlines()[0]
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_waiting_at_the_start_is_said_to_be_there_and_is_no_verdict_on_a_rank(late, text, ranks):
     job = started(ranks, 200, 100)
-    assert late(job, "run")[0]["verdict"] == "spread"
-    when = "nearly all of it in 1 of 1,000 late arrivals"
-    said = f"no rank is late beyond chance: rank 0 causes 100.0 % of the waiting, {when}"
-    assert text(job).splitlines()[0].split(None, 1)[1] == said
+    assert late(job, "run")[0]["verdict"] == "unknown"
+    assert "1 late arrival is too few to tell a cause from chance; rank 0 causes" in text(job)
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
@@ -624,32 +598,24 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
         100, wall_ns=6 * MS,
     )
     assert late(job, "run")[0]["late_ranks"] == named
-    said = "or 1.00 us at each arrival, could be gained if it arrived with the next rank"
+    said = "% of the waiting, each arrival gains less than 1.00 us."
     assert (said in text(job)) == (named is None)
 
 
-@pytest.mark.parametrize(
-    ("first", "steps", "said"),
-    [
-        (0, 4, "nearly all of it in 4 of 100 late arrivals"),
-        (8, 4, "nearly all of it in 4 of 100 late arrivals"),
-    ],
-    ids=["start", "checkpoint"],
-)
-def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are_counted(
-    report, text, tmp_path, first, steps, said
+@pytest.mark.parametrize("first", (0, 8), ids=["start", "checkpoint"])
+def test_a_rank_that_is_late_in_few_steps_can_be_neither_named_nor_denied(
+    report, text, tmp_path, first
 ):
     chance = random.Random(1)
     job = repeated(
         [HostClock()] * 4, 100, 100 * MS,
         lambda step, rank: chance.randrange(10 * US)
-        + 40 * MS * (rank == 1 and first <= step < first + steps),
+        + 40 * MS * (rank == 1 and first <= step < first + 4),
     )
-    assert "no rank is late beyond chance: " in text(job)
-    assert re.search(f"of the waiting,? {said}", text(job))
+    why = "4 late arrivals are too few to tell a cause from chance; rank 1 causes the most, 99.8 %"
+    assert text(job).startswith(f"Who is late is not known: {why}.\n")
     advised = " ".join(report("advise", tmp_path / "run.db").out.split())
-    unknown = "Not known: a rank that the others wait for (no rank is late beyond chance: "
-    assert unknown in advised and re.search(f"of the waiting,? {said}", advised)
+    assert re.search(f"Not known: a rank that the others wait for.*{why}", advised)
 
 
 def hiccups(ranks: Callable[[int], int]) -> Job:
@@ -667,11 +633,8 @@ def test_a_rank_that_is_late_now_and_then_is_named_with_the_number_of_its_late_a
     report, tmp_path, text
 ):
     """So that nobody seeks a slow host."""
-    said = (
-        "rank 2 on node00 causes 99.9 % of the waiting, nearly all of it in 19 of 400 late "
-        "arrivals\n"
-    )
-    assert f"Verdict         load imbalance: {said}" in text(hiccups(lambda _: 2))
+    said = "rank 2 on node00 causes 99.9 % of the waiting, nearly all of it in 19 of 400 late "
+    assert f"Cause           {said}arrivals\n" in text(hiccups(lambda _: 2))
     (row,) = [
         row for row in report("advise", tmp_path / "run.db", "--json").rows
         if row["rule"] == "imbalance"
@@ -694,7 +657,7 @@ def test_a_rank_that_takes_part_in_few_collectives_is_not_said_to_be_late_in_few
             )
         program.collective("MPI_Allreduce", program.job.world if step % 10 == 9 else three)
     said = text(program.end())
-    assert "load imbalance: rank 3 on node00 causes 9" in said and " % of the waiting\n" in said
+    assert "Cause           rank 3 on node00 causes 9" in said and " % of the waiting\n" in said
 
 
 def test_a_rank_that_sends_few_of_the_messages_is_not_said_to_be_late_in_few(text):
@@ -707,18 +670,13 @@ def test_a_rank_that_sends_few_of_the_messages_is_not_said_to_be_late_in_few(tex
         for rank in range(1, 24):
             program.receive(0, rank)
         program.collective("MPI_Bcast", program.job.world, root=0)
-    said = text(program.end()).splitlines()[0]
-    assert (
-        "load imbalance: rank 23 on node00 causes 9" in said and " nearly all of it in " not in said
-    )
+    said = text(program.end())
+    assert "rank 23 on node00 causes 9" in said and " nearly all of it in " not in said
 
 
-def test_waiting_for_changing_ranks_in_few_arrivals_is_said_to_be_in_few(text):
-    said = text(hiccups(lambda number: (0, 2, 1, 3, 3, 1, 0, 2)[number % 8])).splitlines()[0]
-    assert said.startswith(
-        "Verdict         waiting is spread: no single rank, host or call is to blame; rank "
-    )
-    assert said.endswith(" %; nearly all waiting is in 19 of 400 late arrivals")
+def test_waiting_for_changing_ranks_names_nobody(text):
+    said = text(hiccups(lambda number: (0, 2, 1, 3, 3, 1, 0, 2)[number % 8]))
+    assert re.match("No rank is late beyond chance: .* rank . causes 2..* of that, the most.", said)
 
 
 @pytest.mark.parametrize("ranks", ["0", "1-2", "0-2"])
@@ -730,7 +688,7 @@ def test_the_rank_that_causes_most_is_sought_among_all_ranks(text, ranks):
         + 90 * MS * (rank == 1 and step in (10, 20, 30)),
         US,
     )
-    assert "rank 1 causes 99.9 % of the waiting" in text(job, "--rank", ranks)
+    assert "chance; rank 1 causes the most, 99.9 %." in text(job, "--rank", ranks)
 
 
 def ending(ends_ns: list[int], arrivals_ns: list[int]) -> Job:
@@ -768,7 +726,7 @@ def test_where_ranks_do_not_wait_for_each_other_in_finalize_nothing_is_said(late
 def test_of_two_ranks_that_are_late_by_chance_one_causes_half(text):
     """No few long waits, and both can be waited for."""
     said = text(late_job(None, [HostClock()] * 2)).splitlines()[0]
-    assert re.search(r"no rank is late beyond chance: rank \d causes 5.\.. % of the waiting$", said)
+    assert re.search(r"^No rank is late beyond chance: .* rank \d causes 5.\.. % of that", said)
 
 
 def test_less_than_half_of_the_time_gives_no_verdict_and_says_where_the_rest_is(late, text):
@@ -776,7 +734,7 @@ def test_less_than_half_of_the_time_gives_no_verdict_and_says_where_the_rest_is(
     job.call("MPI_Recv", 0, 2 * SECOND)
     (row,) = late(job, "run")
     assert row["verdict"] == "unknown" and row["coverage"] < 0.05 and row["late_ranks"] is None
-    assert "unknown: only" in text(job) and "per rank in MPI_Recv" in text(job)
+    assert "not known: only" in text(job) and "per rank in MPI_Recv" in text(job)
 
 
 def on_background_threads(job: Job) -> Job:
@@ -951,7 +909,7 @@ def test_slow_messages_are_called_transfer(late, text):
     job = late_job(1, [HostClock()] * 4, transfer_ns=5 * MS, late_ns=100 * US)
     (row,) = late(job, "run")
     assert row["verdict"] == "transfer" and row["wait_share"] < 0.05
-    assert "transfer dominates" in text(job) and " causes " not in text(job)  # 10 ms of 2 s
+    assert "Transfer costs most" in text(job) and " causes " not in text(job)  # 10 ms of 2 s
 
 
 def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):
@@ -1123,7 +1081,7 @@ def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late, 
     (row,) = late(job, "run")
     assert (row["verdict"], row["total_ns"], row["coverage"]) == ("none", 60 + 10 + 60 + 10 + 10, 0)
     assert (
-        "unknown: no call was split into waiting and transfer: 35 ns per rank in MPI_Barrier"
+        "no call was split into waiting and transfer.\n\nNot split       35 ns per rank in MPI_B"
         in text(job)
     )
 
@@ -1160,7 +1118,7 @@ def test_filters_choose_calls_communicators_sizes_regions_and_ranks(late):
 
 def test_one_rank_and_no_samples_are_said(text, late):
     job = Job([HostClock()])
-    assert "one rank" in text(job)
+    assert "One rank" in text(job)
 
 
 def test_without_samples_the_setting_is_named(text):
@@ -1188,7 +1146,7 @@ def test_the_page_says_who_is_late(report, tmp_path):
     assert report("html", path).status == 0
     html = path.with_suffix(".html").read_text()
     assert (
-        "Who is late" in html and "rank 2 on node01 causes" in html
+        "Who is late" in html and "Rank 2 is late: it causes" in html
         and "waiting and transfer by rank" in html
     )
 
@@ -1219,14 +1177,17 @@ def read(ranks: int, read: int, call: str, **communicator: int) -> list[planted.
     ]
 
 
-LONELY = "unknown: 1 of {} processes that communicate was read; for whom it waits is not known"
-UNTIMED = "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
+LONELY = "Who is late is not known: 1 of {} processes that communicate was read"
+UNTIMED = (
+    "Who is late is not known: NCCL's collectives were not timed on the device (the GPU was not "
+    "traced)"
+)
 NONE = {
     "one of two": (read(2, 1, "MPI_Allreduce"), LONELY.format(2)),
     "one that spawned two": (read(1, 1, "MPI_Bcast", remote_size=2, is_inter=1), LONELY.format(3)),
-    "alone": (read(1, 1, "MPI_Allreduce"), "one rank: there is nobody to wait for"),
+    "alone": (read(1, 1, "MPI_Allreduce"), "One rank: there is nobody to wait for"),
     "untimed": (read(2, 2, "ncclAllReduce"), UNTIMED),
-    "only set-up": (read(2, 2, "MPI_Init"), "no call that makes ranks wait for each other"),
+    "only set-up": (read(2, 2, "MPI_Init"), "No call makes ranks wait for each other"),
 }
 
 
@@ -1234,7 +1195,7 @@ NONE = {
 def test_waiting_is_denied_only_where_it_could_have_been_seen(report, tmp_path, name):
     ranks, said = NONE[name]
     out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
-    assert out.startswith(f"Verdict         {said}\n")
+    assert out.startswith(f"{said}.\n")
     assert ("Not read        rank 1: late ranks may be among them\n" in out) == (
         name == "one of two"
     )
@@ -1248,7 +1209,7 @@ def test_a_rank_without_any_call_does_not_make_the_others_unsampled(report, tmp_
         rank.windows = [planted.Window(0, rank.wall_ns)]
     ranks[2].cells = ranks[2].cells if has_calls else []
     out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
-    assert ("unknown: single calls are not sampled on all ranks" in out) == has_calls
+    assert ("not known: single calls are not sampled on all ranks" in out) == has_calls
 
 
 def sampled_allreduces(
@@ -1282,14 +1243,14 @@ def test_one_long_call_of_a_thinned_log_makes_no_verdict(late, report, text, tmp
     (row,) = late(job, "run")
     assert (row["verdict"], row["transfer_calls"], row["coverage"]) == ("unknown", 1, 1)
     said = (
-        "unknown: half of the transfer is that of 1 of 1 analysed call, too few to stand for the "
-        "calls that were not sampled, 99.2 % of the time"
+        "Who is late is not known: half of the transfer is in 1 of 1 analysed call, too few to "
+        "stand for all.\n"
     )
-    assert f"Verdict         {said}\n" in text(job)
+    assert text(job).startswith(said)
     assert "Based on        0.83 % of the time inside MPI in 1 collective, scaled to all\n" in text(
         job
     )
-    assert f"Waiting {said}" in " ".join(report("summary", tmp_path / "run.db").out.split())
+    assert report("summary", tmp_path / "run.db").out.startswith(said)
 
 
 def test_an_outlier_of_a_thinned_log_makes_no_verdict(late):
@@ -1305,10 +1266,10 @@ def test_transfer_in_most_calls_of_a_thinned_log_is_the_verdict(late, report, te
     job = sampled_allreduces(lambda step: step % 12 == 0, lambda step: 10 * MS)
     (row,) = late(job, "run")
     assert (row["verdict"], row["transfer_calls"]) == ("transfer", 5)
-    assert "Verdict         transfer dominates: 100.0 % is transfer, 0.00 % waiting\n" in text(job)
+    assert text(job).startswith("Transfer costs most: 10.0 % of the time, waiting for ranks 0.")
     basis = "8.3 % of the time inside MPI in 10 collectives, scaled to all"
     assert f"Based on        {basis}\n" in text(job)
-    assert f"based on {basis}" in " ".join(report("summary", tmp_path / "run.db").out.split())
+    assert f"Based on {basis}" in " ".join(report("summary", tmp_path / "run.db").out.split())
 
 
 @pytest.mark.parametrize(
@@ -1317,11 +1278,11 @@ def test_transfer_in_most_calls_of_a_thinned_log_is_the_verdict(late, report, te
         (lambda step: 10 * MS, ""),
         (
             lambda step: 90 * MS if step == 40 else 600 * US,
-            "; half of the transfer is that of 1 of 120 analysed calls",
+            "half of the transfer is in 1 of 120 analysed calls",
         ),
     ],
     ids=["all", "one"],
 )
 def test_few_calls_with_half_of_the_transfer_are_said(text, transfer_ns, where):
-    said = text(sampled_allreduces(lambda step: True, transfer_ns)).splitlines()[0]
-    assert said.endswith(f"transfer, 0.00 % waiting{where}")
+    said = text(sampled_allreduces(lambda step: True, transfer_ns))
+    assert where in said and ("half of" in said) == bool(where)

@@ -37,16 +37,16 @@ def text_of(asked, job: Job, command: str) -> str:
 @pytest.mark.parametrize(
     "how, mark, said",
     [
-        ({"marks": True}, "commprof_step", "rank 1 reaches the mark last in 39 of 39 steps, "),
-        ({"region": WAIT}, WAIT, f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, "),
+        ({"marks": True}, "commprof_step", "it reaches the mark last in 39 of 39 steps. "),
+        ({"region": WAIT}, WAIT, f"it reaches region '{WAIT}' last in 39 of 39 visits. "),
         (
             {"region": WAIT, "marks": True}, WAIT,
-            f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, ",
+            f"it reaches region '{WAIT}' last in 39 of 39 visits. ",
         ),
-        ({"handed_over": True}, HANDED, f"rank 1 {HANDS_OVER} last in 39 of 39 steps, "),
+        ({"handed_over": True}, HANDED, f"it {HANDS_OVER} last in 39 of 39 steps. "),
         (
             {"handed_over": True, "region": WAIT, "marks": True}, HANDED,
-            f"rank 1 {HANDS_OVER} last in 39 of 39 steps, ",
+            f"it {HANDS_OVER} last in 39 of 39 steps. ",
         ),
     ],
     ids=["marks", "region", "both", "handed over", "all"],
@@ -69,11 +69,11 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
-        assert said in found and "unknown:" not in found and "mark where" not in found
+        assert said in found and "not known" not in found and "To know it" not in found
     (advice,) = [
         row for row in asked(job, "advise", "--json").rows if row["title"] == "rank 1 is waited for"
     ]
-    assert said in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
+    assert said[3:-2] in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
-        assert "no rank " in found and (
+        assert "No rank " in found and (
             "2.0 % of a step after the others" in found or "last in 1 of 39 steps" in found
         )
 
@@ -100,7 +100,7 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
         ({"region": "gradients"}, "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around"),
         (
             {"marks": True, "steps": 8},
-            "7 steps are too few to tell from chance who reaches the mark last",
+            "7 steps are too few to tell from chance who is last",
         ),
     ],
     ids=["no mark", "another region", "few steps"],
@@ -249,8 +249,8 @@ def with_readings(job: Job, *core_ns: int) -> Job:
 @pytest.mark.parametrize(
     "core_ms, reason, said",
     [
-        ((40, 70), "computes", "it computes 1.23 s longer (2.87 s on a core before the wait, the"),
-        ((2, 2), "asleep", "it sleeps 1.17 s longer (4.0"),
+        ((40, 70), "computes", "it computes 1.23 s longer. "),
+        ((2, 2), "asleep", "it sleeps 1.17 s longer. "),
         ((40, 40), None, ""),  # rank 0 may be on a core, or blocked, while it waits
     ],
 )
@@ -258,8 +258,6 @@ def test_a_rank_that_comes_last_to_marks_has_its_reason(asked, how, core_ms, rea
     job = with_readings(trained(30 * MS, **how), *(own * MS * STEPS for own in core_ms))
     (row,) = asked(job, "late", "--json", "--by", "run").rows
     assert (row["late_ranks"], row["late_reason"]) == ("1", reason)
-    (steps,) = asked(job, "steps", "--json").rows
-    assert (steps["slowest_ranks"], steps["slowest_reason"]) == ("1", reason)
     for command in ("late", "summary", "steps", "advise"):
         assert said in text_of(asked, job, command), command
 
@@ -286,8 +284,7 @@ def test_nobody_is_last_where_bounds_of_hand_overs_overlap(open_ms, named):
 
 def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
     assert marks_text(lasts(0.45)) == (
-        "mostly rank 3 (45.0 % of what the last ranks are behind) reaches the mark last in 36 of "
-        "80 steps, 20.0 ms (median) after the mean of the others, others together 55.0 %"
+        "rank 3 reaches the mark last in 36 of 80 steps, 20.0 ms (median) after the mean of the "
+        "others: 45.0 % of what the last ranks are behind"
     )
-    nobody = lasts(1 / 6)
-    assert nobody.ranks == () and marks_text(nobody).startswith("no rank is late beyond chance: ")
+    assert (lasts(0.45).ranks, lasts(1 / 6).ranks) == ((3,), ())

@@ -496,7 +496,7 @@ def test_operations_without_device_times_are_not_judged(late, report, tmp_path):
     assert (row["verdict"], row["collectives"], row["unjudged"]) == ("none", 0, 1)
     text = report("late", tmp_path / "run.db").out
     assert (
-        "unknown: NCCL's collectives were not timed on the device" in text
+        "not known: NCCL's collectives were not timed on the device" in text
         and "not judged: 1 collective without device times" in text
     )
 

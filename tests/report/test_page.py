@@ -800,9 +800,7 @@ def test_the_page_opens_with_the_answers_and_names_no_options(page):
     text = re.sub("<style>.*</style>|<script.*?</script>", "", page.read_text(), flags=re.S)
     answers = re.search('<dl class="answers">(.*?)</dl>', text)[1]
     heads = re.findall("<dt>([^<]+)", answers)
-    assert [head for head in heads if head != "Crowded"] == [
-        "Waiting", "Costs most", "To try",
-    ]
+    assert [head for head in heads if head != "Crowded"] == ["Waiting", "Costs most", "To try"]
     assert text.index(answers) < text.index("<section")
     assert not re.findall(r"[^<!\w-]--[a-z][a-z-]+", re.sub("<[^>]+>", "", text))
     assert "<details><summary>Looked for and not found" in text

@@ -164,7 +164,7 @@ def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, t
                 planted.Sample("MPI_Allreduce", end_ns - own_ns, end_ns, sequence=number)
             )
     assert {row["is_waited_for"] for row in stages_of(ranks)} == {0}
-    assert "Verdict         waiting is spread" in report("late", tmp_path / "run").out
+    assert report("late", tmp_path / "run").out.startswith("No rank is late beyond chance: ")
 
 
 def test_a_pipeline_of_which_less_than_half_is_known_accuses_no_stage(stages_of, report, tmp_path):

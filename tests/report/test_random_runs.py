@@ -25,7 +25,7 @@ SAID = re.compile(
 PLANTED = (  # an analysis, what is said, and the commands that say nothing without it
     ("run.alignment:align", "Clocks", "compare late merge pipeline regions steps"),
     ("late.late_ranks:late", "Waiting", "late pipeline"),
-    ("late.sentences:verdict", "Waiting", "late"),
+    ("late.sentences:headline", "Waiting", "late"),
     ("late.stages:working_of", "Efficiency", ""),
     ("steps.step_costs:step_costs", "Steps", "compare steps"),
     ("gpu.gpu_activity:gpu", "GPU", "gpu"),

@@ -361,7 +361,7 @@ def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
     early = (0.25, 0.25, 0.0, 0.0005)
     row = summary([rank_of(job, rank, 4, early=early[rank]) for rank in range(4)])
     assert (row["slowest_ranks"], row["slowest_steps"]) == (None, 0)
-    assert row["slowest_why"].startswith("none: transfer dominates: ")
+    assert row["slowest_why"].startswith("none: ")
 
 
 @pytest.mark.slow
@@ -374,12 +374,12 @@ def test_the_slowest_rank_is_the_one_that_the_others_wait_for(summary, steps):
     # of rank 0; of both
     assert row["slowest_lead_ns"] == pytest.approx(2 * row["wait_ns"], rel=0.1)
     assert (
-        "Slowest rank    rank 1 in 297 of 297 steps: the others wait 2"
+        "Slowest rank    rank 1 in 297 of 297 steps: the others wait about 2"
         in steps(pair(training.ddp())).out
     )
     alike = summary([rank_of(training.ddp(), rank) for rank in range(2)])
     assert alike["slowest_ranks"] is None
-    assert alike["slowest_why"].startswith("none: transfer dominates: ")
+    assert alike["slowest_why"].startswith("none: ")
 
 
 @pytest.mark.slow
@@ -624,7 +624,7 @@ def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report,
     headline = "13.0 ms = 11.0 outside MPI + 1.0 transfer + 1.0 waiting\n"
     assert f"In a step       {headline}" in steps(job).out
     said = report("summary", job.write(tmp_path / "run.db")).out
-    assert "load imbalance: rank 3 on node00" in said and f"In a step       {headline}" in said
+    assert said.startswith("Rank 3 is late: ") and f"In a step       {headline}" in said
 
 
 def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
@@ -856,8 +856,8 @@ def test_what_a_slowest_rank_costs_in_few_steps_is_not_left_out(summary, steps):
     job = allreducing(4, lambda step, rank: 0 if rank != 2 else 3 * MS if step % 4 else 39 * MS)
     assert summary(job)["slowest_lead_ns"] == pytest.approx(12 * MS)
     assert (
-        "Slowest rank    rank 2 in 40 of 40 steps: the others wait 12.0 ms because of it, on "
-        "average over these steps" in steps(job).out
+        "Slowest rank    rank 2 in 40 of 40 steps: the others wait about 12.0 ms for it in each"
+        in steps(job).out
     )
 
 
@@ -903,10 +903,10 @@ def test_two_late_ranks_of_eight_are_both_named(summary, steps):
     row = summary(job)
     assert (row["slowest_ranks"], row["slowest_steps"], row["judged_steps"]) == ("3,6", 32, 40)
     assert row["slowest_lead_ns"] == pytest.approx(20 * MS * 7 / 6, rel=0.01)
-    assert "Slowest rank    ranks 3,6 in 32 of 40 steps: the others wait 23" in steps(job).out
+    assert "Slowest rank    ranks 3,6 in 32 of 40 steps: the others wait about 23" in steps(job).out
 
 
-def test_steps_name_whom_late_names_in_them(report, tmp_path):
+def test_steps_name_nobody_whom_late_does_not_name(report, tmp_path):
     """Before the steps another rank was late for longer than in all of them."""
     job = allreducing(
         4, lambda step, rank: 20 * MS if rank == 2 else (step * 7919 * (rank + 1)) % 1000
@@ -920,7 +920,7 @@ def test_steps_name_whom_late_names_in_them(report, tmp_path):
     (late_run,), (row,) = (
         report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",))
     )
-    assert (late_run["late_ranks"], row["slowest_ranks"]) == (None, "2")
+    assert (late_run["late_ranks"], row["slowest_ranks"]) == (None, None)
 
 
 def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
@@ -954,7 +954,7 @@ def by_chance(steps: int) -> Callable[[int, int], int]:
 def test_a_rank_is_slowest_only_beyond_chance(summary):
     row = summary(allreducing(4, by_chance(41)))
     assert (row["slowest_ranks"], row["judged_steps"]) == (None, 40)
-    assert row["slowest_why"].startswith("none: waiting is spread: ")
+    assert row["slowest_why"].startswith("none: ")
 
 
 def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(steps):
@@ -965,7 +965,7 @@ def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(steps):
         job.call("MPI_Recv", 8 * SECOND, 8 * SECOND + 40 * MS, rank)
         job.window(rank, 0, 2 * SECOND)
     text = steps(job).out
-    assert "Slowest rank    " in text and "; judged by 19 of 81 steps\n" in text
+    assert "Slowest rank    " in text and " judged by 19 of 81 steps\n" in text
 
 
 @pytest.mark.parametrize("waits", (7, 8))
@@ -992,7 +992,7 @@ def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknow
 
 
 @pytest.mark.parametrize(
-    ("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none: no rank ")]
+    ("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none: ")]
 )
 def test_that_no_rank_is_last_at_marks_is_said_of_steps_enough(summary, number, begins):
     """A thread beside the main one negotiates; the main one marks where it waits."""

@@ -87,7 +87,7 @@ def test_a_log_that_a_user_has_switched_off_is_not_the_sites_doing(said):
 
 
 def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
-    assert "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said(
+    assert "not known: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said(
         "late", run_without_a_log()
     )
 

@@ -20,6 +20,7 @@ Statements = dict[str, dict[str, object]]  # by quantity and command
 
 ROUNDING = 1e-6  # relative; and a nanosecond for each of some terms
 TERMS = 32
+MOST_WORDS = 25  # of the headline
 TIMES = re.compile(r"_ns\b|^time |^waiting ")
 
 
@@ -100,13 +101,9 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
             + measured["commprof_unknown_cause_wait_seconds"]
         )
         yield "wait_ns", "prometheus by cause", causes * 1e9
-    text = reporter.text("late", folder)
-    sentence = sentence_of(text, "Verdict")
-    yield "sentence of the verdict", "late", True
-    yield (
-        "sentence of the verdict", "summary",
-        sentence_of(reporter.text("summary", folder), "Waiting").startswith(sentence),
-    )
+    for command in ("late", "summary", "advise"):
+        first, *_ = reporter.text(command, folder).splitlines()
+        yield "headline", command, first if len(first.split()) <= MOST_WORDS else "too long"
     named = [
         row for row in rows("advise", folder)
         if row["rule"] in ("imbalance", "slow_link") and row["found"]
@@ -219,8 +216,11 @@ def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
             said = line.split("  ")[-1].strip()  # without the head of the line
             yield f"{command}: {said}", command, True
             yield f"{command}: {said}", "html", said in shown
+    first, *_ = reporter.text("late", folder).splitlines()
+    yield "headline on the page", "late", True
+    yield "headline on the page", "html", first in shown
     for command, head in (
-        ("late", "Verdict"),
+        ("late", "Cause"),
         ("late", "Based on"),
         ("late", "Waiting"),
         ("steps", "Steps"),

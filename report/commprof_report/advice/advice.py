@@ -106,8 +106,6 @@ RULES = (
          SAMPLED, basis.of_late, ranks.progress),
     Rule("slow_link", "a pair of ranks whose messages are slow",
          SAMPLED, basis.of_messages, ranks.slow_link),
-    Rule("slowest_rank", "a rank that is the slowest in steps",
-         STEPS, basis.of_steps, ranks.slowest_rank),
     Rule("overlap", "nonblocking operations that overlap with nothing",
          "requests followed to completion", basis.of_nonblocking, messages.overlap, True),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",

@@ -56,11 +56,6 @@ def of_late(inputs: Inputs) -> Basis:
     return Basis(basis_text(row) if split_ns else "none", split_ns, whole_ns)
 
 
-def of_steps(inputs: Inputs) -> Basis:
-    steps = inputs.steps
-    return _of(steps.judged_steps, 0 if inputs.is_alone else steps.steps, "step")
-
-
 def of_nonblocking(inputs: Inputs) -> Basis:
     mpi = (row for row in inputs.sizes if row.library == "mpi" and row.form != "blocking")
     started = sum(row.count for row in mpi)

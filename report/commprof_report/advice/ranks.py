@@ -1,26 +1,24 @@
-"""Rules about ranks that others wait for. `late` and `steps` decide who is named."""
+"""Rules about ranks that others wait for. `late` decides who is named."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..base import units
-from ..base.attempt import attempt
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..base.units import Ranks
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow
 from ..late.links import Link
-from ..late.reasons import LOST_CORE, OWN, Reason, reason_text, remedy
+from ..late.reasons import LOST_CORE, OWN, Reason, remedy
 from ..late.sentences import (
-    LINK, PROGRESS, answer, basis_text, held_up_text, is_held_up, is_mostly, is_through_link,
-    is_unknown, link_text, most_text, unfinished_text,
-    unknown_cause_text, verdict, when_of_named,
+    LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
+    is_through_link, is_unknown, links_text, not_known, unfinished_text, unknown_cause_text,
+    when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import waited_ns
-from ..steps.steps_summary import slowest_text
 from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown
 from .inputs import Inputs
 from .messages import is_message, waited_for
@@ -46,11 +44,11 @@ def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
 
 
 def _late_unknown(inputs: Inputs) -> Iterator[Unknown]:
-    """The verdict of hvprof-report late, if it is not known: then nothing is denied."""
+    """If it is not known who is late, nothing is denied."""
     if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
-    elif isinstance(said := answer(inputs.late), Unknown):
-        yield said
+    elif why := not_known(inputs.late):
+        yield why
 
 
 def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -67,23 +65,17 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
             yield _crowded(_of_call(cause, inputs, why), inputs, why and why.kind)
     elif row.verdict is Kind.TRANSFER and is_unknown(row):
         yield Unknown(unknown_cause_text(row))
-    elif text := not late.unfinished and most_text(late):
-        yield Unknown(text)
     elif row.verdict is not Kind.MARKS:
         yield from _late_unknown(inputs)
-
-
-def _verdict(late: Late) -> str:
-    """Its sentence, as other commands and the page say it."""
-    return attempt("Waiting", verdict, late) or "why is not known"
 
 
 def _of_run(ranks: Ranks, inputs: Inputs) -> Finding:
     late, row = inputs.late, inputs.late.run
     is_at_marks = row.verdict is Kind.MARKS
     basis = "" if is_at_marks else f" (analysed: {basis_text(row)})"
+    said = "; ".join(text for _, text in details(late))
     return Finding(
-        waited_for(ranks), f"{_verdict(late)}{basis}", _balance(ranks, late),
+        waited_for(ranks), f"{said}{basis}", _balance(ranks, late),
         POSSIBLE if is_mostly(row) else LIKELY, (row.late_gain_ns or 0) * row.ranks,
     )
 
@@ -93,7 +85,7 @@ def _balance(ranks: Ranks, late: Late) -> str:
         return f"{held_up_text(late)}: {PROGRESS}"
     if late.reason:
         return remedy(late.reason.kind, ranks)
-    if not late.blame.named or not when_of_named(late).few:
+    if not late.blame.named or not when_text(late):
         return (
             "balance the work, or look at the host: other jobs, throttled cores, where threads run"
         )
@@ -105,16 +97,9 @@ def _balance(ranks: Ranks, late: Late) -> str:
 
 def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
     ranks, share = cause.named.ranks, cause.named.share
-    them = units.agreeing("them", len(ranks))
-    others = cause.ranks - len(ranks)
-    each_ns = cause.cost_ns * share / max(1, others)
-    evidence = (
-        f"{units.share(share)} of the waiting in this call; each other rank waits "
-        f"{units.duration(each_ns)} for {them}, on average"
-    )
     return Finding(
         f"{waited_for(ranks, 40)} in {cause.call} on {inputs.where([cause.identity])}",
-        f"{evidence}; {reason_text(why, ranks)}" if why else evidence,
+        call_text(inputs.late, cause),
         remedy(why.kind, ranks) if why else "look at what these ranks do before that call",
         POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call,
         [cause.identity],
@@ -137,7 +122,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
     found = Finding(
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
-        f"{inputs.where([most.identity])} (analysed: {basis_text(row)}); {_verdict(inputs.late)}",
+        f"{inputs.where([most.identity])} (analysed: {basis_text(row)})",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
         POSSIBLE if _is_scaled_from_few(row) else SURE, call=most.call, identities=[most.identity],
@@ -163,7 +148,7 @@ def progress(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif not is_held_up(inputs.late.run):
         found = Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
-            inputs.late.held_up_ns,
+            sum(inputs.late.held_up.values()),
         )
         yield _crowded(found, inputs)
 
@@ -177,7 +162,7 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
     link, row = inputs.late.links[0], inputs.late.run
     gain_ns = (row.late_gain_ns or 0) * row.ranks if is_through_link(inputs.late) else 0
     found = Finding(
-        _slow_text(link), link_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
+        _slow_text(link), links_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
         link.call,
     )
     yield _crowded(found, inputs)
@@ -185,25 +170,3 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 def _slow_text(link: Link) -> str:
     return f"the link from rank {link.sender} to rank {link.receiver} is slow"
-
-
-def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """The ranks that hvprof-report steps names, unless hvprof-report late names the same."""
-    steps = inputs.steps
-    slowest = steps.slowest_ranks
-    if slowest is None:
-        if not inputs.is_alone and not steps.delimited_by:
-            yield Unknown(f"steps found none: {steps.why}")
-        elif not inputs.is_alone and isinstance(steps.slowest_why, Unknown):
-            yield steps.slowest_why
-    elif slowest == inputs.late.run.late_ranks:
-        yield Unknown(waited_for(slowest))
-    else:
-        are = units.agreeing("are", len(slowest))
-        found = Finding(
-            f"{units.rank_names(slowest, None)} {are} the slowest in steps", slowest_text(steps),
-            remedy(steps.slowest_reason, slowest) if steps.slowest_reason
-            else "balance the work, or look at the host; `steps` shows what each step does",
-            POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * inputs.ranks,
-        )
-        yield _crowded(found, inputs, steps.slowest_reason)

@@ -7,8 +7,7 @@ be, and how sure it is; the one that could save most is first. The rules look fo
   threshold and cycle, in PyTorch's DistributedDataParallel by bucket_cap_mb), and Allreduces of a
   few bytes;
 - a cycle of Horovod's negotiation that is long beside a step;
-- a rank that the others wait for, or that is the slowest in steps; much waiting, where none is
-  named;
+- a rank that the others wait for; much waiting, where none is named;
 - nonblocking operations that overlap with nothing, and barriers;
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
@@ -37,6 +36,7 @@ from ..base.gather import gathered
 from ..display import page
 from ..display.tables import Column
 from ..late.late_ranks import late
+from ..late.sentences import headline
 from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.selection import Selection
@@ -68,9 +68,10 @@ def run(arguments: argparse.Namespace) -> None:
     ) or []
     common.answer(
         arguments, rows, Advice._fields,
-        lambda: common.print_lines(
-            lines(rows, unsampled_text(run), list(common.part_facts(run)))
-        ),
+        lambda: common.print_lines([
+            attempt("Waiting", headline, split) or "", "",
+            *lines(rows, unsampled_text(run), list(common.part_facts(run))),
+        ]),
     )
 
 

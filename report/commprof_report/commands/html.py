@@ -36,6 +36,7 @@ from ..display.tables import Column
 from ..late.stages import is_beside_main, region_rows
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late as late_answers
+from ..late.sentences import headline
 from ..plots import peer_heat_map, row_bars, size_lines, stacks, timeline
 from ..roles import roles
 from ..roles.communicator_rows import communicator_rows
@@ -72,7 +73,7 @@ from . import (
 )
 
 COMPARISON = "comparison.html"
-FIRST = ("Wrong launcher", "Crowded", "Waiting")  # what shows whether a run is healthy
+FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
@@ -167,12 +168,6 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     sections = [attempt(*each) or "" for each in made]
     top = attempt("Top", lambda: opening(run, answers, row, split, is_whole, advised or [])) or ""
     yield top
-    for head, said in (
-        ("Waiting", attempt("Waiting", late.verdict, split)), ("Crowded", answers.summary.crowding),
-    ):
-        if said and page.text(said) in top:
-            there = page.text(f'see "{head}" at the top')
-            sections = [section.replace(page.text(said), there) for section in sections]
     yield page.warnings(
         run.notes + FAULTS + ([] if pictures.is_possible() else [NO_PICTURES])
     )
@@ -192,7 +187,8 @@ def opening(
     facts += summary.nccl_facts(answers)
     step = summary.in_a_step(in_steps, waits if is_whole else None)
     facts += summary.closing_facts(run, answers, step)
-    questions = [fact for fact in facts if fact[0] in FIRST]
+    questions = [("Waiting", attempt("Waiting", headline, waits) or "not known")]
+    questions += [fact for fact in facts if fact[0] in FIRST]
     timed = with_negotiation_apart(answers) or calls.drawn(answers.calls)
     if advised and timed:
         timed = [call for call in timed if not call.call.endswith(units.NEGOTIATION)] or timed

@@ -3,23 +3,24 @@ and transfer. A nonblocking operation is waited for in the call that completes i
 receives are matched by number and tag; a receive waits for its sender, a send that could not return
 before its receive was posted waits for its receiver. A rank may arrive last only because it waited
 itself: such chains are followed to the rank that caused them, and what no known rank caused is
-shown apart. The first line is the verdict: load imbalance (a few ranks or one host cause most of
-the waiting, beyond chance), mostly a few ranks (beyond chance, but less than half of the waiting),
-different ranks in different calls, spread over all ranks, or transfer (the messages take the time).
-With late ranks it says why they are late, where readings of CPU time show it (COMMPROF_CPU_TIME):
-they compute longer than the others, lost their cores, sleep longer, or wait for a disk, outside
-MPI. There is no verdict if less than half of the time inside MPI can be split, and none of transfer
-if few sampled calls stand for most of the time. Where a thread that negotiates makes most calls, as
-Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks
-instead: where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then
-how much of each, what could be gained, and how certain that is. Then for each rank how often it
-arrived last, what that cost the others, what of that was avoidable, of how much waiting it is the
-root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each
-host; for each call and communicator, where communicators of a family, such as 16 tensor-parallel
-groups, share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator
-has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the
-last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel
-begins on the device; NCCL collectives without device times are not split.
+shown apart. The first line says what costs most, what would be gained and how sure that is: ranks
+that are late (a few ranks or one host cause most of the waiting, beyond chance), often late (beyond
+chance, but less than half of the waiting), different ranks in different calls, none beyond chance,
+or transfer (the messages take the time). With late ranks it says why they are late, where readings
+of CPU time show it (COMMPROF_CPU_TIME): they compute longer than the others, lack a core, sleep
+longer, or wait for a disk, outside MPI. It is not known who is late if less than half of the time
+inside MPI can be split, if a rank is late too rarely to tell it from chance, and nothing is said of
+transfer if few sampled calls stand for most of the time. Where a thread that negotiates makes most
+calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared
+at marks instead: where each begins a region named "wait ..." or "sync ...", or calls
+commprof_step(3). Then how much of each, what could be gained, and how certain that is. Then for
+each rank how often it arrived last, what that cost the others, what of that was avoidable, of how
+much waiting it is the root cause (if that is not the rank that arrived last), and its own waiting
+and transfer; for each host; for each call and communicator, where communicators of a family, such
+as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms. With --by
+call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the
+last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of
+NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
 
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls
 is sampled, times are scaled to all. Clocks of hosts are aligned by the job's own collectives; where
@@ -45,22 +46,9 @@ from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED, Last
 from ..late.sentences import (
-    ALL,
-    LINK,
-    NOTABLE_SHARE,
-    PROGRESS,
-    basis_text,
-    calls_text,
-    held_up_text,
-    is_mostly,
-    is_unknown,
-    link_text,
-    mark_text,
-    notable_rest,
-    reaching,
-    rest_text,
+    ALL, LINK, NOTABLE_SHARE, PROGRESS, basis_text, calls_text, details, headline, held_up_text,
+    is_mostly, is_unknown, links_text, notable_rest, reaching, rest_text,
     unfinished_text,
-    verdict,
 )
 from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
@@ -97,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
         why_none = (
-            verdict(answers) if answers.run.verdict is Kind.NONE
+            headline(answers) if answers.run.verdict is Kind.NONE
             else common.nothing_text(run, "call that was split")
         )
         common.picture_save(
@@ -120,6 +108,7 @@ def sibling(row: Row) -> Sibling:
 
 def print_text(run: Selection, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
+        common.print_lines((headline(answers), ""))
         common.print_facts((
             *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run),
         ))
@@ -192,7 +181,9 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """The answer in words, and how certain it is; without what is said of the whole
     run beside it."""
     row = answers.run
-    yield "Verdict", verdict(answers)
+    yield from details(answers)
+    if row.late_ranks is not None:
+        yield "Certainty", certainty_text(row)
     yield from final_facts(answers)
     if answers.unfinished:
         yield (
@@ -200,6 +191,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
             f"{unfinished_text(answers)}, which is not counted here: see hvprof-report stuck",
         )
     if row.verdict is Kind.NONE:
+        if notable_rest(answers):
+            yield "Not split", rest_text(answers)
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
         yield from unread_facts(run)
@@ -207,7 +200,6 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.verdict is Kind.MARKS:
         yield "Based on", marks_basis_text(answers)
         yield "Waiting", ahead_text(present(answers.last))
-        yield from certain_facts(row)
         yield from unread_facts(run)
         return
     yield "Based on", coverage_text(row)
@@ -220,7 +212,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}",
     )
     if answers.links:
-        yield "Slow link", f"{link_text(answers)}; {LINK}"
+        yield "Slow link", f"{links_text(answers)}; {LINK}"
     if held_up := held_up_text(answers):
         yield "No progress", f"{held_up}; {PROGRESS}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
@@ -236,7 +228,6 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
     yield "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved}; {together}"
     yield from library_facts(answers)
-    yield from certain_facts(row)
     yield from sibling_facts(run, answers)
     yield (
         "Clocks",
@@ -329,13 +320,6 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
             )
 
 
-def certain_facts(row: LateRow) -> Iterator[tuple[str, str]]:
-    if row.late_ranks is not None:
-        if row.late_gain_ns is not None:
-            yield "To gain", gain_text(row)
-        yield "Certainty", certainty_text(row)
-
-
 def ahead_text(last: Last) -> str:
     """main threads wait for the last one for up to 74.2 ms a step (rank 0), rank 1 for 310 us"""
     waits = sorted((ns / max(1, last.judged), rank) for rank, ns in last.waits_ns.items())
@@ -349,10 +333,10 @@ def ahead_text(last: Last) -> str:
 
 def marks_basis_text(answers: Late) -> str:
     share = units.share(answers.run.negotiated_share)
-    point = mark_text(present(answers.last).region)
-    how = " by what each one offers and all agree on" * (point == mark_text(HANDED))
+    region = present(answers.last).region
+    how = " by what each one offers and all agree on" * (region == HANDED)
     return (
-        f"when ranks {reaching(point, 2)},{how}: {share} of the time inside MPI is on a thread "
+        f"when ranks {reaching(region, 2)},{how}: {share} of the time inside MPI is on a thread "
         "that negotiates, which joins each call in time"
     ).replace(",:", ":")
 
@@ -387,21 +371,14 @@ def part_of_run_text(profiled: Profiled, world_size: int) -> str:
     )
 
 
-def gain_text(row: LateRow) -> str:
-    who = units.agreeing("they", len(present(row.late_ranks)))
-    gain = f"about {units.duration(row.late_gain_ns)} of the run, if {who}"
-    if row.late_gain_share is None:
-        return f"{gain} arrived with the next rank (estimate)"
-    played = units.share(row.late_gain_share)
-    return f"{gain} took no longer than the others (predicted from {played} of the run)"
-
-
 def certainty_text(row: LateRow) -> str:
     """The test is defined in docs/SCHEMA.md."""
     chance = f"{max(present(row.late_p), 1e-9):.1g}"
+    played = units.share(row.late_gain_share)
+    gain = f"; the gain is predicted from {played} of the run" if row.late_gain_share else ""
     return (
         f"chance alone would show this with a probability below {chance} (test over "
-        f"{row.blocks} parts of the run, level {MOSTLY_LEVEL if is_mostly(row) else LEVEL:g})"
+        f"{row.blocks} parts of the run, level {MOSTLY_LEVEL if is_mostly(row) else LEVEL:g}){gain}"
     )
 
 

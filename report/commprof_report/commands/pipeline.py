@@ -4,8 +4,7 @@ MPI for longer, while they wait. A row per stage shows how long it waits for oth
 and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of
 time outside MPI, and the volume sent forward and backward. If less than half of the time inside MPI
 can be split into waiting and transfer, no stage is called slow, and none that `late` does not name,
-unless several pipelines have more slow stages than it names. Of a stage that causes less than half
-of the waiting it is said how much.
+unless several pipelines have more slow stages than it names.
 
 Pipelines whose stages reduce their gradients on common communicators are replicas of each other.
 Ranks in a line that send to their neighbours before they have received, as jobs that
@@ -29,8 +28,7 @@ from ..base.query import Row
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, late
-from ..late.sentences import ALL, shares_text
-from ..late.verdict import MAJORITY
+from ..late.sentences import ALL
 from ..plots import row_bars as plot
 from ..roles import pipelines
 from ..roles.message_graph import Star
@@ -217,13 +215,6 @@ def waiting_text(rows: Sequence[Row]) -> str:
         f"outside MPI {units.share(slow.outside_share)} of the time and waits "
         f"{units.share(slow.bubble_share)}"
     )
-    share = slow.caused_share
-    if share is not None and share < MAJORITY:
-        stages = shares_text(f"stage {slow.stage}, rank {slow.rank}", share, 1 - share)
-        return (
-            f"stages wait for each other: {stages}; it is {own}, the others {outside} and "
-            f"{waits}"
-        )
     return (
         f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they "
         f"{outside} and {waits}"

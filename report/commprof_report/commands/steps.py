@@ -11,18 +11,17 @@ it could be meant as well. Ranks that step at other times, as another ensemble, 
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
-chance. The slowest rank is the one that `late` names, if the others wait for it in steps, too; if
-`late` names none because most waiting is elsewhere, one that its test finds in steps. The critical
-path of a step is followed back from the rank that ended last, at each wait on to the rank that was
-waited for. Calls are means over the ranks that make them; bytes count for the call that starts an
-operation, not for the one that completes it. Shares are of the mean over all steps after the warm-
-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one,
-is exposed communication. The time of a background thread is shown apart: how much of it a step
-waits for shows in a region around the wait, named "wait ..." or "sync ...", and is unknown without
-one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when each
-reaches that region or the mark of its step: a slow rank shows at a mark set where the main thread
-begins to wait. NCCL's operations count by their time on the device, where that is known. Nothing
-marks the end of the last marked step, so it ends with its last call.
+chance. The slowest rank is the one that `late` names, if the others wait for it in steps, too. The
+critical path of a step is followed back from the rank that ended last, at each wait on to the rank
+that was waited for. Calls are means over the ranks that make them; bytes count for the call that
+starts an operation, not for the one that completes it. Shares are of the mean over all steps after
+the warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the
+main one, is exposed communication. The time of a background thread is shown apart: how much of it a
+step waits for shows in a region around the wait, named "wait ..." or "sync ...", and is unknown
+without one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when
+each reaches that region or the mark of its step: a slow rank shows at a mark set where the main
+thread begins to wait. NCCL's operations count by their time on the device, where that is known.
+Nothing marks the end of the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of
 those parts.
@@ -43,7 +42,7 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
-from ..late.sentences import efficiency_text, mark_text
+from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import step_bars as plot
 from ..roles import roles
 from ..run.alignment import align
@@ -135,6 +134,7 @@ def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> Non
     common.print_facts((
         *crowded_facts(crowding(run.connection)),
         *facts(answers, waits),
+        ("Late", attempt("Waiting", headline_of, waits) or "not known"),
         *unsampled_facts(run),
         *common.part_facts(run),
     ))
@@ -194,6 +194,9 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(summary)
+    after_warm_up = summary.steps - summary.warm_up_steps
+    if waits and not waits.last and 0 < summary.judged_steps < after_warm_up:
+        yield "", f"judged by {summary.judged_steps:,} of {summary.steps:,} steps"
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
 

@@ -1,27 +1,26 @@
-"""Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside
-MPI; the calls with the most time, and the message size that dominates each; the verdict on waiting;
-point-to-point volume; what the profiler cost; whether it has seen all calls, and if not, why and
-what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the
-device; whether MPI was given GPU memory, or GPUs copied through the host. Ranks without
-MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since
-when, and in which call. (One that was killed may also have left by _exit or exec, if the library
-did not notice.) Ranks that waited for a core for 5 % of the time or more are named; where
-that was not counted (COMMPROF_CPU_TIME), those that share cores by their affinity masks or a
-cgroup's quota. Only the rank's own node knows whether it still runs; on another node it is "alive
-or ended".
+"""Begins with the headline of hvprof-report late: what costs most, what would be gained, how sure that
+is. Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent
+inside MPI; the calls with the most time, and the message size that dominates each; point-to-point
+volume; what the profiler cost; whether it has seen all calls, and if not, why and what would show
+them (hvprof-report seen); NCCL's calls on the host and its operations on the device; whether MPI
+was given GPU memory, or GPUs copied through the host. Ranks without MPI_Finalize are listed with
+what they were in: running, killed, left by exit or MPI_Abort, since when, and in which call. (One
+that was killed may also have left by _exit or exec, if the library did not notice.) Ranks that
+waited for a core for 5 % of the time or more are named; where that was not counted
+(COMMPROF_CPU_TIME), those that share cores by their affinity masks or a cgroup's quota. Only the
+rank's own node knows whether it still runs; on another node it is "alive or ended".
 
 The time inside MPI of a rank is that of its thread with the most, without MPI_Init and
 MPI_Finalize; shares are of that rank's wall time. NCCL's calls are no part of it: they put
-operations into a queue. The line on waiting is the verdict of hvprof-report late. With --json one
-object holds everything.
+operations into a queue. With --json one object holds everything.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from sqlite3 import Connection
 
 from ..base import units
@@ -34,7 +33,7 @@ from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
-from ..late.sentences import basis_text, efficiency_text, verdict
+from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
 from ..run.alignment import align
 from ..run.run import Run, programs_text
 from ..run.selection import Selection
@@ -60,25 +59,23 @@ HEADS = {
     "killed": "Killed or left", "running or killed": "Alive or ended", "exit": "Exited",
     "abort": "Aborted", "running": "Running",
 }
+WRAPPED = ("Cause", "Why", "To know it", "In a step", "Efficiency", "Seen")
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    counted = run_summary(run)
-    if not tables.is_for_scripts(arguments):
-        for line in counted_lines(run, counted):
-            print(line)
-        sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
     alignment = attempt("Clocks", align, run.connection)
     waits = attempt("Waiting", late, run, alignment)
-    answers = counted.with_waiting(waits) if waits else counted
+    answers = run_summary(run, waits)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, [answers.summary], list(vars(answers.summary)))
         return
     whole = alignment if common.is_whole(arguments) else None
     steps = attempt("Steps", steps_summary, run, whole, late=waits)
-    for line in closing_lines(run, answers, in_a_step(steps.summary if steps else None, waits)):
+    step = in_a_step(steps.summary if steps else None, waits)
+    common.print_lines((attempt("Waiting", run_headline, waits) or "", ""))
+    for line in chain(counted_lines(run, answers), closing_lines(run, answers, step)):
         print(line)
 
 
@@ -104,7 +101,7 @@ def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[st
     for head, text in closing_facts(run, answers, step):
         lines = (
             textwrap.wrap(units.visible(text), WIDTH - common.HEAD_WIDTH, break_on_hyphens=False)
-            if head in ("Waiting", "In a step", "Efficiency", "Seen") else [units.visible(text)]
+            if head in WRAPPED else [units.visible(text)]
         )
         yield from map(common.fact_line, (head, *[""] * (len(lines) - 1)), lines)
 
@@ -385,24 +382,14 @@ def copied_text(summary: SummaryRow) -> str:
 
 
 def waiting_facts(late: Late, summary: SummaryRow) -> Iterator[tuple[str, str]]:
-    yield "Waiting", waiting_text(late)
+    """What qualifies the headline."""
+    yield from details(late)
+    if late.is_known and summary.wait_verdict is not Kind.MARKS:
+        yield "Based on", basis_text(late.run)
     if efficiency := efficiency_text(summary):
         share = units.share(summary.efficiency_share)
         yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
     yield from final_facts(late)
-
-
-def waiting_text(late: Late) -> str:
-    """The verdict of hvprof-report late, and what it is based on."""
-    row, sentence = late.run, verdict(late)
-    if not late.is_known:
-        return sentence
-    gain = (
-        f"; about {units.duration(row.late_gain_ns)} of the run could be gained (predicted)"
-        if row.late_gain_ns else ""
-    )
-    basis = "" if row.verdict is Kind.MARKS else f"; based on {basis_text(row)}"
-    return f"{sentence}{gain}{basis}"
 
 
 def peer_text(summary: SummaryRow) -> str:

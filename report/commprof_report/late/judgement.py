@@ -182,7 +182,7 @@ def is_by_transfer(
 
 def is_few_transfers(calls: int, sampled_share: float | None) -> bool:
     """Few calls stand for most of the transfer, because most of the time was not sampled."""
-    return present(sampled_share) < COVERED and calls < FEWEST_TRANSFERS
+    return (sampled_share or 0.0) < COVERED and calls < FEWEST_TRANSFERS
 
 
 def verdict_of(

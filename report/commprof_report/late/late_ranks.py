@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.arrays import np
 from ..base.columns import by_rank, grouped
 from ..base.field import Row
 from ..base.thresholds import threshold
@@ -24,8 +24,8 @@ from .judgement import (
     progress_share, without,
 )
 from .links import Link, slow_links
-from .marks import Last, WaitRegion, last_at_marks, wait_region, without_ranks
-from .reasons import OWN, Reason, call_reasons, reason, reason_at_marks
+from .marks import Last, WaitRegion, last_at_marks, wait_region
+from .reasons import OWN, Reason, call_reasons, reason
 from .retimed import Part
 from .stages import Stages, efficiency_of, negotiated_share, stages, working
 from .sums import (
@@ -43,7 +43,8 @@ from .sums import (
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame, block_count,
+    FEWEST_BLOCKS, MAJORITY, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame,
+    block_count, few_arrivals,
 )
 from .waits import Waits
 
@@ -93,10 +94,6 @@ class Late(NamedTuple):
         return working(self.stages.retimed, self.stages.split.run, self.is_negotiated)
 
     @property
-    def held_up_ns(self) -> int:
-        return sum(self.held_up.values())
-
-    @property
     def is_known(self) -> bool:
         return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN)
 
@@ -134,10 +131,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
         _members(sums.waits), sums.texts, {row.rank: row.wait_ns for row in ranks},
     )
 
+    def is_played(own: tuple[int, ...]) -> bool:
+        """Whether playing the calls again shows what these ranks cost."""
+        return is_notable(played.sooner_ns(own), split.run) or is_in_played(found, own)
+
     def sooner_ns(own: tuple[int, ...]) -> int:
-        """How much sooner others would be done without these ranks being late; where calls were not
-        played, what each of the others waits for them, on average."""
-        if played.share:
+        """How much sooner others, or all, would be done without these ranks being late; where calls
+        were not played, what each of the others waits for them, on average."""
+        if is_played(own):
             return played.sooner_ns(own)
         return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
 
@@ -147,18 +148,15 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     crowded = crowding(connection)
 
-    def are_scheduled_late(is_mostly: bool, why: Callable[[], Reason | None]) -> bool:
+    def are_scheduled_late(named: Named | Last) -> bool:
         """Some of ranks that share cores always come last: these are named for less than half of
         the waiting only if readings of CPU time show that it is not for want of a core."""
-        found = why() if crowded and is_mostly else None
-        return bool(crowded) and is_mostly and (found is None or found.kind not in OWN)
+        if not crowded or not named.is_mostly:
+            return False
+        found = reason(connection, named.ranks, last=named if isinstance(named, Last) else None)
+        return found is None or found.kind not in OWN
 
-    blamed, _ = without(
-        blamed,
-        lambda named: are_scheduled_late(
-            named.is_mostly, partial(reason, connection, named.ranks)
-        ),
-    )
+    blamed, _ = without(blamed, are_scheduled_late)
     blamed, serving = without(
         blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
     )
@@ -168,19 +166,20 @@ def late(run: Selection, alignment: Alignment) -> Late:
     kind, to_blame = judged(
         split.run, share_negotiated, unknown_ns, blamed, blocks, sooner_ns(named)
     )
+    few = few_arrivals(costs)
+    if kind is Kind.SPREAD and few and not (blamed.named or serving):
+        kind, blocks = Kind.UNKNOWN, few
     verdict: Judged = dict(verdict=kind, blocks=blocks)
     if to_blame:
         verdict |= naming(
-            to_blame, chain(sums, named), played.gain_ns(named), played.share,
+            to_blame, chain(sums, named), played.gain_ns(named), played.share * is_played(named),
             progress_share(named, waiting_for_progress, ranks),
         )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
-    if last and last.ranks and are_scheduled_late(
-        last.is_mostly, partial(reason_at_marks, connection, last)
-    ):
-        last = without_ranks(last)
+    if last and last.ranks and are_scheduled_late(last):
+        last = last._replace(ranks=())
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last)
     why = None
@@ -189,7 +188,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
             late_region=late_region(connection, own), late_programs=programs_of(run, own),
             late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
         )
-        why = reason_at_marks(connection, last) if last and last.ranks else reason(connection, own)
+        why = reason(connection, own, last=last)
     finalize_ns, finalize_rank = final_wait(connection, alignment)
     links = slow_links(
         sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
@@ -246,6 +245,16 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last=last,
         stages=found,
     )
+
+
+def is_in_played(found: Stages, ranks: Collection[int]) -> bool:
+    """Most of what these ranks cause is in calls that were played: the threads that others wait on
+    may not be."""
+    sums, parts = found.sums, found.retimed.parts
+    own = np.isin(sums.causes.cause_rank, list(ranks))
+    waits, caused_ns = sums.scaled.rows[sums.causes.wait[own]], sums.caused_ns[own]
+    played = np.concatenate([np.empty(0, np.int64), *(part.wait for part in parts)])
+    return bool(caused_ns[np.isin(waits, played)].sum() >= MAJORITY * caused_ns.sum() > 0)
 
 
 def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int | None]:

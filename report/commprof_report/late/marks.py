@@ -31,7 +31,7 @@ from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
 from ..run.traffic_class import CONTROL_BYTES
 from .verdict import (
-    FEWEST_BLOCKS, MAJORITY, NOTABLE, block_count, costs_of, few_beyond_chance,
+    FEWEST_BLOCKS, MAJORITY, NOTABLE, Participants, blame, block_count, costs_of,
 )
 
 SQL = query.beside(__file__)
@@ -60,21 +60,42 @@ class WaitRegion(NamedTuple):
 
 class Last(NamedTuple):
     """The ranks that are last beyond chance at a point of a step. region: the wait region at whose
-    begin ranks are compared; HANDED: where they hand their tensors over; "": a mark. Without such
-    ranks, leader is the one that is behind the most."""
+    begin ranks are compared; HANDED: where they hand their tensors over; "": a mark."""
 
     region: str
     judged: int  # steps, or visits to the region, after the warm-up
+    by_step: LastOfSteps  # of those in which it is sure
+    behind_ns: float  # the sum of what the last ranks of all judged ones, sure or not, are behind
+    waits_ns: Mapping[int, int]  # by rank: from its arrivals to the last ones
     ranks: tuple[int, ...] = ()
-    times: int = 0  # in how many of the judged ones they, or the leader, are last
-    lead_ns: float | None = None  # median distance from the mean of the others in these
     p: float | None = None
     blocks: int = 0
     gain_ns: int = 0
-    share: float = 0.0  # of what the last ranks of all judged ones, sure or not, are behind
-    waits_ns: Mapping[int, int] = {}  # by rank: from its arrivals to the last ones
-    leader: int | None = None
-    by_step: LastOfSteps = {}
+
+    @property
+    def leader(self) -> int | None:
+        """The rank that is behind the most; None: none is last surely."""
+        ranks, leads_ns = np.array([*self.by_step.values(), (0, 0)]).T
+        return int(np.bincount(ranks.astype(int), leads_ns).argmax()) if self.by_step else None
+
+    @property
+    def leads_ns(self) -> list[float]:
+        """Distances from the mean of the others, of these ranks, or the leader."""
+        ranks = self.ranks or (self.leader,)
+        return [lead_ns for rank, lead_ns in self.by_step.values() if rank in ranks]
+
+    @property
+    def times(self) -> int:
+        """In how many of the judged ones they are last."""
+        return len(self.leads_ns)
+
+    @property
+    def lead_ns(self) -> float | None:
+        return median(self.leads_ns) if self.by_step else None
+
+    @property
+    def share(self) -> float:
+        return sum(self.leads_ns) / self.behind_ns if self.by_step else 0.0
 
     @property
     def is_mostly(self) -> bool:
@@ -237,37 +258,23 @@ def judge(
     """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
     in place of waiting. thinned: how many steps each one stands for."""
     last = last_ranks(times, lengths_ns, error_ns, open_ns)
-    nobody = Last(region, len(times), waits_ns=_waits_ns(times), by_step=last)
+    behind_ns = sum(max(distances(of_step).values()) for of_step in times.values())
+    found = Last(region, len(times), last, behind_ns, _waits_ns(times))
     if len(times) < FEWEST_BLOCKS or not last:
-        return nobody
+        return found
+
+    def gain_ns(ranks: Sequence[int]) -> int:
+        return round(thinned * _gain_ns(times, ranks))
+
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
     late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
     costs = costs_of(range(len(times)), late, leads_ns)
-    behind_ns: Counter[int] = Counter()
-    for rank, lead_ns in last.values():
-        behind_ns[rank] += lead_ns  # type: ignore[assignment]
-    found, leader = few_beyond_chance(costs, ranks), max(ranks, key=behind_ns.__getitem__)
-    gain_ns = round(thinned * _gain_ns(times, found.units)) if found else 0
-    is_named = gain_ns >= NOTABLE * thinned * sum(lengths_ns[step] for step in times)
-    named = found.units if found and is_named else []
-    of_whom = named or [leader]
-    own = [lead_ns for rank, lead_ns in last.values() if rank in of_whom]
-    return nobody._replace(
-        ranks=tuple(sorted(named)), times=len(own), lead_ns=median(own),
-        p=found.p if found else None, blocks=block_count(costs), gain_ns=gain_ns,
-        share=sum(own) / sum(max(distances(of_step).values()) for of_step in times.values()),
-        leader=leader,
-    )
-
-
-def without_ranks(last: Last) -> Last:
-    """Nobody is named: what is said is of the leader alone."""
-    own, named = (
-        [lead_ns for rank, lead_ns in last.by_step.values() if rank in ranks]
-        for ranks in ([last.leader], last.ranks)
-    )
-    share = last.share * sum(own) / sum(named)
-    return last._replace(ranks=(), times=len(own), lead_ns=median(own), share=share)
+    least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
+    named = blame(costs, Participants(ranks), gain_ns, least_ns).named
+    found = found._replace(p=named and named.p, blocks=block_count(costs))
+    if named is None or gain_ns(named.ranks) < least_ns:
+        return found
+    return found._replace(ranks=named.ranks, gain_ns=gain_ns(named.ranks))
 
 
 def _waits_ns(times: Times) -> Counter[int]:

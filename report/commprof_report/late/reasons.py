@@ -7,7 +7,7 @@ most of the time by which the ranks are longer outside MPI is of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -23,6 +23,34 @@ COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep"
 OWN = COMPUTES, ASLEEP, DISK  # no matter of cores
 
 
+class Words(NamedTuple):
+    do: str
+    longer: str
+    how: str
+    remedy: str
+
+
+WORDS = {
+    COMPUTES: Words("compute", "{} longer", "on a core", "balance the work"),
+    LOST_CORE: Words(
+        "lack", "a core {} longer", "ready without one",
+        "give {them} a core of {their} own: other binding, fewer ranks or threads, no other jobs",
+    ),
+    READY: Words(
+        "are", "ready to run {} longer", "on a core or waiting for one",
+        "balance the work, and give each rank a core of its own",
+    ),
+    ASLEEP: Words(
+        "sleep", "{} longer", "asleep",
+        "look at what {do} outside MPI without a core: a sleep, a lock, input from elsewhere",
+    ),
+    DISK: Words(
+        "wait", "{} longer for a disk", "waiting for it",
+        "look at what {do} with files outside MPI, and on which file system",
+    ),
+}
+
+
 class Reason(NamedTuple):
     """own_ns, others_ns: mean time of this kind outside MPI, or before the wait at marks, of the
     named ranks, and the others."""
@@ -34,22 +62,41 @@ class Reason(NamedTuple):
 
 
 def reason(
-    connection: Connection, ranks: Collection[int], also_late: Collection[int] = ()
+    connection: Connection, ranks: Collection[int], also_late: Collection[int] = (),
+    last: Last | None = None,
 ) -> Reason | None:
     """It considers the whole run, whatever was selected. also_late: ranks that are late elsewhere,
-    with which these are not compared."""
-    return _reason(connection, cpu_times(connection), ranks, also_late)
+    with which these are not compared. last: they are last at marks; then the main thread is taken
+    to wait, blocked, from its mark to the last one of the step; what the readings found it doing
+    there and elsewhere is not known."""
+    times = cpu_times(connection)
+    if last:
+        times = {
+            rank: _waiting(row, last.waits_ns.get(rank, 0)) for rank, row in times.items()
+            if row.is_of_main
+        }
+    own = [row for rank, row in times.items() if rank in ranks]
+    others = [row for rank, row in times.items() if rank not in ranks and rank not in also_late]
+    if len(own) < len(ranks) or not own or not others:
+        return None
+    unread_share = 0.0 if last else None
+    found = compared(
+        *(use_of(rows)._replace(unread_share=unread_share) for rows in (own, others))
+    )
+    is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
+    # a rank that waits for its GPU spins on a core or sleeps
+    if found is None or is_on_gpu and found.kind != LOST_CORE:
+        return None
+    return found._replace(where=BEFORE) if last else found
 
 
-def reason_at_marks(connection: Connection, last: Last) -> Reason | None:
-    """The main thread is taken to wait, blocked, from its mark to the last one of the step; what
-    the readings found it doing there and elsewhere is not known."""
-    times = {
-        rank: _waiting(row, last.waits_ns.get(rank, 0))
-        for rank, row in cpu_times(connection).items() if row.is_of_main
-    }
-    found = _reason(connection, times, last.ranks, unread_share=0.0)
-    return found and found._replace(where=BEFORE)
+def call_reasons(
+    connection: Connection, calls: Sequence[CallCause]
+) -> dict[tuple[int, ...], Reason]:
+    """By the ranks that are late in single calls, as far as reasons are known."""
+    all_late = {rank for each in calls for rank in each.named.ranks}
+    found = {each.named.ranks: reason(connection, each.named.ranks, all_late) for each in calls}
+    return {ranks: why for ranks, why in found.items() if why}
 
 
 def _waiting(row: CpuTimeRow, wait_ns: int) -> CpuTimeRow:
@@ -59,33 +106,6 @@ def _waiting(row: CpuTimeRow, wait_ns: int) -> CpuTimeRow:
         (name for name in CpuTimeRow._fields if name.startswith(("outside_", "inside_"))), 0
     )
     return row._replace(**readings | {"inside_ns": wait_ns, "outside_ns": counted_ns - wait_ns})
-
-
-def _reason(
-    connection: Connection, times: Mapping[int, CpuTimeRow], ranks: Collection[int],
-    also_late: Collection[int] = (), unread_share: float | None = None,
-) -> Reason | None:
-    own = [row for rank, row in times.items() if rank in ranks]
-    others = [row for rank, row in times.items() if rank not in ranks and rank not in also_late]
-    if len(own) < len(ranks) or not own or not others:
-        return None
-    found = compared(
-        *(use_of(rows)._replace(unread_share=unread_share) for rows in (own, others))
-    )
-    is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
-    # a rank that waits for its GPU spins on a core or sleeps
-    return None if found and is_on_gpu and found.kind != LOST_CORE else found
-
-
-def call_reasons(
-    connection: Connection, calls: Sequence[CallCause]
-) -> dict[tuple[int, ...], Reason]:
-    """By the ranks that are late in single calls, as far as reasons are known."""
-    all_late = {rank for each in calls for rank in each.named.ranks}
-    return {
-        ranks: found for ranks in dict.fromkeys(each.named.ranks for each in calls)
-        if (found := reason(connection, ranks, all_late))
-    }
 
 
 def compared(own: Use, others: Use) -> Reason | None:
@@ -131,34 +151,18 @@ def _lost_ns(own: Use, others: Use) -> float:
     return own.ready_bounds_ns[0] * more / (1 - others.wait_rate) if more > 0 else 0.0
 
 
-def reason_text(found: Reason | None, ranks: Sequence[int], who: str = "") -> str:
-    """it computes 2.48 s longer (2.60 s on a core outside MPI, the others 122 ms on average). who:
-    in place of it."""
-    if found is None:
-        return ""
-    longer = units.duration(found.own_ns - found.others_ns)
-    do, said, how = {
-        COMPUTES: ("compute", f" {longer} longer", "on a core"),
-        LOST_CORE: (
-            "", f"lost {'its core' if len(ranks) == 1 else 'their cores'}", "ready without one",
-        ),
-        READY: ("are", f" ready to run {longer} longer", "on a core or waiting for one"),
-        ASLEEP: ("sleep", f" {longer} longer", "asleep"),
-        DISK: ("wait", f" {longer} longer for a disk", "waiting for it"),
-    }[found.kind]
-    who, do = who or units.agreeing("they", len(ranks)), units.agreeing(do, len(ranks))
+def longer_text(found: Reason, number: int) -> str:
+    """sleeps 2.48 s longer. number: of the ranks."""
+    words, longer = WORDS[found.kind], units.duration(found.own_ns - found.others_ns)
+    return f"{units.agreeing(words.do, number)} {words.longer.format(longer)}"
+
+
+def reason_text(found: Reason) -> str:
+    """2.60 s asleep outside MPI, the others 122 ms on average"""
     own, others = units.duration(found.own_ns), units.duration(found.others_ns)
-    return f"{who} {do}{said} ({own} {how} {found.where}, the others {others} on average)"
+    return f"{own} {WORDS[found.kind].how} {found.where}, the others {others} on average"
 
 
 def remedy(kind: str, ranks: Sequence[int]) -> str:
     do, them, their = (units.agreeing(words, len(ranks)) for words in ("they do", "them", "their"))
-    return {
-        COMPUTES: "balance the work",
-        LOST_CORE: f"give {them} a core of {their} own: other binding, fewer ranks or threads, no "
-        "other jobs",
-        READY: "balance the work, and give each rank a core of its own",
-        ASLEEP: f"look at what {do} outside MPI without a core: a sleep, a lock, input from "
-        "elsewhere",
-        DISK: f"look at what {do} with files outside MPI, and on which file system",
-    }[kind]
+    return WORDS[kind].remedy.format(do=do, them=them, their=their)

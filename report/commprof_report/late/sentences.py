@@ -1,37 +1,29 @@
-"""The verdict of `late` in words, for every command that speaks about waiting."""
+"""The verdict of `late` in words: the headline with which reports begin, and what qualifies it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
 from ..base.arrays import np
 from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
-from ..run.crowding import scheduling_text
+from ..run.crowding import waited_ns, waits_text
 from .judgement import Kind, is_few_transfers
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
-from .reasons import reason_text
+from .reasons import OWN, LOST_CORE, longer_text, reason_text
 from .verdict import (
-    COVERED,
-    FEWEST_BLOCKS,
-    FEWEST_TRANSFERS,
-    MAJORITY,
-    NOTABLE,
-    SHORTEST_NS,
-    CallCause,
-    Named,
-    When,
-    is_concentrated,
-    is_later,
-    when,
+    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
+    is_concentrated, main_cause, when,
 )
 
 ALL = threshold("base.all")
 NOTABLE_SHARE = threshold("late.rest")
+MOST_CALLS = 2  # in the headline
+UNKNOWN = Kind.NONE, Kind.UNKNOWN
 
 
 POLLS = (
@@ -47,42 +39,430 @@ LINK = (
     "adapter"
 )
 MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
+NEGOTIATES = (
+    "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
+    "gradients (commprof_step(3)), shows who is late and what is exposed"
+)
 WILDCARDS = (
     "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 )
 
 
-def verdict(answers: Late) -> str:
-    """One sentence; every command that speaks about waiting prints this one."""
-    return str(answer(answers))
+def headline(late: Late) -> str:
+    """What costs most, what would be gained, and how sure that is, in at most 25 words. Every
+    report that speaks about waiting begins with it."""
+    said = cores_headline(late) if lacks_cores(late) else HEADLINES[late.run.verdict](late)
+    return f"{units.capital(said)}."
 
 
-def answer(answers: Late) -> str | Unknown:
-    return ANSWERS[answers.run.verdict](answers)
+def details(late: Late) -> Iterator[tuple[str, str]]:
+    """What qualifies the headline."""
+    row = late.run
+    if cause := cause_text(late):
+        yield "Cause", cause
+    if row.late_ranks is not None and late.reason:
+        yield "Why", reason_text(late.reason)
+    if late.is_negotiated and not late.last and row.verdict is Kind.UNKNOWN:
+        yield "To know it", NEGOTIATES
 
 
-def little_text(answers: Late) -> str:
-    return (
-        f"calls in which ranks wait for each other take {units.share(answers.run.share_of_wall)} "
-        "of counted time: no rank waits notably in them"
+def lacks_cores(late: Late) -> bool:
+    """Ranks wait for cores for as long as could be gained, so a late rank may merely not have been
+    scheduled."""
+    row, why = late.run, late.reason and late.reason.kind
+    gain_ns = (row.late_gain_ns or 0) * row.ranks
+    return bool(late.crowding) and not (
+        row.late_ranks is not None
+        and (why in (*OWN, LOST_CORE) or gain_ns >= waited_ns(late.crowding))
     )
 
 
-def by_call_text(answers: Late) -> str:
-    said = ", ".join(call_text(answers, each) for each in answers.blame.calls)
-    return f"different ranks are late in different calls: {said}{whys_text(answers)}"
+def cores_headline(late: Late) -> str:
+    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
+    do = waits_text(late.crowding) if any(each.lost for each in late.crowding) else "share cores"
+    return (
+        f"{ranks} {do}. Give each rank its own first: until then, the other times may be the "
+        "scheduler's"
+    )
 
 
-def spread_text(answers: Late) -> str:
-    if answers.blame.named:
-        return hardly_text(answers.blame.named)
-    if answers.serving:
-        return f"no rank is late: {serving_text(answers.serving)}"
-    found = when(answers.costs, answers.costs)
-    few = f"; nearly all waiting is in {few_text(found)}" if found.few else ""
-    return most_text(answers) or (
-        "waiting is spread: no single rank, host or call is to blame; "
-        f"{largest_text(answers)}{few}"
+def little_headline(late: Late) -> str:
+    share = units.share(late.run.share_of_wall)
+    return f"no rank waits notably: calls in which ranks may wait take {share} of the time"
+
+
+def by_call_headline(late: Late) -> str:
+    calls = late.blame.calls
+    said = [
+        f"{units.rank_names(each.named.ranks, 16)} in {each.call}" for each in calls[:MOST_CALLS]
+    ]
+    said += [f"{len(calls) - MOST_CALLS} more"] * (len(calls) > MOST_CALLS)
+    return f"different ranks are late in different calls: {', '.join(said)}"
+
+
+def spread_headline(late: Late) -> str:
+    if named := late.blame.named or late.serving:
+        ranks = units.rank_names(named.ranks, 24)
+        causes = f"{units.agreeing('cause', len(named.ranks))} {units.share(named.share)}"
+        if late.serving:
+            return (
+                f"no rank is late: {ranks} {causes} of the waiting by serving the others with "
+                "messages"
+            )
+        least = f"less than {units.share(NOTABLE)} of the run is gained"
+        if not named.is_measurable:
+            least = f"each arrival gains less than {units.duration(SHORTEST_NS)}"
+        return f"no rank is to blame: without {ranks}, which {causes} of the waiting, {least}"
+    waiting = units.share(late.run.wait_ns / late.run.counted_ns)
+    rank, share, unknown_share = main_cause(late.costs)
+    if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
+        return (
+            f"no rank is named: rank {rank} causes {units.share(share)} of the waiting, the cause "
+            f"of {units.share(unknown_share)} is not known"
+        )
+    return (
+        f"no rank is late beyond chance: ranks wait for {waiting} of the time, rank {rank} causes "
+        f"{units.share(share)} of that, the most"
+    )
+
+
+def transfer_headline(late: Late) -> str:
+    row = late.run
+    moving, waiting = (
+        units.share(ns / row.counted_ns) for ns in (row.transfer_ns, row.wait_ns)
+    )
+    if late.links:
+        return link_text(late)
+    what = "reading and writing of files" if is_in_files(late) else "transfer"
+    also = f", also for {units.rank_names(row.late_ranks, 24)}" if row.late_ranks else ""
+    return f"{what} costs most: {moving} of the time, waiting for ranks {waiting}{also}"
+
+
+def named_headline(late: Late) -> str:
+    row = late.run
+    gain = gain_text(row)
+    if is_through_link(late):
+        return f"{link_text(late)}. {gain}"
+    number = len(present(row.late_ranks))
+    are, they = (units.agreeing(word, number) for word in ("are", "they"))
+    often = "often " * is_mostly(row)
+    who = units.rank_names(row.late_ranks, 24)
+    return f"{who} {are} {often}late: {they} {does_text(late)}. {gain}"
+
+
+def does_text(late: Late) -> str:
+    """sleeps 3.00 s longer; causes 97.8 % of the waiting"""
+    row, number = late.run, len(late.run.late_ranks)
+    if is_held_up(row):
+        call = _held_up_call(row.late_ranks, late)
+        return f"{units.agreeing('make', number)} no progress with {call} while outside MPI"
+    if late.reason:
+        return longer_text(late.reason, number)
+    if late.last:
+        often = f"{late.last.times:,} of {judged_text(late.last)}"
+        return f"{reaching(late.last.region, number)} last in {often}"
+    return f"{units.agreeing('cause', number)} {units.share(row.late_share)} of the waiting"
+
+
+def gain_text(row: LateRow) -> str:
+    """Without that the run is 1.90 s (13.0 %) shorter"""
+    if row.late_gain_ns is None:
+        return "What the run would gain is not known"
+    share = row.late_gain_ns * row.ranks / row.counted_ns
+    if share < NOTABLE:
+        return "Other ranks would be done sooner, the run would not"
+    gain = f"{units.duration(row.late_gain_ns)} ({units.share(share)})"
+    return f"Without that the run is {gain} shorter"
+
+
+def marks_headline(late: Late) -> str:
+    last = present(late.last)
+    if last.ranks:
+        return named_headline(late)
+    if last.leader is None:
+        notable = units.share(NOTABLE_LEAD)
+        return f"no rank {reaching(last.region)} {notable} of a step after the others"
+    often = f"{last.times:,} of {judged_text(last)}"
+    return (
+        f"no rank is late beyond chance: rank {last.leader}, the most often, "
+        f"{reaching(last.region)} last in {often}"
+    )
+
+
+def unknown_headline(late: Late) -> str:
+    return nobody_text(late) or f"who is late is not known: {unknown(late).why}"
+
+
+HEADLINES: Mapping[Kind, Callable[[Late], str]] = {
+    Kind.NONE: unknown_headline, Kind.UNKNOWN: unknown_headline, Kind.LITTLE: little_headline,
+    Kind.TRANSFER: transfer_headline, Kind.IMBALANCE: named_headline, Kind.MOSTLY: named_headline,
+    Kind.BY_CALL: by_call_headline, Kind.SPREAD: spread_headline, Kind.MARKS: marks_headline,
+}
+
+
+def cause_text(late: Late) -> str:
+    """Who causes how much of the waiting, in all that is known; empty: the headline says it."""
+    if late.run.verdict is Kind.MARKS:
+        return marks_text(present(late.last))
+    if late.run.verdict is Kind.BY_CALL:
+        return "; ".join(call_text(late, each) for each in late.blame.calls)
+    if late.run.late_ranks is not None:
+        return blamed_text(late)
+    analysed = late.run.collectives + late.run.message_calls
+    calls = late.run.transfer_calls
+    is_few = calls < FEWEST_TRANSFERS and is_concentrated(calls, analysed)
+    return few_text(late.run) if late.run.verdict is Kind.TRANSFER and is_few else ""
+
+
+def few_text(row: LateRow) -> str:
+    """half of the transfer is in 1 of 120 analysed calls"""
+    analysed = units.counted(row.collectives + row.message_calls, "analysed call")
+    return f"half of the transfer is in {row.transfer_calls:,} of {analysed}"
+
+
+def blamed_text(late: Late) -> str:
+    """rank 3 on node01 causes 66.7 % of the waiting, ..."""
+    row = late.run
+    causes = units.agreeing("cause", len(present(row.late_ranks)))
+    others = f"; others together {units.share(row.late_others_share)}" * is_mostly(row)
+    return (
+        f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting"
+        f"{chain_text(row)}{when_text(late)}{outside_text(late)}{others}"
+    )
+
+
+def when_text(late: Late) -> str:
+    """, nearly all of it in 8 of 208 late arrivals: of those collectives that they take part in"""
+    ranks = present(late.blame.named).ranks
+    theirs = [
+        identity for identity, members in late.participants.members.items()
+        if not set(ranks).isdisjoint(members)
+    ]
+    found = when(late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs)))
+    arrivals = units.counted(found.late_arrivals, "late arrival")
+    return f", nearly all of it in {found.few:,} of {arrivals}" if found.few else ""
+
+
+def chain_text(row: LateRow) -> str:
+    """Clause on ranks that were late because they waited for the named ranks."""
+    if row.late_through is None:
+        return ""
+    indirect = units.share(present(row.late_share) - present(row.late_direct_share))
+    return (
+        f", {units.share(row.late_direct_share)} directly and {indirect} through "
+        f"{units.rank_names(row.late_through, 24)}"
+    )
+
+
+def late_text(row: LateRow) -> str:
+    """rank 3 (ocean) on node01"""
+    program = f" ({row.late_programs})" if row.late_programs else ""
+    place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
+    return f"{units.rank_names(row.late_ranks, None)}{program}{place}"
+
+
+def is_mostly(row: LateRow) -> bool:
+    """Ranks are named that cause less than half of the waiting."""
+    return row.late_share is not None and row.late_share < MAJORITY
+
+
+def call_text(late: Late, cause: CallCause) -> str:
+    """rank 1 causes 97.0 % of the waiting in MPI_Allreduce"""
+    named = cause.named
+    causes = units.agreeing("cause", len(named.ranks))
+    reason = late.call_reasons.get(named.ranks)
+    why = f" ({reason_text(reason)})" if reason else ""
+    return (
+        f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting in "
+        f"{cause.call}{on_text(late, cause.identity)}{why}"
+    )
+
+
+def on_text(late: Late, identity: str) -> str:
+    """Named where calls are made on several communicators."""
+    labels = {call.identity: call.communicator for call in late.calls}
+    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
+
+
+def marks_text(last: Last) -> str:
+    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the mean of the
+    others. Without ranks that are last beyond chance: the one that is behind the most."""
+    if last.leader is None:
+        return f"in {judged_text(last)}"
+    ranks = last.ranks or (last.leader,)
+    return (
+        f"{units.rank_names(ranks, None)} {reaching(last.region, len(ranks))} last in "
+        f"{last.times:,} of {judged_text(last)}, {units.duration(last.lead_ns)} (median) after the "
+        f"mean of the others: {units.share(last.share)} of what the last ranks are behind"
+    )
+
+
+def reaching(region: str, ranks: int = 1) -> str:
+    """reaches the mark; hand their gradients over"""
+    if region == HANDED:
+        return f"{units.agreeing('hand their', ranks)} gradients over"
+    return f"{units.agreeing('reach', ranks)} {mark_text(region)}"
+
+
+def mark_text(region: str) -> str:
+    if region == HANDED:
+        return "the hand-over of gradients"
+    return f"region '{units.shortened(region, 32)}'" if region else "the mark"
+
+
+def inside_text(region: str) -> tuple[str, str]:
+    """The time of a step before and after the wait for its gradients begins."""
+    if region == HANDED:
+        return "until all gradients are handed over", "from then to the end of the sums"
+    return f"outside {mark_text(region)}", "in it"
+
+
+def judged_text(last: Last) -> str:
+    return units.counted(last.judged, "visit" if last.region not in ("", HANDED) else "step")
+
+
+def is_in_files(late: Late) -> bool:
+    """Most of the transfer is in calls on files."""
+    calls = late.stages.split.known.calls
+    files_ns = sum(
+        row.transfer_ns or 0 for row in late.calls
+        if row.call in calls and calls[row.call].family == "io"
+    )
+    return files_ns >= MAJORITY * max(1, late.run.transfer_ns)
+
+
+def link_text(late: Late) -> str:
+    """messages from rank 1 to rank 2 take 9.1 times as long as others"""
+    link = late.links[0]
+    return (
+        f"messages from rank {link.sender} to rank {link.receiver} take "
+        f"{link.times:,.{int(link.times < 10)}f} times as long as others"
+    )
+
+
+def links_text(late: Late) -> str:
+    """The same, and what they cost."""
+    link, more = late.links[0], len(late.links) - 1
+    others = f"; so do those of {units.counted(more, 'more pair')}" if more else ""
+    return f"{link_text(late)}, {units.duration(link.excess_ns)} more{others}"
+
+
+def is_through_link(late: Late) -> bool:
+    """The named ranks lose at slow links most of what the others wait for them."""
+    if late.blame.named is None or late.run.late_gain_ns is None:
+        return False
+    ranks = {*late.blame.named.ranks}
+    own = [link for link in late.links if ranks & {link.sender, link.receiver}]
+    lost_ns = max((link.excess_ns for link in own), default=0.0)
+    is_all = all(any(rank in (link.sender, link.receiver) for link in own) for rank in ranks)
+    return is_all and lost_ns >= MAJORITY * late.run.late_gain_ns
+
+
+def is_held_up(row: LateRow) -> bool:
+    """The others wait for the named ranks mostly in operations that these have begun."""
+    return (row.late_progress_share or 0.0) >= MAJORITY
+
+
+def outside_text(late: Late) -> str:
+    """Clause on named ranks that have begun what the others wait for."""
+    if not is_held_up(late.run):
+        return ""
+    ranks = present(late.run.late_ranks)
+    they = units.agreeing("they are", len(ranks))
+    return f": {they} outside MPI between {_started(_held_up_call(ranks, late))}"
+
+
+def _held_up_call(ranks: Sequence[int], late: Late) -> str:
+    return next(call for rank, call in late.held_up if rank in ranks)
+
+
+def _started(call: str) -> str:
+    side = "its receive for " if "send" in call else "its send for " if "recv" in call else ""
+    return f"{side}{call} and the call that completes it"
+
+
+def held_up_text(late: Late) -> str:
+    """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
+    completes it; empty: it is not notable, or ranks wait for cores as long."""
+    whole_ns = sum(late.held_up.values())
+    if whole_ns <= max(NOTABLE * late.run.counted_ns, waited_ns(late.crowding)):
+        return ""
+    by_rank: defaultdict[int, int] = defaultdict(int)
+    for (rank, _), ns in late.held_up.items():
+        by_rank[rank] += ns
+    rank = max(by_rank, key=lambda rank: (by_rank[rank], -rank))
+    return (
+        f"{units.duration(whole_ns)} of waiting for ranks outside MPI, "
+        f"{units.share(by_rank[rank] / whole_ns)} of it for rank {rank} between "
+        f"{_started(_held_up_call([rank], late))}"
+    )
+
+
+def unknown(late: Late) -> Unknown:
+    """Why it is not known who is late."""
+    row, (rank, share, _) = late.run, main_cause(late.costs)
+    is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
+    reasons = (
+        (
+            not row.total_ns, "NCCL's collectives were not timed on the device (the GPU was not "
+            "traced)",
+        ),
+        (
+            len(late.timelines) == 1,
+            f"1 of {late.processes:,} processes that communicate was read",
+        ),
+        (late.unsampled, late.unsampled),
+        (row.verdict is Kind.NONE, "no call was split into waiting and transfer"),
+        (
+            late.last, f"{late.last and judged_text(late.last)} are too few to tell from chance "
+            "who is last",
+        ),
+        (
+            late.is_negotiated, f"{units.share(row.negotiated_share)} of the time inside MPI is on "
+            "a thread that negotiates",
+        ),
+        (
+            (row.coverage or 0.0) < COVERED, f"only {units.share(row.coverage)} of the time inside "
+            "MPI is in calls whose waiting is known",
+        ),
+        (
+            is_transfer and is_few_transfers(row.transfer_calls, row.sampled_share),
+            f"{few_text(row)}, too few to stand for all",
+        ),
+        (
+            row.blocks < FEWEST_BLOCKS,
+            f"{units.are(row.blocks, 'late arrival')} too few to tell a cause from chance; rank "
+            f"{rank} causes the most, {units.share(share)}",
+        ),
+        (True, unknown_cause_text(row)),
+    )
+    why = next(text for is_so, text in reasons if is_so)
+    return Unknown(why, MARK if late.is_negotiated and not late.last else "")
+
+
+def not_known(late: Late) -> Unknown | None:
+    return unknown(late) if late.run.verdict in UNKNOWN and not nobody_text(late) else None
+
+
+def nobody_text(late: Late) -> str:
+    """Why there is nobody to wait for; empty: there may be."""
+    if late.processes == 1:
+        return "one rank: there is nobody to wait for"
+    finished = "finished " if late.unfinished else ""
+    is_none = not late.run.total_ns and not late.is_untimed
+    return f"no {finished}call makes ranks wait for each other" if is_none else ""
+
+
+def unknown_cause_text(row: LateRow) -> str:
+    share = units.share(row.unknown_cause_ns / (row.wait_ns or 1))
+    return f"the cause of {share} of the waiting is not known"
+
+
+def is_unknown(row: LateRow) -> bool:
+    """Waiting is notable, and the cause of half of it or more is not known."""
+    return (
+        row.wait_ns >= NOTABLE * row.counted_ns
+        and row.unknown_cause_ns >= COVERED * row.wait_ns > 0
     )
 
 
@@ -109,363 +489,9 @@ def least_factor_text(row: Row) -> str:
     return f"{name} {units.share(value)}"
 
 
-def transfer_text(answers: Late) -> str:
-    """65.5 % is transfer, 34.5 % waiting; ..."""
-    row, also = answers.run, ""
-    if row.late_ranks is not None:
-        also = f"; {blamed_text(answers)}"
-    elif is_unknown(row):
-        also = f"; {unknown_cause_text(row)}"
-    waiting = present(row.wait_share)
-    return (
-        f"transfer dominates: {units.share(1 - waiting)} is transfer, {units.share(waiting)} "
-        f"waiting{moving_text(answers)}{few_transfers_text(row)}{also}"
-    )
-
-
-def moving_text(answers: Late) -> str:
-    """Clause on why transfer may take long, if there is more to say than messages and network."""
-    if is_in_files(answers):
-        return "; most transfer is reading and writing of files"
-    if answers.links:
-        return f"; {link_text(answers)}"
-    if answers.crowding:
-        ranks = scheduling_text(answers.crowding)
-        return f"; ranks {ranks}, so scheduling may be part of both"
-    return ""
-
-
-def named_text(answers: Late) -> str:
-    why = "no progress" if is_held_up(answers.run) else "load imbalance"
-    if is_through_link(answers):
-        why = f"a slow link: {link_text(answers)}"
-    return f"{why}: {blamed_text(answers)}"
-
-
-def blamed_text(answers: Late) -> str:
-    """rank 3 on node01 causes 66.7 % of the waiting, ...; why: the ranks that are named."""
-    row = answers.run
-    who, share = late_text(row), present(row.late_share)
-    more = f"{chain_text(row)}{nearly_all_text(when_of_named(answers))}{outside_text(answers)}"
-    causes = units.agreeing("cause", len(present(row.late_ranks)))
-    said = (
-        shares_text(who, share, present(row.late_others_share), more) if is_mostly(row)
-        else f"{who} {causes} {units.share(share)} of the waiting{more}"
-    )
-    return f"{said}{why_text(answers)}"
-
-
-def hardly_text(named: Named) -> str:
-    causes, they = (units.agreeing(word, len(named.ranks)) for word in ("cause", "they"))
-    short = "" if named.is_measurable else f", or {units.duration(SHORTEST_NS)} at each arrival,"
-    return (
-        f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the "
-        "waiting, but others arrive hardly earlier: less"
-        f" than {units.share(NOTABLE)} of the run{short} could be gained if {they} "
-        "arrived with the next rank"
-    )
-
-
-def serving_text(named: Named) -> str:
-    causes, serve = (units.agreeing(words, len(named.ranks)) for words in ("cause", "they serve"))
-    return (
-        f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting by "
-        f"messages with which {serve} the others, not by time outside MPI"
-    )
-
-
-def why_text(answers: Late) -> str:
-    """Why the named ranks are late."""
-    ranks = answers.run.late_ranks or ()
-    # others were told of last
-    who = units.rank_names(ranks, None) if is_mostly(answers.run) else ""
-    why = reason_text(answers.reason, ranks, who)
-    return why and f"; {why}"
-
-
-def whys_text(answers: Late) -> str:
-    """Likewise those that are named in single calls."""
-    said = [
-        reason_text(found, ranks, units.rank_names(ranks))
-        for ranks, found in answers.call_reasons.items()
-    ]
-    return "; " * bool(said) + ", ".join(said)
-
-
-def marks_text(last: Last) -> str:
-    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the mean of the
-    others. Without ranks that are last beyond chance: the one that is behind the most."""
-    point, judged = mark_text(last.region), judged_text(last)
-    if last.ranks:
-        return reaches_text(
-            last.ranks, point, last.times, judged, present(last.lead_ns), last.share
-        )
-    if last.leader is None:
-        notable = units.share(NOTABLE_LEAD)
-        return f"no rank {reaching(point)} {notable} of a step after the others, in {judged}"
-    rank = reaches_text(
-        [last.leader], point, last.times, judged, present(last.lead_ns), MAJORITY
-    )
-    nobody = "no rank is late beyond chance" if last.p is None else "no single rank is to blame"
-    return (
-        f"{nobody}: {rank}; that is {units.share(last.share)} of what the last ranks are behind"
-    )
-
-
-def reaches_text(
-    ranks: Sequence[int], point: str, times: int, judged: str, lead_ns: float, share: float
-) -> str:
-    """share: of what the last ranks are behind; less than half of it: mostly rank 3 (41.0 % of what
-    the last ranks are behind) reaches the mark last ..., others together 59.0 %"""
-    who, others = units.rank_names(ranks, None), ""
-    if share < MAJORITY:
-        who = f"mostly {who} ({units.share(share)} of what the last ranks are behind)"
-        others = f", others together {units.share(1 - share)}"
-    return (
-        f"{who} {reaching(point, len(ranks))} last in {times:,} of {judged}, "
-        f"{units.duration(lead_ns)} (median) after the mean of the others{others}"
-    )
-
-
-def reaching(point: str, ranks: int = 1) -> str:
-    """reaches the mark; hand their gradients over"""
-    if point == mark_text(HANDED):
-        return f"{units.agreeing('hand their', ranks)} gradients over"
-    return f"{units.agreeing('reach', ranks)} {point}"
-
-
-def is_in_files(answers: Late) -> bool:
-    """Most of the transfer is in calls on files."""
-    calls = answers.stages.split.known.calls
-    files_ns = sum(
-        row.transfer_ns or 0 for row in answers.calls
-        if row.call in calls and calls[row.call].family == "io"
-    )
-    return files_ns >= MAJORITY * max(1, answers.run.transfer_ns)
-
-
-def mark_text(region: str) -> str:
-    if region == HANDED:
-        return "the hand-over of gradients"
-    return f"region '{units.shortened(region, 32)}'" if region else "the mark"
-
-
-def inside_text(region: str) -> tuple[str, str]:
-    """The time of a step before and after the wait for its gradients begins."""
-    if region == HANDED:
-        return "until all gradients are handed over", "from then to the end of the sums"
-    return f"outside {mark_text(region)}", "in it"
-
-
-def judged_text(last: Last, text: Callable[[float, str], str] = units.counted) -> str:
-    return text(last.judged, "visit" if last.region not in ("", HANDED) else "step")
-
-
-def largest_text(answers: Late) -> str:
-    rank, share, _ = main_cause(answers)
-    return f"rank {rank} causes the most, {units.share(share)}"
-
-
-def when_of_named(answers: Late) -> When:
-    """A rank is late in few of those collectives that it takes part in."""
-    ranks, costs = present(answers.blame.named).ranks, answers.costs
-    theirs = [
-        identity for identity, members in answers.participants.members.items()
-        if not set(ranks).isdisjoint(members)
-    ]
-    return when(costs.of(ranks), costs.take(np.isin(costs.identity, theirs)))
-
-
-def nearly_all_text(found: When) -> str:
-    """, nearly all of it in 8 of 208 late arrivals"""
-    return f", nearly all of it in {few_text(found)}" if found.few else ""
-
-
-def few_text(found: When) -> str:
-    """8 of 208 late arrivals"""
-    return f"{found.few:,} of {units.counted(found.late_arrivals, 'late arrival')}"
-
-
-def chain_text(row: LateRow) -> str:
-    """Sentence on ranks that were late because they waited for the named ranks."""
-    if row.late_through is None:
-        return ""
-    indirect = units.share(present(row.late_share) - present(row.late_direct_share))
-    return (
-        f", {units.share(row.late_direct_share)} directly and {indirect} through "
-        f"{units.rank_names(row.late_through, 24)}"
-    )
-
-
-def link_text(answers: Late) -> str:
-    """messages from rank 1 to rank 2 take 9.1 times as long as between others, 806 ms more; empty:
-    no link is slow"""
-    if not answers.links:
-        return ""
-    link, more = answers.links[0], len(answers.links) - 1
-    others = f" (and of {units.counted(more, 'more pair')})" if more else ""
-    between = f"from rank {link.sender} to rank {link.receiver}"
-    return (
-        f"messages {between}{others} take {link.times:,.{int(link.times < 10)}f} times as long as "
-        f"between others, {units.duration(link.excess_ns)} more"
-    )
-
-
-def is_through_link(answers: Late) -> bool:
-    """The named ranks lose at slow links most of what the others wait for them."""
-    if answers.blame.named is None or answers.run.late_gain_ns is None:
-        return False
-    ranks = {*answers.blame.named.ranks}
-    own = [link for link in answers.links if ranks & {link.sender, link.receiver}]
-    lost_ns = max((link.excess_ns for link in own), default=0.0)
-    is_all = all(any(rank in (link.sender, link.receiver) for link in own) for rank in ranks)
-    return is_all and lost_ns >= MAJORITY * answers.run.late_gain_ns
-
-
-def is_held_up(row: LateRow) -> bool:
-    """The others wait for the named ranks mostly in operations that these have begun."""
-    return (row.late_progress_share or 0.0) >= MAJORITY
-
-
-def outside_text(answers: Late) -> str:
-    """Clause on named ranks that have begun what the others wait for."""
-    row = answers.run
-    if not is_held_up(row):
-        return ""
-    ranks = present(answers.blame.named).ranks
-    they = units.agreeing("they are", len(ranks))
-    return f": {they} outside MPI between {_started(ranks, answers)}"
-
-
-def _started(ranks: Sequence[int], answers: Late) -> str:
-    call = next(call for rank, call in answers.held_up if rank in ranks)
-    side = "its receive for " if "send" in call else "its send for " if "recv" in call else ""
-    return f"{side}{call} and the call that completes it"
-
-
-def held_up_text(answers: Late) -> str:
-    """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
-    completes it; empty: it is not notable."""
-    whole_ns = answers.held_up_ns
-    if whole_ns < NOTABLE * answers.run.counted_ns or not whole_ns:
-        return ""
-    by_rank: defaultdict[int, int] = defaultdict(int)
-    for (rank, _), ns in answers.held_up.items():
-        by_rank[rank] += ns
-    rank = max(by_rank, key=lambda rank: (by_rank[rank], -rank))
-    return (
-        f"{units.duration(whole_ns)} of waiting for ranks outside MPI, "
-        f"{units.share(by_rank[rank] / whole_ns)} of it for rank {rank} between "
-        f"{_started([rank], answers)}"
-    )
-
-
-def on_text(answers: Late, identity: str) -> str:
-    """Named where calls are made on several communicators."""
-    labels = {call.identity: call.communicator for call in answers.calls}
-    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
-
-
-def call_text(answers: Late, cause: CallCause) -> str:
-    """rank 1 in MPI_Allreduce; or mostly rank 1 in MPI_Allreduce (41.0 % of the waiting there)"""
-    named, where = cause.named, f"{cause.call}{on_text(answers, cause.identity)}"
-    text = f"{units.rank_names(named.ranks)} in {where}"
-    if not named.is_mostly:
-        return text
-    return f"mostly {text} ({units.share(named.share)} of the waiting there)"
-
-
-def nothing(answers: Late) -> str | Unknown:
-    row = answers.run
-    if answers.processes == 1:
-        return "one rank: there is nobody to wait for"
-    if not row.total_ns and answers.is_untimed:
-        return Unknown("NCCL's collectives were not timed on the device (the GPU was not traced)")
-    if not row.total_ns:
-        return (
-            f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for each "
-            "other"
-        )
-    if len(answers.timelines) == 1:
-        return Unknown(
-            f"1 of {answers.processes:,} processes that communicate was read; for whom it waits is "
-            "not known"
-        )
-    if answers.unsampled:
-        return Unknown(answers.unsampled)
-    return Unknown(f"no call was split into waiting and transfer: {rest_text(answers)}")
-
-
-def unknown(answers: Late) -> Unknown:
-    row = answers.run
-    if answers.is_negotiated and answers.last:
-        return Unknown(
-            f"{judged_text(answers.last, units.are)} too few to tell from chance who "
-            f"{reaching(mark_text(answers.last.region))} last"
-        )
-    if answers.is_negotiated:
-        return Unknown(
-            f"{units.share(row.negotiated_share)} of the time inside MPI is on a thread "
-            "that negotiates, which joins each call in time; Horovod's cache "
-            "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for gradients "
-            "(commprof_step(3)), shows who is late and what is exposed",
-            MARK,
-        )
-    if present(row.coverage) < COVERED:
-        return Unknown(
-            f"only {units.share(row.coverage)} of the time inside MPI is in calls "
-            "whose waiting is known"
-        )
-    is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
-    if is_transfer and is_few_transfers(row.transfer_calls, row.sampled_share):
-        return Unknown(
-            f"half of the transfer is that of {analysed_text(row)}, too few to stand for "
-            f"the calls that were not sampled, {units.share(1 - present(row.sampled_share))} of "
-            "the time"
-        )
-    if row.blocks < FEWEST_BLOCKS:
-        return Unknown(
-            f"{units.are(row.blocks, 'late arrival')} too few to tell a cause from chance; "
-            f"{largest_text(answers)}"
-        )
-    return Unknown(f"{unknown_cause_text(row)}; {largest_text(answers)}")
-
-
-def few_transfers_text(row: LateRow) -> str:
-    """Few calls, if half of the transfer is there."""
-    analysed = row.collectives + row.message_calls
-    is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)
-    return f"; half of the transfer is that of {analysed_text(row)}" * is_few
-
-
-def analysed_text(row: LateRow) -> str:
-    """1 of 120 analysed calls"""
-    analysed = row.collectives + row.message_calls
-    return f"{row.transfer_calls:,} of {units.counted(analysed, 'analysed call')}"
-
-
-def is_unknown(row: LateRow) -> bool:
-    """Waiting is notable, and the cause of half of it or more is not known."""
-    return (
-        row.wait_ns >= NOTABLE * row.counted_ns
-        and row.unknown_cause_ns >= COVERED * row.wait_ns > 0
-    )
-
-
-def unknown_cause_text(row: LateRow) -> str:
-    together = (
-        f", since all calls of a rank are sampled in {units.share(row.together_share)} of "
-        "its time only"
-    )
-    return (
-        f"the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not "
-        f"known{together * (row.together_share < ALL)}"
-    )
-
-
-def unfinished_text(answers: Late) -> str:
-    has, its = (units.agreeing(word, len(answers.unfinished)) for word in ("have", "their"))
-    return f"{units.rank_names(answers.unfinished)} {has} not returned from {its} last call"
+def unfinished_text(late: Late) -> str:
+    has, its = (units.agreeing(word, len(late.unfinished)) for word in ("have", "their"))
+    return f"{units.rank_names(late.unfinished)} {has} not returned from {its} last call"
 
 
 def part_text(row: LateRow) -> str:
@@ -494,17 +520,17 @@ AS_CLOCKS = (
 )
 
 
-def notable_rest(answers: Late) -> dict[str, int]:
-    notable_ns = NOTABLE_SHARE * answers.run.total_ns
-    return {call: ns for call, ns in answers.rest.items() if ns > notable_ns}
+def notable_rest(late: Late) -> dict[str, int]:
+    notable_ns = NOTABLE_SHARE * late.run.total_ns
+    return {call: ns for call, ns in late.rest.items() if ns > notable_ns}
 
 
-def rest_text(answers: Late) -> str:
+def rest_text(late: Late) -> str:
     """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
-    row = answers.run
+    row = late.run
     said = [
         f"{units.duration(ns / row.ranks)} per rank in {call}"
-        for call, ns in notable_rest(answers).items()
+        for call, ns in notable_rest(late).items()
     ]
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
@@ -517,69 +543,10 @@ def rest_text(answers: Late) -> str:
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
-    if row.unsure >= FEWEST_BLOCKS and row.clocks > 1 and not answers.is_known:
+    if row.unsure >= FEWEST_BLOCKS and row.clocks > 1 and not late.is_known:
         reasons.append(AS_CLOCKS)
     polls = (
         ["polls, between which a rank may work"]
-        if not notable_rest(answers).keys().isdisjoint(POLLS) else []
+        if not notable_rest(late).keys().isdisjoint(POLLS) else []
     )
     return "; ".join([", ".join(said), *polls, *reasons])
-
-
-def late_text(row: LateRow) -> str:
-    """rank 3 (ocean) on node01"""
-    if row.late_ranks is None:
-        return ""
-    program = f" ({row.late_programs})" if row.late_programs else ""
-    place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
-    return f"{units.rank_names(row.late_ranks, None)}{program}{place}"
-
-
-def is_mostly(row: LateRow) -> bool:
-    """Ranks are named that cause less than half of the waiting."""
-    return row.late_share is not None and row.late_share < MAJORITY
-
-
-def shares_text(who: str, share: float, others_share: float, more: str = "") -> str:
-    """mostly rank 3 (41.0 % of the waiting), others together 59.0 %"""
-    unknown = 1 - share - others_share
-    rest = f", no known cause {units.share(unknown)}" if unknown >= NOTABLE else ""
-    others = f"others together {units.share(others_share)}"
-    return f"mostly {who} ({units.share(share)} of the waiting{more}), {others}{rest}"
-
-
-def main_cause(answers: Late) -> tuple[int, float, float]:
-    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its
-    share, and that of unknown cause."""
-    whole_ns, caused_ns = answers.costs.whole_ns or 1, answers.costs.caused_ns
-    unknown_ns = caused_ns.pop(None, 0.0)
-    rank = max(caused_ns, key=lambda rank: (caused_ns[rank], -present(rank)), default=None) or 0
-    return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
-
-
-def most_text(answers: Late) -> str | None:
-    """Sentence on a rank that causes half of the waiting, or may do so, though not beyond chance.
-    None: no rank does, or some are named."""
-    rank, share, unknown_share = main_cause(answers)
-    if (
-        answers.run.verdict is not Kind.SPREAD or answers.blame.named or answers.serving
-        or share + (unknown_share if unknown_share >= NOTABLE else 0) < MAJORITY
-    ):
-        return None
-    text = f"rank {rank} causes {units.share(share)} of the waiting"
-    if share < MAJORITY:
-        return (
-            f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
-        )
-    text = f"no rank is late beyond chance: {text}"
-    if not is_later(answers.costs, rank):
-        return f"{text}, but the others are late, too, where nobody waits for them"
-    return f"{text}{nearly_all_text(when(answers.costs.of([rank]), answers.costs))}"
-
-
-ANSWERS: Mapping[Kind, Callable[[Late], str | Unknown]] = {
-    Kind.NONE: nothing, Kind.UNKNOWN: unknown, Kind.LITTLE: little_text,
-    Kind.TRANSFER: transfer_text, Kind.IMBALANCE: named_text, Kind.MOSTLY: named_text,
-    Kind.BY_CALL: by_call_text, Kind.SPREAD: spread_text,
-    Kind.MARKS: lambda answers: f"{marks_text(present(answers.last))}{why_text(answers)}",
-}

@@ -96,9 +96,9 @@ class Participants(NamedTuple):
     """Who may be late."""
 
     ranks: Sequence[int]  # all that take part in the analysed calls
-    hosts: Mapping[int, str]
-    members: Mapping[int, Sequence[int]]  # of each communicator, by its number
-    texts: Texts
+    hosts: Mapping[int, str] = {}
+    members: Mapping[int, Sequence[int]] = {}  # of each communicator, by its number
+    texts: Texts = Texts()
     waited_ns: Mapping[int, int] = {}  # by rank
 
 
@@ -144,13 +144,11 @@ Gains = Callable[[tuple[int, ...]], int]
 
 def blame(
     costs: Costs, participants: Participants, gains_ns: Gains = lambda ranks: 1,
-    least_ns: float = 1, is_part: bool = False,
+    least_ns: float = 1,
 ) -> Blame:
-    """is_part: of a run that was judged as a whole; a second test would err as often again, so
-    ranks that cause less than half of the waiting are not named then. Different late ranks in
-    different calls take precedence over ranks of the run that are as sure, if they explain notably
-    more of the waiting. gains_ns: what the run would gain if these ranks were not late; more ranks
-    are named if that is twice as much, and least_ns is notable."""
+    """Different late ranks in different calls take precedence over ranks of the run that are as
+    sure, if they explain notably more of the waiting. gains_ns: what the run would gain if these
+    ranks were not late; more ranks are named if that is twice as much, and least_ns is notable."""
     if len(participants.ranks) < 2:
         return NOBODY
     of_run, by_call = Case(costs, participants), _by_call(costs, participants)
@@ -169,7 +167,7 @@ def blame(
         if gain_ns >= max(least_ns, 2 * most_ns):
             named, most_ns = each, gain_ns
     calls = _late_in_calls(by_call, certain)
-    if not (named or is_part or _explain_more(calls, named, costs)):
+    if not (named or _explain_more(calls, named, costs)):
         named, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
     return Blame(None, calls) if _explain_more(calls, named, costs) else Blame(named, [])
 
@@ -184,7 +182,7 @@ class Case:
             name: place for place, name in enumerate(sorted(set(participants.hosts.values())))
         }
         self.host_of = {rank: numbers[name] for rank, name in participants.hosts.items()}
-        hosts = sorted({self.host_of[rank] for rank in participants.ranks})
+        hosts = sorted({self.host_of.get(rank, 0) for rank in participants.ranks})
         self.hosts = None
         if 1 < len(hosts) < len(participants.ranks):
             members = {
@@ -281,10 +279,21 @@ def when(own: Costs, among: Costs) -> When:
     return When(needed if is_known and is_concentrated(needed, arrived) else 0, arrived)
 
 
-def is_later(costs: Costs, rank: int) -> bool:
-    """Than all others together, whether or not anyone waits for them."""
-    known_ns = costs.compared_ns[costs.cause_rank != NONE].sum()
-    return bool(costs.of([rank]).compared_ns.sum() >= MAJORITY * known_ns)
+def main_cause(costs: Costs) -> tuple[int, float, float]:
+    """The rank that causes most of the waiting, its share, and that of unknown cause."""
+    whole_ns, caused_ns = costs.whole_ns or 1, costs.caused_ns
+    unknown_ns = caused_ns.pop(None, 0.0)
+    ranks = [rank for rank in caused_ns if rank is not None]
+    rank = max(ranks, key=lambda rank: (caused_ns[rank], -rank), default=0)
+    return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
+
+
+def few_arrivals(costs: Costs) -> int:
+    """In how many late arrivals a rank causes nearly all of what it causes, where that is most of
+    the waiting and they are too few to tell it from chance; 0: not so."""
+    rank, share, _ = main_cause(costs)
+    few = costliest_arrivals(costs.of([rank]))
+    return few if share >= MAJORITY and few < FEWEST_BLOCKS else 0
 
 
 def costliest_arrivals(costs: Costs) -> int:
@@ -302,19 +311,6 @@ def late_arrivals(costs: Costs) -> int:
 def is_concentrated(needed: int, arrived: int) -> bool:
     """Whether so many are few of the late arrivals."""
     return needed <= max(1, threshold("late.concentrated") * arrived)
-
-
-def late_among(costs: Costs, ranks: Sequence[int]) -> Sequence[int]:
-    """The few of these ranks that cause half of the waiting that they all cause, or a notable part
-    of it, beyond chance; empty: none do."""
-    found = few_beyond_chance(costs.of(ranks), ranks)
-    return found.units if found else []
-
-
-def few_beyond_chance(costs: Costs, ranks: Sequence[int]) -> LateUnits | None:
-    """Likewise, for ranks that may all be late at the same arrivals."""
-    suspects = Suspects(costs, ranks)
-    return next(suspects.beyond_chance(LEVEL), None) or suspects.below_half(MOSTLY_LEVEL)
 
 
 def block_count(costs: Costs) -> int:

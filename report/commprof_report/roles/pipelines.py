@@ -4,7 +4,7 @@ for."""
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from ..base import query
 from ..base.field import Field, Row, row_type
 from ..base.thresholds import threshold
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, MAJORITY, Costs, late_among, nameable
+from ..late.verdict import COVERED, MAJORITY, nameable
 from . import roles
 from .message_graph import Chain, Graph
 from .world import Group, World
@@ -76,11 +76,6 @@ STAGE = (
     Field("forward_bytes", "sent to the next and to the previous stage"),
     Field("backward_bytes", ""),
     Field("is_waited_for", "1: the stage that the others wait for"),
-    Field(
-        "caused_share",
-        "what its rank causes of the waiting that the pipeline's ranks cause together; null: no "
-        "cause is known",
-    ),
     Field("is_direction_known", "0: as many bytes go in either direction"),
     Field("has_nccl", "1: the rank's messages include NCCL's; null: its file was not read"),
 )
@@ -97,9 +92,8 @@ def stage_times(connection: Connection) -> list[Row]:
 
 
 def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
-    """All pipelines, with the stages of each from first to last. A stage is called slow only if its
-    rank causes most of the waiting that the ranks of the pipeline cause, beyond chance, and if
-    `late` agrees; where causes are not known, by its times alone."""
+    """All pipelines, with the stages of each from first to last. A stage is called slow by its
+    times, and only if `late` names its rank; where causes are not known, by its times alone."""
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {row.rank: Stage(row, *split.get(row.rank, (0, 0))) for row in times}
@@ -111,8 +105,6 @@ def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
         )
         rows += stages_of(
             number, alike, chain, replicas, of_ranks, world.sent_bytes,
-            late_among(late.costs, chain.ranks) if are_known else chain.ranks,
-            caused_shares(late.costs, chain.ranks) if are_known else {},
         )
     slow = [row.rank for row in rows if row.is_waited_for]
     waited_for = agreed(slow, late) if are_known else slow
@@ -120,13 +112,6 @@ def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
         [row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows],
         world.graph,
     )
-
-
-def caused_shares(costs: Costs, ranks: Sequence[int]) -> dict[int, float]:
-    """The part that each of these ranks causes of the waiting that they all cause."""
-    own = costs.of(ranks)
-    caused_ns, whole_ns = own.caused_ns, own.whole_ns
-    return {rank: caused_ns.get(rank, 0.0) / whole_ns for rank in ranks} if whole_ns else {}
 
 
 def agreed(slow: Collection[int], late: Late) -> Collection[int]:
@@ -151,8 +136,7 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[Group]) -> bool:
 
 def stages_of(
     number: int, alike: int, chain: Chain, replicas: Sequence[Group],
-    of_ranks: dict[int, Stage], sent: dict[tuple, int], may_be_slow: Container[int],
-    caused: dict[int, float],
+    of_ranks: dict[int, Stage], sent: dict[tuple, int],
 ) -> list[Row]:
     ranks = chain.ranks
     known = [
@@ -161,8 +145,6 @@ def stages_of(
     ]
     coverage = coverage_of(known)
     slow = slow_stage(chain, known) if len(known) == len(ranks) and coverage >= COVERED else None
-    if slow is not None and ranks[slow] not in may_be_slow:
-        slow = None
     last = len(ranks) - 1
     rows = []
     for stage, rank in enumerate(ranks):
@@ -188,7 +170,6 @@ def stages_of(
                 forward_bytes=sent.get((rank, after), 0),
                 backward_bytes=sent.get((rank, before), 0),
                 is_waited_for=int(stage == slow),
-                caused_share=caused.get(rank),
                 is_direction_known=int(chain.is_direction_known),
                 has_nccl=own and own.times.has_nccl,
             )

@@ -154,37 +154,13 @@ STEPS = (
     Field("main_poll_share", ""),
     Field(
         "slowest_ranks",
-        "the ranks that are slowest beyond chance (null: none), in how many steps, mean of their "
-        "lead in these (by arrival: median of the distance from the mean of the others), the "
-        "probability of chance",
+        "the ranks that [late](#late) names (null: none), in how many steps, mean of their "
+        "lead in these (by arrival: median of the distance from the mean of the others). Of ranks "
+        "with less than half of the waiting, a step counts if they cause 30 % of its waiting",
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),
-    Field("slowest_p", ""),
-    Field(
-        "slowest_share",
-        "what they cause, and all others, of the waiting, as `late_share` and `late_others_share` "
-        "of [late](#late), or in judged steps; null: nobody is named. Of ranks with less than half "
-        "of it, a step counts in `slowest_steps` if they cause 30 % of its waiting",
-    ),
-    Field("slowest_others_share", ""),
-    Field(
-        "slowest_at",
-        "`begin`: ranks are compared by their arrival at a wait or a mark. Empty: by the calls",
-    ),
-    Field(
-        "slowest_region",
-        "the wait region at whose visits they are compared, which `slowest_steps` and "
-        "`judged_steps` then count; empty: at steps",
-    ),
     Field("slowest_why", "why no rank is named, in words: late's verdict, mostly; empty: one is"),
-    Field(
-        "slowest_reason",
-        "[why the slowest ranks are late](#why-a-rank-is-late), as `late_reason` and the like of "
-        "[late](#late); null: it names others",
-    ),
-    Field("slowest_reason_ns", ""),
-    Field("slowest_reason_others_ns", ""),
     Field(
         "judged_steps",
         "number of judged steps; by arrival: of steps after the warm-up on several ranks",

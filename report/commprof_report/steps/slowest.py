@@ -19,13 +19,10 @@ from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE, by_rank
 from ..base.present import Unknown
-from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
-from ..late.sentences import answer, judged_text, marks_text, unknown
-from ..late.verdict import (
-    COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Costs as Waited, Named, blame, sums_of,
-)
+from ..late.sentences import is_mostly, not_known
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, sums_of
 from ..run.alignment import Alignment, storable
 from .boundaries import Steps
 from .outliers import with_blame
@@ -34,12 +31,11 @@ from .step_costs import Costs, StepRow
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
 
 
+NOT_NAMED = "none: hvprof-report late names nobody"
 Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is slowest
 NOBODY: Slowest = {
-    "slowest_ranks": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None,
-    "slowest_share": None, "slowest_others_share": None, "slowest_at": "", "slowest_region": "",
-    "slowest_why": "", "slowest_reason": None, "slowest_reason_ns": None,
-    "slowest_reason_others_ns": None, "judged_steps": 0,
+    "slowest_ranks": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_why": "",
+    "judged_steps": 0,
 }
 
 
@@ -78,7 +74,7 @@ def _by_calls(
     if unjudged := _why_unjudged(len(whole), costs, late):
         return costs.steps, {**NOBODY, "slowest_why": unjudged}
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
-    waited, caused = costs_in(steps.aligned(alignment, judged), late)
+    caused = costs_in(steps.aligned(alignment, judged), late)
     rows = [
         _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
@@ -88,12 +84,12 @@ def _by_calls(
             "inside MPI is split"
         )
         return rows, {**NOBODY, "slowest_why": why, "judged_steps": len(judged)}
-    return rows, _judged(list(judged.values()), caused, _named(waited, late), late)
+    return rows, _judged(list(judged.values()), caused, late)
 
 
 def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
     if late.is_negotiated:
-        return unknown(late)
+        return not_known(late)
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
     if costs.is_driven and costs.main_poll_share >= COVERED:
@@ -119,11 +115,10 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
 
 def costs_in(
     times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late
-) -> tuple[Waited, dict[int, Caused]]:
-    """The costs within these steps, on communicators of ranks that have steps, and of each step
-    what each rank causes. On the run's time axis a step is where it begins and ends on its last
-    rank: an arrival that all ranks wait for lies in the step in which they wait. Where steps
-    overlap, the one that began last counts."""
+) -> dict[int, Caused]:
+    """What each rank causes in each step, on communicators of ranks that have steps. On the run's
+    time axis a step is where it begins and ends on its last rank: an arrival that all ranks wait
+    for lies in the step in which they wait. Where steps overlap, the one that began last counts."""
     spans = sorted(
         (storable(max(begins)), storable(max(ends)), step) for step, of_step in times.items()
         for begins, ends in [zip(*of_step.values())]
@@ -141,7 +136,7 @@ def costs_in(
     caused: dict[int, Caused] = {step: Counter() for step in times}
     for at, own in by_rank(place):
         caused[spans[at][2]].update(sums_of(costs.cause_rank[own], costs.sampled_ns[own]))
-    return costs, caused
+    return caused
 
 
 def lead_ns(
@@ -164,45 +159,24 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
     return row if lead is None else row._replace(slowest_rank=most, lead_ns=lead)
 
 
-def _named(waited: Waited, late: Late) -> Named | None:
-    """The ranks that hvprof-report late names. If to it waiting is spread, it excuses nobody, and
-    most of that is outside of steps, those that its test names by what is waited in steps alone."""
-    if late.run.late_ranks is not None:
-        return late.blame.named
-    is_outside = waited.whole_ns < MAJORITY * late.costs.whole_ns
-    is_excused = late.blame.named or late.serving
-    if late.run.verdict is not Kind.SPREAD or is_excused or not is_outside:
-        return None
-    found = blame(waited, late.participants, is_part=True).named
-    return found if found and found.is_measurable else None
-
-
-def _judged(
-    rows: Sequence[StepRow], caused: dict[int, Caused], named: Named | None, late: Late
-) -> Slowest:
+def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> Slowest:
+    """Of the ranks that hvprof-report late names: in how many steps the others wait for them."""
     nobody = {**NOBODY, "judged_steps": len(rows)}
-    if named is None:
-        said = answer(late)
-        return {**nobody, "slowest_why": said if isinstance(said, Unknown) else f"none: {said}"}
-    least = MOSTLY if named.is_mostly else MAJORITY
-    found = [lead_ns(row, caused[row.step], named.ranks, least) for row in rows]
+    ranks = late.run.late_ranks
+    if ranks is None:
+        return {**nobody, "slowest_why": not_known(late) or NOT_NAMED}
+    least = MOSTLY if is_mostly(late.run) else MAJORITY
+    found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
     leads = [lead for lead in found if lead is not None]
     if len(leads) < max(1, min(FEWEST_BLOCKS, MAJORITY * len(rows))):
-        them = f"{units.rank_names(named.ranks)} {units.agreeing('make', len(named.ranks))}"
+        them = f"{units.rank_names(ranks)} {units.agreeing('make', len(ranks))}"
         often = f"{len(leads)} of {units.counted(len(rows), 'step')} only"
         why = f"{them} the others wait for {units.share(NOTABLE_LEAD)} of a step or more in {often}"
         return {**nobody, "slowest_why": f"none: {why}"}
     return {
-        **nobody, **_reason(late), "slowest_ranks": units.Ranks(named.ranks),
-        "slowest_steps": len(leads), "slowest_lead_ns": fmean(leads), "slowest_p": named.p,
-        "slowest_share": named.share, "slowest_others_share": named.others_share,
+        **nobody, "slowest_ranks": ranks, "slowest_steps": len(leads),
+        "slowest_lead_ns": fmean(leads),
     }
-
-
-def _reason(late: Late) -> Slowest:
-    """Why the ranks are late that it names."""
-    keys = ("reason", "reason_ns", "reason_others_ns")
-    return {f"slowest_{key}": getattr(late.run, f"late_{key}") for key in keys}
 
 
 def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
@@ -215,17 +189,10 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
 
 def _by_arrival(late: Late, last: Last) -> Slowest:
     """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
-    nobody = {
-        **NOBODY, "slowest_at": "begin", "slowest_region": last.region,
-        "judged_steps": last.judged,
-    }
+    nobody = {**NOBODY, "judged_steps": last.judged}
     if not last.ranks:
-        why: str | Unknown = f"none: {marks_text(last)}"
-        if last.judged < FEWEST_BLOCKS:
-            why = Unknown(f"{judged_text(last, units.are)} too few to tell a cause from chance")
-        return {**nobody, "slowest_why": why}
+        return {**nobody, "slowest_why": not_known(late) or NOT_NAMED}
     return {
-        **nobody, **_reason(late), "slowest_ranks": units.Ranks(last.ranks),
-        "slowest_steps": last.times, "slowest_lead_ns": last.lead_ns, "slowest_p": last.p,
-        "slowest_share": last.share, "slowest_others_share": 1 - last.share,
+        **nobody, "slowest_ranks": units.Ranks(last.ranks), "slowest_steps": last.times,
+        "slowest_lead_ns": last.lead_ns,
     }

@@ -14,14 +14,11 @@ from ..base.arrays import np
 from ..base.columns import by_rank, grouped
 from ..base.field import Row
 from ..base.percentiles import of_values
-from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns
-from ..late.reasons import BEFORE, Reason, reason_text
-from ..late.sentences import inside_text, mark_text, reaches_text, shares_text
-from ..late.verdict import MAJORITY
+from ..late.sentences import inside_text, is_mostly
 from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.selection import Selection
@@ -250,53 +247,15 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
-def is_mostly(steps: StepsRow) -> bool:
-    """The named ranks cause less than half of the waiting."""
-    return steps.slowest_share is not None and steps.slowest_share < MAJORITY
-
-
 def slowest_text(steps: StepsRow) -> str:
-    """The slowest ranks, and why they are, as far as that is known."""
-    if steps.slowest_ranks is None or steps.slowest_reason is None:
-        return _slowest_text(steps)
-    why = Reason(
-        steps.slowest_reason, present(steps.slowest_reason_ns),
-        present(steps.slowest_reason_others_ns), *[BEFORE] * bool(steps.slowest_at),
-    )
-    return f"{_slowest_text(steps)}; {reason_text(why, steps.slowest_ranks)}"
-
-
-def _slowest_text(steps: StepsRow) -> str:
-    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average
-    over these steps"""
+    """rank 2 in 15 of 15 steps: the others wait 40.0 ms for it in each"""
     if steps.slowest_ranks is None:
-        is_part = (
-            not steps.slowest_region and 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
-        )
-        return (
-            f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps"
-            if is_part else str(steps.slowest_why)
-        )
-    who = units.rank_names(steps.slowest_ranks, None)
-    often, lead = (
-        f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps",
-        units.duration(steps.slowest_lead_ns),
-    )
-    if steps.slowest_at:
-        region = steps.slowest_region
-        judged = units.counted(
-            steps.judged_steps, "visit" if region not in ("", HANDED) else "step"
-        )
-        return reaches_text(
-            steps.slowest_ranks, mark_text(region), steps.slowest_steps, judged,
-            steps.slowest_lead_ns or 0.0, present(steps.slowest_share),
-        )
-    if is_mostly(steps):
-        others_share = present(steps.slowest_others_share)
-        who = f"{shares_text(who, present(steps.slowest_share), others_share)};"
+        return str(steps.slowest_why)
     return (
-        f"{who} {often}: the others wait {lead} because of "
-        f"{units.agreeing('them', len(steps.slowest_ranks))}, on average over these steps"
+        f"{units.rank_names(steps.slowest_ranks, None)} in {steps.slowest_steps:,} of "
+        f"{steps.judged_steps:,} steps: the others wait about "
+        f"{units.duration(steps.slowest_lead_ns)} for "
+        f"{units.agreeing('them', len(steps.slowest_ranks))} in each"
     )
 
 
@@ -328,7 +287,7 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
     else:
         mostly = ""
         if late is not None and steps.slowest_ranks is not None:
-            part = units.share(steps.slowest_share) if is_mostly(steps) else "mostly"
+            part = units.share(late.late_share) if is_mostly(late) else "mostly"
             mostly = f" ({part} for {_named(steps.slowest_ranks, late)})"
         parts += [
             (steps.transfer_ns, "transfer"),

@@ -51,14 +51,10 @@ class RunSummary(NamedTuple):
     negotiated: list[Row]  # none: no thread negotiates
     late: Late | None
 
-    def with_waiting(self, late: Late) -> RunSummary:
-        summary = SummaryRow(**{**vars(self.summary), **_waiting(late)})
-        return self._replace(summary=summary, late=late)
-
 
 def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     """`late`: the same run's analysis of waiting. Without it all else is known, and the fields
-    about waiting are None until with_waiting."""
+    about waiting are None."""
     calls = view_rows(run.connection, CALLS)
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
