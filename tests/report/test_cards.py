@@ -183,6 +183,7 @@ def test_that_most_rules_could_not_look_is_said_in_place_of_advice(header, repor
     ranks = training(True)
     for rank in ranks:
         rank.cells.append(Cell("MPI_Irecv", 8, [2_000] * 40))  # not followed to completion
+        rank.cells.append(Cell("MPI_Send", 8, [2_000] * 40))  # not sampled
     (said,) = re.findall(r"<dt>To try</dt><dd>([^<]*)</dd>", header(ranks))
     advised = report("advise", planted.write_databases(tmp_path / "again", ranks)).out
     assert said.startswith("No advice: ") and said in " ".join(advised.split())

@@ -77,6 +77,20 @@ def test_a_named_rank_has_its_reason_wherever_it_is_named(
         assert f"Rank 1 is late: {text}. Without" in said, command
 
 
+@pytest.mark.parametrize(("beside_s", "reason"), [(8, "threads"), (1, "asleep")])
+def test_a_rank_whose_other_threads_compute_meanwhile_does_not_sleep(
+    report, tmp_path, beside_s, reason
+):
+    """The twin sleeps while they do little."""
+    job = job_of(POLLS, ASLEEP)
+    for rank, cpu_ns in enumerate((10 * SECOND, (1 + beside_s) * SECOND)):
+        for at, used_ns in (("begin", 0), ("last", cpu_ns)):
+            job.add("fact", world_rank=rank, key=f"{at}.cpu_user_ns", value=str(used_ns))
+            job.add("fact", world_rank=rank, key=f"{at}.cpu_system_ns", value="0")
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["late_ranks"], row["late_reason"]) == ("1", reason)
+
+
 def job_by_call(late_ns: int) -> Job:
     """Rank 1 of three sleeps before each Allreduce, and rank 0 computes before each
     Barrier."""

@@ -48,7 +48,8 @@ def test_the_verdict_says_where_it_makes_no_progress(report, tmp_path):
     between = "it is outside MPI between MPI_Iallreduce and the call that completes it"
     for command in ("late", "summary", "advise"):
         assert between in " ".join(report(command, path).out.split())
-    assert "no progress: rank 1" in report("late", path).out
+    said = "Rank 1 is late: it makes no progress with MPI_Iallreduce while outside MPI. Without "
+    assert report("late", path).out.startswith(said)
     assert "MPICH_ASYNC_PROGRESS" in report("advise", path).out
 
 
@@ -133,15 +134,16 @@ def test_a_slow_link_is_named_as_one(report, late, tmp_path, receive):
     (run,) = late(job, "run")
     assert link_of(run) == (1, 2, pytest.approx(2_001), 16 * 20 * MS)
     text = " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
-    said = "messages from rank 1 to rank 2 take 2,001 times as long as between others"
-    assert f"a slow link: {said}, 320 ms more: rank 2 on node00 causes" in text
+    said = "essages from rank 1 to rank 2 take 2,001 times as long as others"
+    assert text.startswith(f"M{said}. Without that the run is 320 ms")
+    assert f"Slow link m{said}, 320 ms more" in text
 
 
 def test_a_slow_link_is_advised_once(report, tmp_path):
     """As a link, with what the others wait for the rank behind it."""
     folder = ring({(1, 2): 20 * MS}).write(tmp_path / "run.db")
     found = {row["rule"]: row for row in report("advise", folder, "--json").rows if row["found"]}
-    assert "imbalance" not in found and "slowest_rank" not in found
+    assert "imbalance" not in found
     row = found["slow_link"]
     assert row["title"] == "the link from rank 1 to rank 2 is slow"
     (run,) = report("late", folder, "--by", "run", "--json").rows

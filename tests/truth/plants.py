@@ -43,7 +43,7 @@ class Plant(NamedTuple):
     def logs_gain(self) -> bool:
         """The logs played again show what would be gained: the ranks log their work, it alone is
         longer, and no tree, which the logs do not have, is between late ranks and others."""
-        in_tree = self.program in ("late_inner", "early_reduce")
+        in_tree = self.program in ("late_inner", "early_reduce", "second_thread")
         by_work = not in_tree and not self.is_negotiated and self.program != "ddp"
         return bool(self.named) and by_work and self.where in ("here", "hosts")
 
@@ -66,6 +66,17 @@ PLANTS = [
         "a rank that computes", "computing", (1,), "MPI_Allreduce", 2, reason="computes", **WHY
     ),
     imbalance("slow rank, eight ranks", "blocking", (5,), "MPI_Allreduce", 8),
+    imbalance(
+        "a rank that waits for its other thread", "helped", (1,), "MPI_Allreduce", 2,
+        reason="threads", is_recorded=False, **WHY,
+    ),
+    Plant(
+        "a rank that is late now and then", "now_and_then", 3, (1,), "unknown", is_recorded=False,
+    ),
+    imbalance(
+        "slow second thread", "second_thread", (1,), "MPI_Allreduce", 3, is_recorded=False,
+        rounds=2 * ROUNDS,
+    ),
     imbalance("slow rank before Iallreduce and Waitall", "nonblocking", (1,), "MPI_Iallreduce"),
     imbalance("slow rank before persistent Allreduce", "persistent", (2,), "MPI_Allreduce_init"),
     imbalance("rank held up between Iallreduce and Wait", "held_up", (1,), "MPI_Iallreduce"),

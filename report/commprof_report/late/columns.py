@@ -174,8 +174,8 @@ LATE = (
     Field("slow_link_excess_ns", ""),
     Field(
         "late_reason",
-        "[why they are late](#why-a-rank-is-late): `asleep`, `disk`, `computes`, `core`, `ready`; "
-        "null: not known",
+        "[why they are late](#why-a-rank-is-late): `asleep`, `threads`, `disk`, `computes`, "
+        "`core`, `ready`; null: not known",
     ),
     Field(
         "late_reason_ns",

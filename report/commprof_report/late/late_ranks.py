@@ -133,7 +133,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
 
     def is_played(own: tuple[int, ...]) -> bool:
         """Whether playing the calls again shows what these ranks cost."""
-        return is_notable(played.sooner_ns(own), split.run) or is_in_played(found, own)
+        return is_in_played(found, own)
 
     def sooner_ns(own: tuple[int, ...]) -> int:
         """How much sooner others, or all, would be done without these ranks being late; where calls
@@ -249,12 +249,13 @@ def late(run: Selection, alignment: Alignment) -> Late:
 
 def is_in_played(found: Stages, ranks: Collection[int]) -> bool:
     """Most of what these ranks cause is in calls that were played: the threads that others wait on
-    may not be."""
+    may not be. Polls are part of the call that they come before."""
     sums, parts = found.sums, found.retimed.parts
     own = np.isin(sums.causes.cause_rank, list(ranks))
-    waits, caused_ns = sums.scaled.rows[sums.causes.wait[own]], sums.caused_ns[own]
+    wait, caused_ns = sums.causes.wait[own], sums.caused_ns[own]
     played = np.concatenate([np.empty(0, np.int64), *(part.wait for part in parts)])
-    return bool(caused_ns[np.isin(waits, played)].sum() >= MAJORITY * caused_ns.sum() > 0)
+    is_in = np.isin(sums.scaled.rows[wait], played) | sums.waits.is_polled[wait]
+    return bool(parts) and bool(caused_ns[is_in].sum() >= MAJORITY * caused_ns.sum() > 0)
 
 
 def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int | None]:

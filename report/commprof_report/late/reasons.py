@@ -1,5 +1,5 @@
-"""Why named ranks are late: they compute longer, lose their core, sleep longer, or wait for a disk,
-compared with the other ranks, outside MPI.
+"""Why named ranks are late: they compute longer, lose their core, sleep longer, wait for a disk or
+for other threads of their own, compared with the other ranks, outside MPI.
 
 One function gives the reason to all commands. It gives none where the readings do not show that
 most of the time by which the ranks are longer outside MPI is of one kind.
@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from sqlite3 import Connection
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
 from ..run.cpu_time import CpuTimeRow, Use, cpu_times, use_of
+from ..run.crowding import core_uses
 from .marks import Last
 from .verdict import NOTABLE, CallCause
 
 SHARE = threshold("late.reason")
 BEFORE = "before the wait"
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
-OWN = COMPUTES, ASLEEP, DISK  # no matter of cores
+THREADS = "threads"
+OWN = COMPUTES, ASLEEP, DISK, THREADS  # no matter of cores
 
 
 class Words(NamedTuple):
@@ -44,6 +47,10 @@ WORDS = {
         "sleep", "{} longer", "asleep",
         "look at what {do} outside MPI without a core: a sleep, a lock, input from elsewhere",
     ),
+    THREADS: Words(
+        "wait", "{} longer for other threads", "of CPU time of other threads",
+        "balance the work of {their} threads, or give them cores",
+    ),
     DISK: Words(
         "wait", "{} longer for a disk", "waiting for it",
         "look at what {do} with files outside MPI, and on which file system",
@@ -59,6 +66,10 @@ class Reason(NamedTuple):
     own_ns: float
     others_ns: float
     where: str = "outside MPI"
+
+    @property
+    def longer_ns(self) -> float:
+        return self.own_ns - self.others_ns
 
 
 def reason(
@@ -87,7 +98,16 @@ def reason(
     # a rank that waits for its GPU spins on a core or sleeps
     if found is None or is_on_gpu and found.kind != LOST_CORE:
         return None
+    beside_ns, others_ns = (_beside_ns(connection, rows) for rows in (own, others))
+    if found.kind == ASLEEP and beside_ns - others_ns >= SHARE * found.longer_ns:
+        return Reason(THREADS, beside_ns, others_ns, "in the whole run")
     return found._replace(where=BEFORE) if last else found
+
+
+def _beside_ns(connection: Connection, rows: Sequence[CpuTimeRow]) -> float:
+    """The mean CPU time of the other threads of these ranks' processes."""
+    used_ns = {row.rank: row.cpu_ns for row in core_uses(connection)}
+    return fmean(max(0, (used_ns.get(row.rank) or 0) - row.core_ns) for row in rows)
 
 
 def call_reasons(
@@ -131,7 +151,7 @@ def compared(own: Use, others: Use) -> Reason | None:
     return next(
         (
             why for sure_ns, why in by_bounds
-            if min(sure_ns, why.own_ns - why.others_ns) >= SHARE * longer_ns
+            if min(sure_ns, why.longer_ns) >= SHARE * longer_ns
         ),
         None,
     )
@@ -153,7 +173,7 @@ def _lost_ns(own: Use, others: Use) -> float:
 
 def longer_text(found: Reason, number: int) -> str:
     """sleeps 2.48 s longer. number: of the ranks."""
-    words, longer = WORDS[found.kind], units.duration(found.own_ns - found.others_ns)
+    words, longer = WORDS[found.kind], units.duration(found.longer_ns)
     return f"{units.agreeing(words.do, number)} {words.longer.format(longer)}"
 
 

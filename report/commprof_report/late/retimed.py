@@ -54,11 +54,11 @@ class Part:
     were not split may wait; before and after a change they take the least of such calls."""
 
     def __init__(
-        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints
+        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints, wait: Ints
     ) -> None:
         """gaps, transfers: kinds of gaps by node, and of transfers by call. least_ns: the
-        transfers with the least of each call that was not split."""
-        self.graph, self.share = graph, share
+        transfers with the least of each call that was not split. wait: its row of Waits by call."""
+        self.graph, self.share, self.wait = graph, share, wait
         chain = np.append(graph.calls.chain, np.arange(len(graph.chains)))
         self.ranks = graph.chains.world_rank[chain]  # by node, without groups
         self.gaps = Usual(graph.gap_ns, gaps, self.ranks)
@@ -231,7 +231,7 @@ def _part(
         played.call, texts, lambda call: call.only_starts or call.family == "io"
     )
     least_ns = np.where((wait >= 0) | cannot_wait, graph.transfer_ns, least_ns)
-    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns)
+    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
 
 
 def _on_host(called: Called, windows: Ints) -> Played:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
@@ -10,7 +9,7 @@ from ..base.arrays import np
 from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
-from ..run.crowding import waited_ns, waits_text
+from ..run.crowding import scheduling_text, waited_ns
 from .judgement import Kind, is_few_transfers
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
@@ -79,10 +78,9 @@ def lacks_cores(late: Late) -> bool:
 
 def cores_headline(late: Late) -> str:
     ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
-    do = waits_text(late.crowding) if any(each.lost for each in late.crowding) else "share cores"
     return (
-        f"{ranks} {do}. Give each rank its own first: until then, the other times may be the "
-        "scheduler's"
+        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, the "
+        "other times may be the scheduler's"
     )
 
 
@@ -274,14 +272,8 @@ def call_text(late: Late, cause: CallCause) -> str:
     why = f" ({reason_text(reason)})" if reason else ""
     return (
         f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting in "
-        f"{cause.call}{on_text(late, cause.identity)}{why}"
+        f"{cause.call}{why}"
     )
-
-
-def on_text(late: Late, identity: str) -> str:
-    """Named where calls are made on several communicators."""
-    labels = {call.identity: call.communicator for call in late.calls}
-    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
 
 
 def marks_text(last: Last) -> str:
@@ -387,14 +379,10 @@ def held_up_text(late: Late) -> str:
     whole_ns = sum(late.held_up.values())
     if whole_ns <= max(NOTABLE * late.run.counted_ns, waited_ns(late.crowding)):
         return ""
-    by_rank: defaultdict[int, int] = defaultdict(int)
-    for (rank, _), ns in late.held_up.items():
-        by_rank[rank] += ns
-    rank = max(by_rank, key=lambda rank: (by_rank[rank], -rank))
+    (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
     return (
         f"{units.duration(whole_ns)} of waiting for ranks outside MPI, "
-        f"{units.share(by_rank[rank] / whole_ns)} of it for rank {rank} between "
-        f"{_started(_held_up_call([rank], late))}"
+        f"{units.share(most_ns / whole_ns)} of it for rank {rank} between {_started(call)}"
     )
 
 
@@ -515,11 +503,6 @@ def calls_text(row: LateRow) -> str:
     return " and ".join(said)
 
 
-AS_CLOCKS = (
-    "the ranks of a host may be late by as much each time, which looks like a clock that is off"
-)
-
-
 def notable_rest(late: Late) -> dict[str, int]:
     notable_ns = NOTABLE_SHARE * late.run.total_ns
     return {call: ns for call, ns in late.rest.items() if ns > notable_ns}
@@ -543,8 +526,6 @@ def rest_text(late: Late) -> str:
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
-    if row.unsure >= FEWEST_BLOCKS and row.clocks > 1 and not late.is_known:
-        reasons.append(AS_CLOCKS)
     polls = (
         ["polls, between which a rank may work"]
         if not notable_rest(late).keys().isdisjoint(POLLS) else []

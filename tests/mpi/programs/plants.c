@@ -54,7 +54,7 @@ static int rank, size, rounds, first_late_rank, is_late_rank;
 static int64_t base_ns, delay_ns;
 static double values[COUNT], sums[BUCKETS][COUNT];
 static char message[RENDEZVOUS], arrived[MOST_PENDING][RENDEZVOUS];
-static MPI_Comm replicas_of_stage;
+static MPI_Comm replicas_of_stage, beside_world;
 
 static int64_t now_ns(clockid_t clock)
 {
@@ -292,6 +292,48 @@ static void computing(int round)
     (void)round;
     compute(base_ns + (is_late_rank ? delay_ns : 0));
     allreduce();
+}
+
+/* The main thread waits for another one of its process, which computes. */
+static void *help(void *unused)
+{
+    int64_t cpu_ns = base_ns + (is_late_rank ? delay_ns : 0);
+    for (int64_t end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns;
+         now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns;)
+        continue;
+    return unused;
+}
+
+static void helped(int round)
+{
+    (void)round;
+    pthread_t helper;
+    int event = event_begin("work", "-", "-", NOBODY, 0);
+    CHECK(pthread_create(&helper, NULL, help, NULL) == 0);
+    CHECK(pthread_join(helper, NULL) == 0);
+    event_end(event);
+    allreduce();
+}
+
+static void now_and_then(int round)
+{
+    work_or_be_late(is_late_rank && round % 8 == 3);
+    allreduce();
+}
+
+/* Two threads communicate; late ranks are late on the second one, which alone is logged. */
+static void *second_thread(void *unused)
+{
+    for (int round = 0; round < rounds; round++)
+        blocking(round);
+    return unused;
+}
+
+static void beside_second(int round)
+{
+    (void)round;
+    nanosleep(&(struct timespec){0, base_ns}, NULL);
+    MPI_Barrier(beside_world);
 }
 
 static void noisy_neighbour(int round)
@@ -655,6 +697,7 @@ enum horovod_options {
     WIDE = 16,      /* 130 tensors */
     BY_NAME = 32,   /* without the cache */
     HANGING = 64,   /* it does not hand over its last gradient, and never returns */
+    MULTIPLE = 128, /* of other plants: the main thread calls MPI at the same time */
 };
 enum { WORDS = 3, PLACES = 64, STATUS_BITS = 3, NAME_BYTES = 60, EPOCH = 8, RANKS_MOST = 8 };
 enum { MESSAGE_BYTES = (WORDS + PLACES * WORDS * NAME_BYTES / 8) * 8 };
@@ -850,6 +893,9 @@ static const struct {
     {"by_call", by_call, 0, NULL, 0},
     {"drift", drift, 0, NULL, 0},
     {"computing", computing, 0, NULL, 0},
+    {"helped", helped, 0, NULL, 0},
+    {"now_and_then", now_and_then, 0, NULL, 0},
+    {"second_thread", beside_second, 0, second_thread, MULTIPLE},
     {"noisy_neighbour", noisy_neighbour, 0, NULL, 0},
     {"pass_eager", pass_eager, 0, NULL, 0},
     {"fan_out", fan_out, 0, NULL, 0},
@@ -925,7 +971,9 @@ int main(int argc, char **argv)
         plant++;
     CHECK(plant < sizeof plants / sizeof plants[0]);
 
+    options = plants[plant].options;
     int wanted = plants[plant].thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, provided;
+    wanted = options & MULTIPLE ? MPI_THREAD_MULTIPLE : wanted;
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     CHECK(provided >= wanted);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -936,8 +984,9 @@ int main(int argc, char **argv)
     first_late_rank = atoi(argv[5]);
     is_late_rank = is_in(rank, argv[5]);
 
+    if (options & MULTIPLE)
+        MPI_Comm_dup(MPI_COMM_WORLD, &beside_world);
     pthread_t thread;
-    options = plants[plant].options;
     gradients_of_step = options & WIDE ? 130 : gradients_of_step;
     if (plants[plant].stages)
         prepare_pipeline(plants[plant].stages);
