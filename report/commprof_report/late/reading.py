@@ -242,10 +242,11 @@ def followed(connection: Connection, rows: Calls) -> dict[int, int]:
     first = order[groups.first]
     rank, thread = rows.world_rank[first], rows.thread[first]
     inside_ns = groups.sum((rows.end_ns - rows.start_ns)[order])
-    others = dict.fromkeys(
-        connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main")
+    others = read(
+        Columns, connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main"),
+        Texts(),
     )
-    is_main = np.array([pair not in others for pair in zip(rank.tolist(), thread.tolist())], bool)
+    is_main = found_in((rank, thread), (others.world_rank, others.thread)) < 0
     best = np.lexsort((thread, -inside_ns, ~is_main, rank))[::-1]
     return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, grouped, joined, numbered,
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, numbered,
 )
 from ..base.gather import by
 from ..base.field import Field, Row, number, row_type, text
@@ -25,9 +25,9 @@ from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Scaled
 from .verdict import NOTABLE, Costs, sums_of
-from .waits import Waits
 
 MOST_REST = 3  # calls
+NOTHING = {"f": 0.0, "b": False, "i": NONE}
 MOST_NUMBER = (1 << 63) - 1
 # waiting for a rank's progress in operations that it has begun, by rank and call, the longest first
 HeldUp = dict[tuple[int, str], int]
@@ -204,61 +204,68 @@ class Sums(Table):
         return np.isin(self.waits.world_rank, list(ranks))
 
 
+def stacked(*parts: Mapping[str, np.ndarray]) -> Columns:
+    """Rows of several kinds. A kind has nothing in columns that it lacks: 0, False or NONE."""
+    nothing = {
+        name: NOTHING[values.dtype.kind] for part in parts for name, values in part.items()
+    }
+    lengths = [len(next(iter(part.values()))) for part in parts]
+    return Columns(
+        **{
+            name: np.concatenate(
+                [part.get(name, np.full(n, value)) for part, n in zip(parts, lengths)]
+            )
+            for name, value in nothing.items()
+        }
+    )
+
+
 def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would
     shrink had this one not been late."""
-    waits, causes, ranks = sums.waits, sums.causes, list(hosts)
-    number = max(ranks, default=0) + 1
-
-    def summed(keys: Ints, values: np.ndarray) -> Floats:
-        known = (keys >= 0) & (keys < number)
-        return np.bincount(keys[known], values[known], number)
-
-    of_cause = causes.wait
-    is_direct = causes.cause_rank == waits.last_rank[of_cause]
-    alone_ns = np.where(
-        causes.cause_rank == waits.world_rank[of_cause], 0.0,
-        waits.alone_ns[of_cause] * sums.caused_ns / np.maximum(1, waits.wait_ns[of_cause]),
+    waits, causes, caused_ns = sums.waits, sums.causes, sums.caused_ns
+    of_cause, last = waits.take(causes.wait), waits.take(waits.is_last)
+    alone_ns = of_cause.alone_ns * caused_ns / np.maximum(1, of_cause.wait_ns)
+    rows = stacked(
+        {"rank": np.array(list(hosts), np.int64)},
+        {
+            "rank": waits.world_rank, "wait_ns": sums.wait_ns, "transfer_ns": sums.transfer_ns,
+            "collectives": 1.0 * ((waits.sequence > 0) & ~waits.is_polled),
+            "message_calls": 1.0 * ((waits.sequence < 0) & ~waits.is_polled),
+        },
+        {
+            "rank": waits.last_rank, "cost_ns": sums.wait_ns,
+            "alone_ns": waits.alone_ns * sums.factor, "identity": waits.identity,
+            "sequence": waits.sequence,
+        },
+        {"rank": last.world_rank, "identity": last.identity, "sequence": last.sequence},
+        {
+            "rank": causes.cause_rank, "waiting": of_cause.world_rank, "caused_ns": caused_ns,
+            "direct_ns": np.where(causes.cause_rank == of_cause.last_rank, caused_ns, 0.0),
+            "gain_ns": np.where(causes.cause_rank == of_cause.world_rank, 0.0, alone_ns),
+        },
     )
-    last = _last_counts(waits, number)
-    columns = [
-        summed(waits.world_rank, (waits.sequence > 0) & ~waits.is_polled),
-        summed(waits.world_rank, (waits.sequence < 0) & ~waits.is_polled),
-        last,
-        summed(waits.last_rank, sums.wait_ns),
-        summed(waits.last_rank, waits.alone_ns * sums.factor),
-        summed(causes.cause_rank, sums.caused_ns),
-        summed(causes.cause_rank, np.where(is_direct, sums.caused_ns, 0.0)),
-        _most_of_another(causes.cause_rank, waits.world_rank[of_cause], alone_ns, number),
-        summed(waits.world_rank, sums.wait_ns),
-        summed(waits.world_rank, sums.transfer_ns),
-    ]
-    rows = []
-    for rank, host in hosts.items():
-        own = [float(column[rank]) for column in columns]
-        wait_share = share(own[-2], own[-2] + own[-1])
-        rows.append(LateRankRow._make((rank, host, *map(rounded, own), wait_share)))
-    return rows
-
-
-def _last_counts(waits: Waits, number: int) -> Floats:
-    """How often did each rank arrive last, or others wait for it?"""
-    is_known = waits.last_rank != NONE
-    ranks = np.append(waits.last_rank[is_known], waits.world_rank[waits.is_last])
-    keys = (
-        np.append(each[is_known], each[waits.is_last]) for each in (waits.identity, waits.sequence)
+    groups = grouped_by(
+        Table(rows, sums.texts), ["rank"], lambda rows: np.isin(rows.rank, list(hosts))
     )
-    order, groups = grouped(*keys, ranks)
-    return np.bincount(ranks[order[groups.first]], minlength=number)
-
-
-def _most_of_another(causing: Ints, waiting: Ints, ns: Floats, number: int) -> Floats:
-    order, groups = grouped(causing, waiting)
-    most_ns = np.zeros(number)
-    first = order[groups.first]
-    known = (causing[first] >= 0) & (causing[first] < number)
-    np.maximum.at(most_ns, causing[first][known], groups.sum(ns[order])[known])
-    return most_ns
+    last_in = groups.within("identity", "sequence", where=lambda rows: rows.identity != NONE)
+    of_waiting = groups.within("waiting")
+    wait_ns, transfer_ns = groups.sum("wait_ns"), groups.sum("transfer_ns")
+    columns = (
+        groups.rank,
+        [hosts[rank] for rank in groups.rank.tolist()],
+        *(rounded_all(groups.sum(key)) for key in ("collectives", "message_calls")),
+        np.bincount(last_in.of, minlength=len(groups)),
+        *(
+            rounded_all(groups.sum(key))
+            for key in ("cost_ns", "alone_ns", "caused_ns", "direct_ns")
+        ),
+        rounded_all(Groups(of_waiting.of).max(of_waiting.sum("gain_ns"))),
+        rounded_all(wait_ns),
+        rounded_all(transfer_ns),
+        ratio(wait_ns, wait_ns + transfer_ns),
+    )
+    return rows_of_columns(LateRankRow, columns)
 
 
 def host_rows(ranks: Iterable[Row]) -> list[Row]:
@@ -318,29 +325,24 @@ def _timed(sums: Sums) -> Columns:
     waits, exact, of_cause = sums.waits, sums.scaled.exact, sums.waits.take(sums.causes.wait)
     spent_ns = sums.wait_ns + sums.transfer_ns
     completes = ~waits.is_blocking_collective
-    return joined(
-        Columns,
-        [
-            _part(exact, timed_ns=exact.total_ns.astype(float), is_timed=exact.total_ns >= 0),
-            _part(
-                waits, sequence=waits.sequence, wait_ns=sums.wait_ns, transfer_ns=sums.transfer_ns,
-                estimated_ns=np.where(waits.is_estimate, spent_ns, 0.0), is_timed=completes,
-                timed_ns=np.where(completes, spent_ns, 0.0), is_split=spent_ns >= 0,
-            ),
-            _part(of_cause, cause_rank=sums.causes.cause_rank, caused_ns=sums.caused_ns),
-        ],
-    )
 
+    def keys(rows: Columns) -> dict[str, np.ndarray]:
+        return {name: getattr(rows, name) for name in ("identity", "call", "world_rank")}
 
-def _part(rows: Columns, **known: np.ndarray) -> Columns:
-    """With nothing in the columns that are not known."""
-    nothing = {
-        "sequence": NONE, "cause_rank": NONE, "is_split": False, "is_timed": False, "wait_ns": 0.0,
-        "transfer_ns": 0.0, "estimated_ns": 0.0, "timed_ns": 0.0, "caused_ns": 0.0,
-    }
-    return Columns(
-        identity=rows.identity, call=rows.call, world_rank=rows.world_rank,
-        **{key: known.get(key, np.full(len(rows), value)) for key, value in nothing.items()},
+    return stacked(
+        {
+            **keys(exact), "timed_ns": exact.total_ns.astype(float),
+            "is_timed": np.ones(len(exact), bool),
+        },
+        {
+            **keys(waits), "sequence": waits.sequence, "is_split": np.ones(len(waits), bool),
+            "wait_ns": sums.wait_ns, "transfer_ns": sums.transfer_ns,
+            "estimated_ns": np.where(waits.is_estimate, spent_ns, 0.0),
+            "is_timed": completes, "timed_ns": np.where(completes, spent_ns, 0.0),
+        },
+        {
+            **keys(of_cause), "cause_rank": sums.causes.cause_rank, "caused_ns": sums.caused_ns,
+        },
     )
 
 
@@ -488,8 +490,8 @@ def run_row(
 
 def _calls_of_half(sums: Sums, own: Flags) -> int:
     """The fewest collectives and calls for messages that have half of the transfer."""
-    order, operations = grouped(sums.waits.identity[own], sums.waits.sequence[own])
-    largest_ns = np.sort(operations.sum(sums.transfer_ns[own][order]))[::-1]
+    operations = grouped_by(sums, ["identity", "sequence"], lambda rows: own)
+    largest_ns = np.sort(operations.sum("transfer_ns"))[::-1]
     if not largest_ns.any():
         return 0
     calls = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
@@ -522,44 +524,40 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     waits, causes, texts = sums.waits, sums.causes, sums.texts
     is_any = texts.among(waits.call, {name for name, info in infos.items() if info.kind == "all"})
     is_any |= (waits.wait_state == texts.number(NO_PROGRESS)) & (waits.sequence > 0)
-    order, groups = grouped(waits.identity, waits.sequence)
-    mean_factor = groups.sum(sums.factor[order]) / groups.counts
-    keys = waits.identity[order[groups.first]], waits.sequence[order[groups.first]]
-    group = found_in((compared.identity, compared.sequence), keys)
+    operations = grouped_by(sums, ["identity", "sequence"])
+    mean_factor = operations.sum("factor") / operations.groups.counts
+    group = found_in((compared.identity, compared.sequence), operations.keys)
     compared, mean_factor = compared.take(group >= 0), mean_factor[group[group >= 0]]
-    nothing, no_cost = np.full(len(compared), NONE), np.zeros(len(compared))
     of_wait = waits.take(causes.wait)
-    parts = (
-        (of_wait.identity, compared.identity),
-        (of_wait.sequence, compared.sequence),
-        (of_wait.call, compared.call),
-        (of_wait.last_rank, nothing),
-        (causes.cause_rank, compared.world_rank),
-        (of_wait.start_ns + of_wait.wait_ns, compared.arrival_ns),
-        (sums.caused_ns, no_cost),
-        (np.where(is_any[causes.wait], sums.caused_ns, 0.0), compared.late_ns * mean_factor),
-        (causes.caused_ns, no_cost),
-        (np.full(len(causes), NONE), compared.awaited_rank),
+    rows = stacked(
+        {
+            "identity": of_wait.identity, "sequence": of_wait.sequence, "call": of_wait.call,
+            "last": of_wait.last_rank, "cause_rank": causes.cause_rank,
+            "arrival_ns": of_wait.start_ns + of_wait.wait_ns, "cost_ns": sums.caused_ns,
+            "compared_ns": np.where(is_any[causes.wait], sums.caused_ns, 0.0),
+            "sampled_ns": causes.caused_ns,
+        },
+        {
+            "identity": compared.identity, "sequence": compared.sequence, "call": compared.call,
+            "cause_rank": compared.world_rank, "arrival_ns": compared.arrival_ns,
+            "compared_ns": compared.late_ns * mean_factor, "awaited_rank": compared.awaited_rank,
+        },
     )
-    identity, sequence, call, last, cause, arrival_ns, cost_ns, compared_ns, sampled_ns, awaited = (
-        np.concatenate(pair) for pair in parts
+    groups = grouped_by(
+        Table(rows, texts), ["identity", "sequence", "call", "last", "cause_rank"]
     )
-    order, groups = grouped(identity, sequence, call, last, cause)
-    first = order[groups.first]
-    named_call = np.where((sequence > 0) | (last != NONE), call, NONE)[first]
-    arrival = numbered(identity[first], sequence[first], named_call, last[first])
-    cost_ns, compared_ns, sampled_ns = (
-        groups.sum(values[order]) for values in (cost_ns, compared_ns, sampled_ns)
+    is_named = (groups.sequence > 0) | (groups.last != NONE)
+    arrival = numbered(
+        groups.identity, groups.sequence, np.where(is_named, groups.call, NONE), groups.last
     )
-    arrival_ns = groups.min(arrival_ns[order])
+    cost_ns, arrival_ns = groups.sum("cost_ns"), groups.min("arrival_ns")
     in_time = np.lexsort((-cost_ns, arrival, arrival_ns))
-    first, arrival = first[in_time], arrival[in_time]
-    _, place, number = np.unique(arrival, return_index=True, return_inverse=True)
-    return Costs(
-        call[first], identity[first], cause[first], cost_ns[in_time], compared_ns[in_time],
-        arrival_ns[in_time], place[number], sampled_ns[in_time], awaited[first],
-        sequence[first] < 0,
+    _, place, number = np.unique(arrival[in_time], return_index=True, return_inverse=True)
+    costs = Costs(
+        groups.call, groups.identity, groups.cause_rank, cost_ns, groups.sum("compared_ns"),
+        arrival_ns, arrival, groups.sum("sampled_ns"), groups.awaited_rank, groups.sequence < 0,
     )
+    return costs.take(in_time).changed(arrival=place[number])
 
 
 def share(part: float, whole: float) -> float | None:

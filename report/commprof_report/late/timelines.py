@@ -81,10 +81,6 @@ class Timeline:
         spent = self.spent(np.concatenate([since_ns, until_ns]))
         return spent[len(since_ns) :] - spent[: len(since_ns)]
 
-    def between(self, since_ns: int, until_ns: int) -> list[int]:
-        since, until = self.spent(np.array([since_ns, until_ns]))
-        return (until - since).tolist()
-
     def states_at(self, times_ns: Ints) -> Ints:
         place = self.points.searchsorted(times_ns, "right") - 1
         return self.states_from[np.where(place < 0, len(self.states), place)]

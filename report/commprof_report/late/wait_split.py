@@ -79,7 +79,10 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     completing = _completing(connection, alignment, sampled, known, texts)
     place = found_in((later.world_rank, later.gone_ns), (completing.world_rank, completing.end_ns))
     operations = joined(Operations, [of_collectives.take(sure.is_blocking), later])
-    calls = joined(Calls, [_themselves(blocking), completing])
+    no_polls = dict.fromkeys(
+        ("completion", "polled_since_ns", "polled_ns"), np.full(len(blocking), NONE)
+    )
+    calls = joined(Calls, [blocking.changed(**no_polls), completing])
     in_call = np.append(np.arange(len(blocking)), np.where(place < 0, NONE, place + len(blocking)))
     waits, completed_in = split(operations, in_call, calls)
 
@@ -104,16 +107,6 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
         parts = _parts(collectives, alignment, texts)
         waits = waiting_for_progress(waits, completed_in, parts, lines, texts)
     return WaitSplit(waits, own_calls, texts, Recorded(sure, later), clocks.error_ns, left)
-
-
-def _themselves(rows: Collectives) -> Columns:
-    """Blocking collectives as the calls in which ranks wait."""
-    nothing = np.full(len(rows), NONE)
-    return Columns(
-        world_rank=rows.world_rank, start_ns=rows.start_ns, end_ns=rows.end_ns,
-        begun_ns=rows.begun_ns, region=rows.region, completion=nothing, polled_since_ns=nothing,
-        polled_ns=nothing,
-    )
 
 
 def _completing(
