@@ -27,25 +27,22 @@ exchange messages only with each other, either may be the late one.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
-from sqlite3 import Connection
 
-from ..base import query
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, table,
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment
+from .depends import Collectives
+from .reading import FIRST_PERSISTENT
 from .timelines import DIRECT, Lines
 from .waits import Waits
-
-SQL = query.beside(__file__)
 
 MOST_OTHERS = 15  # that a rank is compared with, so that the work does not grow with their square
 
@@ -68,37 +65,29 @@ class Compared(Columns):
 
 
 def compare_own_time(
-    connection: Connection, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags,
+    collectives: Collectives, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags,
     texts: Texts,
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
-    collectives = _collectives(
-        connection, alignment, waits.take(is_rooted & (waits.sequence > 0)), lines, texts
-    )
-    return joined(Compared, [collectives, table(Compared, _messages(waits, lines, texts), texts)])
+    rooted = waits.take(is_rooted & (waits.sequence > 0))
+    of_collectives = _collectives(collectives, alignment, rooted, lines)
+    return joined(Compared, [of_collectives, table(Compared, _messages(waits, lines, texts), texts)])
 
 
 def _collectives(
-    connection: Connection, alignment: Alignment, rooted: Waits, lines: Lines, texts: Texts
+    rows: Collectives, alignment: Alignment, rooted: Waits, lines: Lines
 ) -> Compared:
-    identities = [texts.text(number) for number in np.unique(rooted.identity)]
-    cursor = SQL.run(connection, "own_time_arrivals", identities=json.dumps(identities))
-    rows = read(Columns, cursor, texts)  # on the device, if they are NCCL's; NONE: not known
-    since_ns = np.full(len(rows), NONE)
-    is_next = (rows.identity[1:] == rows.identity[:-1]) & (
-        rows.world_rank[1:] == rows.world_rank[:-1]
-    )
-    since_ns[1:] = np.where(is_next, rows.gone_ns[:-1], NONE)
-    wanted = np.flatnonzero(
-        found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0
-    )
-    order, groups = grouped(rows.identity[wanted], rows.sequence[wanted])
-    wanted = wanted[order]
-    is_known = (since_ns[wanted] != NONE) & (rows.come_ns[wanted] != NONE)
-    wanted = wanted[groups.spread(groups.min(is_known.astype(np.int64)) == 1)]
-    rows, since_ns = rows.take(wanted), since_ns[wanted]
+    """rows: on the device, if they are NCCL's."""
+    rows = rows.take(np.isin(rows.identity, rooted.identity) & (rows.sequence < FIRST_PERSISTENT))
+    rows = rows.take(np.lexsort((rows.sequence, rows.world_rank, rows.identity)))
+    before = _before(rows.identity, rows.world_rank)
+    is_wanted = found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0
+    order, groups = grouped(rows.identity[is_wanted], rows.sequence[is_wanted])
+    wanted = np.flatnonzero(is_wanted)[order]
+    wanted = wanted[groups.spread(groups.min(before[wanted])) >= 0]
+    rows, since_ns = rows.take(wanted), rows.end_ns[before[wanted]]
     come_ns, since_ns = (
-        alignment.aligned(rows.world_rank, times) for times in (rows.come_ns, since_ns)
+        alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, since_ns)
     )
     own_ns = np.where(
         rows.is_nccl, come_ns - since_ns, _direct_ns(lines, rows.world_rank, since_ns, come_ns)
@@ -122,7 +111,8 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     waits = waits.take(order)
     pairs = {*zip(waits.identity.tolist(), waits.peer.tolist(), waits.world_rank.tolist())}
     partners = Counter((identity, peer) for identity, peer, _ in pairs)
-    before = _before(waits)
+    # the message before, between the same two ranks in this call
+    before = _before(waits.identity, waits.call, waits.world_rank, waits.peer)
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
     columns = (
@@ -160,11 +150,10 @@ def comparable(peer: int, others: Iterable[int], times: Mapping[int, int]) -> It
     return (each for each in others if each != peer and times[peer] < fewer * times[each])
 
 
-def _before(waits: Waits) -> Ints:
-    """Row of the message before each one, between the same two ranks in this call; -1: there is
-    none."""
-    order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
-    before = np.full(len(waits), -1)
+def _before(*keys: Ints) -> Ints:
+    """Row of the one before each one that has the same keys; -1: there is none."""
+    order, groups = grouped(*keys)
+    before = np.full(len(order), -1)
     before[order[1:]] = np.where(groups.of_row[1:] == groups.of_row[:-1], order[:-1], -1)
     return before
 

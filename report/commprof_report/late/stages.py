@@ -91,7 +91,9 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
     lines = timelines(found.of_all.called, waits.take(~is_nccl), texts)
     causes = root_causes(waits, lines, is_nccl, is_all)
-    compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
+    compared = compare_own_time(
+        found.of_all.collectives, alignment, waits, lines, is_rooted, texts
+    )
     scaled = found.sums.scaled
     sums = Sums(scaled, _of_rows(causes, scaled.rows), texts)
     return Stages(found, lines, compared, sums, played(connection, alignment, found))

@@ -56,6 +56,7 @@ class WaitSplit(NamedTuple):
     waits: Waits
     called: Called
     texts: Texts
+    collectives: Collectives  # that were sampled
     recorded: Recorded
     error_ns: float  # the largest clock error among the collectives split by arrival times
     left: Left
@@ -106,7 +107,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
         lines = timelines(own_calls, waits.take(slice(0)), texts)
         parts = _parts(collectives, alignment, texts)
         waits = waiting_for_progress(waits, completed_in, parts, lines, texts)
-    return WaitSplit(waits, own_calls, texts, Recorded(sure, later), clocks.error_ns, left)
+    return WaitSplit(waits, own_calls, texts, rows, Recorded(sure, later), clocks.error_ns, left)
 
 
 def _completing(
