@@ -48,6 +48,9 @@ from planted import SECOND
 from planted_job import HostClock, Job
 
 
+NO_SAMPLE = "DELETE FROM sample"
+
+
 @pytest.fixture
 def compared(report):
     """compared(runs, *options): what `compare` answers of these runs of a and b."""
@@ -453,7 +456,7 @@ def test_other_work_on_one_side_alone_is_refused_and_on_both_it_is_not(slower, v
     runs = on_a(changed(slower, waited(0.04)), waited(0.004))
     assert verdict(runs)["refused"] == "disturbed"
     said = (
-        "Refused disturbed: other work on the cores of the ranks differs between the sides: ranks "
+        "Refused disturbed: other work on the cores of the ranks differs between the sides: a rank "
         "waited for a core 0.40 % of the time in a, 4.0 % in b (medians of the runs)."
     )
     assert said in compared(runs).prose
@@ -472,8 +475,8 @@ def test_a_disturbed_block_is_noted_with_its_size_and_most_are_refused(slower, v
         assert answer == ("disturbed" if number + 1 > BLOCKS / 2 else ""), number
         if number == 0:
             said = (
-                f"Note other work had cores of the ranks in 1 of 8 blocks, most in {run}: a rank "
-                "waited for a core 20.0 % of the time; it makes intervals wider"
+                f"Note other work had cores of the ranks in 1 of 8 blocks, most in {run}: ranks "
+                "waited for a core 10.0 % of the time, one of them 20.0 %; it makes intervals wider"
             )
             assert said in compared(runs).prose
 
@@ -687,9 +690,20 @@ def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(t
         ), figure
 
 
+def test_a_figure_that_some_runs_lack_is_not_compared(tmp_path, ask, compared):
+    """The runs without steps may be the slowest ones, so a median of the others says nothing."""
+    runs = sides(tmp_path / "runs", {}, calls=60, blocks=4)
+    named = [ask(own, "figure")[0] for own in (runs, [*changed(runs[:3], NO_SAMPLE), *runs[3:]])]
+    assert [(row["figure"], row["first_ns"] is None) for row in named] == [
+        ("step", False), ("step", True),
+    ]
+    said = " ".join(compared([*changed(runs[:3], NO_SAMPLE), *runs[3:]]).out.split())
+    assert "step is not compared: 2 of 4 runs of b have none, and hardly at random" in said
+
+
 @pytest.mark.slow
 def test_runs_without_steps_have_none_to_leave_out(slower, compared):
-    answer = compared(changed(slower, "DELETE FROM sample"), "--skip-steps", "33%")
+    answer = compared(changed(slower, NO_SAMPLE), "--skip-steps", "33%")
     assert answer.status == 1 and answer.err.count("\n") == 1
     assert (
         "has no known steps of which --skip-steps could leave out the first; mark the steps (man "

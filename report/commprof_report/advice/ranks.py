@@ -19,7 +19,7 @@ from ..late.sentences import (
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import waited_ns
-from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown
+from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown, is_notable
 from .inputs import Inputs
 from .messages import is_message, waited_for
 
@@ -39,7 +39,7 @@ def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
     return found._replace(
         title=f"{found.title}, but ranks {do} cores",
         suggestion="give each rank a core of its own before looking for the cause in a rank",
-        certainty=POSSIBLE,
+        certainty=POSSIBLE, saving_ns=None if is_notable(found, inputs) else found.saving_ns,
     )
 
 

@@ -330,6 +330,8 @@ TABLE = (
     Threshold("replay.polls", 20_000, "ns between polls",
               "loops do a little between polls; who computes between polls for longer",
               "waits", "computes"),
+    Threshold("replay.scatter", 0.25, "largest over smallest mean of the job's runs, less 1",
+              "runs that differ by more agree with anything", "near", "unknown"),
     Threshold("replay.within", 0.1, "ratio of a replay's mean to the job's, less 1",
               "two MPI libraries differ by more", "near", "longer"),
     # compare: whether sides differ, and whether that may be asked

@@ -34,16 +34,17 @@ from ..compare.replays import MOST_NAMED, Checked, altered, checked_write, kit_r
 from ..display import tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
+from ..replay.check import SCATTER, SMALL, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.source import program_of
 from ..run.rank_files import files_mode
 from . import Command, common, compare
 
 ACTIONS = ("kit", "show", "source", "check")
+ALL = 0.9995  # of a share that is shown as 100 %
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
 WHY = {
-    "stands": "yes", "near": "yes, as an estimate", "unknown": "too few runs to tell",
+    "stands": "yes", "near": "yes, as an estimate", "unknown": "not known",
     "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
     "absent": "not replayed",
 }
@@ -171,15 +172,19 @@ def check_runs(arguments: argparse.Namespace) -> None:
         f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
         f"{units.counted(answers.jobs, 'run')} of the job"
     )
-    print(
-        f"Stands          for {units.share(answers.share)} of the job's time inside MPI, "
-        f"{units.share(answers.tested_share)} by a test, the rest as an estimate"
+    known = answers.known_share
+    elsewhere = (
+        f"; elsewhere its own runs differ by more than {units.share(SCATTER)}, or are too few"
     )
-    if answers.margin > WITHIN:
-        print(
-            f"Within          {units.share(answers.margin)}, by which runs of the job itself "
-            "differ; on an idle machine it would be less"
-        )
+    print(
+        f"Known           for {units.share(known)} of the job's time inside MPI"
+        f"{elsewhere if known < ALL else ''}"
+    )
+    print(
+        f"Stands          for {units.share(answers.share / (known or 1))} of that, "
+        f"{units.share(answers.tested_share / (known or 1))} by a test, within "
+        f"{units.share(answers.margin)}"
+    )
     print()
     columns = (
         Column("call", lambda row: row.call),

@@ -21,7 +21,7 @@ from . import disturbance, machine, notes, rank_tests
 from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
 from .cuts import rows_per_step
 from .differences import Difference, differences
-from .figures import PERCENTILES, Figures, Key
+from .figures import FIGURES, PERCENTILES, Figures, Key
 from .groups import Group, renamed
 from .judge import Judge, Rules, known
 from .refusals import Refusal, Work, refusals, work_of
@@ -31,7 +31,6 @@ from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
-FIGURES = ("step", "wait", "transfer", "time", "wall")
 OF_RUN = (  # columns of a run that were read so
     "start_unix_ns", "step_ns", "wait_ns", "transfer_ns", "time_ns", "wall_ns",
     "parallel_efficiency", "coverage",
@@ -240,7 +239,10 @@ def _figure(
     judge: Judge, names: tuple[str, str], figure: str, first: Sequence[float | None],
     second: Sequence[float | None],
 ) -> Compared:
-    """names: of the reference and the side."""
+    """names: of the reference and the side. What some run lacks is not compared: it may lack it
+    because it is slow."""
+    if None in (*first, *second):
+        first, second = [None] * len(first), [None] * len(second)
     return judge.contrast(first, second)._replace(
         side=names[1], reference=names[0], figure=figure, noise=_noise((first, second))
     )

@@ -2,8 +2,9 @@
 
 What disturbs both sides alike makes the interval wider, and is in it already. So it is a reason
 against a verdict only if it differs between the sides, or if most blocks have it: then the host's
-scheduler was measured. Otherwise a note has its size. A run is as disturbed as it waited for cores
-(Figures.core_wait).
+scheduler was measured. Otherwise a note has its size. A run is as disturbed as its ranks waited for
+cores on average. The sides are compared by the rank that waited most, which holds up the others: of
+more ranks one waits longer, but so it does on both sides.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def is_disturbed(run: Figures) -> bool:
 
 
 def size_text(run: Figures) -> str:
-    """ranks waited for a core 12.0 % of the time. Of a run that is disturbed."""
+    """Of a run that is disturbed."""
     return run.crowding or "" if run.core_wait is None else run.core_wait_text
 
 
@@ -76,7 +77,7 @@ def _said(blocks: Sequence[object], bad: Sequence[Figures], is_paired: bool) -> 
 
 def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
     """Beyond chance, and twice as much or more; empty: not known, or it does not."""
-    shares = [[run.core_wait for run in each.runs] for each in (reference, side)]
+    shares = [[run.longest_core_wait for run in each.runs] for each in (reference, side)]
     runs = [*reference.runs, *side.runs]
     if any(run.core_wait is None or run.crowds_itself for run in runs):
         return ""
@@ -86,6 +87,6 @@ def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
         return ""
     first, second = (units.share(median(known(own))) for own in shares)
     return (
-        f"ranks waited for a core {first} of the time in {reference.name}, {second} in "
+        f"a rank waited for a core {first} of the time in {reference.name}, {second} in "
         f"{side.name} (medians of the runs)"
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from sqlite3 import Connection
+from statistics import fmean
 from typing import Any, Tuple
 
 from ..base import query, units
@@ -44,6 +45,7 @@ SQL = query.beside(__file__)
 
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 50, "p99": 99}
+FIGURES = ("step", "wait", "transfer", "time", "wall")
 KNOWN = ("marked", "sure", "likely")  # steps
 # Settings that launchers and libraries make by themselves, as key=value: they differ between any
 # two runs, or follow from a binding or placement, which is compared itself.
@@ -224,14 +226,23 @@ class Figures:
 
     @property
     def core_wait(self) -> float | None:
-        """The share of the time in which the rank that waited most for a core did so; null: not
-        known of all."""
+        """The share of the time in which ranks waited for a core, on average; null: not known of
+        all. Of many ranks one always waits long."""
         shares = [row.core_wait for row in self.ranks if row.core_wait is not None]
-        return max(shares, default=None) if len(shares) == len(self.ranks) else None
+        return fmean(shares) if shares and len(shares) == len(self.ranks) else None
+
+    @property
+    def longest_core_wait(self) -> float | None:
+        """That of the rank that waited most, as the others wait for it."""
+        is_known = self.core_wait is not None
+        return max(row.core_wait or 0.0 for row in self.ranks) if is_known else None
 
     @property
     def core_wait_text(self) -> str:
-        return f"a rank waited for a core {units.share(self.core_wait)} of the time"
+        return (
+            f"ranks waited for a core {units.share(self.core_wait)} of the time, one of them "
+            f"{units.share(self.longest_core_wait)}"
+        )
 
     @property
     def crowds_itself(self) -> bool:

@@ -10,7 +10,7 @@ from ..base.percentiles import DEVIATION, around_median
 from ..base.thresholds import threshold, whole
 from . import machine
 from .columns import Compared
-from .figures import Figures
+from .figures import FIGURES, Figures
 from .judge import Rules, known, median_known
 from .sides import Side
 
@@ -30,6 +30,8 @@ def of_sides(
         )
     yield from _coverage(min(run.coverage for run in runs), runs, metric)
     yield from _estimates(max(run.estimate_share for run in runs), metric)
+    for figure in FIGURES:
+        yield from _lacking(sides, figure)
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
     yield from _own_threads(runs)
@@ -62,6 +64,17 @@ def _estimates(most: float, metric: str) -> Iterator[str]:
             f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
             "clocks of the hosts are too coarse"
         )
+
+
+def _lacking(sides: Sequence[Side], figure: str) -> Iterator[str]:
+    """A figure that some runs have."""
+    values = [[run.of_run(figure) for run in side.runs] for side in sides]
+    if any(known(own) for own in values) and any(None in own for own in values):
+        lacks = ", ".join(
+            f"{own.count(None)} of {units.counted(len(own), 'run')} of {side.name}"
+            for side, own in zip(sides, values) if None in own
+        )
+        yield f"{figure} is not compared: {lacks} have none, and hardly at random"
 
 
 def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:

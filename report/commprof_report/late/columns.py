@@ -120,9 +120,10 @@ LATE = (
         "late_gain_ns",
         "how much shorter the run would be, had they taken no longer than the other ranks "
         "(estimate, by [re-timing](#re-timing); no more than another rank is done sooner); 0: "
-        "nothing, as where other ranks are done as late. null: nothing was played; then what each other rank waits for them on average "
-        "decides whether they are named. At marks: the sum over the judged steps of the last of "
-        "them less the last of the others, if that is positive",
+        "nothing, as where other ranks are done as late. null: nothing was played; then what each "
+        "other rank waits for them on average decides whether they are named. At marks: the sum "
+        "over the judged steps of the last of them less the last of the others, if that is "
+        "positive",
     ),
     Field(
         "late_gain_share",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..base.errors import UsageError
 from ..base.thresholds import threshold
 from ..compare.columns import Compared
 from ..compare.comparison import with_groups_of
@@ -16,7 +17,7 @@ from ..compare.judge import Judge, known, median_known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
-SMALL = threshold("compare.small")
+SMALL, SCATTER = threshold("compare.small"), threshold("replay.scatter")
 
 
 class CheckRow(
@@ -28,7 +29,8 @@ class CheckRow(
 ):
     """A row of the job: medians over the runs, of the mean of a call; share: of the time inside
     MPI; change, low, high, margin: ratios - 1. verdict: stands, near (its estimate is within the
-    margin, which the runs are too few to prove), unknown, longer, shorter, other calls, absent."""
+    margin, which the runs are too few to prove), unknown (also where runs of the job itself differ
+    too much), longer, shorter, other calls, absent."""
 
     @property
     def stands(self) -> bool:
@@ -40,6 +42,11 @@ class Check(NamedTuple):
     jobs: int
     replays: int
     passes: list[int]  # of each replay
+
+    @property
+    def known_share(self) -> float:
+        """The share of the job's time inside MPI in rows that were judged."""
+        return sum(row.share for row in self.rows if row.verdict != "unknown")
 
     @property
     def tested_share(self) -> float:
@@ -59,6 +66,16 @@ class Check(NamedTuple):
 
 
 def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:
+    """A replay stands for the job on the library that the job had."""
+    libraries = [
+        {run.library for run in runs if run.fact("mpi_version")} for runs in (jobs, replays)
+    ]
+    if len(set.union(*libraries)) > 1:
+        job, replay = (" and ".join(sorted(own)) for own in libraries)
+        raise UsageError(
+            "replay", f"check needs one MPI library: the job ran under {job}, its replay under "
+            f"{replay}; compare says how libraries differ",
+        )
     jobs, replays = ([*with_groups_of(jobs[0], runs)] for runs in (jobs, replays))
     passes = [_passes(jobs[0], replay) for replay in replays]
     whole_ns = sum(row.total_ns for key, row in jobs[0].rows.items() if key.measure == "call")
@@ -118,7 +135,7 @@ def _margin(values: Sequence[float | None]) -> float:
 
 def _verdict(found: Compared, margin: float) -> str:
     change = found.change
-    if change is None:
+    if change is None or margin > SCATTER:
         return "unknown"
     if found.outcome == "same":
         return "stands"

@@ -21,6 +21,15 @@ def verdict(difference: float) -> str:
     return found.verdict
 
 
+def scattered(scatter: float) -> str:
+    """Two runs of the job, so far apart, and a replay that is like the first."""
+    jobs = [
+        run(rows={key("Bcast"): row(total_ns)}, labels={key("Bcast").group: "all"})
+        for total_ns in (1e6, 1e6 * (1 + scatter))
+    ]
+    return check(jobs, jobs[:1]).rows[0].verdict
+
+
 def between_polls(pause_ns: float) -> str:
     """One poll found nothing, the next one something."""
     connection = sqlite3.connect(":memory:")
@@ -34,4 +43,6 @@ def between_polls(pause_ns: float) -> str:
     return "waits" if Polls(connection).waits(test) else "computes"
 
 
-EXAMPLES = {"replay.within": verdict, "replay.polls": between_polls}
+EXAMPLES = {
+    "replay.within": verdict, "replay.scatter": scattered, "replay.polls": between_polls,
+}
