@@ -509,7 +509,7 @@ def test_noise_of_the_job_is_no_agreement(report, tmp_path):
         "MPI_Allreduce": "unknown", "MPI_Bcast": "near",
     }
     found = report("replay", "check", *jobs, "--", again).out
-    assert "Known           for 0.40 % of the job's time inside MPI; elsewhere its own" in found
+    assert "Known           for 0.40 % of the job's time inside MPI, where its own" in found
     assert "Stands          for 100.0 % of that, 0.00 % by a test, within 10.0 %" in found
 
 

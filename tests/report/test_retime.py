@@ -118,9 +118,11 @@ def test_gaps_of_one_kind_that_differ_are_compared_like_with_like():
     assert found[-128:].tolist() == others
 
 
-def test_what_no_other_rank_does_shrinks_to_the_sum_of_the_others():
-    found = usual([[10] * 8, [20] * 8, [10] * 4 + [60] * 4], [0] * 20 + [1] * 4).as_others([2])
-    assert found[-8:].tolist() == [10] * 4 + [20] * 4
+def test_what_no_other_rank_does_is_shorter_by_what_others_wait_after_it():
+    own = usual([[10] * 8, [20] * 8, [10] * 4 + [60] * 4], [0] * 20 + [1] * 4)
+    lead = np.array([0] * 20 + [30, 30, 30, 100])
+    assert own.as_others([2], lead)[-8:].tolist() == [10] * 4 + [30, 30, 30, 0]
+    assert own.as_others([2])[-8:].tolist() == [10] * 4 + [60] * 4
 
 
 def test_values_of_no_kind_stay():

@@ -15,6 +15,7 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..base.attempt import attempt
 from ..base.field import Field, Row, row_type
+from ..base.present import Unknown
 from ..late.late_ranks import Late
 from ..roles.world import World
 from ..run.crowding import scheduling_text
@@ -23,7 +24,7 @@ from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import basis, gain, messages, ranks, surroundings
 from .basis import Basis
-from .findings import POSSIBLE, Finding, Unknown, is_notable
+from .findings import POSSIBLE, Finding, is_notable
 from .inputs import Inputs, inputs_of
 
 
@@ -163,11 +164,6 @@ def _saving(ns: float | None, inputs: Inputs) -> dict[str, float | None]:
     return dict(saving_ns=round(ns / inputs.ranks), saving_share=ns / inputs.counted_ns)
 
 
-HIDDEN = (
-    "A background thread makes these calls: time that is hidden behind compute cannot be saved"
-)
-
-
 def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
     """Appends the findings to `said`."""
     found = [_beside_main(each, inputs) for each in rule.find(inputs)]
@@ -198,7 +194,11 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     if isinstance(found, Unknown) or not found.saving_ns or not found.call:
         return found
     if found.call.startswith("MPI_") and inputs.is_beside_main(found.call, found.identities):
-        return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {HIDDEN}")
+        evidence = (
+            f"{found.evidence}. A background thread makes these calls: time that is hidden behind "
+            "compute cannot be saved"
+        )
+        return found._replace(certainty=POSSIBLE, evidence=evidence)
     return found
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..base.present import Unknown
 from ..base.thresholds import threshold, whole
 from .inputs import Inputs
 
@@ -46,10 +45,6 @@ def size_range(low_bytes: int, high_bytes: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def calls_take(number: int) -> str:
-    return f"{units.counted(number, 'call')} {units.agreeing('take', number)}"
-
-
 def waiting_text(waiting: float | None) -> str:
     """Messages cost nothing while their senders are late."""
     if waiting is None:
@@ -57,11 +52,4 @@ def waiting_text(waiting: float | None) -> str:
     return (
         f", {units.share(waiting)} of it waiting for late ranks (not counted as saved)"
         if waiting else ""
-    )
-
-
-def background(inputs: Inputs) -> Unknown:
-    return Unknown(
-        f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on background "
-        "threads, which may have been idle"
     )

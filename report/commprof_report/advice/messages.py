@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.gather import gathered
+from ..base.present import Unknown
 from ..base.thresholds import threshold, whole
 from ..base.query import Row
 from . import gain
 from .curves import FEWEST, Curve, Knee, Point, spans_of
 from .findings import (
-    LIKELY, MANY, POSSIBLE, Finding, Unknown, background, calls_take, is_notable,
-    is_notable_time, ran_once, size_range, waiting_text,
+    LIKELY, MANY, POSSIBLE, Finding, is_notable, is_notable_time, ran_once, size_range,
+    waiting_text,
 )
 from .inputs import HOROVOD, PYTORCH, Inputs
 
@@ -21,7 +22,6 @@ TINY_BYTES = whole("advice.tiny")
 LITTLE = threshold("advice.overlap")
 FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
 LEAVE_OUT = "leave HOROVOD_FUSION_THRESHOLD out"
-MIB = 1 << 20
 BARRIER = "MPI_Barrier"
 
 
@@ -64,8 +64,9 @@ def _below(knee: Knee, curve: Curve, inputs: Inputs) -> Iterator[Finding | Unkno
 
 
 def _are_much(curve: Curve, inputs: Inputs) -> bool:
-    is_notable = is_notable_time(spans_of(curve.points).total_ns, inputs)
-    return is_notable and _count(curve.points) >= MANY * curve.ranks
+    return _count(curve.points) >= MANY * curve.ranks and is_notable_time(
+        spans_of(curve.points).total_ns, inputs
+    )
 
 
 def _count(points: Sequence[Point]) -> float:
@@ -123,17 +124,13 @@ def _fusing(
         else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
         f"{_calls_text(small, curve.ranks, inputs)} carry {units.volume(carried / curve.ranks)}. "
         f"{they} take {inputs.per_rank(spans.total_ns)}{waiting_text(spans.waiting)}{rate}",
-        how, certainty(spans), gain.ns(spans, fused_ns) if knee else None, curve.call,
-        curve.identities, _largest(small),
+        how, LIKELY if spans.waiting is not None else POSSIBLE,
+        gain.ns(spans, fused_ns) if knee else None, curve.call, curve.identities, _largest(small),
     )
 
 
 def _largest(points: Sequence[Point]) -> int:
     return max(points, key=lambda point: point.total_ns).bytes
-
-
-def certainty(spans: gain.Spans) -> str:
-    return POSSIBLE if spans.waiting is None else LIKELY
 
 
 def _calls_text(points: Sequence[Point], ranks: int, inputs: Inputs) -> str:
@@ -171,7 +168,7 @@ def _how_to_fuse(knee_bytes: int, inputs: Inputs) -> str:
         HOROVOD: f"raise HOROVOD_CYCLE_TIME{cycle and f', which is {cycle}'}, so that more tensors "
         "are ready to be fused, and compare the step times",
         PYTORCH: "raise bucket_cap_mb of DistributedDataParallel to "
-        f"{knee_bytes / MIB:.3g} or more (MiB)",
+        f"{knee_bytes / (1 << 20):.3g} or more (MiB)",
     }.get(inputs.framework, f"send them together, {size} or more at once")
 
 
@@ -180,7 +177,10 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if inputs.negotiation:
         return
     if inputs.is_beside_main_mostly:
-        yield background(inputs)
+        yield Unknown(
+            f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on "
+            "background threads, which may have been idle"
+        )
         return
     for curve in inputs.curves:
         tiny = list(filter(is_tiny, curve.points))
@@ -190,8 +190,9 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 f"make fewer tiny {curve.call} on {inputs.where(curve.identities)}",
                 f"{_calls_text(tiny, curve.ranks, inputs)} take {inputs.per_rank(spans.total_ns)}"
                 f"{waiting_text(spans.waiting)}",
-                "put several values into one message, or sum them less often", certainty(spans),
-                gain.ns(spans), curve.call, curve.identities, _largest(tiny),
+                "put several values into one message, or sum them less often",
+                LIKELY if spans.waiting is not None else POSSIBLE, gain.ns(spans), curve.call,
+                curve.identities, _largest(tiny),
             )
 
 
@@ -263,7 +264,7 @@ def barriers(inputs: Inputs) -> Iterator[Finding]:
             spans = inputs.spans([row.call], row.total_ns)
             yield Finding(
                 f"{row.call} costs time",
-                f"{calls_take(row.count)} {inputs.per_rank(spans.total_ns)}"
+                f"{units.counted(row.count, 'call')} take {inputs.per_rank(spans.total_ns)}"
                 f"{waiting_text(spans.waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; "
                 "what ranks wait here for a late one they may then wait elsewhere",

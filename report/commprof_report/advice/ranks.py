@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..base.present import present
+from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..base.units import Ranks
 from ..late.judgement import Kind
@@ -19,7 +19,7 @@ from ..late.sentences import (
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import waited_ns
-from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown, is_notable
+from .findings import LIKELY, POSSIBLE, SURE, Finding, is_notable
 from .inputs import Inputs
 from .messages import is_message, waited_for
 

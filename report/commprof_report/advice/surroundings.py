@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
+from ..base.present import Unknown
 from ..base.thresholds import threshold
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.sentences import unfinished_text
 from ..run.crowding import core_uses, cores_of, scheduling_text
 from ..run.unseen import merged, missing, reason_text
-from .findings import POSSIBLE, SURE, Finding, Unknown
+from .findings import POSSIBLE, SURE, Finding
 from .inputs import Inputs
 
 LONG = threshold("advice.cycle")  # gradients then wait for half of it, on average

@@ -41,7 +41,6 @@ from ..run.rank_files import files_mode
 from . import Command, common, compare
 
 ACTIONS = ("kit", "show", "source", "check")
-ALL = 0.9995  # of a share that is shown as 100 %
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
 WHY = {
     "stands": "yes", "near": "yes, as an estimate", "unknown": "not known",
@@ -173,12 +172,9 @@ def check_runs(arguments: argparse.Namespace) -> None:
         f"{units.counted(answers.jobs, 'run')} of the job"
     )
     known = answers.known_share
-    elsewhere = (
-        f"; elsewhere its own runs differ by more than {units.share(SCATTER)}, or are too few"
-    )
     print(
-        f"Known           for {units.share(known)} of the job's time inside MPI"
-        f"{elsewhere if known < ALL else ''}"
+        f"Known           for {units.share(known)} of the job's time inside MPI, where its own "
+        f"runs differ by at most {units.share(SCATTER)}"
     )
     print(
         f"Stands          for {units.share(answers.share / (known or 1))} of that, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.arrays import np
-from ..base.columns import NONE, Floats, Groups, Ints, by_rank, grouped, numbered
+from ..base.columns import NONE, Floats, Groups, Ints, by_rank, grouped
 
 QUANTILES = 16
 PARTS = 16  # of the run, in which ranks are compared
@@ -31,8 +31,7 @@ class Usual:
     def as_others(self, ranks: Sequence[int], lead_ns: Ints | None = None) -> Ints:
         """The values if those of these ranks were no longer than what the other ranks take for the
         same kind: each quantile no longer than the median of the others' same quantile. What no
-        other rank does is shorter by what others wait after it (lead_ns); if that is not known or
-        nothing, by as much as makes the rank's sum that of the others."""
+        other rank does is shorter by what others wait after it (lead_ns), if that is known."""
         found, is_own = self.values_ns.copy(), np.isin(self.rank, ranks)
         alone = []
         for group in np.flatnonzero(is_own).tolist():
@@ -44,13 +43,10 @@ class Usual:
                 found[rows] = np.minimum(found[rows], usual_ns)
             else:
                 alone.append(rows)
-        if not alone:
-            return found
-        rows = np.concatenate(alone)
-        if lead_ns is None or not lead_ns[rows].any():
-            return self._as_much(found, rows, ranks)
-        for _, own in by_rank(self.ranks[np.sort(rows)]):
-            self._take(found, np.sort(rows)[own], lead_ns)
+        rows = np.sort(np.concatenate([self.order[:0], *alone]))
+        for _, own in by_rank(self.ranks[rows]):
+            if lead_ns is not None:
+                self._take(found, rows[own], lead_ns)
         return found
 
     def _take(self, found: Ints, rows: Ints, lead_ns: Ints) -> None:
@@ -62,18 +58,6 @@ class Usual:
             taken_ns = min(left_ns, int(found[row]))
             found[row] -= taken_ns
             left_ns -= taken_ns
-
-    def _as_much(self, found: Ints, rows: Ints, ranks: Sequence[int]) -> Ints:
-        number = numbered(self.ranks)
-        sums_ns = np.bincount(number, found)
-        others_ns = sums_ns[np.unique(number[~np.isin(self.ranks, ranks)])]
-        if not len(others_ns):
-            return found
-        alone_ns = np.bincount(number[rows], found[rows], len(sums_ns))
-        rest_ns = np.maximum(0, np.median(others_ns) - (sums_ns - alone_ns))
-        part = np.minimum(1, rest_ns / np.maximum(1, alone_ns))
-        found[rows] = (found[rows] * part[number[rows]]).astype(np.int64)
-        return found
 
 
 def _with_parts(kinds: Ints, ranks: Ints) -> Ints:
