@@ -137,9 +137,14 @@ def files_mode(paths: Iterable[Path]) -> int:
             # who may enter a folder may read a file in it
             mode &= (own & 0o111) * 0o6 if stat.S_ISDIR(own) else own
             for name in _names(path) if stat.S_ISDIR(own) else ():
-                if RANK_FILE.fullmatch(name) or ARCHIVE.fullmatch(name):
+                if is_of_rank(name):
                     mode &= (path / name).stat().st_mode
     return mode & 0o666 | 0o600
+
+
+def is_of_rank(name: str) -> bool:
+    """Whether a file of this name has ranks: one, or in an archive those of a node."""
+    return bool(RANK_FILE.fullmatch(name) or ARCHIVE.fullmatch(name))
 
 
 def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) -> list[Path]:

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError, UsageError
-from .archive import ARCHIVE
 from .rank_files import (
-    RANK_FILE, RankFile, file_scan, rank_of_file, rank_paths, run_describe, runs_split,
+    RankFile, file_scan, is_of_rank, rank_of_file, rank_paths, run_describe, runs_split,
 )
 
 DEPTH = 2  # levels of subfolders that are searched: as deep as <host>/<rank>
@@ -80,31 +79,17 @@ def _joined(parts: Sequence[FoundRun]) -> FoundRun:
 
 
 def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
-    folders = [(top, 0)]
     entries = 0
-    while folders and entries < MOST_ENTRIES:
-        folder, depth = folders.pop()
-        names, subfolders = _look(folder)
-        entries += len(names) + len(subfolders)
-        files = sorted(names)
+    for place, subfolders, names in os.walk(top):
+        folder, files = Path(place), sorted(filter(is_of_rank, names))
+        depth = len(folder.relative_to(top).parts)
+        entries += len(files) + len(subfolders)
         if files and depth:
             yield from _found(folder, files)
-        if depth < DEPTH and not (files and depth):
-            folders += [(folder / name, depth + 1) for name in subfolders]
-
-
-def _look(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of rank files and archives, and of subfolders that are not links."""
-    try:
-        with os.scandir(folder) as entries:
-            found = list(islice(entries, MOST_ENTRIES))
-    except OSError:
-        return [], []
-    files = [
-        entry.name for entry in found
-        if RANK_FILE.fullmatch(entry.name) or ARCHIVE.fullmatch(entry.name)
-    ]
-    return files, [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        if depth == DEPTH or (files and depth):
+            subfolders.clear()
+        if entries >= MOST_ENTRIES:
+            return
 
 
 def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
@@ -129,7 +114,7 @@ def runs_inside(folder: Path) -> list[str]:
 def newest_run(folder: Path) -> list[Path]:
     """The folders of the newest run: this folder if it is a run folder, else subfolders. Raises
     UsageError if there is none."""
-    if _look(folder)[0]:
+    if any(map(is_of_rank, os.listdir(folder))):
         return [folder]
     runs = runs_find(folder)
     if not runs:
