@@ -108,8 +108,8 @@ $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: rep
 	$(call SAY,LN)
 	$(Q)ln -sf $(abspath $<) $@
 
-COMMAND_MODULES := $(filter-out %/__init__.py %/common.py %_page.py %_tables.py,$(wildcard report/commprof_report/commands/*.py))
-REPORT_PAGES := hvprof-report.1 $(COMMAND_MODULES:report/commprof_report/commands/%.py=hvprof-report-%.1)
+COMMAND_NAMES := $(shell sed -n '/^QUESTIONS/,/^}/s/^    "\([a-z]*\)": .*/\1/p' report/commprof_report/commands/__init__.py)
+REPORT_PAGES := hvprof-report.1 $(COMMAND_NAMES:%=hvprof-report-%.1)
 MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8])) $(REPORT_PAGES:%=$(BUILD)/man/%)
 
 .PHONY: man

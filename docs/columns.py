@@ -33,11 +33,11 @@ from commprof_report.steps.gpu_steps import STEP
 from commprof_report.steps.step_calls import CALL as STEP_CALL
 
 TABLES = {  # by the head of their first column
-    "key of `seen`": SEEN,
+    "key of `summary --unseen`": SEEN,
     "key of `traffic`": OF_TRAFFIC,
     "key of `calls`": CALL,
     "key of `sizes`": SIZE,
-    "key of `latency`": LATENCY,
+    "key of `sizes --histogram`": LATENCY,
     "key of `hvprof`": HVPROF,
     "key of `regions`": REGION,
     "key of `ranks`": RANK_CALL,

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 if [ "${1:-}" = --record ]; then
-    build/bin/hvprof-report merge --anonymous build/demo/run "$folder/train.db" >/dev/null
+    build/bin/hvprof-report export --format sqlite --anonymous --output "$folder/train.db" build/demo/run >/dev/null
     xz -9e --stdout "$folder/train.db" >docs/example-run.db.xz
     PYTHONPATH=report python3 -B docs/python_examples.py >"$folder/PYTHON.md"
     cp "$folder/PYTHON.md" docs/PYTHON.md

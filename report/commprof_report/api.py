@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Callable
 
+from . import manual
 from .base.attempt import FAULTS, take_note
 from .base.errors import ReportError
-from .base.options import options_add
-from .commands import COMMANDS, Command, help_of
-from .main import PROGRAM, Parser
+from .commands import ALIASES, COMMANDS, Command, help_of
+from .main import parser_build
 
 NOT_OPTIONS = ("help", "json", "csv", "run")
 
@@ -60,10 +60,11 @@ def run_open(*paths: object) -> Run:
 
 
 def _ask(
-    command: Command, parser: Parser, name: str, run: Run, options: dict[str, object]
+    command: Command, parser: argparse.ArgumentParser, name: str, run: Run, options: dict[str, object],
+    words: Sequence[str],
 ) -> Rows:
     answers: list[Rows] = []
-    arguments = parser.parse_args(list(_words(parser, name, options)))
+    arguments = parser.parse_args([*words, *_words(parser, name, options)])
     arguments.run = list(run.paths)
     arguments.take_rows = lambda rows, fields: answers.append(
         Rows(rows, fields, f"{name.capitalize()}Row")
@@ -77,7 +78,7 @@ def _ask(
     return answers[0]
 
 
-def _words(parser: Parser, name: str, options: dict[str, object]) -> Iterator[str]:
+def _words(parser: argparse.ArgumentParser, name: str, options: dict[str, object]) -> Iterator[str]:
     """The keywords as the command's options."""
     actions = {action.dest: action for action in _options(parser)}
     for key, value in options.items():
@@ -93,13 +94,16 @@ def _words(parser: Parser, name: str, options: dict[str, object]) -> Iterator[st
             )
 
 
-def _options(parser: Parser) -> list[argparse.Action]:
+def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return [action for action in parser._actions if action.dest not in NOT_OPTIONS]
 
 
-def _method(name: str, command: Command, parser: Parser) -> Callable[..., Rows]:
+def _method(
+    name: str, of: str, parser: argparse.ArgumentParser, words: Sequence[str]
+) -> Callable[..., Rows]:
+    """of, words: the command and options that an earlier name stands for."""
     def ask(self: Run, **options: object) -> Rows:
-        return _ask(command, parser, name, self, options)
+        return _ask(COMMANDS[of], parser, name, self, options, words)
 
     helps = (
         f"    {action.dest}: {parser._get_formatter()._expand_help(action)}"
@@ -110,7 +114,7 @@ def _method(name: str, command: Command, parser: Parser) -> Callable[..., Rows]:
         for action in _options(parser)
     ]
     ask.__name__, ask.__qualname__ = name, f"Run.{name}"
-    ask.__doc__ = "\n".join([help_of(name), "Options:", *helps])
+    ask.__doc__ = "\n".join([help_of(of), "Options:", *helps])
     # inspect and help() take it from there
     ask.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords]
@@ -118,10 +122,9 @@ def _method(name: str, command: Command, parser: Parser) -> Callable[..., Rows]:
     return ask
 
 
-for _name, _command in COMMANDS.items():
-    _parser = Parser(prog=f"{PROGRAM} {_name}", allow_abbrev=False)
-    options_add(_parser, _command.options)
-    if "take_rows" in _parser._defaults and any(
-        action.dest == "run" for action in _parser._actions
+_parsers = manual._subparsers(parser_build())
+for _name, (_of, *_words_before) in {**{name: (name,) for name in COMMANDS}, **ALIASES}.items():
+    if "take_rows" in _parsers[_of]._defaults and any(
+        action.dest == "run" for action in _parsers[_of]._actions
     ):
-        setattr(Run, _name, _method(_name, _command, _parser))
+        setattr(Run, _name, _method(_name, _of, _parsers[_of], _words_before))

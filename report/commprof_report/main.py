@@ -17,7 +17,7 @@ from .base import units
 from .base.attempt import FAULTS, attempt
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.options import options_add
-from .commands import COMMANDS, QUESTIONS, SEPARATOR, help_of
+from .commands import ALIASES, COMMANDS, QUESTIONS, SEPARATOR, help_of
 
 PROGRAM = "hvprof-report"
 # objects; an analysis makes millions that are needed to its end, and each collection visits many of
@@ -97,6 +97,7 @@ def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
     the end of options."""
+    words = [*ALIASES.get("".join(words[:1]), words[:1]), *words[1:]]
     if words and (words[0] in QUESTIONS or words[0] in ("-h", "--help", "--version")):
         end = "--" if words[0] in ("compare", "html", "replay") else None
         return [SEPARATOR if word == end else word for word in words]
@@ -134,7 +135,7 @@ def main(words: list[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         words = with_default_command(sys.argv[1:] if words is None else words)
-        arguments, unknown = parser_build(words[:1]).parse_known_args(words)
+        arguments, unknown = parser_build(tuple(words[:1])).parse_known_args(words)
         if unknown:  # or behind an option
             arguments = arguments.command_parser.parse_intermixed_args(words[1:])
         FAULTS.clear()

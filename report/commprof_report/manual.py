@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from inspect import cleandoc
 
 from .commands import COMMANDS, QUESTIONS
 from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
@@ -81,7 +82,7 @@ def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str
     title, own = QUESTIONS[command], COMMANDS[command]
     yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
     yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
-    yield from _paragraphs(own.text or "")
+    yield from _paragraphs(cleandoc(own.text or ""))
     yield from (".Pp", "The options are as follows:", ".Bl -tag -width Ds")
     for action in _options(parser):
         yield from (f".It {_spelled(action)}", *_text(_sentence(_help(parser, action))))
@@ -184,10 +185,10 @@ def _value(action: argparse.Action) -> str:
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    (commands,) = (
-        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    return next(
+        action.choices for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
     )
-    return commands.choices
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
--- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all
+-- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report export` makes of all
 -- of them: the same tables, one world_rank or many. docs/SCHEMA.md says what each column means, and
 -- src/output/rows.def from where it comes.
 --

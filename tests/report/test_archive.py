@@ -30,18 +30,11 @@ def of_nodes(run_folder, tmp_path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in NOT_OF_A_RUN])
-def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, tmp_path, command):
-    more = {"merge": lambda kind: [tmp_path / f"{kind}.db"], "export": lambda _: ["--json"]}.get(
-        command, lambda _: []
-    )
-    files, nodes = (
-        report(command, run, *more(kind))
-        for run, kind in ((run_folder, "files"), (of_nodes, "nodes"))
-    )
+def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, command):
+    more = ["--json"] if command == "export" else []
+    files, nodes = (report(command, run, *more) for run in (run_folder, of_nodes))
     assert (nodes.status, nodes.err) == (files.status, files.err)
-    assert nodes.out == files.out.replace("files.db", "nodes.db").replace(
-        str(run_folder), str(of_nodes)
-    )
+    assert nodes.out == files.out.replace(str(run_folder), str(of_nodes))
 
 
 def test_an_archive_or_one_of_its_files_may_be_named(report, run_folder, of_nodes):

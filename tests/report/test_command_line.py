@@ -53,13 +53,13 @@ def test_help_and_version_import_no_command():
 
 
 def test_a_command_imports_no_other():
-    ask = "import sys; from commprof_report.main import main; main(['seen', '/nowhere'])"
-    known = f"{ask}; print(*(name for name in sys.modules if '.commands.' in name))"
+    ask = "import sys; from commprof_report.main import main; main(['calls', '/nowhere'])"
+    known = f"{ask}; print(*(name for name in sys.modules if '.commands.' in name or '.late' in name))"
     done = subprocess.run(
         [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True,
     )
     modules = {name.rpartition(".")[2] for name in done.stdout.split()}
-    assert modules == {"common", "seen"}, done.stderr
+    assert modules == {"common", "counters"}, done.stderr
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from commprof_report.calls.by_pair import PeerRow, peer_rows
 from commprof_report.calls.by_size_class import hvprof_rows
 from commprof_report.calls.histogram import LatencyRow, latency_rows
 from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_rows
-from commprof_report.commands import communicators, traffic
+from commprof_report.commands import counters, groups
 from commprof_report.display import pictures
 from commprof_report.plots import row_bars, stacks
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
@@ -483,7 +483,7 @@ def parts_of(panel) -> dict[str, list[float]]:
 
 def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
     kinds, rows = (view_rows(connection, view) for view in (KINDS, TRAFFIC))
-    (panel,) = draw("row_bars", axes, traffic.picture(kinds))
+    (panel,) = draw("row_bars", axes, counters.shares_of_traffic(kinds))
     parts = parts_of(panel)
     bulk = [row for row in rows if row.traffic == "bulk"]
     assert parts["bulk"] == pytest.approx([
@@ -495,7 +495,7 @@ def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
 
 def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
     rows = communicator_rows(connection, {})
-    times, volumes = draw("row_bars", axes, communicators.picture(rows))
+    times, volumes = draw("row_bars", axes, groups.of_communicators(rows))
     names = [label.get_text() for label in times.get_yticklabels()]
     for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
         drawn = dict(zip(names, parts_of(panel)["MPI"]))

@@ -17,13 +17,14 @@ RUNS, EACH = 100, 3
 NUMBER = r"(\d[\d,]*\.?\d*)"
 TERM = rf"{NUMBER} [^=;+]*"
 SUM = re.compile(rf"{NUMBER} (?:ns|us|ms|s|min|h|d) = {TERM}(?:\+ {TERM})*")
-ONE_EACH = tuple({words[0]: words for words in reversed((*WORDS, ("compare",)))}.values())
+OF_EACH = {words[0]: words for words in reversed((*WORDS, ("compare",)))}
+ONE_EACH = tuple(OF_EACH[command] for command in OF_EACH if command in COMMANDS)
 SAID = re.compile(
     r"hvprof-report: (.+): not analysed, because of an error in \S+ line \d+ "
     r"\(IndexError: planted\); please report it"
 )
 PLANTED = (  # an analysis, what is said, and the commands that say nothing without it
-    ("run.alignment:align", "Clocks", "compare late merge pipeline regions steps"),
+    ("run.alignment:align", "Clocks", "compare late pipeline regions steps"),
     ("late.late_ranks:late", "Waiting", "late pipeline"),
     ("late.sentences:headline", "Waiting", "late"),
     ("late.stages:working_of", "Efficiency", ""),

@@ -6,14 +6,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from inspect import cleandoc
 from typing import NamedTuple
 
 from ..base.options import Option
 
 QUESTIONS = {
     "summary": "The run on one screen: where communication time went.",
-    "seen": "The parts of the run that were not seen: each reason, its size, and what would show "
-    "it.",
     "steps": "How the time of a training step is spent.",
     "late": "Who arrives last at collectives and messages, and what that costs.",
     "advise": "Messages that could be fused, overlapped or left out.",
@@ -21,7 +20,6 @@ QUESTIONS = {
     "traffic": "Bulk traffic and control traffic: what carries data, and what coordinates it.",
     "calls": "Time and volume of each call of MPI and NCCL.",
     "sizes": "Latency and bandwidth of each message size.",
-    "latency": "Histogram of the durations of one call at one message size.",
     "hvprof": "The effect of fusion: messages of a step with it and without, calls and time per "
     "call.",
     "communicators": "The communicators of the run, their members and their traffic.",
@@ -33,17 +31,26 @@ QUESTIONS = {
     "servers.",
     "stuck": "Who waits for whom in a job that hangs or was killed.",
     "top": "A running job, refreshed until it ends.",
-    "merge": "Write all ranks into one database.",
-    "export": "All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for "
-    "Perfetto, with traces of PyTorch and Horovod.",
+    "export": "All tables as JSON, CSV, Parquet or one database, sums for Prometheus, or a "
+    "timeline for Perfetto, with traces of PyTorch and Horovod.",
     "replay": "The job's communication as a kit, and how well replays of it stand for the job.",
     "html": "One self-contained page with tables and pictures, of a run or of a comparison.",
+}
+MODULES = {  # of commands that share one
+    **dict.fromkeys(("calls", "sizes", "ranks", "traffic", "peers"), "counters"),
+    **dict.fromkeys(("communicators", "regions", "pipeline"), "groups"),
+}
+ALIASES = {  # earlier names
+    "latency": ("sizes", "--histogram"),
+    "seen": ("summary", "--unseen"),
+    "merge": ("export", "--format", "sqlite"),
 }
 SEPARATOR = " -- "  # of sides; argparse takes "--" for the end of options
 
 
 class Command(NamedTuple):
-    """text: its help, after the question; examples: what they do, and the command line."""
+    """text: its help, after the question, as a docstring; examples: what they do, and the command
+    line."""
 
     text: str | None
     options: tuple[Option, ...]
@@ -58,7 +65,7 @@ class Commands(Mapping[str, Command]):
     def __getitem__(self, name: str) -> Command:
         if name not in QUESTIONS:
             raise KeyError(name)
-        return import_module(f"{__name__}.{name}").COMMANDS[name]
+        return import_module(f"{__name__}.{MODULES.get(name, name)}").COMMANDS[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(QUESTIONS)
@@ -71,4 +78,4 @@ COMMANDS = Commands()
 
 
 def help_of(name: str) -> str:
-    return f"{QUESTIONS[name]}\n\n{COMMANDS[name].text}"
+    return f"{QUESTIONS[name]}\n\n{cleandoc(COMMANDS[name].text or '')}"

@@ -1,5 +1,5 @@
-"""Each piece of advice has its evidence, a suggestion, an estimate of how much shorter the run could
-be, and how sure it is; the one that could save most is first. The rules look for
+"""Each piece of advice has its evidence, a suggestion, an estimate of how much shorter the run
+could be, and how sure it is; the one that could save most is first. The rules look for
 
 - ranks that lack a core of their own: that comes first, for then the times of calls may be the
   scheduler's, and none of them is advised to be fused, fewer or overlapped;
@@ -67,11 +67,12 @@ def run(arguments: argparse.Namespace) -> None:
         in_steps and in_steps.summary, attempt("Communicators", world_of, run.connection),
     ) or []
     common.answer(
-        arguments, rows, Advice._fields,
-        lambda: common.print_lines([
+        arguments, run, rows, Advice._fields,
+        lambda: [common.lines_text([
             attempt("Waiting", headline, split) or "", "",
             *lines(rows, unsampled_text(run), list(common.part_facts(run))),
-        ]),
+        ])],
+        nothing=str,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -100,31 +101,34 @@ def print_line(text: str = "") -> None:
 
 
 def answer(
-    arguments: argparse.Namespace, rows: Sequence[Any], fields: Sequence[Any],
-    say: Callable[[], object], nothing: Callable[[], str] | None = None,
-    draw: Callable[[], tuple[Run, ModuleType, object, str]] | None = None,
-    why_none: Callable[[], str] | None = None,
+    arguments: argparse.Namespace, run: Selection, rows: Sequence[Any], fields: Sequence[Any],
+    blocks: Callable[[], Iterable[str]],
+    draw: Callable[[], tuple[ModuleType, object, str]] | None = None,
+    nothing: Callable[[], str] | None = None, why_none: Callable[[], str] | None = None,
 ) -> None:
-    """The rows for scripts, or in words. nothing: what is said where there are none. draw: for
-    --plot, the run, what draws, the picture, and what it has; why_none: why there may be none,
-    if `nothing` does not say it."""
+    """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, what draws,
+    the picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
+    nothing: said where there are no rows; empty: the blocks say it."""
+    nothing = nothing or partial(nothing_text, run)
     if draw and arguments.plot:
-        picture_save(arguments, *draw(), (why_none or nothing or str)())
+        picture_save(arguments, run, *draw(), (why_none or nothing)())
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, [getattr(field, "key", field) for field in fields])
-    elif nothing and not rows:
-        print(nothing())
     else:
-        say()
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print_line(line)
+        said = "" if rows else nothing()
+        print(said or "\n\n".join(filter(None, blocks())))
 
 
 def fact_line(head: str, text: str) -> str:
     return f"{head:<{HEAD_WIDTH}}{text}"
+
+
+def lines_text(lines: Iterable[str]) -> str:
+    return "\n".join(map(units.visible, lines))
+
+
+def facts_text(facts: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(units.visible(fact_line(*fact)) for fact in facts)
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -361,8 +361,8 @@ COMMANDS = {"compare": Command(
         *RULES,
         option(
             "--by", choices=TABLES,
-            help="this table only (--json and --csv: row unless said otherwise); size has a column for "
-            "each side",
+            help="this table only (--json and --csv: row unless said otherwise); size has a "
+            "column for each side",
         ),
         *tables.ROWS,
     ), run,

@@ -1,9 +1,15 @@
-"""Without --output the tables go to standard output: JSON as one list of objects, each of which names
-its table first; CSV one table at a time (--table). Nothing is left out, so the filters of other
-commands do not apply. Further tables have names and one time axis: named_cell, sizes, percentiles,
-calls, collectives; in CSV and JSON where --table names them.
+"""Without --output the tables go to standard output: JSON as one list of objects, each of which
+names its table first; CSV one table at a time (--table). Nothing is left out, so the filters of
+other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
+percentiles, calls, collectives; in CSV and JSON where --table names them.
 
 With --format parquet it writes a folder with a file for each table, by pyarrow.
+
+With --format sqlite it writes all ranks into one database: the same tables with nothing left out
+unless asked, which every command takes in place of the run folder. It is written aside and then
+renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if
+nobody has added tables, views or indexes to it. Such additions in the run's own databases are
+ignored.
 
 With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how
 long each rank waited and made others wait, and which call each rank is in and for how long, of a
@@ -48,6 +54,7 @@ one that is an exception).
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -59,14 +66,16 @@ from typing import Callable, NamedTuple, TextIO
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
 from ..base.attempt import attempt
-from ..base.errors import UsageError
+from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
 from ..exporters.trace_files import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
+from ..run import anonymous
 from ..run.alignment import align
-from ..run.rank_files import files_mode
+from ..run.database import database_is_plain, database_write
+from ..run.rank_files import file_scan, files_mode
 from ..run.run import Run
 from ..run.views import VIEWS, views_create
 from . import Command, common
@@ -101,6 +110,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
     if not form.is_timeline and arguments.with_trace:
         raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
+    if arguments.anonymous and form is not FORMATS["sqlite"]:
+        raise UsageError("export", "--anonymous makes a database: --format sqlite")
     form.write(arguments)
 
 
@@ -158,6 +169,44 @@ def write_files(
             write(run.connection, table, aside)
 
 
+def write_sqlite(arguments: argparse.Namespace) -> None:
+    """Complete or absent."""
+    *runs, output = [*arguments.run, *filter(None, [arguments.output])] or [None]
+    if not runs and not arguments.output:
+        raise UsageError("export", "a database is a file: --output, or the last of the names")
+    arguments.run = runs
+    run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    output_check(output)
+    if arguments.anonymous:
+        anonymous.anonymise(run)
+    views_create(run.connection, align(run.connection))
+    if arguments.anonymous:
+        run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
+    try:
+        with renamed_whole(output, run.mode) as aside:
+            database_write(run.connection, aside)
+    except sqlite3.Error as error:
+        raise ReportError(output, f"cannot be written: {error}") from None
+    (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()
+    common.print_line(f"{output}: {units.counted(ranks, 'rank')} of {run.world_size}")
+
+
+def output_check(output: Path) -> None:
+    """Only a database of ours is overwritten, and only if its owner has added nothing."""
+    if not output.exists() and not output.is_symlink():
+        return
+    try:
+        is_ours = not file_scan(output).is_ledger
+    except ReportError:
+        is_ours = False
+    if not is_ours:
+        raise ReportError(output, "exists and is not one of commprof's databases; not overwritten")
+    if not database_is_plain(output):
+        raise ReportError(
+            output, "exists, and holds more than commprof wrote into it; not overwritten"
+        )
+
+
 def write_prometheus(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_samples=True)
     waits = attempt("Waiting", late, run, attempt("Clocks", align, run.connection))
@@ -193,6 +242,7 @@ FORMATS = {
     "json": Format(write_json),
     "csv": Format(write_csv),
     "parquet": Format(write_parquet),
+    "sqlite": Format(write_sqlite, "a database holds all tables"),
     "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
     "perfetto": Format(write_perfetto, "a timeline takes calls, not tables", is_timeline=True),
 }
@@ -265,13 +315,14 @@ COMMANDS = {"export": Command(
         ),
         option(
             "--output", type=Path, metavar="PATH",
-            help="a folder, one file a table; for Prometheus and Perfetto a file",
+            help="a folder, one file a table; for sqlite, Prometheus and Perfetto a file",
         ),
+        option("--anonymous", action="store_true", help=f"of sqlite: {anonymous.HELP}"),
         option(
             "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
             help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
-            ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it takes all "
-            "words up to the next option, so RUN is given before it",
+            ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it "
+            "takes all words up to the next option, so RUN is given before it",
         ),
         option(
             "--from", type=seconds, metavar="SECONDS", dest="from_ns",
@@ -284,6 +335,14 @@ COMMANDS = {"export": Command(
     ), run,
     (
         ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
+        (
+            "One file to keep",
+            "hvprof-report export --format sqlite --output train.db commprof-train.py-1234",
+        ),
+        (
+            "One file to send, without names of people, machines and files",
+            "hvprof-report export --format sqlite --anonymous --output train.db RUN",
+        ),
         ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
         (
             "All counters with names, to be stacked with those of other runs",
@@ -299,11 +358,13 @@ COMMANDS = {"export": Command(
         ),
         (
             "PyTorch's traces and ours in one timeline",
-            "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json",
+            "hvprof-report export RUN --format perfetto --output both.json --with-trace "
+            "traces/*.json",
         ),
         (
             "Horovod's timeline and ours",
-            "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json",
+            "hvprof-report export RUN --format perfetto --output both.json --with-trace "
+            "horovod.json",
         ),
         (
             "A running job for a node exporter, twice a minute",
@@ -311,5 +372,5 @@ COMMANDS = {"export": Command(
             "/var/lib/node_exporter/commprof.prom RUN\ndone",
         ),
     ),
-    ("merge", "top"),
+    ("top",),
 )}

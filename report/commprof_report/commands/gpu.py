@@ -1,7 +1,7 @@
-"""Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like),
-copying and idle; how much communication was exposed, that is, ran while no kernel computed, and how
-much was hidden behind computing; and how long GPUs were idle while their processes were in MPI.
-Where steps are known it shows the same per step.
+"""Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its
+like), copying and idle; how much communication was exposed, that is, ran while no kernel computed,
+and how much was hidden behind computing; and how long GPUs were idle while their processes were in
+MPI. Where steps are known it shows the same per step.
 
 The GPU is traced in windows, by default in one of 10 to 20 s while steps repeat
 (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S, COMMPROF_GPU_ONE_RANK_IN), and all shares are of the

@@ -1,11 +1,11 @@
-"""The page needs no other file and requests none: the summary, the steps, a timeline of the run (ranks
-x time, from the whole run to single calls, with operations in flight, messages, GPUs and critical
-paths; the calls of all steps, or of the median one, the longest ones and as many others as there is
-room for), who is late, where the time goes call by call and rank by rank, message sizes, who sends
-to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A
-sentence explains each picture. Tables sort by the head that is pressed, are filtered by words, and
-are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
-otherwise. Without matplotlib it holds the tables, the steps and the timeline only, and says
+"""The page needs no other file and requests none: the summary, the steps, a timeline of the run
+(ranks x time, from the whole run to single calls, with operations in flight, messages, GPUs and
+critical paths; the calls of all steps, or of the median one, the longest ones and as many others as
+there is room for), who is late, where the time goes call by call and rank by rank, message sizes,
+who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the
+run. A sentence explains each picture. Tables sort by the head that is pressed, are filtered by
+words, and are copied as CSV. It is written beside the databases (RUN/report.html) unless --output
+says otherwise. Without matplotlib it holds the tables, the steps and the timeline only, and says
 so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from heapq import nlargest
 from pathlib import Path
@@ -29,17 +29,16 @@ from ..base.attempt import FAULTS, attempt
 from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.options import option
-from ..calls.views import RANK_CALLS, RANK_TIMES, best_timed, of_nccl, size_rows
+from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
-from ..late.stages import is_beside_main, region_rows
+from ..late.stages import is_beside_main
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late as late_answers
 from ..late.sentences import headline
-from ..plots import peer_heat_map, row_bars, size_lines, stacks, timeline
+from ..plots import row_bars, stacks, timeline
 from ..roles import roles
-from ..roles.communicator_rows import communicator_rows
 from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
@@ -54,30 +53,22 @@ from ..summary.run_summary import (
 from . import (
     Command,
     advise,
-    calls,
     common,
-    communicators,
     compare,
     compare_page,
+    counters,
     front_page,
     gpu,
+    groups,
     hvprof,
     late,
-    pipeline,
-    ranks,
-    regions,
-    sizes,
     steps,
     summary,
-    traffic,
 )
 
 COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
-MOST_SIZES = 60
 MOST_RANKS = 64
-MOST_COMMUNICATORS = 60
-MOST_REGIONS = 60
 FACT_COLUMNS = (
     Column("name", lambda row: row.key, False),
     Column("value", lambda row: units.shortened(row.value, 400), False),
@@ -148,6 +139,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         attempt("Advice", advice.advice, run, answers, split, row, world) if communicates else None
     )
     whole = split if is_whole else None
+    bars = with_negotiation_apart(answers) or counters.drawn(answers.calls)
     made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
     if communicates:
         made += [
@@ -155,15 +147,23 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
             ("Waiting", late_section, run, split),
             ("Advice", advise.advise_section, run, advised),
-            ("Calls", calls_section, answers),
-            ("Ranks", ranks_section, run, answers),
-            ("Regions", partial(regions_section, waits=split), run, alignment),
-            ("Traffic", traffic.traffic_section, run),
-            ("Sizes", sizes_section, run, families),
+            (
+                "Calls", counters.calls_section, answers.calls, bars,
+                summary.negotiation_columns(answers),
+            ),
+            (
+                "Ranks", lambda: counters.ranks_section(
+                    run, answers.ranks,
+                    times_apart(view_rows(run.connection, RANK_TIMES), answers),
+                ),
+            ),
+            ("Regions", partial(groups.regions_section, waits=split), run, alignment),
+            ("Traffic", counters.traffic_section, run),
+            ("Sizes", counters.sizes_section, run, families),
             ("hvprof", partial(hvprof.hvprof_section, in_steps=in_steps), run),
-            ("Peers", peers_section, run, answers),
-            ("Pipelines", pipeline.pipeline_section, run, world, split),
-            ("Communicators", communicators_section, run, purposes),
+            ("Peers", counters.peers_section, run, answers.peers),
+            ("Pipelines", groups.pipeline_section, run, world, split),
+            ("Communicators", groups.communicators_section, run, purposes),
         ]
     sections = [attempt(*each) or "" for each in made]
     top = attempt("Top", lambda: opening(run, answers, row, split, is_whole, advised or [])) or ""
@@ -189,7 +189,7 @@ def opening(
     facts += summary.closing_facts(run, answers, step)
     questions = [("Waiting", attempt("Waiting", headline, waits) or "not known")]
     questions += [fact for fact in facts if fact[0] in FIRST]
-    timed = with_negotiation_apart(answers) or calls.drawn(answers.calls)
+    timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
     if advised and timed:
         timed = [call for call in timed if not call.call.endswith(units.NEGOTIATION)] or timed
         most = max(timed, key=lambda call: call.total_ns)
@@ -205,53 +205,6 @@ def opening(
         title, lines, attempt("Figures", front_page.cards, answers, in_steps) or [],
         others, questions
     )
-
-
-def calls_section(answers: RunSummary) -> str:
-    rows = with_negotiation_apart(answers) or calls.drawn(answers.calls)
-    sentence = (
-        "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
-        "return; waiting for"
-        " other ranks is part of it. Percentages are of the wall time of all ranks. MPI_Init and "
-        "MPI_Finalize are only"
-        " in the table."
-    )
-    if of_nccl(rows, "device"):
-        sentence = (
-            "Each bar is the time that NCCL's operations of all ranks together took on the "
-            "device, as far as it was traced."
-        )
-    elif of_nccl(rows, "call"):
-        sentence = (
-            "Each bar is the time that all ranks together spent putting operations of NCCL "
-            "into a stream's queue: no communication."
-        )
-    if calls.volume_note(answers.calls):
-        sentence += " The bytes of messages count where they are sent, so receives have no volume."
-    picture = common.picture(row_bars, row_bars.of_calls(rows), "time by call")
-    more = summary.negotiation_columns(answers)
-    shown = [
-        page.table([*columns, *more * (columns[0].head == "call")], of_part)
-        for columns, of_part in calls.parts(answers.calls)
-    ]
-    return page.section("Where the time goes", sentence, picture, *shown)
-
-
-def ranks_section(run: Run, answers: RunSummary) -> str:
-    sentence = (
-        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
-        "inside a collective contains waiting for"
-        ' other ranks: see "Who is late".'
-    )
-    times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
-    picture = common.picture(stacks, stacks.of_ranks(times), "time in MPI by rank")
-    if len(answers.ranks) > MOST_RANKS:
-        sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
-    by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
-    by_call = [
-        page.table(*part) for part in ranks.parts(view_rows(run.connection, RANK_CALLS))
-    ]
-    return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
 
 def timeline_section(
@@ -359,76 +312,6 @@ def late_section(run: Run, answers: Late) -> str:
     return page.section(
         "Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, note,
         by_host, by_call,
-    )
-
-
-def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
-    if not regions.has_regions(run):
-        return ""
-    rows = region_rows(run.connection, alignment, lambda: waits and waits.working)
-    sentence = (
-        f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each "
-        "row holds what lies in it," ' the column "by itself" leaves out the regions within.'
-    )
-    note = " ".join(regions.what_is_missing(run, rows))
-    return page.section(
-        "Region by region", f"{sentence} {note}".strip(),
-        page.table(regions.columns_of(rows), rows[:MOST_REGIONS]),
-    )
-
-
-def sizes_section(run: Run, families: Mapping[str, str]) -> str:
-    in_families = size_rows(run.connection, families=families)
-    timed = best_timed(in_families)
-    rows = [row for row in timed if sizes.carries_messages(row)]
-    if not rows:
-        return ""
-    sentence = (
-        "Each point is one message size: the line is the median duration, the bands reach to the "
-        "95th and 99th"
-        " percentile (where there are 20 calls or more; other points are hollow). A wide band "
-        "means that calls of that size take very different"
-        " times, mostly by waiting for a late rank."
-    )
-    picture = common.picture(size_lines, size_lines.with_message(timed), "latency by message size")
-    largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
-    note = (
-        "" if len(rows) <= MOST_SIZES
-        else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
-    )
-    if marked := sizes.marks_note(largest):
-        note += f" Marks of sizes: {marked}."
-    columns = sizes.telling_columns(in_families, rows)
-    return page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
-
-
-def peers_section(run: Run, answers: RunSummary) -> str:
-    sentence = (
-        "Each field is what one rank sent to another with point-to-point calls, as the sender "
-        "counted it; empty:"
-        " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and "
-        "column."
-    )
-    if not answers.peers:
-        return ""
-    picture = common.picture(
-        peer_heat_map, peer_heat_map.matrix_of(answers.peers, run.world_size, "bytes"),
-        "bytes from rank to rank",
-    )
-    return page.section("Who sends to whom", sentence, picture) if picture else ""
-
-
-def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
-    rows = communicator_rows(run.connection, purposes)
-    sentence = (
-        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
-        "communicator each."
-    )
-    if len(rows) > MOST_COMMUNICATORS:
-        sentence += f" Shown are the {MOST_COMMUNICATORS} of {len(rows):,} with the most time."
-    return page.section(
-        "Communicators", sentence,
-        page.table(communicators.columns_of(rows), rows[:MOST_COMMUNICATORS]),
     )
 
 

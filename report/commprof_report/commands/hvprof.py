@@ -41,6 +41,7 @@ from ..display import page, tables
 from ..plots import size_classes as plot
 from ..run.alignment import align
 from ..run.run import Run
+from ..run.selection import Selection
 from ..steps.boundaries import Steps
 from ..steps.stages import steps_find
 from ..steps.steps_summary import StepsSummary
@@ -71,7 +72,7 @@ class Side(NamedTuple):
     rows: list[Row]
     sums: list[Row]
     odd_sizes: list[OddSizes]
-    run: Run
+    run: Selection
 
     @property
     def title(self) -> str:
@@ -117,10 +118,9 @@ def run(arguments: argparse.Namespace) -> None:
             )
         )
     common.answer(
-        arguments, merged(sides), HVPROF,
-        lambda: common.print_lines(lines(sides, arguments.per_rank, not arguments.bytes)),
-        draw=lambda: (sides[0].run, plot, picture(sides), drawn(picture(sides))),
-        why_none=lambda: NOTHING,
+        arguments, sides[0].run, merged(sides), HVPROF,
+        lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
+        lambda: (plot, picture(sides), drawn(picture(sides))), lambda: NOTHING,
     )
 
 
@@ -147,7 +147,7 @@ def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
     return side(run, fusion, steps, arguments.per_rank)
 
 
-def side(run: Run, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
+def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
     connection = run.connection
     whole = steps.whole() if steps else None
     of_steps = [] if whole is None else list(
@@ -387,7 +387,7 @@ def odd_sizes_text(each: Side) -> str:
     return f"Sizes that are no powers of two: {'; '.join(said)}." if said else ""
 
 
-def hvprof_section(run: Run, in_steps: StepsSummary | None) -> str:
+def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     each = side(run, AS_RUN, in_steps.steps if in_steps else None)
     if not each.rows:
         return ""

@@ -1,5 +1,5 @@
-"""Splits the time in collectives and messages into waiting for the last rank that a call depends on,
-and transfer. A nonblocking operation is waited for in the call that completes it. Sends and
+"""Splits the time in collectives and messages into waiting for the last rank that a call depends
+on, and transfer. A nonblocking operation is waited for in the call that completes it. Sends and
 receives are matched by number and tag; a receive waits for its sender, a send that could not return
 before its receive was posted waits for its receiver. A rank may arrive last only because it waited
 itself: such chains are followed to the rank that caused them, and what no known rank caused is
@@ -108,7 +108,7 @@ def sibling(row: Row) -> Sibling:
 
 def print_text(run: Selection, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
-        common.print_lines((headline(answers), ""))
+        print(common.lines_text((headline(answers), "")))
         common.print_facts((
             *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run),
         ))

@@ -211,8 +211,8 @@ COMMANDS = {"replay": Command(
         ),
         option(
             "-o", "--output", metavar="FILE", type=Path,
-            help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its result, for"
-            " compare (job.kit.check)",
+            help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its "
+            "result, for compare (job.kit.check)",
         ),
         *tables.ROWS,
     ), run,

@@ -1,11 +1,11 @@
-"""Begins with the headline of hvprof-report late: what costs most, what would be gained, how sure that
-is. Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent
-inside MPI; the calls with the most time, and the message size that dominates each; point-to-point
-volume; what the profiler cost; whether it has seen all calls, and if not, why and what would show
-them (hvprof-report seen); NCCL's calls on the host and its operations on the device; whether MPI
-was given GPU memory, or GPUs copied through the host. Ranks without MPI_Finalize are listed with
-what they were in: running, killed, left by exit or MPI_Abort, since when, and in which call. (One
-that was killed may also have left by _exit or exec, if the library did not notice.) Ranks that
+"""Begins with the headline of hvprof-report late: what costs most, what would be gained, how sure
+that is. Shows the program, its ranks and its MPI library; the share of the wall time that ranks
+spent inside MPI; the calls with the most time, and the message size that dominates each;
+point-to-point volume; what the profiler cost; whether it has seen all calls, and if not, why and
+what would show them (--unseen); NCCL's calls on the host and its operations on the device; whether
+MPI was given GPU memory, or GPUs copied through the host. Ranks without MPI_Finalize are listed
+with what they were in: running, killed, left by exit or MPI_Abort, since when, and in which call.
+(One that was killed may also have left by _exit or exec, if the library did not notice.) Ranks that
 waited for a core for 5 % of the time or more are named; where that was not counted
 (COMMPROF_CPU_TIME), those that share cores by their affinity masks or a cgroup's quota. Only the
 rank's own node knows whether it still runs; on another node it is "alive or ended".
@@ -13,6 +13,13 @@ rank's own node knows whether it still runs; on another node it is "alive or end
 The time inside MPI of a rank is that of its thread with the most, without MPI_Init and
 MPI_Finalize; shares are of that rank's wall time. NCCL's calls are no part of it: they put
 operations into a queue. With --json one object holds everything.
+
+--unseen lists the parts of the run that were not seen. Counts and times are of the calls that
+reached the profiler; these did not, as far as that is known: ranks and spawned processes without a
+profile, calls that bypass preloading, recording switched off by the program or by settings, calls
+that were excluded or found no room, records that a GPU's tracing interface lost; then what is not
+the job's own, and what is counted but not apart. The line Seen says the same in a sentence. Without
+a reason there is one line, "all calls".
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from sqlite3 import Connection
 
 from ..base import units
 from ..base.attempt import attempt, attempts
+from ..base.options import option
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.views import Row, of_nccl
@@ -38,7 +46,7 @@ from ..run.alignment import align
 from ..run.run import Run, programs_text
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
-from ..run.unseen import merged, reason_text
+from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
@@ -60,10 +68,17 @@ HEADS = {
     "abort": "Aborted", "running": "Running",
 }
 WRAPPED = ("Cause", "Why", "To know it", "In a step", "Efficiency", "Seen")
+UNSEEN = {
+    "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
+    "elsewhere": "Elsewhere",
+}
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.unseen:
+        show_unseen(arguments)
+        return
     run = common.open_selected(arguments, with_samples=True)
     alignment = attempt("Clocks", align, run.connection)
     waits = attempt("Waiting", late, run, alignment)
@@ -74,9 +89,27 @@ def run(arguments: argparse.Namespace) -> None:
     whole = alignment if common.is_whole(arguments) else None
     steps = attempt("Steps", steps_summary, run, whole, late=waits)
     step = in_a_step(steps.summary if steps else None, waits)
-    common.print_lines((attempt("Waiting", run_headline, waits) or "", ""))
+    print(common.lines_text((attempt("Waiting", run_headline, waits) or "", "")))
     for line in chain(counted_lines(run, answers), closing_lines(run, answers, step)):
         print(line)
+
+
+def show_unseen(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments, with_histograms=False)
+    rows = seen_rows(run.connection)
+    common.answer(
+        arguments, run, rows, SeenRow._fields, lambda: [common.facts_text(unseen_facts(rows))],
+        nothing=str,
+    )
+
+
+def unseen_facts(rows: Sequence[SeenRow]) -> Iterator[tuple[str, str]]:
+    if not rows:
+        yield "Seen", ALL
+    for row in rows:
+        yield UNSEEN[row.effect], reason_text(row)
+        if row.way_out:
+            yield "  way out", row.way_out
 
 
 def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
@@ -494,13 +527,20 @@ def time_text(group: doing.Group, summary: SummaryRow) -> str:
 
 
 COMMANDS = {"summary": Command(
-    __doc__, common.SELECTED, run,
+    __doc__, (
+        *common.SELECTED,
+        option(
+            "--unseen", action="store_true",
+            help="only what was not seen, of all calls: each reason, its size, what would show it",
+        ),
+    ), run,
     (
         ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
         (
             "One communicator, for a script",
             "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
         ),
+        ("What was not seen, for a script", "hvprof-report summary --unseen --json RUN"),
     ),
     ("calls", "html", "late", "ranks", "stuck"),
 )}

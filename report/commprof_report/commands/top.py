@@ -1,7 +1,7 @@
-"""Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each
-rank is in. The first screen is an average since the start, each other one is over the time since
-the one before; the calls that ranks are in at that time count. A rank that comes late spends less
-time in collectives than the others, which wait there; so does the root of a Bcast.
+"""Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what
+each rank is in. The first screen is an average since the start, each other one is over the time
+since the one before; the calls that ranks are in at that time count. A rank that comes late spends
+less time in collectives than the others, which wait there; so does the root of a Bcast.
 hvprof-report-late(1) tells which. Where NCCL alone is used, it is the time of its operations on the
 device.
 
@@ -277,7 +277,8 @@ COMMANDS = {"top": Command(
         ),
         option(
             "--count", type=int, default=0, metavar="N",
-            help="end after so many screens (default: with the run); 1 gives one block for a script",
+            help="end after so many screens (default: with the run); 1 gives one block for a "
+            "script",
         ),
         option(
             "--sort", choices=tuple(ORDERS), default="collectives",

@@ -1,0 +1,680 @@
+"""The commands that group counters by something and show the groups: calls, sizes, ranks, traffic,
+peers; and their sections of the page."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from ..base import units
+from ..base.bins import BINS
+from ..base.errors import UsageError
+from ..base.field import Field, shown, telling
+from ..base.gather import gathered
+from ..base.options import option
+from ..calls.by_pair import PEER, peer_name, peer_rows
+from ..calls.by_rank import RANK, rank_rows
+from ..calls.histogram import LATENCY, latency_rows, merged
+from ..calls.views import (
+    CALL, CALLS, KINDS, MARKS, OF_KIND, OF_TRAFFIC, RANK_CALL, RANK_CALLS, RANK_TIMES, SIZE,
+    TRAFFIC, TRAFFIC_HEADS, Row, best_timed, dominating_size, marks, of_nccl, size_rows,
+)
+from ..display import page, tables
+from ..display.tables import Column
+from ..plots import duration_histogram, peer_heat_map, row_bars, size_lines, stacks
+from ..run.cells import view_rows
+from ..run.run import Run
+from ..stuck import doing
+from . import Command, common
+
+OF_SINGLE = "mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
+KEYS = f"count volume_bytes total_ns share_of_wall {OF_SINGLE}"
+RECEIVES = frozenset(
+    f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
+    for end in ("", "_init")
+)
+MOST_COLUMNS, MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 16, 30, 64, 60, 3
+BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
+LARGEST = (1 << 63) - 1
+ORDERS: dict[str, Callable[[Row], Any]] = {
+    "total": attrgetter("total_ns"),
+    "count": attrgetter("count"),
+    "volume": attrgetter("volume_bytes"),
+    "bytes": lambda row: math.inf if row.bytes is None else row.bytes,
+    "mean": attrgetter("mean_ns"),
+    "max": attrgetter("max_ns"),
+}
+ENDS = {
+    "exit": "exit without MPI_Finalize", "killed": "killed or left",
+    "running or killed": "alive or ended",
+}
+Table = tuple["list[Field]", "Sequence[Row]"]
+
+
+def counted(rows: Iterable[Row], noun: str = "call") -> str:
+    return units.counted(sum(row.count for row in rows), noun)
+
+
+def texts(parts: Iterable[Table]) -> list[str]:
+    return [tables.text_table(*part) for part in parts]
+
+
+def parted(
+    fields: Sequence[Field], parts: Iterable[tuple[str, str, Sequence[Row]]]
+) -> list[Table]:
+    """The tables with something in them. parts: the head of the calls, keys of the columns, and
+    rows."""
+    found = ((head, shown(fields, f"call {keys}"), rows) for head, keys, rows in parts if rows)
+    return [([call._replace(head=head), *others], rows) for head, (call, *others), rows in found]
+
+
+def calls(arguments: argparse.Namespace) -> None:
+    """One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and
+    its share of the wall time of all ranks. Nonblocking calls return at once; for them a second row
+    shows the time from start to completion, and the overlap: the part of it that was spent neither
+    in the call that started it nor in Wait or Test. The volume of an operation is that of the call
+    that starts it; calls that complete operations have none ("-"). Unsuccessful polls (Test,
+    Iprobe) are counted, and shown apart.
+
+    NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's
+    queue; the time of the operation on the device is known where the GPU was traced; operations
+    that share kernels are an ncclGroup; calls that went into CUDA graphs are counted apart."""
+    run = common.open_selected(arguments)
+    rows = view_rows(run.connection, CALLS)
+    common.answer(
+        arguments, run, rows, CALL, lambda: [*texts(call_tables(rows)), volume_note(rows)],
+        lambda: (row_bars, row_bars.of_calls(drawn(rows)), counted(drawn(rows))),
+    )
+
+
+def call_tables(rows: Sequence[Row]) -> list[Table]:
+    """MPI's calls, what they started, and NCCL's calls and operations."""
+    captured = f"count total_ns share_of_wall {OF_SINGLE}"
+    return parted(CALL, (
+        ("call", KEYS, [row for row in rows if row.library == "mpi"]),
+        (
+            "nonblocking call", "completions completion_ns blocked_ns overlap",
+            [row for row in rows if row.completions],
+        ),
+        ("NCCL call on the host", KEYS, of_nccl(rows, "call")),
+        (
+            "NCCL operation on the device", f"count volume_bytes total_ns {OF_SINGLE}",
+            of_nccl(rows, "device"),
+        ),
+        ("NCCL call into a CUDA graph", captured, of_nccl(rows, "captured")),
+        ("polling call", "count polls", [row for row in rows if row.polls]),
+    ))
+
+
+def volume_note(rows: Sequence[Row]) -> str:
+    """Why receives have no volume."""
+    return (
+        "Bytes of messages count where they are sent: receives have no volume. `steps` has the "
+        "sizes that they are posted for."
+    ) if any(row.call in RECEIVES for row in rows) else ""
+
+
+def drawn(rows: Sequence[Row]) -> list[Row]:
+    """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody
+    timed these."""
+    mpi = [row for row in rows if row.library == "mpi"]
+    if any(row.family != "setup" for row in mpi):
+        return mpi
+    return of_nccl(rows, "device") or of_nccl(rows, "call") or mpi
+
+
+def sizes(arguments: argparse.Namespace) -> None:
+    """One row per call, communicator and message size: count, volume, total time and its share of
+    the wall time of all ranks, mean, percentiles, algorithm bandwidth and bus bandwidth. The
+    message size is that of the OSU micro-benchmarks, so rows can be compared with theirs;
+    bandwidths are those of nccl-tests. In the text, `!` marks a size that is no power of two, `~`
+    several sizes that were counted together, and `*` a size that each rank has of its own (v- and
+    w-variants). A percentile that the number of calls does not support (p95 of fewer than 20, p99
+    of fewer than 100) is shown as `-`.
+
+    NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the
+    device. Where that is unknown, because the GPU was not traced, the time of the call on the host
+    is shown, which says nothing about bandwidth. Nonblocking and persistent operations of MPI have
+    their time from start to completion, with the means of what the calls take that start them and
+    that wait for them; the rest is overlap."""
+    if arguments.histogram:
+        histogram(arguments)
+        return
+    run = common.open_selected(arguments, bins=arguments.bins, with_samples=bool(arguments.plot))
+    rows = size_rows(run.connection, arguments.per_rank)
+    if arguments.sort:
+        rows.sort(key=ORDERS[arguments.sort], reverse=True)
+    nothing = partial(common.nothing_text, run, "call with a message")
+
+    def draw() -> tuple:
+        from ..roles import roles  # the analysis of waiting, which only the picture needs
+
+        families = roles.of_run(run.connection, roles.families)
+        timed = best_timed(size_rows(run.connection, arguments.per_rank, families))
+        found = size_lines.with_message(timed)
+        return size_lines, found, counted(found)
+
+    common.answer(
+        arguments, run, rows[: arguments.top],
+        [field for field in SIZE if field.key != "rank" or arguments.per_rank],
+        lambda: size_texts(rows, arguments) or [nothing()], draw, nothing,
+    )
+
+
+def size_texts(rows: Sequence[Row], arguments: argparse.Namespace) -> list[str]:
+    timed = best_timed(rows)
+    messages = [row for row in timed if arguments.call or carries_messages(row)]
+    if not messages:
+        return []
+    columns = telling_columns(rows, messages, arguments.per_rank)
+    if arguments.exact:
+        columns = [column._replace(of_row=column.exact) for column in columns]
+    more = len(messages) - (arguments.top or len(messages))
+    left = f"\n... and {units.counted(more, 'more row')}." if more > 0 else ""
+    return [
+        tables.text_table(columns, messages[: arguments.top]) + left, completion_note(rows),
+        device_note(rows),
+        "Calls that carry no message (MPI_Wait and such) are left out here; `calls` has them."
+        if len(messages) < len(timed) else "",
+    ]
+
+
+def telling_columns(
+    rows: Sequence[Row], messages: Sequence[Row], per_rank: bool = False
+) -> list[Field]:
+    """Without those that say the same of all messages: all on the host, all of MPI. rows: with the
+    calls that start and complete nonblocking operations, whose times stand beside these."""
+    starts = gathered(
+        (operation_of(row), row) for row in rows if row.measure == "call"
+    )
+
+    def start_ns(row: Row) -> float | None:
+        """Receives are posted with other sizes: of all sizes then."""
+        all_sizes = starts.get(operation_of(row), [])
+        own = [start for start in all_sizes if start.bytes_low == row.bytes_low] or all_sizes
+        if not own or row.measure != "completion":
+            return None
+        return sum(start.total_ns for start in own) / sum(start.count for start in own)
+
+    def wait_ns(row: Row) -> float | None:
+        own_ns = start_ns(row)
+        return None if own_ns is None else max(0.0, row.blocked_ns / row.count - own_ns)
+
+    columns = shown(
+        SIZE,
+        "call communicator rank memory_kind measure bytes count volume_bytes total_ns "
+        "share_of_wall mean_ns p50_ns p95_ns p99_ns max_ns bandwidth_bytes algbw_bytes_per_s "
+        "busbw_bytes_per_s overlap",
+    )
+    more = [
+        Field("start_ns", "", "start", of_row=lambda row: units.duration(start_ns(row))),
+        Field("wait_ns", "", "wait", of_row=lambda row: units.duration(wait_ns(row))),
+    ]
+    completes = any(row.measure == "completion" for row in messages)
+    is_told = {
+        "rank": per_rank,
+        "memory_kind": any(row.memory_kind != "host" for row in messages),
+        "measure": any(row.library != "mpi" for row in messages),
+        **dict.fromkeys(("overlap", "start_ns", "wait_ns"), completes),
+    }
+    return [column for column in [*columns, *more] if is_told.get(column.key, True)]
+
+
+def operation_of(row: Row) -> tuple:
+    return row.call, row.identity, row.rank, row.memory_kind
+
+
+def completion_note(rows: Sequence[Row]) -> str:
+    """A note on the times of nonblocking operations, and how many have none."""
+    completed = [row for row in rows if row.measure == "completion"]
+    if not completed:
+        return ""
+    names = {row.call for row in completed}
+    started = sum(row.count for row in rows if row.measure == "call" and row.call in names)
+    left = started - sum(row.count for row in completed)
+    more = f" {units.counted(left, 'started operation')} not seen to complete." if left > 0 else ""
+    return (
+        "Nonblocking operations last from their start to completion; start and wait are the times "
+        f"in the calls for these, overlap the rest.{more}"
+    )
+
+
+def device_note(rows: Sequence[Row]) -> str:
+    """How many of NCCL's operations were timed on the device."""
+    made = [row for row in of_nccl(rows, "call") if carries_messages(row)]
+    timed = [row for row in rows if row.measure == "device"]
+    if not made and not timed:
+        return ""
+    grouped = any(row.call == "ncclGroup" for row in rows)
+    return (
+        f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on the "
+        f"device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
+    )
+
+
+def carries_messages(row: Row) -> bool:
+    return row.bandwidth != "silent"
+
+
+def histogram(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments)
+    rows = buckets_of(run, arguments)
+    common.answer(
+        arguments, run, rows, LATENCY, lambda: histogram_texts(rows),
+        lambda: (duration_histogram, rows, counted(rows)),
+    )
+
+
+def buckets_of(run: Run, arguments: argparse.Namespace) -> list[Row]:
+    """The buckets of the call and size that were asked for, or that took the most time of what was
+    asked for."""
+    chosen = dominating_size(run.connection)
+    if chosen is None:
+        return []
+    low, high = chosen.bytes_low, chosen.bytes_high
+    if arguments.bytes:
+        low = min(arguments.bytes.low or 0, LARGEST)
+        high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
+    return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
+
+
+def histogram_texts(buckets: Sequence[Row]) -> list[str]:
+    rows = merged(buckets, MOST_BARS)
+    densest = max(row.density for row in rows)
+
+    def bar(row: Row) -> str:
+        return "#" * max(1, round(BAR_WIDTH * row.density / densest))
+
+    columns = Field("density", "", "calls per octave", is_number=False, of_row=bar)
+    title = duration_histogram.title(rows)
+    return [title, tables.text_table([*shown(LATENCY), columns], rows)]
+
+
+def ranks(arguments: argparse.Namespace) -> None:
+    """For each call the least, mean and most time that a rank spent in it, and which rank. Then for
+    each rank its wall time, the time inside MPI of its thread with the most, what it sent, how much
+    of the time it was on a core and how much it waited for one, and how it ended. NCCL's calls on
+    the host and its operations on the device are apart. How long ranks waited for each other is in
+    hvprof-report late. --json and --csv give the table of calls, with --per-rank that of ranks."""
+    run = common.open_selected(arguments, with_histograms=False)
+    rows, by_call = rank_rows(run.connection), view_rows(run.connection, RANK_CALLS)
+    more = " ranks; --per-rank --csv has them all."
+
+    def draw() -> tuple:
+        times = view_rows(run.connection, RANK_TIMES)
+        noun = "operation" if times and times[0].measure == "device" else "call"
+        number = units.counted(len({row.rank for row in times}), "rank")
+        return stacks, stacks.of_ranks(times), f"{counted(times, noun)} on {number}"
+
+    common.answer(
+        arguments, run, *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
+        lambda: [
+            *texts([] if arguments.per_rank else rank_call_tables(by_call)),
+            tables.first_rows(rank_columns(rows), rows, MOST_RANKS, more),
+        ],
+        draw, str, partial(common.nothing_text, run, "call but those that set MPI up"),
+    )
+
+
+def rank_call_tables(rows: Sequence[Row]) -> list[Table]:
+    """Operations that went into graphs are in --json."""
+    keys = " ".join(field.key for field in shown(RANK_CALL)[1:])
+    return parted(RANK_CALL, (
+        ("call", keys, [row for row in rows if row.library == "mpi"]),
+        ("NCCL call on the host", keys, of_nccl(rows, "call")),
+        ("NCCL operation on the device", keys, of_nccl(rows, "device")),
+    ))
+
+
+def rank_columns(rows: Sequence[Row]) -> list[Field]:
+    fields = shown(
+        RANK,
+        "rank host wall_ns mpi_ns mpi_share mpi_thread count volume_bytes core_share "
+        "core_wait_share nccl_count nccl_host_ns nccl_device_ns",
+    )
+    optional = "core_share core_wait_share", "nccl_count nccl_host_ns nccl_device_ns"
+    end = Field("state", "", "end", is_number=False, of_row=how_ended)
+    return [*telling(fields, rows, *optional), end]
+
+
+def how_ended(row: Row) -> str:
+    """And where, unless it came to its end."""
+    if row.state in ("finalize", "end"):
+        return row.state
+    state = {**ENDS, "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
+    return f"{state}, {units.shortened(doing.place_text(row), 64)}"
+
+
+def traffic(arguments: argparse.Namespace) -> None:
+    """Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or
+    data, and how much is control: the messages in which frameworks negotiate which gradients are
+    ready, barriers, probes, and constructors of communicators. The rule is the same for MPI and
+    NCCL; shares are of the time inside MPI.
+
+    Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to
+    the first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole
+    run, whatever is selected. On a background thread that negotiates, as Horovod's does, control is
+    instead reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
+    Collectives on communicators of one rank move nothing, and have a line of their own. --plot
+    draws the share of each kind in calls, bytes and time."""
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
+
+    def blocks() -> list[str]:
+        by_kind, by_call = texts(traffic_tables(kinds, rows))
+        return [by_kind, common.facts_text(traffic_facts(rows)), by_call]
+
+    common.answer(
+        arguments, run, rows, OF_TRAFFIC, blocks,
+        lambda: (row_bars, shares_of_traffic(kinds), counted(rows)),
+    )
+
+
+def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
+    """Columns for MPI, and for NCCL, where the rows have calls of them."""
+    of_kinds = telling(
+        shown(OF_KIND), kinds, "volume_bytes volume_share", "mpi_ns mpi_share",
+        "nccl_ns device_ns",
+    )
+    return [
+        (of_kinds, kinds), (telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns"), rows),
+    ]
+
+
+def shares_of_traffic(kinds: Sequence[Row]) -> row_bars.Picture | None:
+    """Shares of each kind of traffic in all calls, bytes and times."""
+    measures = (
+        ("calls", "count", units.count), ("bytes", "volume_bytes", units.volume),
+        ("time in MPI", "mpi_ns", units.duration),
+        ("NCCL on the device", "device_ns", units.duration),
+    )
+    sums = {key: sum(getattr(row, key) for row in kinds) for _, key, _ in measures}
+    names = {
+        key: f"{name} ({show(sums[key])})" for name, key, show in measures if sums[key]
+    }
+    if not names:
+        return None
+    parts = [
+        row_bars.Part(head.lower(), colour, [
+            sum(getattr(row, key) for row in kinds if row.traffic == kind) / sums[key]
+            for key in names
+        ])
+        for (kind, head), colour in zip(TRAFFIC_HEADS.items(), row_bars.KINDS)
+    ]
+    control = parts[[*TRAFFIC_HEADS].index("control")]
+    notes = [f"{units.share(share)} control" for share in control.values]
+    panel = row_bars.Panel("share", "share", parts, notes)
+    return row_bars.Picture("Bulk and control traffic", [*names.values()], [panel])
+
+
+def traffic_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """(head, text) a line."""
+    bulk, control = (
+        sum(row.count for row in rows if row.traffic == kind) for kind in ("bulk", "control")
+    )
+    if any(row.call.endswith("_init") for row in rows):
+        yield (
+            "Persistent",
+            "operations are counted once, where they are set up, however often they start",
+        )
+    elif bulk and control:
+        yield "Control calls", f"{units.three_digits(control / bulk)} for each bulk call"
+    is_told = any(row.told_count for row in rows)
+    if is_told:
+        yield (
+            "Negotiation",
+            "control on the thread that negotiates is reductions of bits, and bytes to or from a "
+            "root",
+        )
+    if not is_told or any(row.threshold_bytes for row in rows):
+        yield "Control sizes", threshold_text(rows)
+
+
+def threshold_text(rows: Sequence[Row]) -> str:
+    limits = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
+    if not any(row.most_bytes for row in rows if row.traffic != "alone"):
+        return "none: no call with a size was counted"
+    if not limits:
+        return "none: messages of every size carry a notable part of the bytes"
+    named = ", ".join(
+        f"{call} of at most {units.size(threshold_bytes)}"
+        for call, threshold_bytes in list(limits.items())[:MOST_THRESHOLDS]
+    )
+    left = len(limits) - MOST_THRESHOLDS
+    more = f" and {left} more calls" if left > 0 else ""
+    return f"{named}{more}: {units.share(rows[0].control_share)} of the bytes of the run"
+
+
+def peers(arguments: argparse.Namespace) -> None:
+    """A matrix with a row per sender and a column per receiver, as the senders counted (with
+    --received, as the receivers did). With more than 16 receivers the text lists the largest pairs;
+    --plot shows all. NCCL's messages are included, by the world ranks of both sides; a peer whose
+    database was not read is "unknown". Messages are not counted by size or communicator here, so
+    --bytes, --communicator and --region are refused."""
+    if arguments.bytes or arguments.communicator or arguments.region:
+        raise UsageError(
+            "peers", "messages between peers are not counted by size, communicator or region"
+        )
+    run = common.open_selected(arguments, with_histograms=False)
+    rows = peer_rows(run.connection, arguments.received)
+    quantity, size = ("count", "") if arguments.counts else ("bytes", "of a byte or more ")
+    direction = "received" if arguments.received else "sent"
+
+    def draw() -> tuple:
+        matrix = peer_heat_map.matrix_of(rows, run.world_size, quantity)
+        return peer_heat_map, matrix, counted(matrix.rows if matrix else (), "message")
+
+    common.answer(
+        arguments, run, rows, PEER, lambda: [peers_text(rows, *shown(PEER, quantity))], draw,
+        partial(common.nothing_text, run, f"{direction} point-to-point message"),
+        partial(
+            common.nothing_text, run,
+            f"point-to-point message {size}between two ranks of the job",
+        ),
+    )
+
+
+def peers_text(rows: Sequence[Row], amount: Field) -> str:
+    """A matrix, or the largest pairs; who is not known comes last."""
+    senders, receivers = (
+        sorted({getattr(row, side) for row in rows}, key=lambda rank: (rank is None, rank))
+        for side in ("sender", "receiver")
+    )
+    if len(receivers) > MOST_COLUMNS:
+        largest = sorted(rows, key=attrgetter(amount.key), reverse=True)
+        return tables.first_rows(shown(PEER), largest, MOST_PAIRS, " pairs; --csv has them all.")
+    amounts = {(row.sender, row.receiver): amount.show(row) for row in rows}
+    columns = [
+        Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
+        for to in receivers
+    ]
+    return tables.text_table([Column("from \\ to", peer_name), *columns], senders)
+
+
+def calls_section(rows: Sequence[Row], bars: Sequence[Row], more: Sequence[Column]) -> str:
+    """bars: those that are drawn; more: columns of MPI's calls."""
+    sentence = (
+        "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
+        "return; waiting for other ranks is part of it. Percentages are of the wall time of all "
+        "ranks. MPI_Init and MPI_Finalize are only in the table."
+    )
+    if of_nccl(bars, "device"):
+        sentence = (
+            "Each bar is the time that NCCL's operations of all ranks together took on the "
+            "device, as far as it was traced."
+        )
+    elif of_nccl(bars, "call"):
+        sentence = (
+            "Each bar is the time that all ranks together spent putting operations of NCCL "
+            "into a stream's queue: no communication."
+        )
+    if volume_note(rows):
+        sentence += " The bytes of messages count where they are sent, so receives have no volume."
+    return page.section(
+        "Where the time goes", sentence,
+        common.picture(row_bars, row_bars.of_calls(bars), "time by call"),
+        *(
+            page.table([*columns, *(more if columns[0].head == "call" else ())], part)
+            for columns, part in call_tables(rows)
+        ),
+    )
+
+
+def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
+    """times: of each call on each rank, which are drawn."""
+    sentence = (
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
+        'inside a collective contains waiting for other ranks: see "Who is late".'
+    )
+    if len(rows) > MOST_RANKS:
+        sentence += f" The table has the first {MOST_RANKS} of {len(rows):,} ranks."
+    return page.section(
+        "Rank by rank", sentence,
+        common.picture(stacks, stacks.of_ranks(times), "time in MPI by rank"),
+        page.table(rank_columns(rows), rows[:MOST_RANKS]),
+        *(page.table(*part) for part in rank_call_tables(view_rows(run.connection, RANK_CALLS))),
+    )
+
+
+def traffic_section(run: Run) -> str:
+    kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
+    if not rows:
+        return ""
+    sentence = (
+        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
+        "negotiation of what is ready, barriers and the like."
+    )
+    by_kind, by_call = traffic_tables(kinds, rows)
+    return page.section(
+        "Bulk and control", sentence, page.table(*by_kind), page.facts_list(traffic_facts(rows)),
+        page.table(*by_call),
+    )
+
+
+def sizes_section(run: Run, families: Mapping[str, str]) -> str:
+    in_families = size_rows(run.connection, families=families)
+    timed = best_timed(in_families)
+    rows = [row for row in timed if carries_messages(row)]
+    if not rows:
+        return ""
+    sentence = (
+        "Each point is one message size: the line is the median duration, the bands reach to the "
+        "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
+        "wide band means that calls of that size take very different times, mostly by waiting for "
+        "a late rank."
+    )
+    largest = sorted(sorted(rows, key=attrgetter("total_ns"))[-MOST_SIZES:], key=rows.index)
+    if len(rows) > MOST_SIZES:
+        sentence += f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
+    used = {mark for row in largest for mark in marks(row)}
+    if explained := ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used):
+        sentence += f" Marks of sizes: {explained}."
+    return page.section(
+        "Message sizes", sentence,
+        common.picture(size_lines, size_lines.with_message(timed), "latency by message size"),
+        page.table(telling_columns(in_families, rows), largest),
+    )
+
+
+def peers_section(run: Run, rows: Sequence[Row]) -> str:
+    sentence = (
+        "Each field is what one rank sent to another with point-to-point calls, as the sender "
+        "counted it; empty: nothing. Pipelines show as lines beside the diagonal, a coordinator as "
+        "one full row and column."
+    )
+    matrix = peer_heat_map.matrix_of(rows, run.world_size, "bytes")
+    picture = common.picture(peer_heat_map, matrix, "bytes from rank to rank")
+    return page.section("Who sends to whom", sentence, picture) if picture else ""
+
+
+PER_RANK = option("--per-rank", action="store_true", help="one row a rank")
+COMMANDS = {
+    "calls": Command(
+        calls.__doc__,
+        common.DRAWN_BY_MEMORY_KIND,
+        calls,
+        (
+            (
+                "Only collectives of rank 0",
+                "hvprof-report calls --rank 0 --call Allreduce,Bcast RUN",
+            ),
+            ("A picture of all", "hvprof-report calls --plot calls.svg RUN"),
+        ),
+        ("sizes", "summary"),
+    ),
+    "sizes": Command(
+        sizes.__doc__,
+        (
+            *common.DRAWN_BY_MEMORY_KIND,
+            option(
+                "--bins", choices=BINS, default="exact",
+                help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: "
+                "up to 128 KiB, 16, 32, 64 MiB, and above",
+            ),
+            option(
+                "--sort", choices=ORDERS,
+                help="by what, the largest first; default: calls by their time, then by size",
+            ),
+            option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
+            option("--exact", action="store_true", help="bytes to the byte instead of KB and MB"),
+            option("--per-rank", action="store_true", help="one row a rank"),
+            option(
+                "--histogram", action="store_true",
+                help="the durations of one call at one size, of those with the most time",
+            ),
+        ),
+        sizes,
+        (
+            (
+                "Large Allreduces, rank by rank",
+                "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN",
+            ),
+            ("The ten sizes with the most time", "hvprof-report sizes --sort total --top 10 RUN"),
+            ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
+            (
+                "Durations of Allreduces of 4 MiB",
+                "hvprof-report sizes --histogram --call Allreduce --bytes 4M RUN",
+            ),
+            (
+                "Durations of broadcasts of all sizes together",
+                "hvprof-report sizes --histogram --call Bcast --bytes : RUN",
+            ),
+        ),
+        ("calls",),
+    ),
+    "ranks": Command(
+        ranks.__doc__,
+        (
+            *common.DRAWN,
+            option("--per-rank", action="store_true", help="only the table of ranks"),
+        ),
+        ranks,
+        (
+            ("The time of each rank in Allreduce", "hvprof-report ranks --call Allreduce RUN"),
+            ("All ranks for a spreadsheet", "hvprof-report ranks --per-rank --csv RUN"),
+        ),
+        ("late", "summary"),
+    ),
+    "traffic": Command(
+        traffic.__doc__,
+        common.DRAWN_BY_MEMORY_KIND,
+        traffic,
+        (("What a framework's negotiation costs", "hvprof-report traffic RUN"),),
+        ("sizes", "steps"),
+    ),
+    "peers": Command(
+        peers.__doc__,
+        (
+            *common.DRAWN,
+            option("--counts", action="store_true", help="numbers of messages instead of bytes"),
+            option("--received", action="store_true", help="what the receivers counted"),
+        ),
+        peers,
+        (("A heat map", "hvprof-report peers --plot peers.png RUN"),),
+        ("communicators", "pipeline"),
+    ),
+}

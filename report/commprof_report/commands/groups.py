@@ -1,0 +1,502 @@
+"""The commands about parts of a run: communicators, regions, stages of pipelines; and their
+sections of the page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from statistics import fmean
+
+from ..base import units
+from ..base.attempt import attempt
+from ..base.field import Field, shown, telling
+from ..base.gather import gathered
+from ..base.present import present
+from ..base.query import Row
+from ..calls.by_region import OUTSIDE, REGION
+from ..display import page, tables
+from ..display.tables import Column, volume_column
+from ..late.late_ranks import Late, late
+from ..late.sentences import ALL, least_factor_text
+from ..late.stages import RegionWorkRow, region_rows, split, working_of
+from ..plots import row_bars as plot
+from ..roles import pipelines, roles
+from ..roles.communicator_rows import COMMUNICATOR, communicator_rows
+from ..roles.message_graph import Star
+from ..roles.pipelines import Pipelines, StageRow
+from ..roles.world import World, world_of
+from ..run.alignment import Alignment, align
+from ..run.holes import together_share
+from ..run.run import Run
+from ..run.selection import Selection
+from ..run.unseen import unseen_calls_text
+from . import Command, common
+
+MOST_ROWS = 60  # of a table in the page
+NOTHING = "this run has no communicator that fits the filters"
+
+
+def communicators(arguments: argparse.Namespace) -> None:
+    """One row per communicator, the same on all its ranks: the label that other commands show and
+    take with --communicator, its size and world ranks, the call that created it and its parent,
+    what it is used for as far as that can be recognized (the world, replicas, tensor-parallel
+    groups, pipeline neighbours, a master or server with its workers, control, I/O), and its
+    traffic. A name that says what it is for (data, tensor, dp, tp), set with MPI_Comm_set_name,
+    decides between replicas and tensor-parallel groups; otherwise the sampled calls do. Time is
+    that of the calls on the host; NCCL's operations on the device are apart. Members of NCCL's
+    communicators are known as far as their ranks were read. --plot draws time and volume of each.
+    """
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
+    common.answer(
+        arguments, run, rows, COMMUNICATOR,
+        lambda: [tables.text_table(communicator_columns(rows), rows)],
+        lambda: (plot, of_communicators(rows), units.counted(len(rows), "communicator")),
+        lambda: NOTHING,
+    )
+
+
+def of_communicators(rows: Sequence[Row]) -> plot.Picture | None:
+    """Those with the most time come first."""
+    largest = sorted(rows, key=lambda row: -max(row.total_ns, row.device_ns or 0))
+    names = [
+        f"{row.communicator} ({row.role})" if row.role else row.communicator for row in largest
+    ]
+
+    def panel(head: str, unit: str, *parts: tuple[str, str, str]) -> plot.Panel:
+        """parts: key, library, and name."""
+        return plot.Panel(head, unit, [
+            plot.Part(name, plot.KINDS[place], [
+                (getattr(row, key) or 0) * (row.library == library) for row in largest
+            ])
+            for place, (key, library, name) in enumerate(parts, len(parts) == 1 and 2)
+        ])
+
+    times, volumes = (
+        ((key, "mpi", "MPI"), (key, "nccl", "NCCL, on the host"))
+        for key in ("total_ns", "volume_bytes")
+    )
+    panels = [
+        panel("time of calls, all ranks", "time", *times), panel("volume", "bytes", *volumes),
+        panel("time on the device", "time", ("device_ns", "nccl", "NCCL, on the device")),
+    ]
+    if not any(row.device_ns for row in rows):
+        panels.pop()
+    return plot.Picture("Traffic by communicator", names, panels) if rows else None
+
+
+def communicator_columns(rows: Sequence[Row]) -> list[Field]:
+    fields = shown(
+        COMMUNICATOR,
+        "communicator size members role constructor parent count volume_bytes total_ns device_ns "
+        "top_call identity",
+    )
+    return telling(fields, rows, "device_ns")
+
+
+def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
+    rows = communicator_rows(run.connection, purposes)
+    sentence = (
+        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
+        "communicator each."
+    )
+    if len(rows) > MOST_ROWS:
+        sentence += f" Shown are the {MOST_ROWS} of {len(rows):,} with the most time."
+    return page.section(
+        "Communicators", sentence, page.table(communicator_columns(rows), rows[:MOST_ROWS])
+    )
+
+
+NONE = (
+    "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
+    "commprof_step(3)"
+)
+REGION_COLUMNS = (
+    *shown(
+        REGION,
+        "region count volume_bytes mean_ns share_of_wall own_mean_ns max_ns max_rank nccl_count "
+        "nccl_host_ns nccl_device_ns top_call visits span_mean_ns span_max_ns span_max_rank",
+    ),
+    Field("parallel_efficiency", "", "efficiency", units.share),
+    Field("serialization", "", "least factor", is_number=False, of_row=least_factor_text),
+)
+
+
+def regions(arguments: argparse.Namespace) -> None:
+    """Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are
+    made. A program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+
+    The first line names the region with the most time, without regions inside it. Then one row per
+    region, with everything inside it, the one with the most time first: calls, volume, the time
+    inside MPI as a mean over the selected ranks and as a share of wall time, the part of it outside
+    inner regions ("by itself"), the rank with the most, and the call with the most. A call counts
+    in the innermost region of its thread. MPI_Init and MPI_Finalize are left out. Then how often a
+    rank was in the region and for how long, whatever it did there, as means: of a region in which
+    the main thread waits for a framework's thread, which makes the calls, this is the exposed
+    communication. Visits are known of the time in which calls are sampled. --plot draws the times
+    inside MPI, and those of NCCL on the device."""
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    alignment = align(run.connection)
+    rows = region_rows(
+        run.connection, alignment,
+        lambda: attempt(
+            "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
+        ),
+    )
+    named = units.counted(sum(bool(row.region) for row in rows), "region")
+    nothing = partial(why_no_region, run, rows)
+    common.answer(
+        arguments, run, rows, RegionWorkRow._fields,
+        lambda: region_texts(run, rows) if has_regions(run) else [nothing()],
+        lambda: (plot, of_regions(run, rows), named), nothing,
+    )
+
+
+def region_texts(run: Run, rows: Sequence[Row]) -> list[str]:
+    table = tables.text_table(region_columns(rows), rows)
+    return [
+        units.visible(headline(rows)), "\n".join([table, *map(units.visible, gaps(run, rows))]),
+    ]
+
+
+def of_regions(run: Run, rows: Sequence[Row]) -> plot.Picture | None:
+    """In the order of the rows."""
+    own, within = (
+        [row.own_mean_ns for row in rows], [row.mean_ns - row.own_mean_ns for row in rows],
+    )
+    device_ns = [row.nccl_device_ns for row in rows]
+    panels = []
+    if any(own):
+        parts = [
+            plot.Part("by itself", plot.KINDS[0], own),
+            plot.Part("in regions inside it", plot.KINDS[4], within),
+        ]
+        panels.append(plot.Panel("time inside MPI, mean of the ranks", "time", parts))
+    if any(device_ns):
+        on_device = plot.Part("NCCL", plot.KINDS[2], device_ns)
+        panels.append(plot.Panel("NCCL on the device, all ranks", "time", [on_device]))
+    if not panels or not has_regions(run):
+        return None
+    return plot.Picture("Time by region", [row.region or OUTSIDE for row in rows], panels)
+
+
+def why_no_region(run: Selection, rows: Sequence[Row]) -> str:
+    if not has_regions(run):
+        return NONE + common.but_unseen(unseen_calls_text(run.connection))
+    return headline(rows) if rows else common.nothing_text(run)
+
+
+def has_regions(run: Run) -> bool:
+    return (
+        run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
+    )
+
+
+def region_columns(rows: Sequence[Row]) -> list[Field]:
+    return telling(
+        REGION_COLUMNS, rows, "nccl_count nccl_host_ns nccl_device_ns",
+        "visits span_mean_ns span_max_ns span_max_rank", "parallel_efficiency serialization",
+    )
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """The region with the most time, without the regions within it."""
+    inside = [row for row in rows if row.region]
+    if not any(row.count or row.nccl_count for row in inside):
+        most = max(inside, key=lambda row: row.span_ns, default=None)
+        if most is None:
+            return "No region of this selection was visited"
+        return (
+            f"No MPI call is made in a region; the longest is {most.region}: "
+            f"{units.duration(most.span_mean_ns)} per rank in"
+            f" {units.counted(round(most.visits / most.ranks), 'visit')}"
+        )
+    if not any(row.count for row in rows):
+        most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
+        where = f"in {most.region}" if most.region else "outside all regions"
+        return (
+            f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
+        )
+    most = max(rows, key=lambda row: row.own_ns)
+    total_ns = sum(row.own_ns for row in rows)
+    where = f"in {most.region}" if most.region else "outside all regions"
+    share = units.share(most.own_ns / total_ns) if total_ns else units.NO_VALUE
+    return (
+        f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, "
+        f"{share} of the time inside MPI,"
+        f" {units.share(most.own_share_of_wall)} of wall time"
+    )
+
+
+def gaps(run: Run, rows: Sequence[Row]) -> Iterator[str]:
+    """What the rows do not have."""
+    if folded := sum(row.folded_count for row in rows if not row.region):
+        yield (
+            f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand "
+            "outside all regions"
+        )
+    share = together_share(run.connection)
+    if share < ALL and any(row.visits for row in rows):
+        sampled = f"the {units.share(share)} of the main threads' time in which calls are sampled"
+        yield f"visits and the time in regions are those of {sampled}"
+    for (refused,) in run.connection.execute(
+        "SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1"
+    ):
+        yield (
+            f"regions from {refused} on were too many, too long or too deep; each is counted in "
+            "its parent"
+        )
+
+
+def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
+    if not has_regions(run):
+        return ""
+    rows = region_rows(run.connection, alignment, lambda: waits and waits.working)
+    sentences = (
+        f"{headline(rows)}. Regions are the parts of the program that it has named; each row holds "
+        'what lies in it, the column "by itself" leaves out the regions within.', *gaps(run, rows),
+    )
+    return page.section(
+        "Region by region", " ".join(sentences),
+        page.table(region_columns(rows), rows[:MOST_ROWS]),
+    )
+
+
+MOST_PIPELINES = 32
+MOST_RANKS = 40  # characters
+NO_PIPELINES = {  # by the shape of the graph of messages
+    "rings": "pass messages in a ring: no first and no last stage can be told",
+    "webs": "exchange messages, but not along a line: that is no pipeline",
+    "exchanges": "exchange messages with their neighbours in a line, but do not pass them on: that "
+    "is no pipeline",
+}
+STAGE_COLUMNS = (
+    Column("pipeline", lambda row: str(row.pipeline)),
+    Column("stage", lambda row: str(row.stage)),
+    Column("rank", lambda row: str(row.rank)),
+    Column("outside MPI", lambda row: units.share(row.outside_share)),
+    Column("waits", lambda row: units.duration(row.wait_ns)),
+    Column("bubble", lambda row: units.share(row.bubble_share)),
+    volume_column("forward", "forward_bytes"),
+    volume_column("backward", "backward_bytes"),
+    Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
+    Column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
+)
+
+
+def pipeline(arguments: argparse.Namespace) -> None:
+    """Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours,
+    in a line. The first lines name them, and the stage for which the others wait: the one that is
+    outside MPI for longer, while they wait. A row per stage shows how long it waits for other ranks
+    in messages and collectives, as `late` has it, the share of that in the counted time (the
+    bubble), the share of time outside MPI, and the volume sent forward and backward. If less than
+    half of the time inside MPI can be split into waiting and transfer, no stage is called slow, and
+    none that `late` does not name, unless several pipelines have more slow stages than it names.
+
+    Pipelines whose stages reduce their gradients on common communicators are replicas of each
+    other. Ranks in a line that send to their neighbours before they have received, as jobs that
+    exchange borders do, are no pipeline; if calls were not sampled, they look like one. A rank that
+    exchanges messages with all others of a group, which exchange none with each other, is named as
+    their master or parameter server: traffic does not show which. NCCL's messages wait on the
+    device: for a pipeline that uses them the volume is shown, not who waits. --plot draws what the
+    stages do in the counted time."""
+    run = common.open_whole(arguments, with_histograms=False, with_samples=True)
+    found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
+    unseen = unseen_calls_text(run.connection)
+    common.answer(
+        arguments, run, found.rows, StageRow._fields,
+        lambda: [common.lines_text(pipeline_lines(found, unseen))],
+        lambda: (plot, of_stages(found), units.counted(len(found.rows), "stage")),
+        str, lambda: why_no_stage(found, unseen),
+    )
+
+
+def of_stages(found: Pipelines) -> plot.Picture | None:
+    """The counted time of each stage whose times are known, by what it does."""
+    rows = [
+        row for row in found.rows
+        if row.bubble_share is not None and row.outside_share is not None and not row.has_nccl
+    ]
+    if not rows:
+        return None
+    waits, outside = (
+        [present(getattr(row, key)) for row in rows] for key in ("bubble_share", "outside_share")
+    )
+    in_mpi = [max(0.0, 1 - each - wait) for each, wait in zip(outside, waits)]
+    several = len({row.pipeline for row in rows}) > 1
+    names = [
+        (f"{row.pipeline}, " if several else "") + f"stage {row.stage} (rank {row.rank})"
+        for row in rows
+    ]
+    parts = [
+        plot.Part("outside MPI", plot.OUTSIDE, outside),
+        plot.Part("in MPI, not waiting", plot.IN_MPI, in_mpi),
+        plot.Part("waiting for other ranks", plot.WAITING, waits),
+    ]
+    notes = [
+        f"waits {units.share(wait)}" + (", waited for" if row.is_waited_for else "")
+        for row, wait in zip(rows, waits)
+    ]
+    panel = plot.Panel("share of the counted time", "share", parts, notes)
+    return plot.Picture("Stages of pipelines", names, [panel])
+
+
+def why_no_stage(found: Pipelines, unseen: str) -> str:
+    return waiting_text(found.rows) if found.rows else [*verdict(found, unseen)][-1]
+
+
+def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
+    return pipelines.pipelines(world, pipelines.stage_times(run.connection), split)
+
+
+def pipeline_lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
+    yield from verdict(found, unseen)
+    first = by_pipeline(found)[:MOST_PIPELINES]
+    if first:
+        yield ""
+        stages = [row for rows in first for row in rows]
+        yield from tables.text_table(STAGE_COLUMNS, stages).splitlines()
+    if len(by_pipeline(found)) > len(first):
+        yield (
+            f"... and {len(by_pipeline(found)) - len(first):,} more pipelines; --csv has them all."
+        )
+
+
+def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
+    return list(gathered((row.pipeline, row) for row in found.rows).values())
+
+
+def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
+    """Sentences to print first."""
+    for shape, what_they_do in NO_PIPELINES.items():
+        for ranks in getattr(found.graph, shape):
+            yield f"Ranks {ranks_text(ranks)} {what_they_do}."
+    for star in found.graph.stars:
+        yield star_text(star)
+    if not found.rows:
+        pairs = (
+            f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs
+            else "no ranks"
+        )
+        yield f"No pipeline: {pairs} exchange bulk messages{common.but_unseen(unseen)}."
+        return
+    pipelines = by_pipeline(found)
+    yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."
+    for rows in pipelines[:MOST_PIPELINES]:
+        yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}; {waiting_text(rows)}."
+    if not all(row.is_direction_known for row in found.rows):
+        yield (
+            "As much goes either way, so the end with the lower rank is taken for the first stage."
+        )
+
+
+def star_text(star: Star) -> str:
+    """Rank 0 serves ranks 1-3 as a master or parameter server: they exchange messages with it, and
+    none with each other."""
+    servers, others = (units.rank_names(ranks, MOST_RANKS) for ranks in (star.servers, star.others))
+    number = len(star.servers)
+    if star.has_workers:
+        return (
+            f"{units.capital(servers)} {units.agreeing('serve', number)} {others} as "
+            f"{'a master or parameter server' if number == 1 else 'masters or parameter servers'}: "
+            f"these exchange messages with {units.agreeing('them', number)}, and none with each "
+            "other."
+        )
+    verb, word = ("send", "to") if star.sent_bytes else ("receive", "from")
+    return (
+        f"{units.capital(servers)} {units.agreeing(verb, number)} messages {word} {others}, which "
+        "exchange none with each other."
+    )
+
+
+def replicas_text(pipelines: Sequence[Sequence[Row]]) -> str:
+    if all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines):
+        return ", replicas of each other"
+    return ""
+
+
+def arrow_text(rows: Sequence[Row]) -> str:
+    return units.shortened(" > ".join(str(row.rank) for row in rows), MOST_RANKS)
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    return units.shortened(units.rank_list(ranks), MOST_RANKS)
+
+
+def waiting_text(rows: Sequence[Row]) -> str:
+    """The others wait for stage 1 (rank 1): it is outside MPI 90 % of the time and waits
+    2.0 %, they 30 % and 61.2 %."""
+    if any(row.has_nccl for row in rows):
+        return "NCCL's messages wait on the device: who waits for whom is not known"
+    if any(row.outside_share is None for row in rows):
+        return "not all of its ranks were read"
+    if any(row.bubble_share is None for row in rows):
+        covered = units.share(rows[0].coverage)
+        return (
+            f"which stage is slow is not known: only {covered} of the time inside MPI is in "
+            "calls whose waiting is known"
+        )
+    slow = next((row for row in rows if row.is_waited_for), None)
+    if slow is None:
+        coverage = rows[0].coverage
+        known = (
+            "" if coverage >= ALL else f" (based on {units.share(coverage)} of the time inside MPI)"
+        )
+        waits = units.share(fmean(present(row.bubble_share) for row in rows))
+        return f"no stage is notably waited for; {waits} of the time is waiting{known}"
+    others = [row for row in rows if row is not slow]
+    outside, waits = (
+        units.share(fmean(getattr(row, key) for row in others))
+        for key in ("outside_share", "bubble_share")
+    )
+    own = (
+        f"outside MPI {units.share(slow.outside_share)} of the time and waits "
+        f"{units.share(slow.bubble_share)}"
+    )
+    return (
+        f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they "
+        f"{outside} and {waits}"
+    )
+
+
+def pipeline_section(run: Run, world: World, split: Late) -> str:
+    found = pipelines_of(run, world, split)
+    if not found.rows:
+        said = [star_text(star) for star in found.graph.stars]
+        return page.section("Messages", "", page.bullets(said)) if said else ""
+    stages = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
+    sentence = "The bubble is the waiting for other ranks over the counted time."
+    return page.section(
+        "Pipelines", sentence, page.bullets(verdict(found)), page.table(STAGE_COLUMNS, stages)
+    )
+
+
+COMMANDS = {
+    "communicators": Command(
+        communicators.__doc__,
+        common.DRAWN_BY_MEMORY_KIND,
+        communicators,
+        (("The traffic of each communicator", "hvprof-report communicators RUN"),),
+        ("ranks", "sizes"),
+    ),
+    "regions": Command(
+        regions.__doc__,
+        common.DRAWN,
+        regions,
+        (
+            (
+                "The communication of the backward pass, call by call",
+                "hvprof-report calls --region backward RUN",
+            ),
+        ),
+        ("calls", "steps"),
+    ),
+    "pipeline": Command(
+        pipeline.__doc__,
+        (*common.RUN, *tables.ROWS, common.PLOT),
+        pipeline,
+        (("The bubble of each stage", "hvprof-report pipeline RUN"),),
+        ("communicators", "peers"),
+    ),
+}
