@@ -937,7 +937,7 @@ def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, 
 def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     from commprof_report.gpu import gpu_activity as gpus
-    from commprof_report.plots import row_bars, stacks
+    from commprof_report.plots import bars
     from commprof_report.run.run import run_open
     from commprof_report.run.selection import select
 
@@ -949,7 +949,7 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     )
     axes = figure.add_subplot()
     devices = gpus.gpu(run.connection).devices
-    stacks.draw(axes, stacks.of_gpus(devices))
+    bars.draw(axes, bars.of_gpus(devices))
     heights = [
         sum(
             bar.get_height() for bar in axes.patches
@@ -960,10 +960,10 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     assert heights == [0xFFFF, 9, 10 * SECOND]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0:0", "0:0", "1:0"]
     axes = figure.add_subplot()
-    stacks.draw(axes, stacks.of_gpus(devices[1:2]))
+    bars.draw(axes, bars.of_gpus(devices[1:2]))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["computing"]
     axes = figure.add_subplot()
-    row_bars.draw(axes, row_bars.of_kernels(gpus.kernels(run.connection)))
+    bars.draw(axes, bars.of_kernels(gpus.kernels(run.connection)))
     bars = sorted((bar for bar in axes.patches if bar.get_width()), key=lambda bar: bar.get_y())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert list(zip(names, (bar.get_width() for bar in bars))) == [

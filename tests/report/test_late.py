@@ -1130,13 +1130,13 @@ def test_without_samples_the_setting_is_named(text):
 def test_the_picture_stacks_waiting_on_transfer():
     matplotlib = pytest.importorskip("matplotlib.figure")
     from commprof_report.late.sums import LateRankRow
-    from commprof_report.plots import stacks
+    from commprof_report.plots import bars
 
     axes = matplotlib.Figure().add_subplot()
     ranks = [
         LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
     ]
-    stacks.draw(axes, stacks.of_waits(ranks))
+    bars.draw(axes, bars.of_waits(ranks))
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

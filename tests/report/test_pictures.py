@@ -17,7 +17,7 @@ from commprof_report.calls.histogram import LatencyRow, latency_rows
 from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_rows
 from commprof_report.commands import counters, groups
 from commprof_report.display import pictures
-from commprof_report.plots import row_bars, stacks
+from commprof_report.plots import bars
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
 from commprof_report.plots.size_classes import Side
 from commprof_report.roles.communicator_rows import communicator_rows
@@ -207,7 +207,7 @@ def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
     rows = view_rows(connection, CALLS)
-    draw("row_bars", axes, row_bars.of_calls(rows))
+    draw("bars", axes, bars.of_calls(rows))
     names = [label.get_text() for label in axes.get_yticklabels()]
     lengths = {
         names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches
@@ -217,7 +217,7 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
     rows = view_rows(connection, RANK_TIMES)
-    draw("stacks", axes, stacks.of_ranks(rows))
+    draw("bars", axes, bars.of_ranks(rows))
     of_rank_0 = sum(
         bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
     )
@@ -229,7 +229,7 @@ def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
         RANK_TIMES.row(rank, call, 1, rank + more, "mpi", "call")
         for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
     ]
-    draw("stacks", axes, stacks.of_ranks(rows))
+    draw("bars", axes, bars.of_ranks(rows))
     shapes = [patch.get_data() for patch in axes.patches]
     assert [[*shape.values] for shape in shapes] == [
         [rank + 10 for rank in range(64)], [2 * rank + 30 for rank in range(64)],
@@ -483,7 +483,7 @@ def parts_of(panel) -> dict[str, list[float]]:
 
 def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
     kinds, rows = (view_rows(connection, view) for view in (KINDS, TRAFFIC))
-    (panel,) = draw("row_bars", axes, counters.shares_of_traffic(kinds))
+    (panel,) = draw("bars", axes, counters.shares_of_traffic(kinds))
     parts = parts_of(panel)
     bulk = [row for row in rows if row.traffic == "bulk"]
     assert parts["bulk"] == pytest.approx([
@@ -495,7 +495,7 @@ def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
 
 def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
     rows = communicator_rows(connection, {})
-    times, volumes = draw("row_bars", axes, groups.of_communicators(rows))
+    times, volumes = draw("bars", axes, groups.of_communicators(rows))
     names = [label.get_text() for label in times.get_yticklabels()]
     for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
         drawn = dict(zip(names, parts_of(panel)["MPI"]))
@@ -505,9 +505,9 @@ def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
 
 def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
     numbers = list(range(30, 0, -1))
-    panel = row_bars.Panel("time", "time", [row_bars.Part("all", "#777777", numbers)])
-    picture = row_bars.Picture("Rows", [str(number) for number in numbers], [panel])
-    (panel,) = draw("row_bars", axes, picture)
+    panel = bars.Panel("time", "time", [bars.Part("all", "#777777", numbers)])
+    picture = bars.Picture("Rows", [str(number) for number in numbers], [panel])
+    (panel,) = draw("bars", axes, picture)
     assert parts_of(panel) == {"all": list(range(30, 6, -1))}
     assert panel.get_title(loc="left") == "Rows (6 more rows)" or (
         panel.get_title() == "Rows (6 more rows)"

@@ -25,7 +25,7 @@ from ..calls.views import (
 )
 from ..display import page, tables
 from ..display.tables import Column
-from ..plots import duration_histogram, peer_heat_map, row_bars, size_lines, stacks
+from ..plots import bars, duration_histogram, peer_heat_map, size_lines
 from ..run.cells import view_rows
 from ..run.run import Run
 from ..stuck import doing
@@ -87,7 +87,7 @@ def calls(arguments: argparse.Namespace) -> None:
     rows = view_rows(run.connection, CALLS)
     common.answer(
         arguments, run, rows, CALL, lambda: [*texts(call_tables(rows)), volume_note(rows)],
-        lambda: (row_bars, row_bars.of_calls(drawn(rows)), counted(drawn(rows))),
+        lambda: (bars, bars.of_calls(drawn(rows)), counted(drawn(rows))),
     )
 
 
@@ -308,7 +308,7 @@ def ranks(arguments: argparse.Namespace) -> None:
         times = view_rows(run.connection, RANK_TIMES)
         noun = "operation" if times and times[0].measure == "device" else "call"
         number = units.counted(len({row.rank for row in times}), "rank")
-        return stacks, stacks.of_ranks(times), f"{counted(times, noun)} on {number}"
+        return bars, bars.of_ranks(times), f"{counted(times, noun)} on {number}"
 
     common.answer(
         arguments, run, *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
@@ -370,7 +370,7 @@ def traffic(arguments: argparse.Namespace) -> None:
 
     common.answer(
         arguments, run, rows, OF_TRAFFIC, blocks,
-        lambda: (row_bars, shares_of_traffic(kinds), counted(rows)),
+        lambda: (bars, shares_of_traffic(kinds), counted(rows)),
     )
 
 
@@ -385,7 +385,7 @@ def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
     ]
 
 
-def shares_of_traffic(kinds: Sequence[Row]) -> row_bars.Picture | None:
+def shares_of_traffic(kinds: Sequence[Row]) -> bars.Picture | None:
     """Shares of each kind of traffic in all calls, bytes and times."""
     measures = (
         ("calls", "count", units.count), ("bytes", "volume_bytes", units.volume),
@@ -399,16 +399,16 @@ def shares_of_traffic(kinds: Sequence[Row]) -> row_bars.Picture | None:
     if not names:
         return None
     parts = [
-        row_bars.Part(head.lower(), colour, [
+        bars.Part(head.lower(), colour, [
             sum(getattr(row, key) for row in kinds if row.traffic == kind) / sums[key]
             for key in names
         ])
-        for (kind, head), colour in zip(TRAFFIC_HEADS.items(), row_bars.KINDS)
+        for (kind, head), colour in zip(TRAFFIC_HEADS.items(), bars.KINDS)
     ]
     control = parts[[*TRAFFIC_HEADS].index("control")]
     notes = [f"{units.share(share)} control" for share in control.values]
-    panel = row_bars.Panel("share", "share", parts, notes)
-    return row_bars.Picture("Bulk and control traffic", [*names.values()], [panel])
+    panel = bars.Panel("share", "share", parts, notes)
+    return bars.Picture("Bulk and control traffic", [*names.values()], [panel])
 
 
 def traffic_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
@@ -495,19 +495,19 @@ def peers_text(rows: Sequence[Row], amount: Field) -> str:
     return tables.text_table([Column("from \\ to", peer_name), *columns], senders)
 
 
-def calls_section(rows: Sequence[Row], bars: Sequence[Row], more: Sequence[Column]) -> str:
-    """bars: those that are drawn; more: columns of MPI's calls."""
+def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Column]) -> str:
+    """timed: those that are drawn; more: columns of MPI's calls."""
     sentence = (
         "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
         "return; waiting for other ranks is part of it. Percentages are of the wall time of all "
         "ranks. MPI_Init and MPI_Finalize are only in the table."
     )
-    if of_nccl(bars, "device"):
+    if of_nccl(timed, "device"):
         sentence = (
             "Each bar is the time that NCCL's operations of all ranks together took on the "
             "device, as far as it was traced."
         )
-    elif of_nccl(bars, "call"):
+    elif of_nccl(timed, "call"):
         sentence = (
             "Each bar is the time that all ranks together spent putting operations of NCCL "
             "into a stream's queue: no communication."
@@ -516,7 +516,7 @@ def calls_section(rows: Sequence[Row], bars: Sequence[Row], more: Sequence[Colum
         sentence += " The bytes of messages count where they are sent, so receives have no volume."
     return page.section(
         "Where the time goes", sentence,
-        common.picture(row_bars, row_bars.of_calls(bars), "time by call"),
+        common.picture(bars, bars.of_calls(timed), "time by call"),
         *(
             page.table([*columns, *(more if columns[0].head == "call" else ())], part)
             for columns, part in call_tables(rows)
@@ -534,7 +534,7 @@ def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
         sentence += f" The table has the first {MOST_RANKS} of {len(rows):,} ranks."
     return page.section(
         "Rank by rank", sentence,
-        common.picture(stacks, stacks.of_ranks(times), "time in MPI by rank"),
+        common.picture(bars, bars.of_ranks(times), "time in MPI by rank"),
         page.table(rank_columns(rows), rows[:MOST_RANKS]),
         *(page.table(*part) for part in rank_call_tables(view_rows(run.connection, RANK_CALLS))),
     )
@@ -591,7 +591,6 @@ def peers_section(run: Run, rows: Sequence[Row]) -> str:
     return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
-PER_RANK = option("--per-rank", action="store_true", help="one row a rank")
 COMMANDS = {
     "calls": Command(
         calls.__doc__,

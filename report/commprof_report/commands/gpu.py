@@ -40,7 +40,7 @@ from ..gpu.gpu_activity import (
     activity_rows,
 )
 from ..gpu.sensors import SENSOR, sensors
-from ..plots import row_bars, stacks
+from ..plots import bars
 from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import reason_text, seen_rows
@@ -93,40 +93,32 @@ class Answers(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with_samples = arguments.by in (None, "run", "device", "step")
     run = common.open_selected(
         arguments, with_histograms=arguments.by in (None, "kernel", "copy"),
-        with_samples=with_samples,
+        with_samples=arguments.by in (None, "run", "device", "step"),
     )
-    if arguments.plot:
-        picture_save(run, arguments)
-    if tables.is_for_scripts(arguments):
-        table = TABLES[arguments.by or "device"]
-        rows = table.rows(run)
-        most = arguments.top if arguments.by == "kernel" else None
-        tables.write_rows(arguments, rows[:most], table.fields)
-    else:
-        print_text(run, arguments)
+    table = TABLES[arguments.by or "device"]
+    rows = table.rows(run)[: arguments.top if arguments.by == "kernel" else None]
+    common.answer(
+        arguments, run, rows, table.fields, lambda: blocks(run, arguments),
+        lambda: drawn(run, arguments.by), str, lambda: why_none(run, arguments.by),
+    )
 
 
-def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
-    """Saves the picture of the devices, or with --by kernel of the kernels."""
-    found = gpu_activity.gpu(run.connection)
-    unseen = (
-        [] if found.is_seen
-        else [text for _, text in unseen_facts(found, losses(seen_rows(run.connection)))]
-    )
-    why_none = "; ".join(unseen) or f"no {arguments.by or 'GPU'} was traced"
-    if arguments.by == "kernel":
+def drawn(run: Selection, by: str | None) -> tuple[ModuleType, object, str]:
+    """The devices, or with --by kernel the kernels."""
+    if by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        drawn: tuple[ModuleType, object, str] = (
-            row_bars, row_bars.of_kernels(kernels), counted,
-        )
-    else:
-        devices = [device for device in found.devices if device.traced_ns]
-        drawn = stacks, stacks.of_gpus(devices), units.counted(len(devices), "device")
-    common.picture_save(arguments, run, *drawn, why_none)
+        return bars, bars.of_kernels(kernels), counted
+    devices = [row for row in gpu_activity.gpu(run.connection).devices if row.traced_ns]
+    return bars, bars.of_gpus(devices), units.counted(len(devices), "device")
+
+
+def why_none(run: Selection, by: str | None) -> str:
+    found = gpu_activity.gpu(run.connection)
+    unseen = [] if found.is_seen else unseen_facts(found, losses(seen_rows(run.connection)))
+    return "; ".join(text for _, text in unseen) or f"no {by or 'GPU'} was traced"
 
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
@@ -221,28 +213,21 @@ TABLES = {
 }
 
 
-def print_text(run: Selection, arguments: argparse.Namespace) -> None:
+def blocks(run: Selection, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.by not in (None, "run"):
-        print(table_text(run, arguments, arguments.by) or NOTHING)
+        yield table_text(run, arguments, arguments.by) or NOTHING
         return
     answers = answer(run)
     times = "on the device by its own time stamps ({}), not by CUPTI"
-    common.print_facts((
-        *facts(answers),
-        *(
-            ("Times of NCCL", times.format(source))
-            for source in gpu_activity.nccl_times(run.connection)
-        ),
-    ))
+    sources = gpu_activity.nccl_times(run.connection)
+    yield common.facts_text(
+        (*facts(answers), *(("Times of NCCL", times.format(source)) for source in sources))
+    )
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
-        tables_of_gpus = (
-            ("device", *parts, "sensor", "kernel", "copy", "stream") if answers.gpu.is_seen else ()
-        )
-        texts = (
-            table_text(run, arguments, by) for by in (*tables_of_gpus, "algorithm")
-        )
-        print("".join(f"\n{text}\n" for text in texts if text), end="")
+        of_gpus = ("device", *parts, "sensor", "kernel", "copy", "stream")
+        for by in (*(of_gpus if answers.gpu.is_seen else ()), "algorithm"):
+            yield table_text(run, arguments, by)
 
 
 def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
@@ -510,13 +495,13 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         sentence,
         page.facts_list(facts(answers)),
         common.picture(
-            stacks, stacks.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
+            bars, bars.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
             "what the GPUs did",
         ),
         table("device", devices),
         table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),
         table("sensor", read, read),
-        common.picture(row_bars, row_bars.of_kernels(kernels), "kernels by time"),
+        common.picture(bars, bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
         table("copy", activity_rows(run.connection, COPIES)),
     )

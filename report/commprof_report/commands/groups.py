@@ -20,7 +20,7 @@ from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, late
 from ..late.sentences import ALL, least_factor_text
 from ..late.stages import RegionWorkRow, region_rows, split, working_of
-from ..plots import row_bars as plot
+from ..plots import bars as plot
 from ..roles import pipelines, roles
 from ..roles.communicator_rows import COMMUNICATOR, communicator_rows
 from ..roles.message_graph import Star

@@ -37,7 +37,7 @@ from ..late.stages import is_beside_main
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late as late_answers
 from ..late.sentences import headline
-from ..plots import row_bars, stacks, timeline
+from ..plots import bars, timeline
 from ..roles import roles
 from ..roles.world import world_of
 from ..run import anonymous, selection
@@ -139,7 +139,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         attempt("Advice", advice.advice, run, answers, split, row, world) if communicates else None
     )
     whole = split if is_whole else None
-    bars = with_negotiation_apart(answers) or counters.drawn(answers.calls)
+    timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
     made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
     if communicates:
         made += [
@@ -148,7 +148,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Waiting", late_section, run, split),
             ("Advice", advise.advise_section, run, advised),
             (
-                "Calls", counters.calls_section, answers.calls, bars,
+                "Calls", counters.calls_section, answers.calls, timed,
                 summary.negotiation_columns(answers),
             ),
             (
@@ -195,7 +195,7 @@ def opening(
         most = max(timed, key=lambda call: call.total_ns)
         awaited = row.awaited_call if most.call == row.top_call else None
         waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
-        spent = row_bars.call_text(most)
+        spent = bars.call_text(most)
         questions.append(("Costs most", f"{most.call}{waits_for}: {spent}, over all ranks"))
     if advised:
         questions += list(advise.to_try_facts(advised)) or [("To try", advise.verdict(advised))]
@@ -300,7 +300,7 @@ def late_section(run: Run, answers: Late) -> str:
             f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others "
             "most."
         )
-    picture = common.picture(stacks, stacks.of_waits(ranks), "waiting and transfer by rank")
+    picture = common.picture(bars, bars.of_waits(ranks), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK, ranks), ranks)
     note = page.sentence_of(late.legend(ranks))
     calls = late.family_rows(run, answers)

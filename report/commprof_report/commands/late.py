@@ -52,7 +52,7 @@ from ..late.sentences import (
 )
 from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
 from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
-from ..plots import stacks as plot
+from ..plots import bars as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts

@@ -11,7 +11,7 @@ from ..base import units
 from ..calls.views import Row
 from ..display.colours import NEUTRAL, OTHER_CALLS, of_call
 from .axis import time_axis, time_text
-from .row_bars import Part, stacked
+from .bars import Part, stacked
 from .size_lines import by_time
 
 MOST_CALLS, MOST_LABELLED = 6, 4

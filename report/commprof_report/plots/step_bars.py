@@ -9,8 +9,7 @@ from statistics import fmean
 from ..display import colours
 from ..steps.step_costs import StepRow
 from .axis import time_axis
-from .row_bars import Part
-from .stacks import explain, shapes
+from .bars import Part, explain, shapes
 
 SPLIT = (
     ("transfer_ns", "transfer", colours.TRANSFER),
