@@ -294,7 +294,7 @@ def test_ranks_that_wait_for_cores_need_them_first(
     found = advised(report, job, tmp_path)
     row, first = found["imbalance"], next(iter(found))
     assert (row["title"], row["certainty"]) == (title, certainty)
-    assert first == "cores"
+    assert first == "cores" and (row["saving_ns"] is None) == (certainty == "possible")
 
 
 def test_a_rank_that_lost_its_core_needs_one(report, tmp_path):
