@@ -147,7 +147,7 @@ def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked
     job = trained(30 * MS, handed_over=True)
     (row,) = asked(job, "steps", "--json").rows
     assert (row["delimited_by"], row["steps"], row["period"], row["certainty"]) == (
-        HANDED, 40, "30 tensors", "sure",
+        HANDED, 40, "30 tensors", "known",
     )
     assert row["wait_region"] == HANDED
     assert row["wait_region_ns"] == pytest.approx((7 + 37 + 1) / 2 * MS, abs=MS / 2)

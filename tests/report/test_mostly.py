@@ -30,6 +30,7 @@ def stumbling(
         others[place % len(others)] for place in range(82 - round(82 * share))
     ]
     chance.shuffle(turns)
+    job.collective("MPI_Bcast", [0] * RANKS, [1_000] * RANKS, 0, message_bytes=40_000_000)
     for step, late in enumerate(turns):
         begin_ns = step * 100 * MS + 10 * MS
         arrivals = [begin_ns + late_ns * (rank == late) for rank in range(RANKS)]

@@ -73,8 +73,11 @@ def test_a_balanced_twin_accuses_nobody(recorded: Recorded, plant: Plant) -> Non
     "plant", by_name(plant for plant in RECORDED if plant.named and plant.program in STEPPING)
 )
 def test_steps_name_whom_late_names(recorded: Recorded, plant: Plant) -> None:
-    accused = statements.accused(recorded(plant).run.folder)
-    assert accused.get("steps") == accused.get("late")
+    """Or have none: nothing shows that one call, again and again, is a step."""
+    folder = recorded(plant).run.folder
+    accused = statements.accused(folder)
+    (steps,) = reporter.rows_of_ended("steps", folder)
+    assert not steps["delimited_by"] or accused.get("steps") == accused.get("late")
 
 
 @pytest.mark.parametrize("is_twin", [False, True], ids=["slow", "twin"])

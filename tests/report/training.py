@@ -98,7 +98,7 @@ def ddp(steps: int = 300, seed: int = 1, has_pauses: bool = True) -> Job:
     the end an evaluation."""
     job = Job(seed)
     buckets = [4_280_000, 26_214_400, 26_214_400, 26_214_400, 19_000_000]
-    parameters(job, [8, 4_280_000, 9_000_000])
+    parameters(job, [8, *buckets])
     for step in range(steps):
         job.compute(60 * MS)
         sizes = [1_000_000, 30_494_400, 26_214_400, 44_214_400] if step == 0 else buckets
@@ -153,6 +153,7 @@ def horovod(steps: int = 40, seed: int = 2, noise_ns: float = 0) -> Job:
 
 def equal_layers(steps: int = 200, seed: int = 3, layers: int = 10) -> Job:
     job = Job(seed)
+    parameters(job, [2_097_152] * layers)
     for step in range(steps):
         job.compute(20 * MS)
         for _ in range(layers):
@@ -174,6 +175,7 @@ def small(name: str, times: int) -> Job:
 
 def one_allreduce(steps: int = 300, seed: int = 4, checkpoints: bool = True) -> Job:
     job = Job(seed)
+    parameters(job, [40_000_000])
     for step in range(steps):
         job.compute(30 * MS, 0.25)
         job.call("Allreduce", 40_000_000, step)
@@ -270,10 +272,12 @@ def nonblocking(steps: int = 200, seed: int = 8) -> Job:
 def transformer(steps: int = 60, seed: int = 9, layers: int = 24) -> Job:
     """Unfused: the tensors of equal layers, and an embedding that is unlike them."""
     job = Job(seed)
+    layer = (4_194_304, 4_096, 12_582_912, 12_288, 16_777_216, 16_384)
+    parameters(job, [*layer * layers, 200_000_000])
     for step in range(steps):
         job.compute(100 * MS)
         for _ in range(layers):
-            for size in (4_194_304, 4_096, 12_582_912, 12_288, 16_777_216, 16_384):
+            for size in layer:
                 job.compute(MS)
                 job.call("Allreduce", size, step)
         job.call("Allreduce", 200_000_000, step)
@@ -284,7 +288,7 @@ def hybrid(steps: int = 80, seed: int = 13, pair: int = 0) -> Job:
     """Two replica groups of two stages: activations in messages, gradients on a communicator of the
     group, metrics on the world."""
     job = Job(seed)
-    job.call("Bcast", 20_000)
+    job.call("Bcast", 500_000 + 16 * pair)
     for step in range(steps):
         for _ in range(4):
             job.compute(4 * MS)
@@ -296,7 +300,7 @@ def hybrid(steps: int = 80, seed: int = 13, pair: int = 0) -> Job:
     return job
 
 
-def solver(steps: int = 200, seed: int = 16, norms_every: int = 10, reductions: int = 1) -> Job:
+def solver(steps: int = 200, seed: int = 16, norms_every: int = 0, reductions: int = 1) -> Job:
     """Halos in messages, a time step that all agree on; norms now and then, and a checkpoint."""
     job = Job(seed)
     job.call("Bcast", 20_000)

@@ -33,7 +33,7 @@ row, = json.load(sys.stdin)
 print(row["total_steps"] or row["steps"], row["certainty"], row["loops"], sep=",")')
     if ((found * 20 >= $3 * 19 && found * 20 <= $3 * 21)); then
         echo "$1: $found steps ($certainty), by its own count $3: $loops"
-    elif [ "$certainty" = unclear ] && [ -n "$loops" ]; then
+    elif [ "$certainty" = none ] && [ -n "$loops" ]; then
         echo "$1: unclear, by its own count $3 steps: $loops"
     else
         echo "FAILED: $1: $found steps ($certainty), by its own count $3: $loops"

@@ -18,7 +18,7 @@ Card = tuple[str, str]  # the figure, and what it is
 def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
     row = answers.summary
     cost = units.share(row.cost_share)
-    if steps.steps_per_s is None or steps.certainty == "doubtful":
+    if steps.steps_per_s is None:
         own = (cost, "of wall time is the profiler's own")
         return [(summary.wall_time(row), "wall time"), *library_cards(row), own]
     of_step = [rate_card(steps), *exposed_cards(steps), *message_cards(steps)]

@@ -4,10 +4,12 @@ and what was different in those that took much longer. Then, call by call, what 
 communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program
 marks are taken as they are. Otherwise they are iterations of a loop in the sequence of calls,
 messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
-every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
-second line says what part of the calls is in steps: "likely" where a loop around the step or inside
-it could be meant as well. Ranks that step at other times, as another ensemble, are listed under
-"Other steps". Without steps the report says why.
+every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. That
+calls repeat shows a loop and no step: the second line names the evidence, such as the bytes of the
+parameters, a region that is visited once a step, or that only one loop is there, with one order of
+calls; "probably" stands for one kind. Without evidence all levels of the loops are shown, and
+--loop chooses one. Ranks that step at other times, as another ensemble, are listed under "Other
+steps".
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
@@ -32,6 +34,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 
 from ..base import units
 from ..base.attempt import attempt
@@ -53,8 +56,8 @@ from ..steps.columns import STEP, STEPS, remark
 from ..steps.critical_path import PATH, doing_text
 from ..steps.step_calls import CALL
 from ..steps.steps_summary import (
-    NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
-    waited_text,
+    NOTABLE_POLLS, StepsRow, StepsSummary, headline, level_texts, outside_text, slowest_text,
+    steps_summary, waited_text,
 )
 from ..steps.trend import FEWEST_STEPS
 from . import Command, common
@@ -69,17 +72,6 @@ MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of 
 UNTIMED = (
     "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 )
-HOW = {
-    "loops": "calls repeat",
-    "small": "small reductions repeat at regular times",
-    "gaps": "all calls are alike, split at pauses: several steps and then a pause would look "
-    "the same",
-}
-CERTAIN = {
-    "marks": "the program says where each begins",
-    "region": "each is a visit to the region",
-    HANDED: "each tensor is agreed on once in each, whatever is summed together",
-}
 CALL_COLUMNS = shown(
     CALL,
     "call communicator library ranks count bytes total_ns exposed_ns share_of_step overlap",
@@ -98,7 +90,9 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     waits = attempt("Waiting", late, run, alignment)
-    answers = steps_summary(run, alignment, arguments.by, arguments.region, waits)
+    answers = steps_summary(
+        run, alignment, arguments.by, arguments.region, waits, arguments.loop
+    )
     if arguments.plot:
         steps = answers.costs.steps
         common.picture_save(
@@ -176,14 +170,14 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     summary = answers.summary
     if not summary.delimited_by:
         yield "Steps", f"none found: {summary.why}"
-        if summary.loops:
-            yield "Loops", summary.loops
+        heads = chain(["Loops"], repeat(""))
+        yield from zip(heads, level_texts(answers.steps.detection.found.levels))
         if not (waits and waits.unsampled):
             yield "", "the program can mark its steps: see commprof_step(3)"
         yield from negotiation_facts(summary)
         return
     yield "Steps", steps_text(summary)
-    yield "", certainty_text(summary)
+    yield "", evidence_text(summary)
     if summary.loops:
         yield "Loops", summary.loops
     if summary.apart:
@@ -219,13 +213,9 @@ def steps_text(summary: StepsRow) -> str:
     return f"{steps}; {summary.why}" if summary.why else steps
 
 
-def certainty_text(summary: StepsRow) -> str:
-    """100.0 % of these calls are in such steps: calls repeat; likely"""
-    if summary.delimited_by != "calls":
-        return CERTAIN[summary.delimited_by]
-    share = units.share(summary.confidence)
-    doubt = "" if summary.certainty == "sure" else f"; {summary.certainty}"
-    return f"{share} of these calls are in such steps: {HOW[summary.how]}{doubt}"
+def evidence_text(summary: StepsRow) -> str:
+    """probably: order"""
+    return f"{'probably: ' if summary.certainty == 'probably' else 'by '}{summary.evidence}"
 
 
 def time_text(summary: StepsRow) -> str:
@@ -474,6 +464,10 @@ COMMANDS = {"steps": Command(
         option(
             "--region", type=units.as_read, metavar="NAME", group="what is a step", is_alone=True,
             help="each visit to the region of this name is a step",
+        ),
+        option(
+            "--loop", type=int, metavar="N", group="what is a step", is_alone=True,
+            help="each iteration of the loop with this number is a step",
         ),
         option(
             "--per-step", action="store_true", group="what to show", is_alone=True,

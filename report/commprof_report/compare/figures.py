@@ -46,7 +46,6 @@ SQL = query.beside(__file__)
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 50, "p99": 99}
 FIGURES = ("step", "wait", "transfer", "time", "wall")
-KNOWN = ("marked", "sure", "likely")  # steps
 # Settings that launchers and libraries make by themselves, as key=value: they differ between any
 # two runs, or follow from a binding or placement, which is compared itself.
 OF_THE_JOB = re.compile(
@@ -304,7 +303,7 @@ def _figures(
         ranks=ranks,
         missing=sum(map(len, run.missing)),
         facts=_facts(connection),
-        step_ns=steps.step_ns if steps.certainty in KNOWN else None,
+        step_ns=steps.step_ns,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
         wait_ns=_per_rank(times.run_ns("wait_ns"), ranks),
         transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
@@ -388,7 +387,7 @@ def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     """By calls, the number of steps follows from all bytes of the run in the calls that make them
     up: a step may be lost at either end."""
     steps, detection, loop = found.summary, found.steps.detection, found.steps.detection.found
-    if steps.certainty not in KNOWN:
+    if not steps.delimited_by:
         return None
     if not loop.bytes:
         return StepWork(steps.total_steps or steps.steps, None)

@@ -1,14 +1,16 @@
-"""Which loop is the step.
+"""Which loops may be the step: the outermost of those that take most of the time, and each loop
+inside it that does nearly all of its work.
 
-The outermost of the loops that take most of the time, as long as the rest of its body is a part of
-each step. Otherwise the loop inside it is: 25 steps and a checkpoint are no step.
+Nothing in the calls distinguishes 60 steps of 12 layers from 60 epochs of 12 steps: both are
+levels, and stepping.py asks for evidence. A loop around another that only writes output, such as a
+checkpoint every 100 steps, is no level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import Columns, Flags, Ints
@@ -17,8 +19,8 @@ from .repeats import Loops, find_loops
 
 FEWEST_STEPS = whole("loops.steps")
 OFTEN = whole("loops.often")
-MOST_OF_IT, REST = threshold("loops.time"), threshold("loops.rest")
-SEVERAL = 1.1  # times: less is once, but for exceptions
+MOST_OF_IT, REST, INNER = threshold("loops.time"), threshold("loops.rest"), threshold("loops.inner")
+SEVERAL, ALL = 1.1, 0.9  # times: less is once, but for exceptions
 
 
 class Kind(IntEnum):
@@ -28,6 +30,7 @@ class Kind(IntEnum):
     ROOTED = 1  # collectives with a root, barriers, files: checkpoints consist of these
     SMALL = 2  # other collectives
     MESSAGE = 3  # messages, and what completes them
+    START = 4  # the start of a message that another call completes
 
 
 @dataclass(frozen=True)
@@ -41,38 +44,37 @@ class Line(Columns):
     upto_ns: Ints
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A loop around the step, or inside it, that is not the step."""
+class Level(NamedTuple):
+    """A loop that may be the step. outer: the loops around it, outermost first."""
 
-    loop: int
-    iterations: int
-    is_outer: bool
-    is_close: bool  # only times decided
-
-
-@dataclass(frozen=True)
-class Choice:
     loops: Loops
     loop: int
-    refused: list[Refused]
+    outer: tuple[int, ...]
+    time_ns: float
 
-    def inside(self) -> Iterator[Choice]:
-        """The loops inside it that take much of the time, outermost first: what interrupts most of
-        its iterations may hide the step."""
-        inner = [
-            loop for loop in self.loops.inner(self.loop)
-            if self.loops.iterations(loop) >= FEWEST_STEPS and _repeats(self.loops, loop)
-            and len(self.loops.bodies[loop]) > 1
-        ]
-        for loop in sorted(inner, key=lambda loop: (-len(self.loops.inner(loop)), loop)):
-            outer = Refused(self.loop, self.loops.iterations(self.loop), True, True)
-            yield Choice(self.loops, loop, [outer])
+    @property
+    def iterations(self) -> int:
+        return self.loops.iterations(self.loop)
 
 
-def choose(line: Line) -> Choice | None:
-    """None: nothing repeats."""
-    loops = find_loops(line.token, line.stretch)
+def levels(line: Line) -> list[Level]:
+    """The outermost first; empty: nothing repeats. Loops with fixed numbers of iterations have an
+    order that occurs; those with free numbers are shorter in words, and are all there is where the
+    numbers vary."""
+    exact, free = (
+        _levels(line, find_loops(line.token, line.stretch, is_exact)) for is_exact in (True, False)
+    )
+    if not exact or not free:
+        return exact or free
+    is_as_long = exact[0].time_ns >= ALL * free[0].time_ns
+    is_as_far_out = exact[0].iterations <= SEVERAL * free[0].iterations
+    is_same = (
+        len(exact) == len(free) and free[0].iterations <= SEVERAL * exact[0].iterations
+    )
+    return exact if is_as_long and is_as_far_out and not is_same else free
+
+
+def _levels(line: Line, loops: Loops) -> list[Level]:
     spent_ns = np.diff(line.upto_ns, prepend=line.upto_ns[:1])
     inside = {
         loop: loops.inside(loop) for loop in range(len(loops.bodies))
@@ -80,63 +82,43 @@ def choose(line: Line) -> Choice | None:
     }
     times = {loop: float(spent_ns[flags].sum()) for loop, flags in inside.items()}
     if not times:
-        return None
+        return []
     least = MOST_OF_IT * max(times.values())
     likely = {loop for loop, time_ns in times.items() if time_ns >= least}
     outermost = likely - set().union(*(loops.inner(loop) for loop in likely))
-    loop = max(outermost, key=times.__getitem__)
-    refused: list[Refused] = []
-    while True:
-        others = [one for one in inside if one in loops.inner(loop) and _repeats(loops, one)]
-        if not others:
-            break
-        one = max(others, key=lambda one: (not _is_below(loops, loop, one), times[one]))
-        extra_ns = _pauses_before(loops, one, spent_ns)
-        is_part, is_close = _is_part(
-            line, spent_ns, inside[loop], inside[one], extra_ns, _is_below(loops, loop, one)
-        )
-        outer, inner = (Refused(each, loops.iterations(each), each == loop, is_close)
-                        for each in (loop, one))
-        refused.append(inner if is_part else outer)
-        if is_part:
-            break
-        loop = one
-    return Choice(loops, loop, refused)
+    loop: int | None = max(outermost, key=times.__getitem__)
+    found: list[Level] = []
+    around: tuple[int, ...] = ()
+    while loop is not None:
+        inner = [
+            one for one in inside
+            if one in loops.inner(loop)
+            and _has_the_work(line, loops, one, inside[loop], inside[one])
+        ]
+        own, next_loop = loop, max(inner, key=times.__getitem__) if inner else None
+        if next_loop is None or not _is_output(line, inside[own], inside[next_loop], spent_ns):
+            found.append(Level(loops, own, around, times[own]))
+        around, loop = (*around, own), next_loop
+    return found
 
 
-def _repeats(loops: Loops, loop: int) -> bool:
-    return loops.iterations(loop) >= SEVERAL * len(loops.runs[loop])
+def _has_the_work(line: Line, loops: Loops, loop: int, outer: Flags, inner: Flags) -> bool:
+    """Whether the inner loop makes nearly all bulk collectives of the outer one, or else calls. Of
+    messages alone, it must exchange some, several times: no bursts of starts, no spins."""
+    if loops.in_a_row(loop) < SEVERAL:
+        return False
+    data = line.kind == Kind.DATA
+    own, kinds = outer & inner, line.kind[outer & inner]
+    if (kinds >= Kind.MESSAGE).all():
+        is_exchange = len(loops.alphabet(loop)) > 1 and (kinds == Kind.MESSAGE).any()
+        return is_exchange and loops.in_a_row(loop) >= OFTEN and not (data & outer).any()
+    counted = data if (data & outer).any() else np.ones(len(data), bool)
+    return bool((own & counted).sum() > INNER * (outer & counted).sum())
 
 
-def _is_part(
-    line: Line, spent_ns: Ints, outer: Flags, inner: Flags, extra_ns: float, is_below: bool
-) -> tuple[bool, bool]:
-    """Whether what the outer loop has besides the inner one is a part of each step, and whether
-    only times say so. extra_ns: of the pauses before the inner loop. is_below: the inner loop looks
-    like a part of a step: a few equal buckets are, if the pauses come before the first of them."""
-    rest, own = outer & ~inner, outer & inner
-    if (line.kind[rest] == Kind.DATA).any():
-        return True, False
-    if (line.kind[own] == Kind.DATA).any():
-        return is_below and extra_ns >= REST * float(spent_ns[outer].sum()), False
-    if (line.kind[own] != Kind.ROOTED).any():
-        rest &= line.kind != Kind.ROOTED
-        if not rest.any():
-            return False, False
-    share = (float(spent_ns[rest].sum()) + extra_ns) / max(1.0, float(spent_ns[outer].sum()))
-    return share >= REST or is_below, True
-
-
-def _is_below(loops: Loops, outer: int, inner: int) -> bool:
-    """Whether the inner loop has few iterations in a row, or occurs at several places of the outer
-    one's body: the fields, directions and reductions of a step."""
-    in_a_row = loops.iterations(inner) / len(loops.runs[inner])
-    return in_a_row < OFTEN or loops.places(outer, inner) > 1
-
-
-def _pauses_before(loops: Loops, loop: int, spent_ns: Ints) -> float:
-    """By how much the first iterations of the loop in a row begin later than the others do."""
-    first = np.array([run.edges[0] for run in loops.runs[loop]], np.int64)
-    others = np.concatenate([run.edges[1:-1] for run in loops.runs[loop]])
-    usual_ns = np.median(spent_ns[others]) if len(others) else 0
-    return float(np.maximum(0, spent_ns[first] - usual_ns).sum())
+def _is_output(line: Line, outer: Flags, inner: Flags, spent_ns: Ints) -> bool:
+    """Whether the outer loop adds only collectives with a root, barriers and files, in little
+    time."""
+    rest = outer & ~inner
+    is_short = spent_ns[rest].sum() < REST * spent_ns[outer].sum()
+    return bool((line.kind[rest] == Kind.ROOTED).all() and is_short)

@@ -4,9 +4,10 @@
                                        A = a                      B = A b        C = B c
 
 A loop is a body that follows itself: a tandem repeat, as ScalaTrace's regular section descriptors.
-The shortest bodies are sought first, so those of longer ones hold loops. How often a body occurs in
-a row is not part of the loop's name: halos of three and of four messages are the same loop. Where a
-body of a loop stands alone, it is a loop of one iteration. No loop spans a hole in the samples.
+The shortest bodies are sought first, so those of longer ones hold loops. In an exact search, a loop
+inside another has the same number of iterations each time: forward and backward pass of equal
+layers stay apart. Otherwise the number is free, halos of three and of four messages are the same
+loop, and a body that stands alone is a loop of one iteration. No loop spans a hole in the samples.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..base.thresholds import whole
 
 LONGEST_BODY = whole("loops.body")
 
-Symbol = int  # a token, from 0 on; below 0: loop -1 - number
+Symbol = int  # a token, from 0 on; below 0: -1 - its place among the uses of loops
 Body = tuple[Symbol, ...]
 
 
@@ -47,7 +48,10 @@ class Loops:
 
     tokens: Ints
     stretch: Ints  # equal while nothing is missing in between
+    is_exact: bool = False
     bodies: list[Body] = field(default_factory=list)
+    # a loop as a part of a body, and its iterations there; 0: any number
+    uses: list[tuple[int, int]] = field(default_factory=list)
     runs: list[list[Run]] = field(default_factory=list)  # by loop, in order
     symbols: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the outermost
     starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # of these, and the end
@@ -70,32 +74,37 @@ class Loops:
         """All tokens in the body, also in the loops in it."""
         own: set[int] = set()
         for symbol in self.bodies[loop]:
-            own |= {symbol} if symbol >= 0 else self.alphabet(-1 - symbol)
+            own |= {symbol} if symbol >= 0 else self.alphabet(self.loop_of(symbol))
         return frozenset(own)
+
+    def loop_of(self, symbol: Symbol) -> int:
+        return self.uses[-1 - symbol][0]
+
+    def in_a_row(self, loop: int) -> float:
+        return self.iterations(loop) / max(1, len(self.runs[loop]))
+
+    def symbol(self, loop: int, iterations: int) -> Symbol:
+        use = loop, iterations if self.is_exact else 0
+        if use not in self.uses:
+            self.uses.append(use)
+        return -1 - self.uses.index(use)
 
     def inner(self, loop: int) -> set[int]:
         """All loops inside the loop."""
-        direct = {-1 - symbol for symbol in self.bodies[loop] if symbol < 0}
+        direct = {self.loop_of(symbol) for symbol in self.bodies[loop] if symbol < 0}
         return direct.union(*(self.inner(one) for one in direct))
 
-    def places(self, outer: int, inner: int) -> int:
-        """At how many places of the outer body the inner loop is."""
-        return sum(
-            1 if -1 - symbol == inner else self.places(-1 - symbol, inner)
-            for symbol in self.bodies[outer] if symbol < 0
-        )
 
-
-def find_loops(tokens: Ints, stretch: Ints | None = None) -> Loops:
+def find_loops(tokens: Ints, stretch: Ints | None = None, is_exact: bool = False) -> Loops:
     """tokens: equal for equal calls. stretch: equal while nothing is missing in between."""
     stretches = np.zeros(len(tokens), np.int64) if stretch is None else stretch
-    found = Loops(tokens, stretches)
+    found = Loops(tokens, stretches, is_exact)
     symbols, starts = tokens.astype(np.int64), np.arange(len(tokens) + 1)
     size = 1
     while size <= min(len(symbols) // 2, LONGEST_BODY):
         merged = _merged(found, symbols, starts, size)
         if merged:
-            symbols, starts = _replaced(symbols, starts, size, merged)
+            symbols, starts = _replaced(found, symbols, starts, size, merged)
         size = 1 if merged else size + 1
     found.symbols, found.starts = symbols, starts
     return found
@@ -104,13 +113,17 @@ def find_loops(tokens: Ints, stretch: Ints | None = None) -> Loops:
 def find_again(known: Loops, loop: int, place: Ints) -> Loops:
     """The loop and those inside it in a part of the sequence, in which others do not interrupt
     it."""
-    found = Loops(known.tokens[place], known.stretch[place], known.bodies, [[] for _ in known.runs])
+    found = Loops(
+        known.tokens[place], known.stretch[place], known.is_exact, known.bodies, known.uses,
+        [[] for _ in known.runs],
+    )
     symbols, starts = found.tokens.astype(np.int64), np.arange(len(place) + 1)
     for one in sorted({*known.inner(loop), loop}):
         size = len(known.bodies[one])
-        merged = _merged(found, symbols, starts, size, one) if len(symbols) >= size else []
+        is_long = len(symbols) >= size
+        merged = _merged(found, symbols, starts, size, one, one == loop) if is_long else []
         if merged:
-            symbols, starts = _replaced(symbols, starts, size, merged)
+            symbols, starts = _replaced(found, symbols, starts, size, merged)
     found.symbols, found.starts = symbols, starts
     return found
 
@@ -119,9 +132,10 @@ Merged = tuple[int, int, int]  # place of the first element, iterations, loop
 
 
 def _merged(
-    found: Loops, symbols: Ints, starts: Ints, size: int, only: int | None = None
+    found: Loops, symbols: Ints, starts: Ints, size: int, only: int | None = None,
+    is_outermost: bool = False,
 ) -> list[Merged]:
-    """Elements that become loops with bodies of this size, in order. only: of these, one loop."""
+    """Elements that become loops with bodies of this size, in order. only: this one loop."""
     stretch = found.stretch[starts[:-1]]
     same = (symbols[:-size] == symbols[size:]) & (stretch[:-size] == stretch[size:])
     edges = np.flatnonzero(np.diff(np.concatenate([[0], same.view(np.int8), [0]])))
@@ -142,8 +156,9 @@ def _merged(
         merged.append((begin + before, iterations, loop))
         loops[loop] = None
         taken = begin + before + iterations * size
-    for loop in loops if only is None else [only]:
-        merged += _alone(found, symbols, starts, merged, loop)
+    if is_outermost or not found.is_exact:
+        for loop in loops if only is None else [only]:
+            merged += _alone(found, symbols, starts, merged, loop)
     return sorted(merged)
 
 
@@ -188,11 +203,11 @@ def _alone(
 
 
 def _replaced(
-    symbols: Ints, starts: Ints, size: int, merged: Sequence[Merged]
+    found: Loops, symbols: Ints, starts: Ints, size: int, merged: Sequence[Merged]
 ) -> tuple[Ints, Ints]:
     """The sequence with loops in place of their iterations."""
-    first, iterations, loop = np.array(merged, np.int64).T
+    first, iterations, _ = np.array(merged, np.int64).T
     symbols = symbols.copy()
-    symbols[first] = -1 - loop
+    symbols[first] = [found.symbol(one, number) for _, number, one in merged]
     is_kept = ~covered(first + 1, first + iterations * size, len(symbols))
     return symbols[is_kept], starts[np.append(is_kept, True)]

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..base import units
-from .choice import Choice
+from .choice import Level
 from .repeats import Loops
 
 MOST_PARTS = 5  # of a body, in words
@@ -22,20 +22,19 @@ class Word(NamedTuple):
     is_message: bool
 
 
-def nest_text(choice: Choice, steps: int, words: Mapping[int, Word]) -> str:
-    """The body of the step, and what each loop around it has besides. steps: the iterations of the
-    step, if they are known."""
-    loops, loop = choice.loops, choice.loop
-    number = steps or loops.iterations(loop)
-    said = [f"{units.count(number)} x ({_text(loops, loops.bodies[loop], words)})"]
-    for refused in reversed(choice.refused):
-        if refused.is_outer:
-            rest = [
-                symbol for symbol in loops.bodies[refused.loop]
-                if symbol >= 0 or loop not in {-1 - symbol, *loops.inner(-1 - symbol)}
-            ]
-            often = round(loops.iterations(loop) / refused.iterations)
-            said.append(f"every {often:,}: {_text(loops, rest, words)}")
+def nest_text(level: Level, words: Mapping[int, Word]) -> str:
+    """The body of the loop, and what each loop around it has besides."""
+    loops, loop = level.loops, level.loop
+    said = [f"({_text(loops, loops.bodies[loop], words)})"]
+    for outer in reversed(level.outer):
+        rest = [
+            symbol for symbol in loops.bodies[outer]
+            if symbol >= 0 or loop not in {
+                loops.loop_of(symbol), *loops.inner(loops.loop_of(symbol)),
+            }
+        ]
+        often = round(loops.iterations(loop) / loops.iterations(outer))
+        said.append(f"every {often:,}: {_text(loops, rest, words)}")
     return "; ".join(said)
 
 
@@ -43,7 +42,7 @@ def _text(loops: Loops, symbols: Sequence[int], words: Mapping[int, Word]) -> st
     parts: list[str] = []
 
     def is_message(symbol: int) -> bool:
-        tokens = [symbol] if symbol >= 0 else loops.alphabet(-1 - symbol)
+        tokens = [symbol] if symbol >= 0 else loops.alphabet(loops.loop_of(symbol))
         return all(words[token].is_message for token in tokens)
 
     for is_of_messages, own in groupby(symbols, is_message):
@@ -61,7 +60,7 @@ def _symbol_text(loops: Loops, symbol: int, words: Mapping[int, Word]) -> str:
     if symbol >= 0:
         word = words[symbol]
         return f"{word.call} of {units.size(word.bytes)}" if word.bytes else word.call
-    often, body = _often(loops, -1 - symbol), loops.bodies[-1 - symbol]
+    often, body = _often(loops, symbol), loops.bodies[loops.loop_of(symbol)]
     text = _text(loops, body, words)
     if often <= 1:
         return text
@@ -72,10 +71,10 @@ def _calls(loops: Loops, symbol: int) -> float:
     """How many calls it is, on average."""
     if symbol >= 0:
         return 1.0
-    return _often(loops, -1 - symbol) * sum(
-        _calls(loops, each) for each in loops.bodies[-1 - symbol]
-    )
+    body = loops.bodies[loops.loop_of(symbol)]
+    return _often(loops, symbol) * sum(_calls(loops, each) for each in body)
 
 
-def _often(loops: Loops, loop: int) -> float:
-    return loops.iterations(loop) / max(1, len(loops.runs[loop]))
+def _often(loops: Loops, symbol: int) -> float:
+    loop, iterations = loops.uses[-1 - symbol]
+    return iterations or loops.in_a_row(loop)

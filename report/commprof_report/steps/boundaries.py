@@ -22,6 +22,7 @@ from ..base.arrays import np
 from ..base.columns import (
     NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, table,
 )
+from ..base.gather import gathered
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
 from ..base.percentiles import around_median
@@ -33,7 +34,7 @@ from .lines import (
     Collectives, KnownTokens, about_calls, collectives, own_calls, threads_of,
 )
 from .sampled_calls import SampledCalls
-from .stepping import Found, Numbered, numbered_steps, own_bounds, steps_of
+from .stepping import Found, Numbered, Visits, numbered_steps, own_bounds, steps_of
 
 SQL = query.beside(__file__)
 
@@ -192,10 +193,16 @@ class Group(NamedTuple):
     known: int  # sampled collectives on the communicator
 
 
-def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls) -> Unjudged:
+def by_calls(
+    connection: Connection, alignment: Alignment, sampled: SampledCalls, loop: int | None = None
+) -> Unjudged:
+    """loop: the number of the loop that the user calls the step."""
     known = communicators(connection, sampled.texts)
     numbered = collectives(sampled, known)
-    groups, refused = find_groups(sampled, numbered, len(alignment.ranks))
+    visits = gathered(
+        (rank, Visits(*visit)) for rank, *visit in SQL.run(connection, "region_counts")
+    )
+    groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, loop)
     if not groups:
         return _why_none(connection, refused)
     own = joined(Bounds, [_times(numbered, group) for group in groups])
@@ -243,7 +250,8 @@ def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
 
 
 def find_groups(
-    sampled: SampledCalls, numbered: Collectives, ranks: int
+    sampled: SampledCalls, numbered: Collectives, ranks: int,
+    visits: Mapping[int, Sequence[Visits]], loop: int | None,
 ) -> tuple[list[Group], dict[int, Found]]:
     """The steps of each rank that leads a communicator, or follows none; and the ranks without
     steps. Ranks whose calls are equal have equal steps."""
@@ -254,7 +262,7 @@ def find_groups(
     refused: dict[int, Found] = {}
     done: set[int] = set()
     of_rank = dict(by_rank(numbered.world_rank))
-    for rank, thread, rows in threads_of(sampled, about):
+    for rank, rows in threads_of(sampled, about):
         if rank in done:
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
@@ -264,10 +272,10 @@ def find_groups(
         if key not in analysed and len(analysed) < MOST_ANALYSED:
             analysed[key] = steps_of(
                 own, about, sampled.texts, bool(sampled.is_negotiated(rows[:1])[0]),
-                bool(sampled.on_main(rows[:1])[0]),
+                bool(sampled.on_main(rows[:1])[0]), visits.get(rank, ()), loop,
             )
         found = analysed.get(key)
-        if found is None or not found.how:
+        if found is None or not found.evidence:
             refused |= {rank: found} if found else {}
             continue
         steps = numbered_steps(own, found)

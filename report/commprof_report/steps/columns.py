@@ -16,9 +16,17 @@ STEPS = (
         "delimited_by",
         "what delimits the steps: `marks`, `region`, `negotiation` (what the ranks agree on: "
         "[negotiated steps](#negotiated_step-steps-of-a-negotiation), from `after_ns` to "
-        "`done_ns`), `calls`, empty: there are none; how they were found",
+        "`done_ns`), `calls`, empty: there are none",
     ),
-    Field("how", ""),
+    Field(
+        "evidence",
+        "what says that these are the steps, `; ` between kinds: `marks`; `region` and its name "
+        "(it is visited once a step, and has half of the time, or is a wait region); `bytes of the "
+        "parameters` (a step's bulk reductions sum what was broadcast before the first of them); "
+        "`order` (the only level of loops: equally many calls, of several kinds, in 9 of 10 "
+        "calls); `pauses` (the pause before a step is 3 times as long as each in it, by medians); "
+        "`--loop`: the user chose",
+    ),
     Field(
         "why",
         "why there are none, or which ranks are left out (of visits to a region) or have none, "
@@ -39,22 +47,16 @@ STEPS = (
     ),
     Field("bytes_per_step", ""),
     Field(
-        "confidence",
-        "the share of the calls that count in the sequence, of the functions that make up a step "
-        "(`small`: of the same call and size), that lie in whole steps",
-    ),
-    Field(
         "certainty",
-        "`sure` (confidence of at least 0.9, and no loop around the step or inside it could be it "
-        "by the rules above), `likely` (at least 0.75, or found by gaps or small collectives), "
-        "`doubtful`; `marked`; `none`; `sure` by negotiation",
+        "`known`: the program marks steps, ranks agree on them, the user chose, or two kinds of "
+        "evidence agree; `probably`: one kind; `none`",
     ),
     Field(
         "loops",
         "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`: the "
         "steps, their body, and what loops around it have besides; inner loops with their mean "
-        "number of iterations; calls of messages are added up. Without steps, that of which most "
-        "repeats. Empty: there are no loops",
+        "number of iterations; calls of messages are added up. Without steps all levels, numbered "
+        "as for `--loop`, with their median times. Empty: there are no loops",
     ),
     Field(
         "apart",

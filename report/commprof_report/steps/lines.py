@@ -14,7 +14,7 @@ from typing import Dict, NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, found_in, numbered,
+    NONE, Columns, Flags, Ints, TextInts, by_rank, found_in, numbered,
 )
 from ..base.thresholds import threshold, whole
 from ..calls.views import operation
@@ -29,6 +29,7 @@ FEWEST_OF_A_SIZE = whole("loops.steps")
 FEWEST_CALLS = whole("loops.calls")
 MOSTLY_TIMED = threshold("steps.timed")
 MOST_KNOWN = 16
+BROADCASTS = ("bcast", "broadcast")
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 
 
@@ -84,7 +85,9 @@ class AboutCalls:
     has_own_size: Flags
     is_rooted: Flags
     is_reduction: Flags
+    is_broadcast: Flags
     is_completing: Flags
+    is_start: Flags  # of a message that another call completes
 
 
 def about_calls(sampled: SampledCalls) -> AboutCalls:
@@ -104,7 +107,9 @@ def about_calls(sampled: SampledCalls) -> AboutCalls:
         which(names, texts, lambda info: info.bandwidth == "own-size"),
         which(names, texts, is_rooted),
         np.array([is_reduction(name) for name in texts.texts], bool),
+        np.array([operation(name) in BROADCASTS for name in texts.texts], bool),
         which(names, texts, lambda info: info.family == "completion"),
+        which(names, texts, lambda info: info.family == "point-to-point" and info.only_starts),
     )
 
 
@@ -196,7 +201,7 @@ def own_calls(
         np.where(is_message, calls.bytes, 0),
     )
     is_data = is_bulk & ~about.is_rooted[calls.call]
-    kind = np.full(len(rows), Kind.MESSAGE)
+    kind = np.where(about.is_start[calls.call], Kind.START, Kind.MESSAGE)
     kind[is_collective] = Kind.SMALL
     kind[is_data] = Kind.DATA
     kind[about.is_rooted[calls.call]] = Kind.ROOTED
@@ -259,18 +264,23 @@ def free(start_ns: Ints, done_ns: Ints, is_collective: Flags) -> Ints:
     return free_ns
 
 
-def threads_of(sampled: SampledCalls, about: AboutCalls) -> Iterator[tuple[int, int, Ints]]:
-    """Each rank, the thread that makes its steps, and the rows of its calls: the main one if it
-    makes calls enough, else the one that makes most; if a thread negotiates, that one."""
+def threads_of(sampled: SampledCalls, about: AboutCalls) -> Iterator[tuple[int, Ints]]:
+    """Each rank, and the rows of the calls of the thread that makes its steps: the main one if it
+    makes calls enough, else the one that makes most; if a thread negotiates, that one. With the
+    collectives of others on its communicators: their order is that of the program."""
     calls = sampled.calls
     rows = np.flatnonzero(about.is_sought[calls.call])
-    edges = np.append(np.flatnonzero(np.diff(calls.world_rank[rows], prepend=-1)), len(rows))
-    for first, end in zip(edges[:-1].tolist(), edges[1:].tolist()):
-        own = rows[first:end]
+    for rank, at in by_rank(calls.world_rank[rows]):
+        own = rows[at]
         threads, count = np.unique(calls.thread[own], return_counts=True)
         some = np.array([own[calls.thread[own] == thread][0] for thread in threads])
         is_main = sampled.on_main(some) & (count >= FEWEST_CALLS)
         is_negotiating = sampled.is_negotiated(some) & (count >= FEWEST_CALLS)
         weight = count + len(own) * is_main + 2 * len(own) * is_negotiating
-        thread = int(threads[weight.argmax()])
-        yield int(calls.world_rank[own[0]]), thread, own[calls.thread[own] == thread]
+        is_own = calls.thread[own] == threads[weight.argmax()]
+        is_ordered = about.is_collective[calls.call[own]] & (calls.communicator[own] > 1)
+        used = np.unique(calls.communicator[own[is_own & is_ordered]])
+        is_shared = is_ordered & np.isin(calls.communicator[own], used)
+        if not is_negotiating.any():
+            is_own |= is_shared
+        yield rank, own[is_own]

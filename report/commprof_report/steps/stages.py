@@ -47,12 +47,12 @@ class Stages:
 
 def steps_find(
     run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
-    sampled: SampledCalls | None = None,
+    sampled: SampledCalls | None = None, loop: int | None = None,
 ) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are
     any, else what ranks agreed on; otherwise steps are detected; by "none" there are none.
     `sampled`: where the caller has it."""
-    connection, is_known = run.connection, region is None and by in (None, "marks")
+    connection, is_known = run.connection, region is loop is None and by in (None, "marks")
     rows = marked_rows(connection) if is_known else []
     if why := no_log_text(connection) or ("they were not analysed" if by == "none" else ""):
         detection, times = none(why)
@@ -63,17 +63,20 @@ def steps_find(
     elif is_known and (handed := handed_rows(connection)):
         detection, times = negotiated(handed, steps_agreed_on(connection))
     else:
-        detection, times = by_calls(connection, alignment, sampled or sampled_calls(connection))
+        detection, times = by_calls(
+            connection, alignment, sampled or sampled_calls(connection), loop
+        )
     return Steps(detection, judged(times, holes(connection)))
 
 
 def stages(
-    run: Selection, alignment: Alignment, by: str | None, region: str | None, late: Late | None
+    run: Selection, alignment: Alignment, by: str | None, region: str | None, late: Late | None,
+    loop: int | None = None,
 ) -> Stages:
     """`late`: the run's analysis of waiting, if the caller has made it."""
     connection = run.connection
     sampled = sampled_calls(connection, late.stages.split.known if late else None)
-    steps = steps_find(run, alignment, by, region, sampled)
+    steps = steps_find(run, alignment, by, region, sampled, loop)
     costs = step_costs(connection, alignment, sampled, steps, late)
     rows, found = slowest(steps, costs, alignment, late)
     costs = costs._replace(steps=rows)

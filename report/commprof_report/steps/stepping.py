@@ -1,7 +1,11 @@
-"""The steps of one rank, from the loops in its calls (loops/).
+"""The steps of one rank: the loop in its calls (loops/) for which there is evidence.
 
-    calls of a thread  ->  loops  ->  the one that is the step  ->  where it ends   Found
+    calls of a thread  ->  levels of loops  ->  evidence for each  ->  where it ends   Found
     OwnCalls (lines.py)    with less detail of the messages, where that repeats better
+
+That calls repeat shows a loop, not that a user would call it a step. A level is the step if the
+visits to a region or the bytes of the parameters say so, or if it is the only one and makes the
+same calls in the same order. Otherwise all levels are shown, and none is called the step.
 
 All ranks of a communicator make the same collectives in the same order, so steps that end with one
 hold for all of its ranks, by sequence number.
@@ -12,33 +16,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from statistics import median
 from typing import NamedTuple
 
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered
 from ..base.present import present
-from ..base.percentiles import around_median
-from ..base.thresholds import threshold, whole
-from ..loops.choice import FEWEST_STEPS, Choice, Kind, choose
-from ..loops.cut import (
-    Spans, cut, filtered, grouped_by_pauses, joined_parts, may_be_layers,
-)
+from ..base.thresholds import threshold
+from ..loops.choice import FEWEST_STEPS, Kind, Level, levels
+from ..loops.cut import Spans, cut, filtered
 from ..loops.words import Word, nest_text
 from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
 
-FEWEST_SINGLE = whole("loops.single")
-FEWEST_SMALL = threshold("steps.small")
-FITS, FEW_FIT = threshold("loops.fits"), threshold("loops.few-fit")
-IRREGULAR, STEADY = threshold("loops.irregular"), threshold("loops.steady")
-SURE, BETTER = threshold("steps.sure"), threshold("loops.better")
+FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
-MANY_STEPS = 10
-MAY_BE_PART = (
-    "what repeats may be a step or a part of one; too little was sampled in a row to tell"
-)
+LONG_GAP, BETTER = threshold("loops.long-pause"), threshold("loops.better")
+GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
+SIZES = 3  # different messages, so that sums of a few equal ones are no coincidence
+REGION, PARAMETERS, ORDER, PAUSES = "region", "bytes of the parameters", "order", "pauses"
+CHOSEN = "--loop"
 
 
 @dataclass(frozen=True)
@@ -51,82 +47,170 @@ class Numbered(Columns):
     last: Ints
 
 
+class Visits(NamedTuple):
+    """Visits of a rank to a region."""
+
+    name: str
+    number: int
+    time_ns: int
+
+
 class Found(NamedTuple):
     """The steps of a rank, or why there are none."""
 
-    spans: Spans | None = None  # None: there are no steps
-    how: str = ""  # 'loops', 'gaps', 'small'; '': there are none
+    spans: Spans | None = None
+    evidence: tuple[str, ...] = ()  # that these are the steps; empty: there is none
     functions: dict[str, float] = {}  # the calls that count, and how many a step has
     is_bulk: bool = False  # these are bulk collectives
     bytes: int | None = 0  # of them in a step; None: ranks have sizes of their own
     confidence: float = 0.0  # share of the calls of these functions that are in steps
-    is_close: bool = False  # another loop explains nearly as much
-    words: str = ""  # the loops
-    why: str = ""  # there are none, or this one was taken
+    words: str = ""  # the body of the loop, and what is around it
+    why: str = ""  # there are none
     counted: Ints | None = None  # places of all calls that count
     share: float = 0.0  # of the time from the first call to the last, in steps
+    median_ns: float = 0.0  # from the end of one to the end of the next
+    reduced: int = 0  # bytes that a step reduces
+    levels: tuple[Found, ...] = ()  # loops of which each may be the step, the outermost first
+
+    @property
+    def text(self) -> str:
+        """300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B"""
+        steps = len(self.spans) if self.spans else 0
+        return f"{units.count(steps)} x {self.words}" if steps and self.words else ""
 
 
 def steps_of(
-    own: OwnCalls, about: AboutCalls, texts: Texts, is_negotiated: bool, is_main: bool
+    own: OwnCalls, about: AboutCalls, texts: Texts, is_negotiated: bool, is_main: bool,
+    visits: Sequence[Visits] = (), chosen: int | None = None,
 ) -> Found:
-    """is_negotiated: the thread agrees with the others on what to send."""
+    """is_negotiated: the thread agrees with the others on what to send. chosen: the number of the
+    level that the user calls the step."""
     if len(own) < FEWEST_CALLS:
-        return Found(why=_too_few(len(own), "call"))
-    if is_negotiated:  # whatever else it does, it does until something is to be sent
-        return next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
-    tried: list[Found] = []
-    best = Found()
-    for token, which in _levels(own):
-        of_level = [
-            _even(own, found) if found.how else found
-            for found in _by_loops(own, which, about, texts, token[which], is_main)
-        ]
-        tried += of_level
-        found = max(of_level, key=_quality)
-        if is_better(found, best):
+        return Found(why=f"{units.are(len(own), 'call')} too few, {FEWEST_CALLS} are needed")
+    best: list[Found] = []
+    for token, which in [(own.token, own.is_bulk)] if is_negotiated else _details(own):
+        found = list(_of_levels(own, about, texts, token, which, is_main))
+        if not best or is_better(found, best):
             best = found
-        if _quality(best) >= SURE:
-            return best
-    return best if best.how else tried[0]
+        if _quality(best) >= ORDERED:
+            break
+    return _proven(own, about, texts, best, is_negotiated, visits, chosen)
 
 
-def _even(own: OwnCalls, found: Found) -> Found:
-    """No steps if these differ in their number of each call: what is repeated inside a step, or
-    comes when messages happen to come, does."""
-    spans, place = present(found.spans), np.arange(len(own))
-    steps, step = len(spans), np.searchsorted(spans.first, place, "right") - 1
-    inside = (step >= 0) & (place < spans.end[step])
-    _, call = np.unique(own.call[inside], return_inverse=True)
-    number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
-    alike = max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps))
-    why = unlike(int(alike), steps)
-    return Found(confidence=found.confidence, why=why, words=found.words) if why else found
+def _proven(
+    own: OwnCalls, about: AboutCalls, texts: Texts, found: list[Found], is_negotiated: bool,
+    visits: Sequence[Visits], chosen: int | None,
+) -> Found:
+    """The level for which there is evidence; if that says several, or there is none, no steps, and
+    all levels."""
+    shown = _with_bytes(
+        own, about, texts, [one for one in found if one.spans], is_negotiated
+    )
+    if not shown:
+        return found[0] if found else Found(why="no call repeats")
+    span_ns = int(own.end_ns[-1] - own.start_ns[0])
+    shown = [
+        one._replace(evidence=(*visited(one, visits, span_ns), *one.evidence)) for one in shown
+    ]
+    if chosen:
+        if chosen > len(shown):
+            return Found(why=f"{units.are(len(shown), 'loop')} known")
+        return shown[chosen - 1]._replace(evidence=(CHOSEN,))
+    told = [one for one in shown if not one.why and {*one.evidence} - {ORDER, PAUSES}]
+    if not told and len(found) == 1:
+        told = [one for one in shown if not one.why and ORDER in one.evidence]
+    if len(told) == 1:
+        return told[0]
+    why = shown[0].why if len(shown) == 1 else ""
+    why = why or f"{units.counted(len(shown), 'loop')}, and nothing shows which is a step"
+    return Found(confidence=shown[0].confidence, why=why, levels=tuple(shown))
 
 
-def unlike(alike: int, steps: int) -> str:
-    """Why these are no steps; empty: all but one, or but few, have as many of some call."""
-    if alike >= min(steps - 1, ALIKE * steps):
-        return ""
-    return f"of no function do more than {alike:,} of {steps:,} repetitions have as many calls"
+def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
+    """The region that is visited once a step, and has most of the time or is a wait; an epoch is no
+    step."""
+    steps = len(present(found.spans))
+    return [
+        f"{REGION} '{visit.name}'" for visit in visits
+        if abs(visit.number - steps) <= 1 and "epoch" not in visit.name.lower()
+        and (visit.time_ns >= IN_REGION * span_ns or _is_wait(visit.name))
+    ][:1]
 
 
-def is_better(rough: Found, best: Found) -> bool:
+def _is_wait(region: str) -> bool:
+    """As the wait regions of late."""
+    return region.rsplit("/", 1)[-1].lower().startswith(("wait", "sync"))
+
+
+def _with_bytes(
+    own: OwnCalls, about: AboutCalls, texts: Texts, levels: list[Found], is_negotiated: bool
+) -> list[Found]:
+    """The bulk reductions, divided where they have summed the bytes of the parameters, however
+    these are cut into messages: evidence for a level that has as many steps, which may lack the
+    first one. Without such a level they are steps of their own, if their messages differ, are as
+    many as the parameters were, or are negotiated."""
+    is_reduced = own.is_bulk & about.is_reduction[own.call]
+    sizes = [_parameters(own, about, is_reduced)]
+    sizes += [level.reduced for level in levels if PARAMETERS in level.evidence]
+    every = (_by_bytes(own, texts, is_reduced, size) for size in sizes if size)
+    by_bytes = next((one for one in every if one), None)
+    if by_bytes is None:
+        return levels
+    steps = len(present(by_bytes.spans))
+    for place, one in enumerate(levels):
+        own_steps = len(present(one.spans))
+        if abs(own_steps - steps) <= 1:
+            is_all = one.bytes == one.reduced or own_steps < steps
+            mended = by_bytes._replace(functions=one.functions, words=one.words) if is_all else one
+            evidence = tuple(dict.fromkeys((PARAMETERS, *one.evidence)))
+            return [*levels[:place], mended._replace(evidence=evidence), *levels[place + 1 :]]
+    is_varied = len(np.unique(own.bytes[is_reduced])) >= SIZES
+    is_each = sum(by_bytes.functions.values()) == _handed(own, about, is_reduced).sum()
+    return [by_bytes, *levels] if is_varied or is_each or is_negotiated else levels
+
+
+def _by_bytes(own: OwnCalls, texts: Texts, is_reduced: Flags, step_bytes: int) -> Found | None:
+    """None: not where these bytes are full does a message end, or calls are missing."""
+    place = np.flatnonzero(is_reduced)
+    upto = np.cumsum(own.bytes[place])
+    if not len(place) or own.stretch[0] != own.stretch[-1]:
+        return None
+    wanted = step_bytes * np.arange(1, int(upto[-1]) // step_bytes + 1)
+    last = np.searchsorted(upto, wanted)
+    is_hit = upto[last] == wanted
+    if len(wanted) < FEWEST_STEPS or is_hit.sum() < ORDERED * len(wanted):
+        return None
+    last = last[is_hit]
+    spans = Spans(place[np.append(0, last[:-1] + 1)], place[last] + 1)
+    inside = _inside(spans, is_reduced)
+    return Found(
+        spans, (PARAMETERS,), _functions(own, texts, inside, len(spans)), True, step_bytes,
+        float(inside.sum() / len(place)), "", "", place, _share(own, spans),
+        middle_of(np.diff(own.end_ns[place[last]])),
+    )
+
+
+def _parameters(own: OwnCalls, about: AboutCalls, is_reduced: Flags) -> int:
+    """Their bytes: those of the bulk broadcasts before the first bulk reduction."""
+    return int(own.bytes[_handed(own, about, is_reduced)].sum())
+
+
+def _handed(own: OwnCalls, about: AboutCalls, is_reduced: Flags) -> Flags:
+    return (np.cumsum(is_reduced) == 0) & own.is_bulk & about.is_broadcast[own.call]
+
+
+def _quality(found: Sequence[Found]) -> float:
+    return max((min(one.confidence, one.share) for one in found if not one.why), default=0.0)
+
+
+def is_better(rough: Sequence[Found], best: Sequence[Found]) -> bool:
     return _quality(rough) > _quality(best) + BETTER
 
 
-def _too_few(number: int, what: str) -> str:
-    return f"{units.are(number, what)} too few, {FEWEST_CALLS} are needed"
-
-
-def _quality(found: Found) -> float:
-    return min(found.confidence, found.share) if found.how else 0.0
-
-
-def _levels(own: OwnCalls) -> Iterator[tuple[Ints, Flags]]:
+def _details(own: OwnCalls) -> Iterator[tuple[Ints, Flags]]:
     """Less and less detail of the messages, as far as there are any; then of small collectives."""
     is_every = np.ones(len(own), bool)
-    is_message = own.kind == Kind.MESSAGE
+    is_message = own.kind >= Kind.MESSAGE
     if is_message.any():
         yield own.sized, is_every
     yield own.token, is_every
@@ -145,80 +229,137 @@ def _share(own: OwnCalls, spans: Spans) -> float:
     return float(inside.sum()) / max(1, int(upto_ns[-1] - own.start_ns[0]))
 
 
-def _by_loops(
-    own: OwnCalls, which: Flags, about: AboutCalls, texts: Texts, token: Ints, is_main: bool
+def _of_levels(
+    own: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, which: Flags, is_main: bool
 ) -> Iterator[Found]:
-    """which: the calls in which loops are sought, token: theirs. The chosen loop, and if that is
-    interrupted too often, those inside it."""
+    """which: the calls in which loops are sought. A level that is no loop of steps says why."""
     some, place = own.take(which), np.flatnonzero(which)
-
-    def found(choice: Choice) -> Found:
-        answer = _of_loop(choice, some, about, texts, token, is_main)
-        if not answer.how:
-            return answer
-        some_spans = present(answer.spans)
-        spans = Spans(place[some_spans.first], place[some_spans.end - 1] + 1)
-        return answer._replace(
-            spans=spans, counted=place[answer.counted], share=_share(own, spans)
+    parameters = _parameters(own, about, own.is_bulk & about.is_reduction[own.call])
+    for level in levels(some.line(token[which])):
+        found = _of_level(level, some, about, texts, token[which], is_main, parameters)
+        if found.spans is None:
+            yield found
+            continue
+        spans = Spans(place[found.spans.first], place[found.spans.end - 1] + 1)
+        yield found._replace(
+            spans=spans, counted=place[found.counted], share=_share(own, spans),
+            why=found.why or unlike(_alike(own.call, spans), len(spans)),
         )
 
-    choice = choose(some.line(token))
-    if choice is None:
-        yield Found(why="no call repeats")
-        return
-    first = found(choice)
-    yield first
-    if not first.how or first.confidence < SURE:
-        yield from map(found, choice.inside())
 
-
-def _of_loop(
-    choice: Choice, some: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, is_main: bool
+def _of_level(
+    level: Level, some: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, is_main: bool,
+    parameters: int,
 ) -> Found:
-    mine = np.isin(token, [*choice.loops.alphabet(choice.loop)])
+    mine = np.isin(token, [*level.loops.alphabet(level.loop)])
     counted, is_bulk = _counted(some, mine, token)
-    is_small = not is_bulk and not (some.kind[mine] == Kind.MESSAGE).any()
-    is_control = not is_bulk and bool((some.kind[counted] != Kind.MESSAGE).any())
-    is_reducing = bool(about.is_reduction[some.call[counted]].any())
-    if (is_control and not is_main) or (is_small and not is_reducing):
-        return Found(why="none of them is a small reduction of the main thread")
-    if is_small and (some.is_bulk & about.is_reduction[some.call]).sum() >= FEWEST_CALLS:
-        return Found(why="only small collectives repeat, beside bulk reductions")
-    nest = partial(nest_text, choice, words=_words(some, texts, token))
     gap_ns = _gaps(some, counted)
     largest = some.size == some.size[counted].max()
-    spans = cut(filtered(choice), counted, gap_ns, some.stretch[0] == some.stretch[-1], largest)
-    if not len(spans):
-        return Found(why=doubt(0, False, 0.0, [], is_small))
-    spans = joined_parts(spans, mine, some.stretch)
-    last, first = _ends(counted, spans)
-    spans, number = grouped_by_pauses(spans, gap_ns[first])
-    if number == 1:
-        number_of = np.cumsum(counted)
-        is_next = np.append(False, number_of[first[1:]] == number_of[last[:-1]] + 1)
-        if may_be_layers(spans, is_next, some.stretch, gap_ns[first]):
-            return Found(why=MAY_BE_PART, words=nest(0))
-        spans = _mended(some, counted, spans) if is_bulk else spans
-    last, first = _ends(counted, spans)
+    is_whole = bool(some.stretch[0] == some.stretch[-1])
+    spans = cut(filtered(level), counted, gap_ns, is_whole, largest)
+    spans = _with_first(spans, counted, token, some.stretch) if len(spans) else spans
+    words = nest_text(level, _words(some, texts, token))
+    if len(spans) < FEWEST_STEPS:
+        return Found(why=doubt(len(spans), 0.0, spans.end), words=words)
+    place = np.flatnonzero(counted)
+    last = place[np.searchsorted(place, spans.end) - 1]
     inside = _inside(spans, counted)
     confidence = float(inside.sum() / counted.sum())
     is_same = some.stretch[last[1:]] == some.stretch[last[:-1]]
-    times = np.diff(some.end_ns[last])[is_same].tolist()
-    is_single = number == 1 and bool((last == first).all())
-    if why := doubt(len(spans), is_single, confidence, times, is_small):
-        return Found(confidence=confidence, why=why, words=nest(0))
-    calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
-    functions = {
-        call: number / len(spans) for call, number in calls.items() if number >= len(spans) / 2
-    }
+    times = np.diff(some.end_ns[last])[is_same]
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
+    in_middle = _inside(middle, counted & mine)
+    reduced = int(some.bytes[in_middle & about.is_reduction[some.call]].sum())
+    evidence = []
+    if is_bulk and GRADIENTS * parameters <= reduced <= parameters:
+        evidence.append(PARAMETERS)
+    is_parted = has_pauses(spans, counted, gap_ns)
+    is_several = len(level.loops.alphabet(level.loop)) > 1 and confidence >= ORDERED
+    if is_several and _is_ordered(some, mine, spans, is_bulk, is_main, is_parted):
+        evidence.append(ORDER)
     return Found(
-        spans, "gaps" if number > 1 else "small" if is_small else "loops", functions, is_bulk,
-        int(some.bytes[_inside(middle, counted & mine)].sum()), confidence,
-        any(one.is_close for one in choice.refused),
-        nest(len(spans) if number == 1 else 0),
-        counted=np.flatnonzero(counted),
+        spans, (*evidence, *[PAUSES] * is_parted), _functions(some, texts, inside, len(spans)),
+        is_bulk, int(some.bytes[in_middle].sum()), confidence, words,
+        doubt(len(spans), confidence, _sums(spans, some.bytes * mine)), place,
+        median_ns=middle_of(times), reduced=reduced,
     )
+
+
+def _with_first(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Spans:
+    """The same, and before the first one equal calls that count: it may lack what comes before the
+    others, such as a metric of the last step."""
+    place = np.flatnonzero(counted)
+    first, end = np.searchsorted(place, [spans.first[0], spans.end[0]]).tolist()
+    before, own = place[max(0, 2 * first - end) : first], place[first:end]
+    is_same = np.array_equal(token[before], token[own]) and stretch[before[0]] == stretch[own[0]]
+    if not is_same:
+        return spans
+    return Spans(np.append(before[0], spans.first), np.append(spans.first[0], spans.end))
+
+
+def _functions(some: OwnCalls, texts: Texts, inside: Flags, steps: int) -> dict[str, float]:
+    """How many of each call a step has, on average; without what is in fewer than half of them."""
+    calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
+    return {call: number / steps for call, number in calls.items() if number >= steps / 2}
+
+
+def middle_of(times: Ints) -> float:
+    return float(np.median(times)) if len(times) else 0.0
+
+
+def _is_ordered(
+    some: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool, is_parted: bool
+) -> bool:
+    """Each step makes equally many calls. Without bulk collectives they are those of the main
+    thread; small ones alone prove nothing, and messages alone little."""
+    alike = np.bincount(_sums(spans, mine)).max()
+    kinds = some.kind[mine]
+    has_messages = (kinds >= Kind.MESSAGE).any()
+    is_much = has_messages and is_main and (is_parted or (kinds < Kind.MESSAGE).any())
+    return bool(alike >= ALIKE * len(spans) and (is_bulk or is_much))
+
+
+def has_pauses(spans: Spans, counted: Flags, gap_ns: Ints) -> bool:
+    """Whether the pause before a step is longer than all inside it, by the median step."""
+    place = np.flatnonzero(counted)
+    first, end = np.searchsorted(place, spans.first), np.searchsorted(place, spans.end)
+    before_ns, inside_ns = gap_ns[place[first]], np.append(gap_ns[place], 0)
+    inside_ns[first] = 0
+    longest_ns = np.maximum.reduceat(inside_ns, np.stack([first, end], 1).ravel())[::2]
+    is_known = before_ns >= 0
+    if not is_known.any() or (end - first < 2).all():
+        return False
+    return bool(np.median(before_ns[is_known]) > LONG_GAP * np.median(longest_ns))
+
+
+def _alike(call: Ints, spans: Spans) -> int:
+    """How many steps have as many of some call as most have."""
+    place, steps = np.arange(len(call)), len(spans)
+    step = np.searchsorted(spans.first, place, "right") - 1
+    inside = (step >= 0) & (place < spans.end[step])
+    _, call = np.unique(call[inside], return_inverse=True)
+    number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
+    return int(max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps)))
+
+
+def unlike(alike: int, steps: int) -> str:
+    """Why these are no steps; empty: all but one, or but few, have as many of some call."""
+    if alike >= min(steps - 1, ALIKE * steps):
+        return ""
+    return f"of no function do more than {alike:,} of {steps:,} repetitions have as many calls"
+
+
+def doubt(steps: int, confidence: float, step_bytes: Ints) -> str:
+    """Why these are no steps; empty: they may be."""
+    if steps < FEWEST_STEPS:
+        return f"what repeats occurs {units.counted(steps, 'time')}, {FEWEST_STEPS} are needed"
+    if confidence < FITS:
+        share, needed = units.share(confidence), units.share(FITS)
+        return f"what repeats has {share} of the calls of its kind, {needed} are needed"
+    least, most = np.percentile(step_bytes, [5, 95])
+    if most > SPREAD * max(1.0, least):
+        return f"what repeats carries {units.size(int(least))} to {units.size(int(most))}"
+    return ""
 
 
 def _counted(some: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
@@ -249,76 +390,14 @@ def _gaps(some: OwnCalls, counted: Flags) -> Ints:
     return gap_ns
 
 
-def _ends(counted: Flags, spans: Spans) -> tuple[Ints, Ints]:
-    """The last and the first call of each that counts."""
-    place = np.flatnonzero(counted)
-    return place[np.searchsorted(place, spans.end) - 1], place[np.searchsorted(place, spans.first)]
+def _sums(spans: Spans, values: Ints | Flags) -> Ints:
+    """In each span."""
+    upto = np.append(0, np.cumsum(values))
+    return upto[spans.end] - upto[spans.first]
 
 
 def _inside(spans: Spans, counted: Flags) -> Flags:
     return covered(spans.first, spans.end, len(counted)) & counted
-
-
-def _mended(some: OwnCalls, counted: Flags, spans: Spans) -> Spans:
-    """Calls left over before a step are a step, too, if they carry the same bytes in other sizes:
-    the first step of DistributedDataParallel has other buckets."""
-    middle = slice(*(int(column[len(spans) // 2]) for column in (spans.first, spans.end)))
-    function = some.function[middle]
-    volumes = np.bincount(function, (some.bytes * counted)[middle])[function]
-    step_bytes, of_most = int(volumes.max()), some.function == function[volumes.argmax()]
-    if not step_bytes:
-        return spans
-    upto = np.append(0, np.cumsum(some.bytes * (counted & of_most)))
-    wanted = upto[spans.first] - step_bytes
-    extra = np.searchsorted(upto, wanted, "right") - 1
-    is_extra = (upto[extra] == wanted) & (extra >= np.append(0, spans.end[:-1]))
-    is_extra &= some.stretch[extra] == some.stretch[spans.first]
-    return Spans(
-        np.sort(np.append(spans.first, extra[is_extra])),
-        np.sort(np.append(spans.end, spans.first[is_extra])),
-    )
-
-
-def doubt(
-    steps: int, single: bool, confidence: float, times: Sequence[int], is_small: bool
-) -> str:
-    """Why these are no steps; empty: they are."""
-    fewest = FEWEST_SINGLE if single else FEWEST_STEPS
-    if steps < fewest:
-        return f"what repeats occurs {units.counted(steps, 'time')}, {fewest} are needed"
-    least = FEWEST_SMALL if is_small else FITS if steps >= MANY_STEPS else FEW_FIT
-    if confidence < least:
-        share, needed = units.share(confidence), units.share(least)
-        return f"what repeats has {share} of the calls of its kind, {needed} are needed"
-    if single and is_irregular(times):
-        return "what repeats comes at irregular times"
-    ordered = sorted(times)
-    rare = -(-len(ordered) // 20) % max(1, len(ordered))
-    shortest, longest = (ordered[rare], ordered[-1 - rare]) if ordered else (1, 1)
-    if longest > SPREAD * shortest:
-        ends = f"{units.duration(shortest)} to {units.duration(longest)}"
-        return f"what repeats lasts {ends}, without the {rare:,} shortest and longest"
-    if is_small:
-        if len(times) < MANY_STEPS:
-            return f"{units.are(len(times), 'interval')} too few, {MANY_STEPS} are needed"
-        if not is_steady(times):
-            return f"what repeats comes at irregular times ({len(times):,} intervals)"
-    return ""
-
-
-def is_irregular(times: Sequence[int]) -> bool:
-    if len(times) < FEWEST_STEPS:
-        return True
-    middle, deviation = around_median(times)
-    return deviation > IRREGULAR * middle
-
-
-def is_steady(times: Sequence[int]) -> bool:
-    """The intervals are alike and hold most of the time: not polls in quick succession with long
-    pauses in between."""
-    middle = median(times)
-    near = [time for time in times if middle <= 2 * time <= 4 * middle]
-    return len(near) >= STEADY * len(times) and sum(near) >= STEADY * sum(times)
 
 
 def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
@@ -327,7 +406,7 @@ def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
         number: Word(
             texts.texts[some.call[at]].removeprefix("MPI_"),
             int(some.bytes[at]) if some.sequence[at] != NONE else None,
-            some.kind[at] == Kind.MESSAGE,
+            some.kind[at] >= Kind.MESSAGE,
         )
         for number, at in zip(tokens.tolist(), first.tolist())
     }

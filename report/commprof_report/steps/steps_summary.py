@@ -28,14 +28,16 @@ from .gpu_steps import step_times
 from .sampled_calls import SampledCalls
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
-from .stepping import Found
+from .stepping import CHOSEN, Found
 from .trend import trend
 
 SQL = query.beside(__file__)
 StepsRow = Row  # columns.py
 
 SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
-SURE, LIKELY = threshold("steps.sure"), threshold("steps.likely")
+MARKS = {
+    "marks": "marks", "region": "region", HANDED: "each tensor is agreed on once a step",
+}
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,11 @@ class StepsSummary(Stages):
 
 def steps_summary(
     run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
-    late: Late | None = None,
+    late: Late | None = None, loop: int | None = None,
 ) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
-    found = stages(run, alignment, by, region, late)
+    found = stages(run, alignment, by, region, late, loop)
     steps, costs = found.steps, found.costs
     steady = [row for row in costs.steps if not row.is_warm_up]
     negotiating = late.negotiation if late else None
@@ -83,15 +85,14 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "steps": len(costs.steps),
         "total_steps": detection.total,
         "delimited_by": detection.by,
-        "how": loop.how,
+        "evidence": evidence_text(detection),
         "why": detection.why,
         "communicator": communicator.label if communicator else None,
         "period": period_text(detection),
         "calls_per_step": sum(loop.functions.values()) if by_calls else None,
         "bytes_per_step": loop.bytes if by_calls else None,
-        "confidence": loop.confidence if by_calls or not detection.by else 1.0,
         "certainty": certainty(detection),
-        "loops": loop.words,
+        "loops": loop.text or "; ".join(level_texts(loop.levels)),
         "apart": "; ".join(map(apart_text, detection.apart)),
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
@@ -155,15 +156,25 @@ def apart_text(apart: Apart) -> str:
 
 
 def certainty(detection: Detection) -> str:
-    """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps
-    and a pause; a small call proves little."""
-    if detection.by != "calls":
-        return "sure" if detection.tensors else "marked" if detection.by else "none"
-    found = detection.found
-    is_open = found.is_close or found.how in ("gaps", "small")
-    if found.confidence >= SURE and not is_open:
-        return "sure"
-    return "likely" if found.confidence >= LIKELY else "doubtful"
+    """One kind of evidence that the calls give, without the program's own word, may mislead."""
+    if not detection.by:
+        return "none"
+    evidence = detection.found.evidence
+    is_alone = detection.by == "calls" and len(evidence) == 1 and evidence != (CHOSEN,)
+    return "probably" if is_alone else "known"
+
+
+def evidence_text(detection: Detection) -> str:
+    """bytes of the parameters; order; pauses"""
+    return MARKS.get(detection.by) or "; ".join(detection.found.evidence)
+
+
+def level_texts(levels: Sequence[Found]) -> list[str]:
+    """loop 1: 10 x (95 x (Allreduce of 8 B), Allreduce of 16 B), 1.20 s each"""
+    return [
+        f"loop {number}: {level.text}, {units.duration(level.median_ns)} each"
+        for number, level in enumerate(levels, 1)
+    ]
 
 
 def _times(steady: Sequence[StepRow]) -> dict:

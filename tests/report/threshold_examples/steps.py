@@ -6,22 +6,17 @@ import numpy as np
 from commprof_report.base import kendall
 from commprof_report.base import units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
-from commprof_report.steps.boundaries import Detection, outlier_limit
+from commprof_report.steps.boundaries import outlier_limit
 from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
 from commprof_report.steps.outliers import foreign_calls, why_longer
 from commprof_report.steps.lines import mostly_timed
-from commprof_report.steps.stepping import Found, doubt
 from commprof_report.steps.columns import STEPS, steps_row
-from commprof_report.steps.steps_summary import certainty, headline, outside_text
+from commprof_report.steps.steps_summary import headline, outside_text
 from commprof_report.steps.trend import parts, trend
 
 MANY = 1_000
 NOTHING = steps_row(*[None] * len(STEPS))
-
-
-def small(share: float) -> str:
-    return "refused" if doubt(20, False, share, [1_000] * 20, True) else "steps"
 
 
 def timed(share: float) -> str:
@@ -82,10 +77,6 @@ def shown(share: float) -> str:
     return "said" if "in MPI" in headline(row, None) else "silent"
 
 
-def certain(share: float) -> str:
-    return certainty(Detection("calls", found=Found(how="loops", confidence=share)))
-
-
 def path(share: float) -> str:
     known_ns = round(share * MANY)
     spans = [Span(0, 0, known_ns, OUTSIDE, ""), Span(0, known_ns, MANY, UNSPLIT, "MPI_Win_fence")]
@@ -98,7 +89,6 @@ def tracing_steps(steps: int) -> str:
 
 
 EXAMPLES = {
-    "steps.small": small,
     "steps.timed": timed,
     "steps.far-out": lambda far: outlier(1_000 + far * 100, [900, 1_000, 1_100]),
     "steps.outlier": lambda times: outlier(1_000 * times, [1_000] * 3),
@@ -111,8 +101,6 @@ EXAMPLES = {
     "steps.trend-level": trend_level,
     "steps.shown": shown,
     "steps.polls": lambda share: outside_text(NOTHING._replace(main_poll_share=share)),
-    "steps.sure": certain,
-    "steps.likely": certain,
     "steps.path": path,
     "steps.tracing-steps": tracing_steps,
 }
