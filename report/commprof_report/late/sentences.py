@@ -68,18 +68,18 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
 def lacks_cores(late: Late) -> bool:
     """Ranks wait for cores for as long as could be gained, so a late rank may merely not have been
     scheduled."""
-    row, why = late.run, late.reason and late.reason.kind
-    gain_ns = (row.late_gain_ns or 0) * row.ranks
-    return bool(late.crowding) and not (
-        row.late_ranks is not None
-        and (why in (*OWN, LOST_CORE) or gain_ns >= waited_ns(late.crowding))
+    kinds = {why.kind for why in (late.reason, *late.call_reasons.values()) if why}
+    gain_ns = (late.run.late_gain_ns or 0) * late.run.ranks
+    return (
+        bool(late.crowding) and kinds.isdisjoint((*OWN, LOST_CORE))
+        and gain_ns < waited_ns(late.crowding)
     )
 
 
 def cores_headline(late: Late) -> str:
     ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
     return (
-        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, the "
+        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
         "other times may be the scheduler's"
     )
 
