@@ -1,13 +1,26 @@
 /* A thread has a list of negotiations, one for each communicator. Each knows of every word
  *
  *     given      what this rank gives in the round that it is in
+ *     answer     what is agreed on in it
  *     pending    what it gave in the last round and was not agreed on
  *     agreed     what was agreed on in this step
  *     before     what was agreed on in the step before
  *
  * A step ends when all of the step before have been agreed on, so that what is summed between two
  * steps (an evaluation's metrics) is not of the first; or when a place is agreed on again. All
- * ranks see that in the same round. A rank may offer what is of the next step before that. */
+ * ranks see that in the same round. A rank may offer what is of the next step before that.
+ *
+ * By name a round is, on Horovod's ranks,
+ *
+ *     MPI_Gather of the lengths    negotiation_open       the round begins
+ *     MPI_Gatherv of the requests  negotiation_request    others: what is new; rank 0: of all others
+ *     MPI_Bcast of a length
+ *     MPI_Bcast of the responses   negotiation_answer     what is agreed on
+ *
+ * Each name has a place, in the order in which this process met them. A tensor is requested once,
+ * so it is given from then on until it is agreed on. Rank 0 sends itself nothing: it has handed over
+ * what is agreed on, and no later than that. If all others had requested all of that before this
+ * round, then it was rank 0 that they waited for, and it did so since the last round. */
 #include "negotiation.h"
 
 #include "base/memory.h"
@@ -15,23 +28,43 @@
 #include "ledger/thinned.h"
 #include "memory_kind.h"
 #include "mpi/datatypes.h"
+#include "tensor_names.h"
 
 enum {
     NEGOTIATIONS_MOST = 64, /* of a process */
     WORD_BYTES = sizeof(uint64_t),
     COUNTS_MOST = UINT16_MAX, /* of a sample's numbers */
     STATUS = (1 << LEDGER_STATUS_PLACES) - 1,
+    NAMES_MOST = 1 << 14, /* of a negotiation: beyond, no more rounds are read */
+    NAME_SLOTS = 2 * NAMES_MOST,
+    ANSWER_AFTER = 2, /* collectives, the responses come after the requests */
 };
 
 struct word {
-    uint64_t given, pending, agreed, before;
+    uint64_t given, answer, pending, agreed, before;
+    uint64_t known; /* by name: what is given before the answer; at rank 0: by all others, before
+                       this round */
+    uint64_t some, all;           /* at rank 0: what some of the others give, and all of them */
     struct ledger_places *places; /* NULL: nothing was agreed on yet */
+};
+
+/* The places of names. */
+struct names {
+    uint64_t hashes[NAME_SLOTS]; /* 0: free */
+    uint16_t places[NAME_SLOTS];
+    uint16_t given_by[NAMES_MOST + LEDGER_STATUS_PLACES]; /* at rank 0: how many of the others */
+    unsigned used, others;                                /* `others`: at rank 0; else 0 */
+    bool is_full;
+    uint64_t opened_ticks; /* begin of the round; 0: not seen */
+    uint64_t
+        requested; /* number of the collective that has had the requests; 0: none, or not read */
 };
 
 struct negotiation {
     struct negotiation *older; /* of the thread's */
     struct ledger_negotiation *entry;
     struct word *words;
+    struct names *names; /* NULL: the places are those of the words that are reduced */
     unsigned room, used; /* of `words`: those that exist, and those of this round */
     int64_t counting_since_ns;
     uint64_t before_ticks; /* end of the thread's last call before this round */
@@ -49,9 +82,11 @@ struct round {
     bool is_new;              /* offered some that were not pending */
     bool is_next;             /* some of these were agreed on in this step */
     bool is_again;            /* agreed on some that were agreed on in this step */
+    bool is_open;             /* when some of these were handed over is not known */
 };
 
 mpi_handle negotiation_op;
+bool negotiation_is_by_name;
 static unsigned count;
 
 void negotiation_begin(void)
@@ -123,17 +158,23 @@ static void restart(struct negotiation *negotiation, uint32_t epoch)
     __atomic_store_n(&entry->epoch, epoch, __ATOMIC_RELEASE);
 }
 
-static struct negotiation *find(struct thread *thread, uint32_t slot)
+static struct negotiation *find(const struct thread *thread, uint32_t slot)
 {
     struct negotiation *found = thread->negotiations;
     while (found && found->entry->communicator != slot)
         found = found->older;
+    if (found && found->entry->epoch != thread->epoch)
+        restart(found, thread->epoch);
+    return found;
+}
+
+static struct negotiation *find_or_make(struct thread *thread, uint32_t slot)
+{
+    struct negotiation *found = find(thread, slot);
     if (!found && (found = make(thread, slot))) {
         found->older = thread->negotiations;
         thread->negotiations = found;
     }
-    if (found && found->entry->epoch != thread->epoch)
-        restart(found, thread->epoch);
     return found;
 }
 
@@ -186,9 +227,9 @@ struct negotiation *negotiation_offer(const struct call *call, const void *sendb
                     call->bytes == (uint64_t)words * WORD_BYTES;
     if (!is_round || !may_read(given) || !may_read(recvbuf))
         return NULL;
-    struct negotiation *found = find(call->thread, call->communicator->entry->communicator);
+    struct negotiation *found = find_or_make(call->thread, call->communicator->entry->communicator);
     unsigned used = is_doubled(given, (unsigned)words) ? (unsigned)words / 2 : (unsigned)words;
-    if (!found || !make_room(found, used))
+    if (!found || found->names || !make_room(found, used))
         return NULL;
     for (unsigned i = 0; i < used; i++)
         found->words[i].given = load_word(given, i);
@@ -198,26 +239,31 @@ struct negotiation *negotiation_offer(const struct call *call, const void *sendb
 }
 
 /* False: more came back than was given. */
-static bool is_believed(const struct negotiation *negotiation, const void *recvbuf)
+static bool take_answer(struct negotiation *negotiation, const void *recvbuf)
 {
     uint64_t more = 0;
-    for (unsigned i = 0; i < negotiation->used; i++)
-        more |= load_word(recvbuf, i) & ~negotiation->words[i].given;
+    for (unsigned i = 0; i < negotiation->used; i++) {
+        struct word *word = &negotiation->words[i];
+        word->answer = load_word(recvbuf, i);
+        more |= word->answer & ~word->given;
+    }
     return !more;
 }
 
-static struct round read_round(const struct negotiation *negotiation, const void *recvbuf)
+static struct round read_round(const struct negotiation *negotiation)
 {
     struct round round = {.offered = 0};
+    bool is_at_root = negotiation->names && negotiation->names->others;
     for (unsigned i = 0; i < negotiation->used; i++) {
         const struct word *word = &negotiation->words[i];
-        uint64_t given = tensors_of(word->given, i), added = given & ~word->pending;
-        uint64_t agreed = tensors_of(load_word(recvbuf, i), i);
+        uint64_t given = tensors_of(word->given, i), agreed = tensors_of(word->answer, i);
+        uint64_t added = is_at_root ? agreed : given & ~word->pending;
         round.offered += ones(given);
         round.agreed += ones(agreed);
         round.is_new |= added != 0;
         round.is_next |= (added & word->agreed) != 0;
         round.is_again |= (agreed & word->agreed) != 0;
+        round.is_open |= negotiation->names && agreed & ~word->known;
     }
     return round;
 }
@@ -281,16 +327,22 @@ static void note_done(struct negotiation *negotiation)
         end_step(negotiation);
 }
 
-static void hand_over(struct negotiation *negotiation, uint64_t entered_ticks, bool is_next)
+/* Between the begin of the last round and this one's; is_open: since the step before was done, or
+ * since the last time that is known. */
+static void hand_over(struct negotiation *negotiation, uint64_t entered_ticks, struct round round)
 {
-    struct ledger_negotiated_step *step =
-        is_next || negotiation->next.begin_ticks ? &negotiation->next : &negotiation->step;
+    bool is_of_next = round.is_next || negotiation->next.begin_ticks;
+    struct ledger_negotiated_step *step = is_of_next ? &negotiation->next : &negotiation->step;
     if (!step->begin_ticks)
         step->begin_ticks = entered_ticks;
     if (!step->after_ticks)
-        step->after_ticks = negotiation->before_ticks;
-    step->handed_after_ticks =
-        negotiation->entered_ticks ? negotiation->entered_ticks : entered_ticks;
+        step->after_ticks =
+            is_of_next && round.is_open ? negotiation->step.done_ticks : negotiation->before_ticks;
+    if (!round.is_open)
+        step->handed_after_ticks =
+            negotiation->entered_ticks ? negotiation->entered_ticks : entered_ticks;
+    else if (!step->handed_after_ticks)
+        step->handed_after_ticks = step->after_ticks;
     step->handed_ticks = entered_ticks;
 }
 
@@ -316,12 +368,12 @@ static void count_places(const struct negotiation *negotiation, unsigned index, 
 }
 
 /* Keeps what is pending now, and what has been agreed on. */
-static void keep_words(struct negotiation *negotiation, const void *recvbuf)
+static void keep_words(struct negotiation *negotiation)
 {
     uint64_t missing = 0, before = 0;
     for (unsigned i = 0; i < negotiation->room; i++) {
         struct word *word = &negotiation->words[i];
-        uint64_t agreed = i < negotiation->used ? tensors_of(load_word(recvbuf, i), i) : 0;
+        uint64_t agreed = i < negotiation->used ? tensors_of(word->answer, i) : 0;
         uint64_t given = i < negotiation->used ? tensors_of(word->given, i) : 0;
         word->pending = given & ~agreed;
         word->agreed |= agreed;
@@ -342,13 +394,13 @@ static void note_ahead(struct ledger_negotiation *entry, struct round round, uin
         entry->ahead_since_ticks = end_ticks;
 }
 
-static void count_round(struct negotiation *negotiation, const struct call *call,
+static void count_round(struct negotiation *negotiation, uint64_t start_ticks, uint64_t end_ticks,
                         struct round round, bool names_none)
 {
     struct ledger_negotiation *entry = negotiation->entry;
     if (!entry->rounds)
-        entry->first_ticks = call->start;
-    entry->last_ticks = call->end;
+        entry->first_ticks = start_ticks;
+    entry->last_ticks = end_ticks;
     entry->rounds_ahead += round.offered > round.agreed;
     entry->rounds_idle += !round.offered;
     entry->rounds_by_name += !names_none;
@@ -359,43 +411,233 @@ static void count_round(struct negotiation *negotiation, const struct call *call
         entry->offered_most = round.offered;
     if (entry->words_most < negotiation->used)
         entry->words_most = negotiation->used;
-    note_ahead(entry, round, call->end);
+    note_ahead(entry, round, end_ticks);
     __atomic_store_n(&entry->rounds, entry->rounds + 1, __ATOMIC_RELEASE);
 }
 
+/* `sample`: or NULL. */
 static void mark_sample(struct ledger_sample *sample, const struct call *call, struct round round)
 {
+    if (!sample)
+        return;
     sample_set_call(sample, (uint16_t)(call->id | LEDGER_SAMPLE_ROUND << 12));
     sample->offered = (uint16_t)(round.offered < COUNTS_MOST ? round.offered : COUNTS_MOST);
     sample->agreed = (uint16_t)(round.agreed < COUNTS_MOST ? round.agreed : COUNTS_MOST);
 }
 
-void negotiation_agree(struct negotiation *negotiation, const struct call *call,
-                       const void *recvbuf, struct ledger_sample *sample)
+static void disbelieve(struct negotiation *negotiation)
 {
-    if (!call->succeeded || !is_believed(negotiation, recvbuf)) {
-        negotiation->entry->disbelieved += call->succeeded;
-        forget_step(negotiation);
-        return;
-    }
-    struct round round = read_round(negotiation, recvbuf);
-    count_interval(negotiation, call->end);
+    negotiation->entry->disbelieved++;
+    forget_step(negotiation);
+}
+
+/* The words have what was given, and the answer. */
+static struct round conclude(struct negotiation *negotiation, uint64_t start_ticks,
+                             uint64_t end_ticks, bool names_none)
+{
+    struct round round = read_round(negotiation);
+    count_interval(negotiation, end_ticks);
     note_done(negotiation);
     round.is_next &= negotiation->step.tensors > 0; /* else that step has ended just now */
     round.is_again &= negotiation->step.tensors > 0;
     if (round.is_new)
-        hand_over(negotiation, call->start, round.is_next);
+        hand_over(negotiation, start_ticks, round);
     if (round.is_again)
         end_step(negotiation);
-    count_round(negotiation, call, round, load_word(recvbuf, 0) & 1 << LEDGER_NAMED_PLACE);
+    count_round(negotiation, start_ticks, end_ticks, round, names_none);
     if (round.agreed) {
         negotiation->step.tensors += round.agreed;
-        negotiation->step.agreed_ticks = call->end;
+        negotiation->step.agreed_ticks = end_ticks;
         negotiation->was_moving = true;
     }
-    keep_words(negotiation, recvbuf);
-    if (sample)
-        mark_sample(sample, call, round);
-    negotiation->entered_ticks = call->start;
-    negotiation->returned_ticks = call->end;
+    keep_words(negotiation);
+    negotiation->entered_ticks = start_ticks;
+    negotiation->returned_ticks = end_ticks;
+    return round;
+}
+
+void negotiation_agree(struct negotiation *negotiation, const struct call *call,
+                       const void *recvbuf, struct ledger_sample *sample)
+{
+    if (!call->succeeded)
+        forget_step(negotiation);
+    else if (!take_answer(negotiation, recvbuf))
+        disbelieve(negotiation);
+    else
+        mark_sample(sample, call,
+                    conclude(negotiation, call->start, call->end,
+                             load_word(recvbuf, 0) & 1 << LEDGER_NAMED_PLACE));
+}
+
+/* The word of a name's place. NULL: there is no room for one more. */
+static struct word *word_of(struct negotiation *negotiation, uint64_t hash, unsigned *place)
+{
+    struct names *names = negotiation->names;
+    unsigned slot = (unsigned)(hash % NAME_SLOTS);
+    hash += !hash;
+    while (names->hashes[slot] && names->hashes[slot] != hash)
+        slot = (slot + 1) % NAME_SLOTS;
+    if (!names->hashes[slot]) {
+        unsigned next = LEDGER_STATUS_PLACES + names->used;
+        if (names->used == NAMES_MOST || !make_room(negotiation, next / LEDGER_WORD_PLACES + 1)) {
+            names->is_full = true;
+            return NULL;
+        }
+        names->hashes[slot] = hash;
+        names->places[slot] = (uint16_t)next;
+        names->used++;
+        negotiation->used = negotiation->room;
+    }
+    *place = names->places[slot];
+    return &negotiation->words[*place / LEDGER_WORD_PLACES];
+}
+
+static uint64_t bit_of(unsigned place)
+{
+    return (uint64_t)1 << place % LEDGER_WORD_PLACES;
+}
+
+static void note_request(void *negotiation, uint64_t hash)
+{
+    unsigned place;
+    struct word *word = negotiation ? word_of(negotiation, hash, &place) : NULL;
+    if (!word)
+        return;
+    struct names *names = ((struct negotiation *)negotiation)->names;
+    if (!names->others)
+        word->given |= bit_of(place);
+    else if (++names->given_by[place] < names->others)
+        word->some |= bit_of(place);
+    else
+        word->all |= bit_of(place);
+}
+
+static void note_answer(void *negotiation, uint64_t hash)
+{
+    unsigned place;
+    struct word *word = word_of(negotiation, hash, &place);
+    if (!word)
+        return;
+    word->answer |= bit_of(place);
+    ((struct negotiation *)negotiation)->names->given_by[place] = 0;
+}
+
+/* `negotiation`: or NULL, only to see whether they are requests. */
+static bool read_requests(struct negotiation *negotiation, const struct requests *requests,
+                          int others)
+{
+    if (!others)
+        return requests->length > 0 && may_read(requests->own) &&
+               tensor_names_requested(requests->own, (uint64_t)requests->length, note_request,
+                                      negotiation);
+    if (!may_read(requests->all))
+        return false;
+    bool is_sound = true;
+    for (int i = 1; is_sound && i <= others; i++) {
+        mpi_count length = traffic_count_at(requests->lengths, i);
+        const char *list =
+            (const char *)requests->all + traffic_count_at(requests->displacements, i);
+        is_sound =
+            length > 0 && tensor_names_requested(list, (uint64_t)length, note_request, negotiation);
+    }
+    return is_sound;
+}
+
+/* The one by names; NULL: there is none. */
+static struct negotiation *find_by_name(const struct call *call)
+{
+    struct negotiation *found = call->thread && call->sequence && call_is_counted(call->id)
+                                    ? find(call->thread, call->communicator->entry->communicator)
+                                    : NULL;
+    return found && found->names && !found->names->is_full ? found : NULL;
+}
+
+static struct negotiation *make_by_name(const struct call *call, int others)
+{
+    struct names *names = memory_take(sizeof *names);
+    struct negotiation *made =
+        names ? find_or_make(call->thread, call->communicator->entry->communicator) : NULL;
+    if (!made) {
+        memory_give(names);
+        return NULL;
+    }
+    names->others = (unsigned)others;
+    made->names = names;
+    __atomic_store_n(&negotiation_is_by_name, true, __ATOMIC_RELAXED);
+    return made;
+}
+
+void negotiation_open(const struct call *call)
+{
+    struct negotiation *negotiation = find_by_name(call);
+    if (!negotiation)
+        return;
+    negotiation->before_ticks = call->thread->cells.record->since_ticks;
+    negotiation->names->opened_ticks = clock_ticks();
+}
+
+/* Before the requests of a round are read. */
+static void begin_round(struct negotiation *negotiation, const struct call *call)
+{
+    struct names *names = negotiation->names;
+    if (!names->opened_ticks)
+        names->opened_ticks = negotiation->before_ticks = call->start;
+    names->requested = call->sequence;
+    for (unsigned i = 0; i < negotiation->room; i++) {
+        struct word *word = &negotiation->words[i];
+        word->given = word->pending;
+        word->known = word->all;
+        word->answer = 0;
+    }
+}
+
+/* After the requests, and after the answer, of a round have been read. */
+static void settle(struct negotiation *negotiation)
+{
+    bool is_at_root = negotiation->names->others;
+    for (unsigned i = 0; i < negotiation->room; i++) {
+        struct word *word = &negotiation->words[i];
+        word->all &= ~word->answer;
+        word->some &= ~(word->answer | word->all);
+        word->known = is_at_root ? word->known : word->given;
+        word->given = word->answer | (is_at_root ? word->some : word->given);
+    }
+}
+
+void negotiation_request(const struct call *call, const struct requests *requests)
+{
+    const struct communicator *communicator = call->communicator;
+    bool may_be = call->succeeded && call->sequence && !communicator->is_inter &&
+                  call_is_counted(call->id) && requests->root == 0;
+    if (!may_be)
+        return;
+    int others = communicator->comm_rank ? 0 : communicator->size - 1;
+    struct negotiation *found = find(call->thread, communicator->entry->communicator);
+    if (!found && read_requests(NULL, requests, others))
+        found = make_by_name(call, others);
+    if (!found || !found->names || found->names->is_full)
+        return;
+    begin_round(found, call);
+    if (!read_requests(found, requests, others)) {
+        found->names->requested = 0;
+        disbelieve(found);
+    }
+}
+
+void negotiation_answer(const struct call *call, const void *buffer, mpi_count length,
+                        struct ledger_sample *sample)
+{
+    struct negotiation *found = find_by_name(call);
+    if (!found || !found->names->requested ||
+        call->sequence != found->names->requested + ANSWER_AFTER)
+        return;
+    uint64_t opened_ticks = found->names->opened_ticks;
+    found->names->opened_ticks = found->names->requested = 0;
+    if (!call->succeeded || length <= 0 || !may_read(buffer) ||
+        !tensor_names_answered(buffer, (uint64_t)length, note_answer, found)) {
+        disbelieve(found);
+        return;
+    }
+    settle(found);
+    mark_sample(sample, call, conclude(found, opened_ticks, call->end, false));
 }

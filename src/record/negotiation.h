@@ -1,6 +1,7 @@
 /* The tensors that Horovod's ranks offer each other in a round of their negotiation, and agree on
- * (ledger_format.h, struct ledger_negotiation). Of the bits nothing is kept but how many there are,
- * and how often each place was agreed on.
+ * (ledger_format.h, struct ledger_negotiation). Nothing is kept of the bits but how many there are,
+ * and how often each place was agreed on; nothing of names leaves the process's memory, where each
+ * is a hash.
  *
  *     struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count);
  *     call_start(&call) ... account_call(&call, ...)
@@ -10,6 +11,7 @@
 #define COMMPROF_NEGOTIATION_H
 
 #include "call.h"
+#include "traffic.h"
 
 struct negotiation;
 
@@ -27,5 +29,28 @@ struct negotiation *negotiation_offer(const struct call *call, const void *sendb
 /* Reads what came back, after the call has been accounted. `sample`: its own, or NULL. */
 void negotiation_agree(struct negotiation *negotiation, const struct call *call,
                        const void *recvbuf, struct ledger_sample *sample);
+
+/* Whether some thread negotiates by name, without Horovod's cache. */
+extern bool negotiation_is_by_name;
+
+/* What a Gatherv of MPI_BYTE has sent, or received at its root. */
+struct requests {
+    const void *own;
+    mpi_count length;
+    const void *all;
+    struct counts lengths, displacements;
+    int root;
+};
+
+/* Before the real call of a Gather: a round by name may begin. */
+void negotiation_open(const struct call *call);
+
+/* After a Gatherv of MPI_BYTE has been accounted: if it was one of requests, reads them. */
+void negotiation_request(const struct call *call, const struct requests *requests);
+
+/* After a Bcast of MPI_BYTE has been accounted: if it was that of the responses to these, reads
+ * what was agreed on. `sample`: its own, or NULL. */
+void negotiation_answer(const struct call *call, const void *buffer, mpi_count length,
+                        struct ledger_sample *sample);
 
 #endif

@@ -1,6 +1,6 @@
 /* The wrappers that do not follow a pattern: receives and probes (only the status says what
- * arrived), completion, the freeing of communicators and requests, and Allreduce, by which ranks
- * negotiate. */
+ * arrived), completion, the freeing of communicators and requests, and the collectives by which
+ * ranks negotiate. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
@@ -15,46 +15,50 @@ HOT mpi_handle handle_at(const void *request)
     return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
 }
 
-typedef int (*allreduce_function)(PARAMETERS_ALLREDUCE(mpi_count, , ));
+/* A call by which ranks may negotiate. If IS_ROUND, BEFORE and AFTER run around it, in a function
+ * of their own, so that other calls have the registers to themselves. */
+#define NEGOTIATING(NAME, SHAPE, IS_ROUND, BEFORE, AFTER)                                  \
+    static __attribute__((noinline)) int negotiate_##NAME(                                 \
+        call_site site, bool wide, int (*real)(PARAMETERS_##SHAPE(mpi_count, void, void)), \
+        PARAMETERS_##SHAPE(mpi_count, void, void)) CALLED(NAME, SHAPE, BEFORE, AFTER)      \
+        BODY(NAME, BY_HAND, SHAPE)                                                         \
+    {                                                                                      \
+        if (__builtin_expect(IS_ROUND, 0))                                                 \
+            return negotiate_##NAME(site, wide, real, ARGUMENTS_##SHAPE);                  \
+        CALLED(NAME, SHAPE, , )                                                            \
+    }
+#define CALLED(NAME, SHAPE, BEFORE, AFTER)                           \
+    {                                                                \
+        (void)wide;                                                  \
+        struct call call UNTIL_RETURN;                               \
+        call_enter(&call, CALL_##NAME, site);                        \
+        if (__builtin_expect(!call.thread, 0))                       \
+            return real(ARGUMENTS_##SHAPE);                          \
+        ANNOUNCE_##SHAPE;                                            \
+        BEFORE;                                                      \
+        call_start(&call);                                           \
+        int error = real(ARGUMENTS_##SHAPE);                         \
+        call_end(&call, error);                                      \
+        struct traffic traffic = TRAFFIC_##SHAPE;                    \
+        struct ledger_sample *sample = account_call(&call, traffic); \
+        STORE_SIGNATURE(SHAPE);                                      \
+        AFTER;                                                       \
+        return error;                                                \
+    }
 
-/* A function of its own, so that other calls have the registers to themselves. */
-static __attribute__((noinline)) int negotiate(call_site site, allreduce_function real,
-                                               PARAMETERS_ALLREDUCE(mpi_count, , ))
-{
-    struct call call UNTIL_RETURN;
-    call_enter(&call, CALL_Allreduce, site);
-    if (__builtin_expect(!call.thread, 0))
-        return real(ARGUMENTS_ALLREDUCE);
-    ANNOUNCE_ALLREDUCE;
-    struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count);
-    call_start(&call);
-    int error = real(ARGUMENTS_ALLREDUCE);
-    call_end(&call, error);
-    struct traffic traffic = TRAFFIC_ALLREDUCE;
-    struct ledger_sample *sample = account_call(&call, traffic);
-    STORE_SIGNATURE(ALLREDUCE);
-    if (negotiation)
-        negotiation_agree(negotiation, &call, recvbuf, sample);
-    return error;
-}
+#define IS_BYTE(TYPE) (mpi_handle_bits(TYPE) == mpi_abi.byte)
+#define IS_BY_NAME __atomic_load_n(&negotiation_is_by_name, __ATOMIC_RELAXED)
 
-BODY(Allreduce, BY_HAND, ALLREDUCE)
-{
-    if (__builtin_expect(mpi_handle_bits(op) == negotiation_op, 0))
-        return negotiate(site, real, ARGUMENTS_ALLREDUCE);
-    struct call call UNTIL_RETURN;
-    call_enter(&call, CALL_Allreduce, site);
-    if (__builtin_expect(!call.thread, 0))
-        return real(ARGUMENTS_ALLREDUCE);
-    ANNOUNCE_ALLREDUCE;
-    call_start(&call);
-    int error = real(ARGUMENTS_ALLREDUCE);
-    call_end(&call, error);
-    struct traffic traffic = TRAFFIC_ALLREDUCE;
-    struct ledger_sample *sample = account_call(&call, traffic);
-    STORE_SIGNATURE(ALLREDUCE);
-    return error;
-}
+NEGOTIATING(Allreduce, ALLREDUCE, mpi_handle_bits(op) == negotiation_op,
+            struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count),
+            if (negotiation) negotiation_agree(negotiation, &call, recvbuf, sample))
+NEGOTIATING(Gather, GATHER, IS_BY_NAME, negotiation_open(&call), )
+NEGOTIATING(Gatherv, GATHERV, IS_BYTE(sendtype), ,
+            negotiation_request(&call,
+                                &(struct requests){sendbuf, sendcount, recvbuf, COUNTS(recvcounts),
+                                                   COUNTS(displs), root}))
+NEGOTIATING(Bcast, BCAST, IS_BY_NAME, ,
+            if (IS_BYTE(type) && root == 0) negotiation_answer(&call, buffer, count, sample))
 
 /* Receives */
 

@@ -8,10 +8,8 @@ import pytest
 
 ROUNDS, GRADIENTS, WIDE = 24, 31, 130
 EPOCHS, METRICS = ROUNDS // 8, 2
-# each tensor's first time goes by name
-STEPS = ROUNDS - 1
 NEGOTIATION = """
-    SELECT words, rounds, rounds_by_name > 0, disbelieved, offered_most, agreed, steps,
+    SELECT words, rounds, rounds_by_name, disbelieved, offered_most, agreed, steps,
            last_offered, last_agreed, ahead_since_ns
     FROM negotiation"""
 PLACES = "SELECT place, agreed FROM negotiated_place"
@@ -19,6 +17,8 @@ TRAINED = {  # plant: ranks, words, gradients, how often metrics were agreed on
     "horovod": (2, 1, GRADIENTS, 0),
     "horovod_evaluating": (2, 1, GRADIENTS, EPOCHS - 1),
     "horovod_wide": (3, 3, WIDE, EPOCHS - 1),
+    "horovod_by_name": (2, 1, GRADIENTS, 0),
+    "horovod_by_name_wide": (3, 3, WIDE, EPOCHS),
 }
 
 
@@ -26,16 +26,20 @@ TRAINED = {  # plant: ranks, words, gradients, how often metrics were agreed on
 def test_places_are_agreed_on_once_a_step_and_steps_are_alike_on_all_ranks(profile, plant):
     ranks, words, gradients, evaluations = TRAINED[plant]
     run = profile("plants", ranks, plant, str(ROUNDS), "2000", "4000", "1")
-    agreed = gradients * STEPS + METRICS * evaluations
+    # with the cache each tensor's first time goes by name
+    trained = ROUNDS - ("by_name" not in plant)
+    agreed = gradients * trained + METRICS * evaluations
     alike = set()
     for rank in range(ranks):
         ((*found, offered_most, said, steps, offered, last, since),) = run.query(rank, NEGOTIATION)
-        assert (found[0], *found[2:]) == (words, 1, 0)
+        rounds, named = found[1:3]
+        assert (found[0], found[3]) == (words, 0)
+        assert named == rounds if "by_name" in plant else 0 < named < rounds
         assert (said, offered, last, since) == (agreed, 0, 0, None)
         assert offered_most <= gradients
         places = dict(run.query(rank, PLACES))
         assert min(places) == 3 and len(places) == gradients + METRICS * bool(evaluations)
-        counts = {STEPS: gradients} | ({evaluations: METRICS} if evaluations else {})
+        counts = {trained: gradients} | ({evaluations: METRICS} if evaluations else {})
         assert Counter(places.values()) == counts
         tensors = run.query(rank, "SELECT step, tensors FROM negotiated_step ORDER BY step")
         # the last metrics are of a step that has not ended
@@ -63,9 +67,13 @@ def test_steps_follow_each_other_and_sums_are_those_of_the_steps(profile):
         ]
 
 
-def test_without_the_cache_there_are_no_rounds(profile):
-    run = profile("plants", 2, "horovod_by_name", str(ROUNDS), "2000", "4000", "1")
-    assert [run.query(rank, NEGOTIATION) for rank in range(2)] == [[], []]
+@pytest.mark.parametrize("late", ["0", "1"])
+def test_without_the_cache_rank_0_is_known_to_be_last_where_the_others_wait_for_it(profile, late):
+    run = profile("plants", 3, "horovod_by_name", str(ROUNDS), "2000", "8000", late)
+    opened = "SELECT total(step > 1 AND handed_after_ns = after_ns) FROM negotiated_step"
+    open_steps = [run.query(rank, opened)[0][0] for rank in range(3)]
+    assert open_steps[1:] == [0, 0]
+    assert open_steps[0] < ROUNDS / 2 if late == "0" else open_steps[0] > ROUNDS / 2
 
 
 @pytest.mark.parametrize(

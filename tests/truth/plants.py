@@ -151,8 +151,20 @@ PLANTS = [
         )
     ),
     Plant(
-        "slow rank of Horovod, without the cache", "horovod_by_name", 2, (1,), "unknown",
+        "slow rank 1 of two of Horovod, without the cache", "horovod_by_name", 2, (1,), "unknown",
         is_recorded=False, **NEGOTIATED,
+    ),
+    Plant(
+        "slow rank 1 of Horovod, without the cache", "horovod_by_name", 4, (1,), "marks",
+        is_recorded=False, reason="asleep", **NAMED,
+    ),
+    Plant(
+        "slow rank 0 of Horovod, without the cache", "horovod_by_name", 2, (0,), "marks",
+        is_recorded=False, reason="asleep", **NEGOTIATED | {"accused": (0,)},
+    ),
+    Plant(
+        "slow rank of Horovod, 130 tensors, eight ranks, without the cache",
+        "horovod_by_name_wide", 8, (1,), "marks", is_recorded=False, **NAMED,
     ),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]

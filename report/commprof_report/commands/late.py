@@ -321,14 +321,14 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
 
 
 def ahead_text(last: Last) -> str:
-    """main threads wait for the last one for up to 74.2 ms a step (rank 0), rank 1 for 310 us"""
+    """main threads wait for the last one: rank 0 the longest, 74.2 ms a step, rank 1 310 us"""
     waits = sorted((ns / max(1, last.judged), rank) for rank, ns in last.waits_ns.items())
-    (least_ns, least), (most_ns, most) = waits[0], waits[-1]
     each = "visit" if last.region not in ("", HANDED) else "step"
-    return (
-        f"after that, main threads wait for the last one: rank {most} the longest, "
-        f"{units.duration(most_ns)} a {each}, rank {least} {units.duration(least_ns)}"
-    )
+    said = [f"rank {rank} {units.duration(ns)}" for ns, rank in waits[:1] if len(waits) > 1]
+    said = [
+        f"rank {rank} the longest, {units.duration(ns)} a {each}" for ns, rank in waits[-1:]
+    ] + said
+    return f"after that, main threads wait for the last one: {', '.join(said) or 'not known'}"
 
 
 def marks_basis_text(answers: Late) -> str:

@@ -43,8 +43,8 @@ from .sums import (
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS, MAJORITY, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame,
-    block_count, few_arrivals,
+    MAJORITY, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame, block_count,
+    few_arrivals,
 )
 from .waits import Waits
 
@@ -180,7 +180,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.ranks and are_scheduled_late(last):
         last = last._replace(ranks=())
-    if last and last.judged >= FEWEST_BLOCKS:
+    if last and last.is_known:
         verdict = judged_at_marks(last)
     why = None
     if own := verdict.get("late_ranks"):

@@ -66,11 +66,20 @@ class Last(NamedTuple):
     judged: int  # steps, or visits to the region, after the warm-up
     by_step: LastOfSteps  # of those in which it is sure
     behind_ns: float  # the sum of what the last ranks of all judged ones, sure or not, are behind
-    waits_ns: Mapping[int, int]  # by rank: from its arrivals to the last ones
+    waits_ns: Mapping[int, int]  # by rank: from its arrivals, if known, to the last ones
     ranks: tuple[int, ...] = ()
     p: float | None = None
     blocks: int = 0
     gain_ns: int = 0
+    open_share: float = 0.0  # of steps, in which no two ranks are known to have come when
+
+    @property
+    def is_known(self) -> bool:
+        return self.judged >= FEWEST_BLOCKS and (bool(self.ranks) or not self.is_open)
+
+    @property
+    def is_open(self) -> bool:
+        return self.open_share >= threshold("late.concentrated")
 
     @property
     def leader(self) -> int | None:
@@ -166,7 +175,7 @@ def last_at_marks(
     found = []
     if handed := handed_rows(connection):
         found.append(last_to_hand_over(handed, aligned_ns))
-        if found[0].judged >= FEWEST_BLOCKS:
+        if found[0].is_known:
             return found[0]
     if region and region.name != HANDED:
         found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
@@ -190,7 +199,16 @@ def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
         for row in rows
     )
     open_ns = {(row.step, row.world_rank): row.open_ns for row in rows}
-    return _judged(HANDED, steps, 0.0, rows[0].thinned, open_ns)
+    last = _judged(HANDED, steps, 0.0, rows[0].thinned, open_ns)
+    known = Counter(row.step for row in rows if not row.is_open)
+    unknown = Counter(row.world_rank for row in rows if row.is_open)
+    return last._replace(
+        open_share=fmean(known[step] < 2 for step in agreed_ns),
+        waits_ns={
+            rank: ns for rank, ns in last.waits_ns.items()
+            if unknown[rank] < threshold("late.concentrated") * len(agreed_ns)
+        },
+    )
 
 
 def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[Arrival]:

@@ -83,8 +83,8 @@ def reason(
     times = cpu_times(connection)
     if last:
         times = {
-            rank: _waiting(row, last.waits_ns.get(rank, 0)) for rank, row in times.items()
-            if row.is_of_main
+            rank: _waiting(row, last.waits_ns[rank]) for rank, row in times.items()
+            if row.is_of_main and rank in last.waits_ns
         }
     own = [row for rank, row in times.items() if rank in ranks]
     others = [row for rank, row in times.items() if rank not in ranks and rank not in also_late]

@@ -61,7 +61,8 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
         yield "Cause", cause
     if row.late_ranks is not None and late.reason:
         yield "Why", reason_text(late.reason)
-    if late.is_negotiated and not late.last and row.verdict is Kind.UNKNOWN:
+    is_open = late.last is None or late.last.is_open
+    if late.is_negotiated and is_open and row.verdict is Kind.UNKNOWN:
         yield "To know it", NEGOTIATES
 
 
@@ -401,6 +402,10 @@ def unknown(late: Late) -> Unknown:
         ),
         (late.unsampled, late.unsampled),
         (row.verdict is Kind.NONE, "no call was split into waiting and transfer"),
+        (
+            late.last and late.last.is_open, "without Horovod's cache rank 0 of two ranks sends no "
+            "requests, so when it hands its gradients over is not seen",
+        ),
         (
             late.last, f"{late.last and judged_text(late.last)} are too few to tell from chance "
             "who is last",

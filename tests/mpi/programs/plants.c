@@ -23,6 +23,7 @@
 
 #include "check.h"
 #include "mpi_4.h"
+#include "tensor_lists.h"
 
 enum {
     COUNT = 1024,
@@ -699,8 +700,8 @@ enum horovod_options {
     HANGING = 64,   /* it does not hand over its last gradient, and never returns */
     MULTIPLE = 128, /* of other plants: the main thread calls MPI at the same time */
 };
-enum { WORDS = 3, PLACES = 64, STATUS_BITS = 3, NAME_BYTES = 60, EPOCH = 8, RANKS_MOST = 8 };
-enum { MESSAGE_BYTES = (WORDS + PLACES * WORDS * NAME_BYTES / 8) * 8 };
+enum { WORDS = 3, PLACES = 64, STATUS_BITS = 3, EPOCH = 8, RANKS_MOST = 8 };
+enum { MESSAGE_BYTES = TENSOR_LIST_OF_NONE + PLACES * WORDS * TENSOR_BYTES };
 typedef unsigned long long words_of[WORDS];
 static int options, gradients_of_step = 31;
 static words_of offered; /* places of what the program has handed over; under training.mutex */
@@ -713,36 +714,59 @@ static int ones(const words_of words)
     return sum;
 }
 
-/* Rank 0 counts on how many ranks each tensor is. `added`, and the answer: with a status bit in
- * front, which ends all. */
-static void agree_by_name(MPI_Comm comm, const words_of added, words_of answer)
+static int places_of(const words_of words, int *places)
+{
+    int count = 0;
+    for (int place = 0; place < WORDS * PLACES; place++)
+        if (words[place / PLACES] >> place % PLACES & 1)
+            places[count++] = place;
+    return count;
+}
+
+static int write_list(char *message, const words_of words, int is_answer, int is_over)
+{
+    int places[WORDS * PLACES], count = places_of(words, places);
+    return (int)(is_answer ? list_responses(message, places, count, is_over)
+                           : list_requests(message, places, count, is_over));
+}
+
+/* Rank 0 counts on how many ranks each tensor is, itself among them: it sends itself nothing.
+ * Returns whether it was over on any rank. */
+static int agree_by_name(MPI_Comm comm, const words_of added, int is_over, words_of answer)
 {
     static char message[MESSAGE_BYTES], all[RANKS_MOST * MESSAGE_BYTES];
     static int counts[WORDS * PLACES];
-    int length = (int)sizeof(words_of) + NAME_BYTES * ones(added);
-    int lengths[RANKS_MOST], offsets[RANKS_MOST] = {0};
-    memcpy(message, added, sizeof(words_of));
-    MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
+    int length = write_list(message, added, 0, is_over), places[WORDS * PLACES];
+    int lengths[RANKS_MOST] = {0}, offsets[RANKS_MOST] = {0};
+    if (rank)
+        MPI_Gather(&length, 1, MPI_INT, NULL, 1, MPI_INT, 0, comm);
+    else
+        MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
     for (int other = 1; rank == 0 && other < size; other++)
         offsets[other] = offsets[other - 1] + lengths[other - 1];
-    MPI_Gatherv(message, length, MPI_BYTE, all, lengths, offsets, MPI_BYTE, 0, comm);
+    MPI_Gatherv(rank ? message : NULL, rank ? length : 0, MPI_BYTE, rank ? NULL : all, lengths,
+                offsets, MPI_BYTE, 0, comm);
     memset(answer, 0, sizeof(words_of));
+    for (int own = places_of(added, places); rank == 0 && own > 0; own--)
+        counts[places[own - 1]]++;
+    for (int other = 1; rank == 0 && other < size; other++) {
+        is_over |= list_is_last(all + offsets[other]);
+        for (int theirs = list_read(all + offsets[other], places, 0); theirs > 0; theirs--)
+            counts[places[theirs - 1]]++;
+    }
     for (int place = 0; rank == 0 && place < WORDS * PLACES; place++) {
-        for (int other = 0; other < size; other++) {
-            words_of theirs;
-            memcpy(theirs, all + offsets[other], sizeof theirs);
-            counts[place] += theirs[place / PLACES] >> place % PLACES & 1;
-        }
-        if (counts[place] == size || (place == 0 && counts[0])) {
+        if (counts[place] == size) {
             answer[place / PLACES] |= 1ULL << place % PLACES;
             counts[place] = 0;
         }
     }
-    memcpy(message, answer, sizeof(words_of));
-    length = (int)sizeof(words_of) + NAME_BYTES * ones(answer);
+    length = write_list(message, answer, 1, is_over);
     MPI_Bcast(&length, 1, MPI_INT, 0, comm);
     MPI_Bcast(message, length, MPI_BYTE, 0, comm);
-    memcpy(answer, message, sizeof(words_of));
+    memset(answer, 0, sizeof(words_of));
+    for (int agreed = list_read(message, places, 1); agreed > 0; agreed--)
+        answer[places[agreed - 1] / PLACES] |= 1ULL << places[agreed - 1] % PLACES;
+    return list_is_last(message);
 }
 
 static void sum_agreed(MPI_Comm comm, const words_of agreed)
@@ -776,18 +800,16 @@ static int negotiate(MPI_Comm comm, words_of cached, words_of named)
     if (!(options & BY_NAME))
         MPI_Allreduce(MPI_IN_PLACE, given, options & WIDE ? 3 : 1, MPI_LONG_LONG_INT, MPI_BAND,
                       comm);
-    if (options & BY_NAME || (given[0] & 1 && !(given[0] & 2))) {
-        added[0] |= options & BY_NAME && is_over;
-        agree_by_name(comm, added, answer);
-    }
+    if (options & BY_NAME || (given[0] & 1 && !(given[0] & 2)))
+        is_over = agree_by_name(comm, added, is_over, answer);
     for (int i = 0; i < WORDS; i++) {
         agreed[i] = given[i] & cached[i];
-        agreed[i] |= answer[i] & ~(i ? 0ULL : 7ULL);
+        agreed[i] |= answer[i];
         named[i] &= ~answer[i];
         cached[i] |= options & BY_NAME ? 0 : answer[i];
     }
     sum_agreed(comm, agreed);
-    return options & BY_NAME ? !(answer[0] & 1) : (int)(given[0] & 1);
+    return options & BY_NAME ? !is_over : (int)(given[0] & 1);
 }
 
 static void *horovod_thread(void *unused)
@@ -921,6 +943,8 @@ static const struct {
     {"horovod_evaluating", horovod, 0, horovod_thread, EVALUATING},
     {"horovod_wide", horovod, 0, horovod_thread, WIDE | EVALUATING},
     {"horovod_by_name", horovod, 0, horovod_thread, BY_NAME},
+    {"horovod_by_name_wide", horovod, 0, horovod_thread, BY_NAME | WIDE | EVALUATING},
+    {"horovod_by_name_hanging", horovod, 0, horovod_thread, BY_NAME | HANGING},
     {"horovod_hanging", horovod, 0, horovod_thread, HANGING},
 };
 
