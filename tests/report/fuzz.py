@@ -49,7 +49,7 @@ from commprof_report.run import ledger  # noqa: E402
 from commprof_report.run.ledger_format import Layout, layout  # noqa: E402
 
 parser_of = functools.lru_cache(program.parser_build)  # a third of the time of a case
-program.parser_build = lambda words: parser_of(tuple(words))
+program.parser_build = lambda names=program.COMMANDS: parser_of(tuple(names))
 BATCH = 250
 EVIL_RANKS = 32
 MEMORY_BYTES = 768 << 20  # of address space, above what a child has from the start

@@ -176,8 +176,8 @@ def test_a_host_that_is_late_by_the_same_each_time_may_be_late_or_have_another_c
             job.receive(rank, 1 - rank, begins[rank] + US, max(begins) + 3 * US)
     path = job.write(tmp_path / "run.db")
     assert report("late", path, "--by", "run", "--json").rows[0]["late_ranks"] is None
-    said = "the ranks of a host may be late by as much each time"
-    assert (said in " ".join(report("late", path).out.split())) == bool(late)
+    if late:
+        assert "operations whose clocks are too inaccurate" in report("late", path).out
 
 
 def test_messages_in_one_direction_bound_clocks_from_one_side_only():

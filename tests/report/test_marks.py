@@ -73,7 +73,7 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     (advice,) = [
         row for row in asked(job, "advise", "--json").rows if row["title"] == "rank 1 is waited for"
     ]
-    assert said[3:-2] in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
+    assert said[3:-2] in advice["evidence"] and advice["saving_ns"] == row["late_gain_ns"]
 
 
 @pytest.mark.parametrize(

@@ -274,13 +274,13 @@ def test_one_rank_that_waits_for_processes_without_a_profile_is_not_called_alone
     rank = planted.Rank(0, 1, facts=planted.facts_of(0), communicators=[inter("MPI_Comm_spawn", 2)])
     rank.cells = [planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=9)]
     out = " ".join(report("summary", planted.write_databases(tmp_path / "run", [rank])).out.split())
-    assert "1 of 3 processes that communicate was read; for whom it waits is not known" in out
+    assert "Who is late is not known: 1 of 3 processes that communicate was read." in out
     alone = planted.Rank(
         0, 1, facts=planted.facts_of(0),
         cells=[planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=0)],
     )
     assert (
-        "one rank: there is nobody to wait for"
+        "One rank: there is nobody to wait for."
         in report("summary", planted.write_databases(tmp_path / "alone", [alone])).out
     )
 

@@ -61,7 +61,7 @@ class Sums:
     def sum(self, name: str, where: Where | None = None) -> np.ndarray:
         """Exact up to 2^63, a float beyond."""
         values = self.values(name, where, 0)
-        if values.sum(dtype=float) < MOST_SUM / 2:
+        if values.dtype.kind == "f" or values.sum(dtype=float) < MOST_SUM / 2:
             return self.groups.sum(values)
         exact = self.groups.sum(values.astype(object))
         return np.array([each if each <= MOST_SUM else float(each) for each in exact], object)

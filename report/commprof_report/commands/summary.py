@@ -67,7 +67,9 @@ HEADS = {
     "killed": "Killed or left", "running or killed": "Alive or ended", "exit": "Exited",
     "abort": "Aborted", "running": "Running",
 }
-WRAPPED = ("Cause", "Why", "To know it", "In a step", "Efficiency", "Seen")
+WRAPPED = (
+    "Crowded", "Cause", "Why", "To know it", "Based on", "In a step", "Efficiency", "Seen",
+)
 UNSEEN = {
     "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
     "elsewhere": "Elsewhere",
@@ -89,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
     whole = alignment if common.is_whole(arguments) else None
     steps = attempt("Steps", steps_summary, run, whole, late=waits)
     step = in_a_step(steps.summary if steps else None, waits)
-    print(common.lines_text((attempt("Waiting", run_headline, waits) or "", "")))
+    print(textwrap.fill(units.visible(attempt("Waiting", run_headline, waits) or ""), WIDTH), end="\n\n")
     for line in chain(counted_lines(run, answers), closing_lines(run, answers, step)):
         print(line)
 
