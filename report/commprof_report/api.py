@@ -60,8 +60,8 @@ def run_open(*paths: object) -> Run:
 
 
 def _ask(
-    command: Command, parser: argparse.ArgumentParser, name: str, run: Run, options: dict[str, object],
-    words: Sequence[str],
+    command: Command, parser: argparse.ArgumentParser, name: str, run: Run,
+    options: dict[str, object], words: Sequence[str],
 ) -> Rows:
     answers: list[Rows] = []
     arguments = parser.parse_args([*words, *_words(parser, name, options)])

@@ -44,7 +44,10 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
 
 
 def test_help_and_version_import_no_command():
-    ask = "import sys; from commprof_report.main import main\ntry: main(['--help'])\nexcept SystemExit"
+    ask = (
+        "import sys; from commprof_report.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit"
+    )
     done = subprocess.run(
         [sys.executable, "-c", f"{ask}: print([*sys.modules])"], cwd=ROOT / "report",
         capture_output=True, text=True,
@@ -54,7 +57,8 @@ def test_help_and_version_import_no_command():
 
 def test_a_command_imports_no_other():
     ask = "import sys; from commprof_report.main import main; main(['calls', '/nowhere'])"
-    known = f"{ask}; print(*(name for name in sys.modules if '.commands.' in name or '.late' in name))"
+    names = "name for name in sys.modules if '.commands.' in name or '.late' in name"
+    known = f"{ask}; print(*({names}))"
     done = subprocess.run(
         [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True,
     )

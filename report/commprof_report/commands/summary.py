@@ -91,7 +91,8 @@ def run(arguments: argparse.Namespace) -> None:
     whole = alignment if common.is_whole(arguments) else None
     steps = attempt("Steps", steps_summary, run, whole, late=waits)
     step = in_a_step(steps.summary if steps else None, waits)
-    print(textwrap.fill(units.visible(attempt("Waiting", run_headline, waits) or ""), WIDTH), end="\n\n")
+    said = units.visible(attempt("Waiting", run_headline, waits) or "")
+    print(textwrap.fill(said, WIDTH), end="\n\n")
     for line in chain(counted_lines(run, answers), closing_lines(run, answers, step)):
         print(line)
 

@@ -71,7 +71,8 @@ def compare_own_time(
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
     rooted = waits.take(is_rooted & (waits.sequence > 0))
     of_collectives = _collectives(collectives, alignment, rooted, lines)
-    return joined(Compared, [of_collectives, table(Compared, _messages(waits, lines, texts), texts)])
+    of_messages = table(Compared, _messages(waits, lines, texts), texts)
+    return joined(Compared, [of_collectives, of_messages])
 
 
 def _collectives(

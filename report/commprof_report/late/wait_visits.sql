@@ -1,6 +1,7 @@
 -- When was each rank in a region whose name begins with "wait" or "sync", a path's last part, and in
--- which its thread calls no MPI? On the thread that visited it most often. And from when to when does the main thread of a rank
--- that negotiates wait, handing over its last tensor in the middle between two rounds, or at the latest if it could be at any time?
+-- which its thread calls no MPI? On the thread that visited it most often. And from when to when
+-- does the main thread of a rank that negotiates wait, handing over its last tensor in the middle
+-- between two rounds, or at the latest if it could be at any time?
 DROP TABLE IF EXISTS temp.wait_visit;
 CREATE TEMP TABLE wait_visit AS
 WITH named AS (
@@ -33,6 +34,9 @@ WHERE place = 1
         AND substr(calling.name || '/', 1, length(visited.name) + 1) = visited.name || '/'
   )
 UNION ALL
-SELECT :handed, world_rank, -1, (CASE handed_after_ns WHEN after_ns THEN handed_ns ELSE handed_after_ns END + handed_ns) / 2, done_ns
+SELECT
+    :handed, world_rank, -1,
+    (CASE handed_after_ns WHEN after_ns THEN handed_ns ELSE handed_after_ns END + handed_ns) / 2,
+    done_ns
 FROM negotiated_step
 WHERE done_ns > handed_ns;

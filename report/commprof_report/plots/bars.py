@@ -110,7 +110,8 @@ def of_gpus(rows: Sequence[GpuDeviceRow]) -> Picture | None:
     several = len({row.rank for row in rows}) < len(rows)
     parts = [Part(name, colour, [*map(part, rows)]) for name, part, colour in OF_GPUS]
     return Picture(
-        "What the GPUs did", [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
+        "What the GPUs did",
+        [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
         [Panel("traced time", "time", parts)], "rank:GPU" if several else "rank",
     ) if rows else None
 
