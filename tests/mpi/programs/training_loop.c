@@ -9,6 +9,7 @@
  * checkpoints */
 #include <mpi.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -119,6 +120,15 @@ static void *train(void *unused)
     return unused;
 }
 
+/* as many bytes as are reduced in a step */
+static void broadcast_parameters(void)
+{
+    bool is_nonblocking = !strcmp(way, "nonblocking"), is_layers = !strcmp(way, "layers");
+    MPI_Bcast(gradients, 400000, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (!is_nonblocking)
+        MPI_Bcast(gradients, is_layers ? 600000 : 490000, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -129,8 +139,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int i = 1; i <= 4; i++)
-        MPI_Bcast(gradients, i * 100000, MPI_BYTE, 0, MPI_COMM_WORLD);
+    broadcast_parameters();
     if (strcmp(way, "background"))
         train(NULL);
     else if (pthread_create(&thread, NULL, train, NULL) == 0)
