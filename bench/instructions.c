@@ -12,6 +12,7 @@ enum { COMMS = 1000, SIZES = 10000, MANY = 1000 };
 static char out[8], in[8];
 static const uint64_t offered = 0x3ffffffff;
 static uint64_t came = 7;
+static int lengths[TOY_RANKS], places[TOY_RANKS];
 static int pair[2], comms[COMMS], many[MANY], at;
 
 /* The profiler's clock (COMMPROF_CLOCK=monotonic): all calls take as long on any machine, so that
@@ -51,6 +52,7 @@ static int any(unsigned most)
 
 TWICE(Allreduce, MPI_Allreduce(out, in, 8, TOY_BYTE, TOY_SUM, TOY_WORLD))
 TWICE(Bcast, MPI_Bcast(out, 8, TOY_BYTE, 0, TOY_WORLD))
+TWICE(Gatherv, MPI_Gatherv(out, 8, TOY_BYTE, in, lengths, places, TOY_BYTE, 0, TOY_WORLD))
 TWICE(Barrier, MPI_Barrier(TOY_WORLD))
 TWICE(Send, MPI_Send(out, 8, TOY_BYTE, 1, 0, TOY_WORLD))
 TWICE(Recv, MPI_Recv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, TOY_IGNORE))
@@ -86,6 +88,7 @@ int main(int argc, char **argv)
     BOTH(Allreduce)
     BOTH(round)
     BOTH(Bcast)
+    BOTH(Gatherv)
     BOTH(Barrier)
     BOTH(Send)
     BOTH(Recv)

@@ -28,6 +28,8 @@ int MPI_Comm_dup(int comm, int *copy);
 int MPI_Comm_free(int *comm);
 int MPI_Barrier(int comm);
 int MPI_Bcast(void *data, int count, int type, int root, int comm);
+int MPI_Gatherv(const void *in, int count, int type, void *out, const int *counts,
+                const int *places, int out_type, int root, int comm);
 int MPI_Allreduce(const void *in, void *out, int count, int type, int op, int comm);
 int MPI_Alltoall(const void *in, int count, int type, void *out, int out_count, int out_type,
                  int comm);

@@ -30,6 +30,10 @@
 #include "mpi/datatypes.h"
 #include "tensor_names.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 enum {
     NEGOTIATIONS_MOST = 64, /* of a process */
     WORD_BYTES = sizeof(uint64_t),
@@ -37,7 +41,9 @@ enum {
     STATUS = (1 << LEDGER_STATUS_PLACES) - 1,
     NAMES_MOST = 1 << 14, /* of a negotiation: beyond, no more rounds are read */
     NAME_SLOTS = 2 * NAMES_MOST,
-    ANSWER_AFTER = 2, /* collectives, the responses come after the requests */
+    ANSWER_AFTER = 2,    /* collectives, the responses come after the requests */
+    TOUCHES_MOST = 1024, /* of a process: beyond, a communicator's first list is not looked for */
+    NO_HOW = ~0,         /* of rt_sigprocmask: none, so that the mask stays */
 };
 
 struct word {
@@ -87,7 +93,7 @@ struct round {
 
 mpi_handle negotiation_op;
 bool negotiation_is_by_name;
-static unsigned count;
+static unsigned count, touched;
 
 void negotiation_begin(void)
 {
@@ -158,7 +164,7 @@ static void restart(struct negotiation *negotiation, uint32_t epoch)
     __atomic_store_n(&entry->epoch, epoch, __ATOMIC_RELEASE);
 }
 
-static struct negotiation *find(const struct thread *thread, uint32_t slot)
+HOT struct negotiation *find(const struct thread *thread, uint32_t slot)
 {
     struct negotiation *found = thread->negotiations;
     while (found && found->entry->communicator != slot)
@@ -168,7 +174,7 @@ static struct negotiation *find(const struct thread *thread, uint32_t slot)
     return found;
 }
 
-static struct negotiation *find_or_make(struct thread *thread, uint32_t slot)
+HOT struct negotiation *find_or_make(struct thread *thread, uint32_t slot)
 {
     struct negotiation *found = find(thread, slot);
     if (!found && (found = make(thread, slot))) {
@@ -239,7 +245,7 @@ struct negotiation *negotiation_offer(const struct call *call, const void *sendb
 }
 
 /* False: more came back than was given. */
-static bool take_answer(struct negotiation *negotiation, const void *recvbuf)
+HOT bool take_answer(struct negotiation *negotiation, const void *recvbuf)
 {
     uint64_t more = 0;
     for (unsigned i = 0; i < negotiation->used; i++) {
@@ -250,10 +256,11 @@ static bool take_answer(struct negotiation *negotiation, const void *recvbuf)
     return !more;
 }
 
-static struct round read_round(const struct negotiation *negotiation)
+/* `names`: or NULL. */
+HOT struct round read_round(const struct negotiation *negotiation, const struct names *names)
 {
     struct round round = {.offered = 0};
-    bool is_at_root = negotiation->names && negotiation->names->others;
+    bool is_at_root = names && names->others;
     for (unsigned i = 0; i < negotiation->used; i++) {
         const struct word *word = &negotiation->words[i];
         uint64_t given = tensors_of(word->given, i), agreed = tensors_of(word->answer, i);
@@ -263,7 +270,7 @@ static struct round read_round(const struct negotiation *negotiation)
         round.is_new |= added != 0;
         round.is_next |= (added & word->agreed) != 0;
         round.is_again |= (agreed & word->agreed) != 0;
-        round.is_open |= negotiation->names && agreed & ~word->known;
+        round.is_open |= names && agreed & ~word->known;
     }
     return round;
 }
@@ -368,7 +375,7 @@ static void count_places(const struct negotiation *negotiation, unsigned index, 
 }
 
 /* Keeps what is pending now, and what has been agreed on. */
-static void keep_words(struct negotiation *negotiation)
+HOT void keep_words(struct negotiation *negotiation)
 {
     uint64_t missing = 0, before = 0;
     for (unsigned i = 0; i < negotiation->room; i++) {
@@ -394,8 +401,8 @@ static void note_ahead(struct ledger_negotiation *entry, struct round round, uin
         entry->ahead_since_ticks = end_ticks;
 }
 
-static void count_round(struct negotiation *negotiation, uint64_t start_ticks, uint64_t end_ticks,
-                        struct round round, bool names_none)
+HOT void count_round(struct negotiation *negotiation, uint64_t start_ticks, uint64_t end_ticks,
+                     struct round round, bool names_none)
 {
     struct ledger_negotiation *entry = negotiation->entry;
     if (!entry->rounds)
@@ -416,7 +423,7 @@ static void count_round(struct negotiation *negotiation, uint64_t start_ticks, u
 }
 
 /* `sample`: or NULL. */
-static void mark_sample(struct ledger_sample *sample, const struct call *call, struct round round)
+HOT void mark_sample(struct ledger_sample *sample, const struct call *call, struct round round)
 {
     if (!sample)
         return;
@@ -431,11 +438,22 @@ static void disbelieve(struct negotiation *negotiation)
     forget_step(negotiation);
 }
 
-/* The words have what was given, and the answer. */
-static struct round conclude(struct negotiation *negotiation, uint64_t start_ticks,
-                             uint64_t end_ticks, bool names_none)
+/* The list was read in part: nothing is known of what others have requested. */
+static void disbelieve_names(struct negotiation *negotiation)
 {
-    struct round round = read_round(negotiation);
+    struct names *names = negotiation->names;
+    names->requested = names->opened_ticks = 0;
+    memset(names->given_by, 0, sizeof names->given_by);
+    for (unsigned i = 0; i < negotiation->room; i++)
+        negotiation->words[i].some = negotiation->words[i].all = 0;
+    disbelieve(negotiation);
+}
+
+/* The words have what was given, and the answer. `names`: or NULL. */
+HOT struct round conclude(struct negotiation *negotiation, const struct names *names,
+                          uint64_t start_ticks, uint64_t end_ticks, bool names_none)
+{
+    struct round round = read_round(negotiation, names);
     count_interval(negotiation, end_ticks);
     note_done(negotiation);
     round.is_next &= negotiation->step.tensors > 0; /* else that step has ended just now */
@@ -465,7 +483,7 @@ void negotiation_agree(struct negotiation *negotiation, const struct call *call,
         disbelieve(negotiation);
     else
         mark_sample(sample, call,
-                    conclude(negotiation, call->start, call->end,
+                    conclude(negotiation, NULL, call->start, call->end,
                              load_word(recvbuf, 0) & 1 << LEDGER_NAMED_PLACE));
 }
 
@@ -481,6 +499,7 @@ static struct word *word_of(struct negotiation *negotiation, uint64_t hash, unsi
         unsigned next = LEDGER_STATUS_PLACES + names->used;
         if (names->used == NAMES_MOST || !make_room(negotiation, next / LEDGER_WORD_PLACES + 1)) {
             names->is_full = true;
+            negotiation->entry->ahead_since_ticks = 0; /* it would be so for ever */
             return NULL;
         }
         names->hashes[slot] = hash;
@@ -522,25 +541,56 @@ static void note_answer(void *negotiation, uint64_t hash)
     ((struct negotiation *)negotiation)->names->given_by[place] = 0;
 }
 
+/* The kernel reads it for us, and reports memory that no CPU may read. GPUs' buffers look like host
+ * memory under COMMPROF_GPU=off, and before the GPU's first use is noticed. */
+static bool can_touch(const void *address)
+{
+    return syscall(SYS_rt_sigprocmask, NO_HOW, address, NULL, sizeof(uint64_t)) < 0 &&
+           errno == EINVAL;
+}
+
+/* Once a negotiation is known, its lists are where lists were before. */
+static bool may_read_list(const struct negotiation *negotiation, const char *list, mpi_count length)
+{
+    if (!tensor_names_may_be(length) || !may_read(list))
+        return false;
+    if (negotiation)
+        return true;
+    if (__atomic_fetch_add(&touched, 1, __ATOMIC_RELAXED) >= TOUCHES_MOST)
+        return false;
+    int saved = errno;
+    bool can = can_touch(list) && can_touch(list + length - sizeof(uint64_t));
+    errno = saved;
+    return can;
+}
+
+static bool read_request(struct negotiation *negotiation, const char *list, mpi_count length)
+{
+    return may_read_list(negotiation, list, length) &&
+           tensor_names_requested(list, (uint64_t)length, note_request, negotiation);
+}
+
+/* One list behind the other, in the order of ranks. */
+static bool read_all_requests(struct negotiation *negotiation, const struct requests *requests,
+                              int others)
+{
+    mpi_count at = 0;
+    bool is_sound = requests->length == 0 && traffic_count_at(requests->lengths, 0) == 0;
+    for (int i = 1; is_sound && i <= others; i++) {
+        mpi_count length = traffic_count_at(requests->lengths, i);
+        is_sound = traffic_count_at(requests->displacements, i) == at &&
+                   read_request(negotiation, (const char *)requests->all + at, length);
+        at += length;
+    }
+    return is_sound;
+}
+
 /* `negotiation`: or NULL, only to see whether they are requests. */
 static bool read_requests(struct negotiation *negotiation, const struct requests *requests,
                           int others)
 {
-    if (!others)
-        return requests->length > 0 && may_read(requests->own) &&
-               tensor_names_requested(requests->own, (uint64_t)requests->length, note_request,
-                                      negotiation);
-    if (!may_read(requests->all))
-        return false;
-    bool is_sound = true;
-    for (int i = 1; is_sound && i <= others; i++) {
-        mpi_count length = traffic_count_at(requests->lengths, i);
-        const char *list =
-            (const char *)requests->all + traffic_count_at(requests->displacements, i);
-        is_sound =
-            length > 0 && tensor_names_requested(list, (uint64_t)length, note_request, negotiation);
-    }
-    return is_sound;
+    return others ? !requests->own && read_all_requests(negotiation, requests, others)
+                  : !requests->all && read_request(negotiation, requests->own, requests->length);
 }
 
 /* The one by names; NULL: there is none. */
@@ -554,15 +604,10 @@ static struct negotiation *find_by_name(const struct call *call)
 
 static struct negotiation *make_by_name(const struct call *call, int others)
 {
-    struct names *names = memory_take(sizeof *names);
-    struct negotiation *made =
-        names ? find_or_make(call->thread, call->communicator->entry->communicator) : NULL;
-    if (!made) {
-        memory_give(names);
+    struct negotiation *made = find_or_make(call->thread, call->communicator->entry->communicator);
+    if (!made || !(made->names = memory_take(sizeof *made->names)))
         return NULL;
-    }
-    names->others = (unsigned)others;
-    made->names = names;
+    made->names->others = (unsigned)others;
     __atomic_store_n(&negotiation_is_by_name, true, __ATOMIC_RELAXED);
     return made;
 }
@@ -608,7 +653,7 @@ void negotiation_request(const struct call *call, const struct requests *request
 {
     const struct communicator *communicator = call->communicator;
     bool may_be = call->succeeded && call->sequence && !communicator->is_inter &&
-                  call_is_counted(call->id) && requests->root == 0;
+                  communicator->size > 1 && call_is_counted(call->id);
     if (!may_be)
         return;
     int others = communicator->comm_rank ? 0 : communicator->size - 1;
@@ -618,10 +663,8 @@ void negotiation_request(const struct call *call, const struct requests *request
     if (!found || !found->names || found->names->is_full)
         return;
     begin_round(found, call);
-    if (!read_requests(found, requests, others)) {
-        found->names->requested = 0;
-        disbelieve(found);
-    }
+    if (!read_requests(found, requests, others))
+        disbelieve_names(found);
 }
 
 void negotiation_answer(const struct call *call, const void *buffer, mpi_count length,
@@ -635,9 +678,9 @@ void negotiation_answer(const struct call *call, const void *buffer, mpi_count l
     found->names->opened_ticks = found->names->requested = 0;
     if (!call->succeeded || length <= 0 || !may_read(buffer) ||
         !tensor_names_answered(buffer, (uint64_t)length, note_answer, found)) {
-        disbelieve(found);
+        disbelieve_names(found);
         return;
     }
     settle(found);
-    mark_sample(sample, call, conclude(found, opened_ticks, call->end, false));
+    mark_sample(sample, call, conclude(found, found->names, opened_ticks, call->end, false));
 }

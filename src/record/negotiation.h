@@ -33,19 +33,19 @@ void negotiation_agree(struct negotiation *negotiation, const struct call *call,
 /* Whether some thread negotiates by name, without Horovod's cache. */
 extern bool negotiation_is_by_name;
 
-/* What a Gatherv of MPI_BYTE has sent, or received at its root. */
+/* What a Gatherv of MPI_BYTE to rank 0 has sent, or received there. */
 struct requests {
     const void *own;
     mpi_count length;
     const void *all;
-    struct counts lengths, displacements;
-    int root;
+    struct counts lengths, displacements; /* read at the root alone: elsewhere they may be anything */
 };
 
 /* Before the real call of a Gather: a round by name may begin. */
 void negotiation_open(const struct call *call);
 
-/* After a Gatherv of MPI_BYTE has been accounted: if it was one of requests, reads them. */
+/* After a Gatherv of MPI_BYTE has been accounted: if it was one of requests, reads them. Rank 0
+ * sends none, and the others name no buffer to receive into: callers see to one of the two. */
 void negotiation_request(const struct call *call, const struct requests *requests);
 
 /* After a Bcast of MPI_BYTE has been accounted: if it was that of the responses to these, reads

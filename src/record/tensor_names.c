@@ -110,12 +110,16 @@ static bool find_in_response(struct list *list, uint64_t table)
     return for_each(list, follow_field(list, table, RESPONSE_NAMES), find_name);
 }
 
+bool tensor_names_may_be(int64_t length)
+{
+    return length > 2 * WORD && length <= TENSOR_LIST_BYTES_MOST && length % WORD == 1;
+}
+
 static bool read_list(const void *bytes, uint64_t length, find_names find, tensor_name_found found,
                       void *context)
 {
     struct list list = {.bytes = bytes, .length = length - 1, .found = found, .context = context};
-    if (length <= 2 * WORD || length > TENSOR_LIST_BYTES_MOST || list.length % WORD ||
-        list.bytes[list.length] != 0)
+    if (!tensor_names_may_be((int64_t)length) || list.bytes[list.length] != 0)
         return false;
     uint64_t table = follow(&list, 0);
     return table && for_each(&list, follow_field(&list, table, LIST), find);

@@ -17,6 +17,9 @@ enum {
     TENSOR_LIST_BYTES_MOST = 1 << 22,
 };
 
+/* Whether a list may have so many bytes. */
+bool tensor_names_may_be(int64_t length);
+
 /* Called with the hash of each name, in their order. */
 typedef void (*tensor_name_found)(void *context, uint64_t hash);
 

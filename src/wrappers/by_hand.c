@@ -53,10 +53,10 @@ NEGOTIATING(Allreduce, ALLREDUCE, mpi_handle_bits(op) == negotiation_op,
             struct negotiation *negotiation = negotiation_offer(&call, sendbuf, recvbuf, count),
             if (negotiation) negotiation_agree(negotiation, &call, recvbuf, sample))
 NEGOTIATING(Gather, GATHER, IS_BY_NAME, negotiation_open(&call), )
-NEGOTIATING(Gatherv, GATHERV, IS_BYTE(sendtype), ,
-            negotiation_request(&call,
-                                &(struct requests){sendbuf, sendcount, recvbuf, COUNTS(recvcounts),
-                                                   COUNTS(displs), root}))
+NEGOTIATING(Gatherv, GATHERV,
+            IS_BYTE(sendtype) && root == 0 && !(sendbuf && recvbuf) && IS_BYTE(recvtype), ,
+            negotiation_request(&call, &(struct requests){sendbuf, sendcount, recvbuf,
+                                                          COUNTS(recvcounts), COUNTS(displs)}))
 NEGOTIATING(Bcast, BCAST, IS_BY_NAME, ,
             if (IS_BYTE(type) && root == 0) negotiation_answer(&call, buffer, count, sample))
 

@@ -4,10 +4,13 @@
 #include "record/recording.h"
 #include "record/signatures.h"
 
+#include "../mpi/programs/tensor_lists.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
 #include "ledger_reader.h"
 #include "unit.h"
+
+#include <sys/mman.h>
 
 /* Rounds of two ranks, this one is rank 0: what it gives, and what comes back. */
 enum {
@@ -39,11 +42,11 @@ static const struct row {
 
 static mpi_handle world;
 
-static void begin(void)
+static void begin_as(int rank)
 {
     fake_mpi_speak("mpich");
     CHECK_EQUAL(ledger_open("ledger", 8 << 20), 0);
-    fake_world(2, 0);
+    fake_world(2, rank);
     world = fake_comm((int[]){0, 1}, 2);
     CHECK(communicators_find(world) != NULL);
     CHECK(requests_begin(false));
@@ -51,6 +54,11 @@ static void begin(void)
     recording_begin();
     recording_switch(true);
     CHECK(thread_ready() != NULL);
+}
+
+static void begin(void)
+{
+    begin_as(0);
 }
 
 /* With HOROVOD_TIMELINE a second half follows, the first one's complement. */
@@ -160,4 +168,34 @@ TEST(each_communicator_has_a_negotiation_of_its_own)
     CHECK_EQUAL(first->rounds_ahead, 1);
     CHECK_EQUAL(second->rounds, 1);
     CHECK_EQUAL(second->rounds_ahead, 0);
+}
+
+/* As rank 1 sends its requests, or another program its bytes, from where `list` is. */
+static void gather(const char *list, mpi_count length)
+{
+    struct call call UNTIL_RETURN;
+    call_enter(&call, CALL_Gatherv, SITE_JOB);
+    announce_rooted(&call, world, LEDGER_BYTES_UNKNOWN, 0);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    negotiation_request(&call, &(struct requests){.own = list, .length = length});
+}
+
+TEST(memory_that_the_cpu_cannot_read_is_not_looked_at_for_a_list)
+{
+    enum { ROOM = 4096, TENSOR = 3 };
+    begin_as(1);
+    char *bytes = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(bytes != MAP_FAILED);
+    unsigned length = list_requests(bytes, &(int){TENSOR}, 1, false);
+    char *end = bytes + ROOM;
+    memcpy(end - length, bytes, length);
+    CHECK_EQUAL(mprotect(end, ROOM, PROT_NONE), 0);
+    gather(end, length);
+    gather(end - length, length + 4);
+    gather(NULL, length);
+    gather(mpi_abi.in_place, length);
+    CHECK(entry(LEDGER_NEGOTIATIONS, 0) == NULL);
+    gather(end - length, length);
+    CHECK(entry(LEDGER_NEGOTIATIONS, 0) != NULL);
 }
