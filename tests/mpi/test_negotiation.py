@@ -69,7 +69,7 @@ def test_steps_follow_each_other_and_sums_are_those_of_the_steps(profile):
 
 @pytest.mark.parametrize("late", ["0", "1"])
 def test_without_the_cache_rank_0_is_known_to_be_last_where_the_others_wait_for_it(profile, late):
-    run = profile("plants", 3, "horovod_by_name", str(ROUNDS), "2000", "8000", late)
+    run = profile("plants", 3, "horovod_by_name", str(ROUNDS), "2000", "40000", late)
     opened = "SELECT total(step > 1 AND handed_after_ns = after_ns) FROM negotiated_step"
     open_steps = [run.query(rank, opened)[0][0] for rank in range(3)]
     assert open_steps[1:] == [0, 0]
