@@ -68,7 +68,10 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
 
 def lacks_cores(late: Late) -> bool:
     """Ranks wait for cores for as long as could be gained, so a late rank may merely not have been
-    scheduled."""
+    scheduled. Ranks that hand over last, or come last to marks, are named on crowded hosts only if
+    that does not explain it."""
+    if late.last and late.last.ranks:
+        return False
     kinds = {why.kind for why in (late.reason, *late.call_reasons.values()) if why}
     gain_ns = (late.run.late_gain_ns or 0) * late.run.ranks
     return (
