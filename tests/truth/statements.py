@@ -102,7 +102,7 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         )
         yield "wait_ns", "prometheus by cause", causes * 1e9
     for command in ("late", "summary", "advise"):
-        first, *_ = reporter.text(command, folder).splitlines()
+        first = " ".join(reporter.text(command, folder).partition("\n\n")[0].split())
         yield "headline", command, first if len(first.split()) <= MOST_WORDS else "too long"
     named = [
         row for row in rows("advise", folder)
