@@ -429,9 +429,9 @@ struct ledger_cpu_time {
 /* Negotiation: Horovod's ranks agree each cycle on the tensors that all of them can sum, by an
  * Allreduce with MPI_BAND over words of 64 bits (a round). Its first places (bits) are status bits.
  * Each of the others is a tensor: given by a rank that can sum it, left by the operation if all
- * can. Without Horovod's cache a round is a Gather of what is new on each rank, by name, and a Bcast
- * of what all have; rank 0, which sends itself nothing, is taken to give what some of the others
- * give. A rank's time is cut by the returns of its rounds:
+ * can. Without Horovod's cache a round is a Gather of what is new on each rank, by name, and a
+ * Bcast of what all have; rank 0, which sends itself nothing, is taken to give what some of the
+ * others give. A rank's time is cut by the returns of its rounds:
  *
  *     ahead     it gave more than came back: until the next round it waits for others
  *     idle      it gave none
