@@ -13,13 +13,13 @@
  * By name a round is, on Horovod's ranks,
  *
  *     MPI_Gather of the lengths    negotiation_open       the round begins
- *     MPI_Gatherv of the requests  negotiation_request    others: what is new; rank 0: of all others
+ *     MPI_Gatherv of the requests  negotiation_request    what is new; at rank 0, of all others
  *     MPI_Bcast of a length
  *     MPI_Bcast of the responses   negotiation_answer     what is agreed on
  *
  * Each name has a place, in the order in which this process met them. A tensor is requested once,
- * so it is given from then on until it is agreed on. Rank 0 sends itself nothing: it has handed over
- * what is agreed on, and no later than that. If all others had requested all of that before this
+ * so it is given from then on until it is agreed on. Rank 0 sends itself nothing: it has handed
+ * over what is agreed on, and no later than that. If all others had requested all of that before this
  * round, then it was rank 0 that they waited for, and it did so since the last round. */
 #include "negotiation.h"
 

@@ -38,7 +38,7 @@ struct requests {
     const void *own;
     mpi_count length;
     const void *all;
-    struct counts lengths, displacements; /* read at the root alone: elsewhere they may be anything */
+    struct counts lengths, displacements; /* read at the root alone: elsewhere they may be any */
 };
 
 /* Before the real call of a Gather: a round by name may begin. */

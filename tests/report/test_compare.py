@@ -364,13 +364,10 @@ def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_i
 
 
 @pytest.mark.slow
-def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask, compared):
+def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask):
     runs = changed(slower, "DELETE FROM sample; DELETE FROM sample_window")
     figures_of = {row["figure"]: row for row in ask(runs, "figure")}
     assert (figures_of["wait"]["second_ns"], figures_of["transfer"]["outcome"]) == (None, "none")
-    assert figures_of["wait"]["first_ns"] == pytest.approx(12 * SKEW_NS)
-    text = compared(runs).out
-    assert re.search(r"^Waiting +3\.60 ms +- ", text, re.M), text
 
 
 PLANTED = {

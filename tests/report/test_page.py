@@ -13,7 +13,7 @@ import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
-from commprof_report.commands import html
+from commprof_report.commands import counters, html
 from commprof_report.steps import run_view
 from planted_job import HostClock, Job
 from test_gpu import step_rank
@@ -214,6 +214,7 @@ def test_a_path_that_is_not_known_is_not_drawn(page_of, tmp_path):
 @pytest.mark.slow
 def test_of_many_ranks_those_are_shown_that_cost_most(page_of, run_path, monkeypatch):
     monkeypatch.setattr(html, "MOST_RANKS", 2)
+    monkeypatch.setattr(counters, "MOST_RANKS", 2)
     path = page_of(run_path)
     late_part = section(path, "who-is-late")
     table = late_part.partition("<tbody>")[2].partition("</tbody>")[0]

@@ -91,7 +91,9 @@ SMALL_RUNS = {
         BCAST, samples=(planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0),)
     ),
 }
-NO_SAMPLES = "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+UNSAMPLED = (
+    "Who is late is not known: single calls are not sampled on all ranks (COMMPROF_SAMPLES)."
+)
 WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "calls": [""] * 5,
     "latency": [""] * 5,
@@ -118,12 +120,11 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "gpu": ["no GPU was used, or none was found"] * 5,
     "gpu --by kernel": ["no GPU was used, or none was found"] * 5,
     "late": [
-        NO_SAMPLES,
-        "no call that makes ranks wait for each other",
-        "one rank: there is nobody to wait for",
-        NO_SAMPLES,
-        "unknown: no call was split into waiting and transfer: 1.00 us per rank in MPI_Bcast; "
-        "1 operation whose clocks are too inaccurate or whose root was not read",
+        UNSAMPLED,
+        "No call makes ranks wait for each other.",
+        "One rank: there is nobody to wait for.",
+        UNSAMPLED,
+        "Who is late is not known: no call was split into waiting and transfer.",
     ],
     "steps": [
         "no steps: none of 2 collectives between ranks was sampled",
