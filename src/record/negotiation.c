@@ -19,8 +19,8 @@
  *
  * Each name has a place, in the order in which this process met them. A tensor is requested once,
  * so it is given from then on until it is agreed on. Rank 0 sends itself nothing: it has handed
- * over what is agreed on, and no later than that. If all others had requested all of that before this
- * round, then it was rank 0 that they waited for, and it did so since the last round. */
+ * over what is agreed on, and no later than that. If all others had requested all of that before
+ * this round, then it was rank 0 that they waited for, and it did so since the last round. */
 #include "negotiation.h"
 
 #include "base/memory.h"
