@@ -27,24 +27,6 @@ HOT mpi_handle handle_at(const void *request)
             return negotiate_##NAME(site, wide, real, ARGUMENTS_##SHAPE);                  \
         CALLED(NAME, SHAPE, , )                                                            \
     }
-#define CALLED(NAME, SHAPE, BEFORE, AFTER)                           \
-    {                                                                \
-        (void)wide;                                                  \
-        struct call call UNTIL_RETURN;                               \
-        call_enter(&call, CALL_##NAME, site);                        \
-        if (__builtin_expect(!call.thread, 0))                       \
-            return real(ARGUMENTS_##SHAPE);                          \
-        ANNOUNCE_##SHAPE;                                            \
-        BEFORE;                                                      \
-        call_start(&call);                                           \
-        int error = real(ARGUMENTS_##SHAPE);                         \
-        call_end(&call, error);                                      \
-        struct traffic traffic = TRAFFIC_##SHAPE;                    \
-        struct ledger_sample *sample = account_call(&call, traffic); \
-        STORE_SIGNATURE(SHAPE);                                      \
-        AFTER;                                                       \
-        return error;                                                \
-    }
 
 #define IS_BYTE(TYPE) (mpi_handle_bits(TYPE) == mpi_abi.byte)
 #define IS_BY_NAME __atomic_load_n(&negotiation_is_by_name, __ATOMIC_RELAXED)

@@ -84,4 +84,24 @@ static inline void *function_target(enum function function, enum entry entry, ca
         return wrap_##NAME(site, WIDE, real, ARGUMENTS_OF_##KIND(SHAPE));                      \
     }
 
+/* The body of a blocking call; BEFORE and AFTER run around it, for what else it tells. */
+#define CALLED(NAME, SHAPE, BEFORE, AFTER)                           \
+    {                                                                \
+        (void)wide;                                                  \
+        struct call call UNTIL_RETURN;                               \
+        call_enter(&call, CALL_##NAME, site);                        \
+        if (__builtin_expect(!call.thread, 0))                       \
+            return real(ARGUMENTS_##SHAPE);                          \
+        ANNOUNCE_##SHAPE;                                            \
+        BEFORE;                                                      \
+        call_start(&call);                                           \
+        int error = real(ARGUMENTS_##SHAPE);                         \
+        call_end(&call, error);                                      \
+        struct traffic traffic = TRAFFIC_##SHAPE;                    \
+        struct ledger_sample *sample = account_call(&call, traffic); \
+        STORE_SIGNATURE(SHAPE);                                      \
+        AFTER;                                                       \
+        return error;                                                \
+    }
+
 #endif

@@ -8,23 +8,8 @@
 #include "record/announce.h"
 #include "record/signatures.h"
 
-#define BLOCKING(NAME, SHAPE, FORMS)                                 \
-    BODY(NAME, BLOCKING, SHAPE)                                      \
-    {                                                                \
-        struct call call UNTIL_RETURN;                               \
-        call_enter(&call, CALL_##NAME, site);                        \
-        if (__builtin_expect(!call.thread, 0))                       \
-            return real(ARGUMENTS_##SHAPE);                          \
-        ANNOUNCE_##SHAPE;                                            \
-        call_start(&call);                                           \
-        int error = real(ARGUMENTS_##SHAPE);                         \
-        call_end(&call, error);                                      \
-        struct traffic traffic = TRAFFIC_##SHAPE;                    \
-        struct ledger_sample *sample = account_call(&call, traffic); \
-        STORE_SIGNATURE(SHAPE);                                      \
-        return error;                                                \
-    }                                                                \
-    EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
+#define BLOCKING(NAME, SHAPE, FORMS) \
+    BODY(NAME, BLOCKING, SHAPE) CALLED(NAME, SHAPE, , ) EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
 
 #define POLLING(NAME, SHAPE, FORMS)                      \
     BODY(NAME, POLLING, SHAPE)                           \

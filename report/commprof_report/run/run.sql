@@ -132,8 +132,8 @@ WHERE doing_call <> '';
 -- times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.
 CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER);
 INSERT INTO bandwidth_rule VALUES
-    ('one-way', '1', 0), ('allreduce', '1', 2), ('reduce-scatter', '1', 1), ('allgather', 'n', 1), ('prefix', '1', NULL),
-    ('own-size', '1', NULL);
+    ('one-way', '1', 0), ('allreduce', '1', 2), ('reduce-scatter', '1', 1), ('allgather', 'n', 1),
+    ('prefix', '1', NULL), ('own-size', '1', NULL);
 
 -- Maps a rank's number for a region to its name; '' is outside all regions.
 CREATE TEMP TABLE region_of AS

@@ -4,7 +4,8 @@ SELECT label AS communicator, own.identity, own.size + own.remote_size AS size,
        coalesce(nullif(own.members, ''), run_communicator.members) AS members,
        NOT own.is_freed AND own.size + own.remote_size > 1 AS is_open,
        own.world_rank AS rank, collectives AS begun, sequence, recent.call, bytes, root, kind,
-       CASE WHEN NOT own.is_inter AND coalesce(bandwidth, '') <> 'own-size' THEN bytes END AS same_bytes,
+       CASE WHEN NOT own.is_inter AND coalesce(bandwidth, '') <> 'own-size' THEN bytes END
+           AS same_bytes,
        CASE WHEN NOT own.is_inter THEN root END AS same_root
 FROM communicator AS own
 JOIN run_communicator USING (identity)
