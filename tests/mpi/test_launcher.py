@@ -89,7 +89,8 @@ def test_the_programs_of_a_job_are_read_as_one_and_named(mpi, tmp_path, options)
     profile, read = closing_line(launch(mpi, 1, command, tmp_path, {}))
     assert profile.startswith("2 ranks in ")
     said = subprocess.run(["bash", "-c", read], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("2 programs: pcontrol (rank 0), other (rank 1)\n")
+    _, run, *_ = said.stdout.split("\n\n")
+    assert run.startswith("2 programs: pcontrol (rank 0), other (rank 1)\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--output", "run"]])

@@ -209,8 +209,9 @@ def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, mislead
     report("html", path)
     first, *_ = report("late", path).out.splitlines()
     assert first.startswith("Rank 2 is late: it causes 100.0 % of the waiting. Without that the ")
-    for command in ("advise", "summary"):
-        assert report(command, path).out.startswith(f"{first}\n\n"), command
+    for command in ("advise", "summary"):  # which fits 80 columns
+        headline, *_ = report(command, path).out.partition("\n\n")
+        assert " ".join(headline.split()) == first, command
     assert path.with_suffix(".html").read_text().count(first) == 1
 
 
