@@ -126,8 +126,8 @@ def test_a_thread_with_a_stack_of_16_kilobytes_survives_a_disk_that_fills(profil
     run = profile_on(folder, "small_stacks", 2, COMMPROF_MEMORY="256M")
     assert any("cannot grow" in line for line in complaints(run))
     assert counted(run, 0)["MPI_Send"] == 20000
-    # MPI itself goes deep
-    assert int(run.outcome.stdout) <= int(plain("small_stacks", 2).stdout) + 1024
+    # MPI itself goes deep, by how much depends on the vector registers that its lazy binding saves
+    assert int(run.outcome.stdout) <= int(plain("small_stacks", 2).stdout) + 2048
 
 
 def counted(run, rank):
