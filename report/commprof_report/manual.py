@@ -1,7 +1,6 @@
-"""The manual pages of hvprof-report and README's table of its commands, written from the parsers.
+"""The manual pages of hvprof-report, written from the parsers.
 
 python3 -m commprof_report.manual hvprof-report-sizes.1
-python3 -m commprof_report.manual README.md
 """
 
 from __future__ import annotations
@@ -45,14 +44,6 @@ def page(name: str) -> Iterator[str]:
     yield from (
         _program_page(parser) if not command
         else _command_page(command, _subparsers(parser)[command])
-    )
-
-
-def command_table() -> Iterator[str]:
-    """The lines of README's table."""
-    yield from ("| command | answers |", "|---|---|")
-    yield from (
-        f"| `{command}` | {question.rstrip('.')} |" for command, question in QUESTIONS.items()
     )
 
 
@@ -192,4 +183,4 @@ def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 if __name__ == "__main__":
-    print("\n".join(command_table() if sys.argv[1] == "README.md" else page(sys.argv[1])))
+    print("\n".join(page(sys.argv[1])))

@@ -1,18 +1,16 @@
-"""The manual pages and README say of each command what its parser says."""
+"""The manual pages say of each command what its parser says."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from commprof_report import manual
 from commprof_report.commands import COMMANDS
 from commprof_report.main import PROGRAM, parser_build
 
-README = Path(__file__).resolve().parents[2] / "README.md"
 EXAMPLES = [
     (command, words) for command, module in COMMANDS.items() for _, words in module.examples
 ] + list(manual.EXAMPLES)
@@ -22,13 +20,6 @@ def reports_in(commands: str) -> list[list[str]]:
     """The calls of hvprof-report in an example, up to a pipe."""
     lines = [line.strip().partition(" | ")[0] for line in commands.splitlines()]
     return [shlex.split(line)[1:] for line in lines if line.startswith(PROGRAM)]
-
-
-def test_the_table_of_commands_in_readme_is_the_parsers():
-    table = "\n".join(manual.command_table())
-    assert table in README.read_text(), (
-        "replace the table by: python3 -m commprof_report.manual README.md"
-    )
 
 
 @pytest.mark.parametrize(("command", "commands"), EXAMPLES)
