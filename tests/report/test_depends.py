@@ -6,8 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.base.arrays import np
-from commprof_report.base.columns import Texts
+from commprof_report.base.columns import Texts, np
 from commprof_report.late.depends import (
     ALL, KINDS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives, Sources, awaited,
 )

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..base.arrays import np
+from ..base.columns import NONE, Groups, grouped, np
 from ..base.bins import pow2
-from ..base.columns import NONE, Groups, grouped
 from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
 from ..base.query import Row

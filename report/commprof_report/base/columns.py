@@ -1,6 +1,9 @@
 """Columns: many rows of one kind, as one numpy array for each field, and groups of rows.
 
 Those of a query are as it names them; a subclass that is a dataclass declares its own.
+
+`np` is numpy, imported when it is first used: what only prints starts without it, and who lacks it
+is told so in a line.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from itertools import repeat
 from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .arrays import np
+from .errors import ReportError
 from .query import row_type
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null
@@ -19,12 +22,28 @@ AT_ONCE = 50_000  # rows
 FEW = 512  # rows that are sorted at once
 
 if TYPE_CHECKING:
+    import numpy as np
+
     Ints = np.ndarray  # of int64
     Floats = np.ndarray  # of float64
     Flags = np.ndarray  # of bool
     TextInts = np.ndarray  # of int64: numbers of texts (Texts), or NONE
 else:
     Ints = Floats = Flags = TextInts = "np.ndarray"
+
+    class Deferred:
+        def __getattr__(self, name: str) -> Any:
+            try:
+                import numpy
+            except ImportError:
+                how = "the package python3-numpy, or pip install numpy"
+                raise ReportError(
+                    "numpy", f"this needs it, and this Python does not have it: {how}"
+                ) from None
+            vars(self).update(vars(numpy))
+            return getattr(numpy, name)
+
+    np = Deferred()
 
 
 class Texts:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-from .arrays import np
-from .columns import Floats, Groups, Ints
+from .columns import Floats, Groups, Ints, np
 
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 Value = TypeVar("Value")

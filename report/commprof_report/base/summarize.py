@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
-from .arrays import np
-from .columns import NONE, Flags, Floats, Ints, Texts, grouped
+from .columns import NONE, Flags, Floats, Ints, Texts, grouped, np
 from .percentiles import Histogram, of_histograms, summed
 from .query import Row, row_type
 

@@ -8,9 +8,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import query, units
-from ..base.arrays import np
+from ..base.columns import NONE, Flags, Floats, Ints, found_in, np
 from ..base.bins import HVPROF_BOUNDS, hvprof_classes
-from ..base.columns import NONE, Flags, Floats, Ints, found_in
 from ..base.field import Field, Row, number, text
 from ..base.summarize import Sums, View, ratio, summarize, total
 from ..run.cells import Cells, cells_of, columns_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log2
 from sqlite3 import Connection
 
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.field import Field, Row, row_type
 from ..base.percentiles import summed
 from ..run.cells import cells_of

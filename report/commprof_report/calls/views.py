@@ -8,8 +8,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import query, units
-from ..base.arrays import np
-from ..base.columns import NONE, Flags, Floats, Groups, Ints
+from ..base.columns import NONE, Flags, Floats, Groups, Ints, np
 from ..base.field import Field, number, text
 from ..base.summarize import (
     Row, Sums, View, Where, among, any_total, durations, measures, own, ratio, total,

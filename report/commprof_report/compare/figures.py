@@ -20,9 +20,8 @@ from statistics import fmean
 from typing import Any, Tuple
 
 from ..base import query, units
-from ..base.arrays import np
+from ..base.columns import NONE, Flags, Ints, np
 from ..base.attempt import attempt
-from ..base.columns import NONE, Flags, Ints
 from ..base.errors import ReportError
 from ..base.percentiles import of_buckets
 from ..base.summarize import View, measures, own, summarize, sums, total

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import NONE, Flags, Floats, Ints
+from ..base.columns import NONE, Flags, Floats, Ints, np
 from ..late.root_causes import no_causes
 from ..late.scaled import Scaled
 from ..late.stages import Split

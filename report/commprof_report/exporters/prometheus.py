@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Callable, NamedTuple
 
 from ..base import units
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.present import present
 from ..base.summarize import Row, summarize, sums
 from ..calls.by_rank import rank_rows

@@ -13,8 +13,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Flags, Ints, Texts
+from ..base.columns import Flags, Ints, Texts, np
 from ..base.field import Field, Row, number, row_type, text
 from ..base.gather import gathered
 from ..base.summarize import (

@@ -15,8 +15,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from typing import List, Tuple
 
-from ..base.arrays import np
-from ..base.columns import Columns
+from ..base.columns import Columns, np
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
 KINDS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)

@@ -8,12 +8,10 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Columns, Texts, joined, read
+from ..base.columns import Columns, Texts, joined, np, read
 from ..base.thresholds import threshold
 from ..run.sampled import sampled
-from .overlap import IN_MPI, Spans, common
-from .overlap import joined as spans_joined
+from .overlap import IN_MPI, Spans, common, joined as spans_joined
 
 SQL = query.beside(__file__)
 

@@ -8,8 +8,7 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Flags, Floats, Groups, Ints, TextInts
+from ..base.columns import Flags, Floats, Groups, Ints, TextInts, np
 from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from .depends import Collectives

@@ -26,9 +26,8 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, numbered, pairs,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, np, numbered, pairs,
 )
 from ..base.members import Members
 from .waits import LONG_AGO_NS, Operations

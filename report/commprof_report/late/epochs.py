@@ -13,8 +13,7 @@ from __future__ import annotations
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, by_rank, found_in, numbered, read
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, by_rank, found_in, np, numbered, read
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .clocks import Clocks

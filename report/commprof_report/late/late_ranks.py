@@ -8,8 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.arrays import np
-from ..base.columns import by_rank, grouped
+from ..base.columns import by_rank, grouped, np
 from ..base.field import Row
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation

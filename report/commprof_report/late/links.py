@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import NONE, Flags, Floats, Groups, Ints, Texts, grouped
+from ..base.columns import NONE, Flags, Floats, Groups, Ints, Texts, grouped, np
 from ..base.thresholds import threshold, whole
 from .known import CallInfo
 from .waits import Waits

@@ -23,8 +23,7 @@ from statistics import fmean, median
 from typing import Callable, NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Ints
+from ..base.columns import Ints, np
 from ..base.gather import gathered
 from ..base.query import Row
 from ..base.same_steps import matched, warm_up

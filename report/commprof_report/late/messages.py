@@ -20,9 +20,8 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, numbered, pairs, read,
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, np, numbered, pairs, read,
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment

@@ -33,9 +33,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, np, table,
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment

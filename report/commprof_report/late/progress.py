@@ -20,9 +20,8 @@ The rest is not known, and stays with transfer.
 
 from __future__ import annotations
 
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, pairs,
+    NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, np, pairs,
 )
 from ..base.thresholds import threshold
 from .depends import Collectives

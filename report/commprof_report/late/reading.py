@@ -7,9 +7,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import query
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, np, read,
 )
 from ..run.sampled import (
     Calls, FurtherMessages, communicators, sampled, synchronizing,

@@ -15,10 +15,8 @@ from functools import cached_property, lru_cache
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
-    numbered,
+    NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined, np, numbered,
 )
 from ..base.thresholds import threshold
 from ..retime.efficiency import Efficiency, efficiency

@@ -21,10 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Optional
 
-from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, by_rank, found_in, grouped, pairs,
-)
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, by_rank, found_in, grouped, np, pairs
 from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, Texts, found_in, np, read
 from ..base import query
-from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, Texts, found_in, read,
-)
 from .reading import are_chosen
 from .waits import Waits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
@@ -13,7 +13,7 @@ from ..run.crowding import scheduling_text, waited_ns
 from .judgement import Kind, is_few_transfers
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
-from .reasons import OWN, LOST_CORE, longer_text, reason_text
+from .reasons import LOST_CORE, OWN, longer_text, reason_text
 from .verdict import (
     COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
     is_concentrated, main_cause, when,

@@ -22,8 +22,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Ints, by_rank, found_in
+from ..base.columns import Ints, by_rank, found_in, np
 from ..base.summarize import Row, row_type
 from ..base.thresholds import threshold
 from ..calls import by_region

@@ -7,17 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, numbered,
-)
+from ..base.columns import NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered
 from ..base.gather import by
 from ..base.field import Field, Row, number, row_type, text
 from ..base.percentiles import of_groups
-from ..base.summarize import Counters, View, ratio, summarize, values_of
-from ..base.summarize import sums as grouped_by
-from ..base.units import NO_VALUE, duration, size
-from ..base.units import share as share_text
+from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
+from ..base.units import NO_VALUE, duration, share as share_text, size
 from .columns import sums_row
 from .known import CallInfo
 from .own_time import Compared

@@ -25,9 +25,8 @@ from functools import cached_property
 from itertools import chain, takewhile
 from typing import NamedTuple, Optional
 
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped,
+    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, np,
 )
 from ..base.thresholds import threshold, whole
 

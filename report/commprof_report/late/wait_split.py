@@ -28,8 +28,7 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, grouped, joined
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, grouped, joined, np
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from ..run.selection import Selection

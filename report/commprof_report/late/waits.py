@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, TextInts
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts, np
 
 LONG_AGO_NS = NONE  # before all times
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import Columns, Flags, Ints
+from ..base.columns import Columns, Flags, Ints, np
 from ..base.thresholds import threshold, whole
 from .repeats import Loops, find_loops
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..base.arrays import np
-from ..base.columns import Columns, Flags, Ints
+from ..base.columns import Columns, Flags, Ints, np
 from .choice import Level
 from .repeats import Loops, Run, find_again
 

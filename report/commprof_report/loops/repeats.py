@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..base.arrays import np
-from ..base.columns import Flags, Ints, covered
+from ..base.columns import Flags, Ints, covered, np
 from ..base.thresholds import whole
 
 LONGEST_BODY = whole("loops.body")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..base import units
-from ..base.arrays import np
+from ..base.columns import np
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import (

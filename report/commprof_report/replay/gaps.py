@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.gather import gathered
 from ..base.thresholds import threshold
 from .run_calls import Row

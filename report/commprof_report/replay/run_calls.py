@@ -7,8 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Texts
+from ..base.columns import NONE, Columns, Texts, np
 from ..base.query import row_type
 from ..base.summarize import values_of
 from ..run.alignment import Alignment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from sqlite3 import Connection
 
-from ..base.arrays import np
+from ..base.columns import np
 from ..run.alignment import Alignment
 from ..run.holes import holes_aligned, without_holes
 from .kit import Record

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import Ints
+from ..base.columns import Ints, np
 
 
 class Efficiency(NamedTuple):

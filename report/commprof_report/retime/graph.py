@@ -23,8 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import Columns, Groups, Ints, grouped
+from ..base.columns import Columns, Groups, Ints, grouped, np
 
 
 FAR_NS = 1 << 60

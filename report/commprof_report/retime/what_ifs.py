@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base.arrays import np
-from ..base.columns import NONE, Floats, Groups, Ints, by_rank, grouped
+from ..base.columns import NONE, Floats, Groups, Ints, by_rank, grouped, np
 
 QUANTILES = 16
 PARTS = 16  # of the run, in which ranks are compared

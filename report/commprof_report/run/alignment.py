@@ -18,8 +18,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, read
+from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, np, read
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 from .passed_messages import passed_messages
 from .sampled import communicators, sampled, synchronizing

@@ -11,9 +11,8 @@ from functools import cached_property
 from sqlite3 import Connection, Cursor
 from typing import Any
 
-from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, np, numbered, read
 from ..base.bins import BINS
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, numbered, read
 from ..base.percentiles import Histogram
 from ..base.summarize import Counters, Row, View, summarize
 from .traffic_class import traffic_classify

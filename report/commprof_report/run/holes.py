@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import Ints
+from ..base.columns import Ints, np
 from ..base.gather import gathered
 from ..base.query import Row
 from .alignment import Alignment

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import Columns, Groups, grouped, joined
+from ..base.columns import Columns, Groups, grouped, joined, np
 from ..base.errors import ReportError, version_check
 from ..base.regular import regular_open
 from . import process

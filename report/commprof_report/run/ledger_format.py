@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.library_files import source_text
 
 CODES = {

@@ -6,8 +6,7 @@ import time
 from typing import Any
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import Columns
+from ..base.columns import Columns, np
 from . import process
 from .ledger import (
     DIRECTIONS, HEADER, LIBRARIES, MEASURES, Ledger, Sums, cells_sum, memory_kind_name,
@@ -18,7 +17,7 @@ from .ledger_format import (
     DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT, DOING_SLOT_BIT, IN_MPI, KERNELS, NO_RANK, NO_TAG,
     PART_STEPS, PEER_SLOT_BIT, READING_HARDWARE, READING_HEAT, READING_IDLE, READING_KNOWN,
     READING_POWER, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, STATUS_PLACES,
-    WINDOW_NS_LOG2, WORD_PLACES, WORDS_MOST, layout, number,
+    WINDOW_NS_LOG2, WORDS_MOST, WORD_PLACES, layout, number,
 )
 from .ledger_samples import CALL_MASK, COPIES, KINDS as ACTIVITIES, Clock, clock_of, sample_rows
 from .rows import (

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import Columns
+from ..base.columns import Columns, np
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
     DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS, OF_STREAM,

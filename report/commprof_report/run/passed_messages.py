@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, joined, read
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, joined, np, read
 from .sampled import Calls, Communicators, FurtherMessages, communicators, sampled
 
 SQL = query.beside(__file__)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.library_files import source_text
 from .ledger_format import BYTES_UNKNOWN, NO_RANK, number
 

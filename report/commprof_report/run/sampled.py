@@ -10,8 +10,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, Table, TextInts, Texts, found_in, read
+from ..base.columns import NONE, Columns, Ints, Table, TextInts, Texts, found_in, np, read
 
 SQL = query.beside(__file__)
 

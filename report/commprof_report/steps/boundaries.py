@@ -18,9 +18,8 @@ from statistics import median_high
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, table,
+    NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, np, table,
 )
 from ..base.gather import gathered
 from ..base.present import present

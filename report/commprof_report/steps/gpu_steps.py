@@ -15,8 +15,7 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple, Tuple
 
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, by_rank, grouped
+from ..base.columns import NONE, Columns, Flags, by_rank, grouped, np
 from ..base.field import Field
 from ..base.gather import gathered
 from ..base.percentiles import DEVIATION, around_median

@@ -12,10 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Dict, NamedTuple
 
-from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, by_rank, found_in, numbered,
-)
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts, by_rank, found_in, np, numbered
 from ..base.thresholds import threshold, whole
 from ..calls.views import operation
 from ..late.known import CallInfo

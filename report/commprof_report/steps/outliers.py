@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped
+from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
 from ..base.thresholds import threshold
 from .boundaries import Boundaries
 

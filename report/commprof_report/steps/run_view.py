@@ -18,8 +18,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined
+from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined, np
 from ..base.gather import gathered
 from ..gpu.overlap import Spans, busy, common, joined as spans_joined, time_by_states
 from ..gpu.sampled import activities, known_spans

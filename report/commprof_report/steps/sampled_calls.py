@@ -8,8 +8,7 @@ from functools import cached_property
 from sqlite3 import Connection
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, read
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, np, read
 from ..base.thresholds import whole
 from ..run.traffic_class import traffic_classify
 from ..late.known import Known, known

@@ -16,8 +16,7 @@ from statistics import fmean, median
 from typing import Any, Dict
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import NONE, by_rank
+from ..base.columns import NONE, by_rank, np
 from ..base.present import Unknown
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last

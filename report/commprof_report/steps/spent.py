@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, by_rank, found_in, grouped, joined,
+    NONE, Columns, Flags, Groups, Ints, TextInts, by_rank, found_in, grouped, joined, np,
 )
 from ..late.known import CallInfo
 from ..run.sampled import Calls

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from ..base import query, units
-from ..base.arrays import np
-from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
+from ..base.columns import Columns, Ints, TextInts, found_in, grouped, np, read
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from .boundaries import Boundaries

@@ -8,8 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.arrays import np
-from ..base.columns import NONE, Floats, Ints, by_rank, grouped
+from ..base.columns import NONE, Floats, Ints, by_rank, grouped, np
 from ..base.field import Row
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base import units
-from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered
+from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..loops.choice import FEWEST_STEPS, Kind, Level, levels

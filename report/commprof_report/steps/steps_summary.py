@@ -10,8 +10,7 @@ from statistics import fmean
 
 from ..base import query, units
 from ..base.attempt import attempt
-from ..base.arrays import np
-from ..base.columns import by_rank, grouped
+from ..base.columns import by_rank, grouped, np
 from ..base.field import Row
 from ..base.percentiles import of_values
 from ..base.thresholds import threshold

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Callable
 
-from commprof_report.base.arrays import np
-from commprof_report.base.columns import NONE, Columns, Texts, table
+from commprof_report.base.columns import NONE, Columns, Texts, np, table
 from commprof_report.late.clocks import is_resolved
 from commprof_report.late.judgement import is_by_transfer, judged, verdict_of
 from commprof_report.late.known import CallInfo
@@ -26,20 +25,8 @@ from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.base.field import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
-    LONG_BLOCK,
-    LEVEL,
-    MOSTLY_LEVEL,
-    MOST_BLOCKS,
-    NOBODY,
-    Costs,
-    Participants,
-    blame,
-    block_count,
-    costs_of,
-    is_concentrated,
-    when,
-    persistence,
-    Suspects,
+    LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
+    block_count, costs_of, is_concentrated, persistence, when,
 )
 from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
