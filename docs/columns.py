@@ -26,11 +26,10 @@ from commprof_report.late.columns import LATE
 from commprof_report.roles.communicator_rows import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
-from commprof_report.steps.columns import STEP as OF_STEP
-from commprof_report.steps.columns import STEPS
+from commprof_report.steps.columns import STEP as OF_STEP, STEPS
 from commprof_report.steps.critical_path import PATH
 from commprof_report.steps.gpu_steps import STEP
-from commprof_report.steps.step_calls import CALL as STEP_CALL
+from commprof_report.steps.step_costs import CALL as STEP_CALL
 
 TABLES = {  # by the head of their first column
     "key of `summary --unseen`": SEEN,

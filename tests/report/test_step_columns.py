@@ -6,7 +6,7 @@ import numpy as np
 from commprof_report.base.columns import Texts, table
 from commprof_report.run.holes import Hole
 from commprof_report.steps.boundaries import Boundaries, Bounds, judged
-from commprof_report.steps.spent import parts_of
+from commprof_report.steps.step_costs import parts_of
 
 
 def steps_at(*times: tuple[int, int, int]) -> Boundaries:

@@ -17,11 +17,9 @@ from commprof_report.base import kendall, units
 from commprof_report.base.columns import Texts, table
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
-from commprof_report.steps.outliers import TimeByCall, explained, why_longer
-from commprof_report.steps.trend import trend
+from commprof_report.steps.outliers import TimeByCall, explained, trend, why_longer
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
-from planted_job import HostClock, Program, repeated
-from planted_job import Job as PlantedJob
+from planted_job import HostClock, Job as PlantedJob, Program, repeated
 from training import MS, Job, rank_of
 
 

@@ -43,8 +43,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.boundaries import Steps
-from ..steps.stages import steps_find
-from ..steps.steps_summary import StepsSummary
+from ..steps.steps_summary import StepsSummary, steps_find
 from . import Command, common
 
 NOTHING = "no call of this run that fits the filters carries a message"

@@ -36,7 +36,7 @@ from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
-from ..steps.trend import Trend, trend
+from ..steps.outliers import Trend, trend
 from .groups import NO_GROUP, Group, groups_of
 from .set_up import BARRIER, Times, times_of
 

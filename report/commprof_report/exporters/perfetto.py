@@ -37,7 +37,7 @@ from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.boundaries import Steps
-from ..steps.stages import steps_find
+from ..steps.steps_summary import steps_find
 from .events import PLACES_OF_RANK, event_text, process_named, thread_named, us
 from .horovod_events import horovod_events
 from .pytorch_events import Beside

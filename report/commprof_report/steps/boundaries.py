@@ -22,17 +22,16 @@ from ..base.columns import (
     NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, np, table,
 )
 from ..base.gather import gathered
+from ..base.percentiles import around_median
 from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
-from ..base.percentiles import around_median
 from ..base.thresholds import threshold
 from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators
 from .lines import (
-    Collectives, KnownTokens, about_calls, collectives, own_calls, threads_of,
+    Collectives, KnownTokens, SampledCalls, about_calls, collectives, own_calls, threads_of,
 )
-from .sampled_calls import SampledCalls
 from .stepping import Found, Numbered, Visits, numbered_steps, own_bounds, steps_of
 
 SQL = query.beside(__file__)

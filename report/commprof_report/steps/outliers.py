@@ -1,15 +1,23 @@
 """Why a step is longer than usual: calls that others do not have, or more time outside MPI or in a
-call; and the rank that the others wait for."""
+call; and the rank that the others wait for. And whether steps became slower over the run: Kendall's
+test on the medians of parts of it.
+
+The steps are divided, in order of time, into up to 16 parts with the same number of steps, three or
+more. A run has less than 1 % probability of showing a trend if all orders of their medians are
+equally probable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import NamedTuple
 
-from ..base import units
+from ..base import kendall, units
 from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
-from ..base.thresholds import threshold
+from ..base.thresholds import threshold, whole
+from ..late.verdict import spans
 from .boundaries import Boundaries
 
 COMMON = threshold("steps.foreign")
@@ -127,3 +135,33 @@ def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
     some = [ns for ns in more.values() if ns >= least_ns]
     where = "" if len(some) == len(more) else f" on {len(some):,} of {len(more):,} ranks"
     return f"{units.duration(fmean(some))} {what}{where}"
+
+
+FEWEST_STEPS = whole("steps.trend-steps")
+MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-part")
+TREND_LEVEL, NOTABLE = threshold("steps.trend-level"), threshold("steps.trend-notable")
+
+
+class Trend(NamedTuple):
+    trend: str  # 'none', 'slower', 'faster', 'unknown'
+    trend_p: float | None
+    first_tenth_ns: float | None
+    last_tenth_ns: float | None
+
+
+def trend(step_ns: Sequence[float]) -> Trend:
+    """Trend of the durations of steps in order of time."""
+    if len(step_ns) < FEWEST_STEPS:
+        return Trend("unknown", None, None, None)
+    medians = [median(step_ns[begin:end]) for begin, end in parts(len(step_ns))]
+    score = kendall.score(medians)
+    tenth = len(step_ns) // 10
+    first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
+    change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
+    is_notable = change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
+    seen = ("slower" if score > 0 else "faster") if p < TREND_LEVEL and is_notable else "none"
+    return Trend(seen, p, first_ns, last_ns)
+
+
+def parts(steps: int) -> list[tuple[int, int]]:
+    return spans(steps, min(MOST_PARTS, steps // FEWEST_OF_A_PART))

@@ -28,9 +28,9 @@ from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
 from .critical_path import Span, critical_path
-from .sampled_calls import SampledCalls
-from .stages import Stages
+from .lines import SampledCalls
 from .step_costs import StepRow
+from .steps_summary import StepsSummary
 
 SQL = query.beside(__file__)
 
@@ -142,7 +142,7 @@ class View(NamedTuple):
 
 
 def run_view(
-    connection: Connection, found: Stages, alignment: Alignment, late: Late,
+    connection: Connection, found: StepsSummary, alignment: Alignment, late: Late,
     wanted: range | None = None,
 ) -> View | None:
     """None where no call was sampled. wanted: only these steps, as many as there is room for."""
@@ -316,7 +316,7 @@ def is_whole(row: StepRow) -> bool:
 
 
 def _windows(
-    found: Stages, alignment: Alignment, late: Late, lines: Mapping[int, Line], end_ns: int,
+    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Line], end_ns: int,
     most: int, wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
     """The steps that are drawn, the median one first, then the longest ones, then the others; or

@@ -40,19 +40,19 @@ NOBODY: Slowest = {
 
 def slowest(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
-) -> tuple[list[StepRow], Slowest]:
-    """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if
-    the caller has made it."""
+) -> tuple[Costs, Slowest]:
+    """The costs of the steps with their slowest ranks, and the run's. `late`: the run's analysis of
+    waiting, if the caller has made it."""
     rows, found = _slowest_ranks(steps, costs, alignment, late)
     usual_ns = median(
         [row.step_ns for row in rows if not (row.is_outlier or row.is_warm_up)] or [0]
     )
-    return [
+    return costs._replace(steps=[
         row._replace(
             why=with_blame(row.why, row.slowest_rank, row.lead_ns, row.step_ns - usual_ns)
         ) if row.is_outlier else row
         for row in rows
-    ], found
+    ]), found
 
 
 def _slowest_ranks(

@@ -22,9 +22,7 @@ from ..base import units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..base.present import present
 from ..base.thresholds import threshold
-from ..loops.choice import FEWEST_STEPS, Kind, Level, levels
-from ..loops.cut import Spans, cut, filtered
-from ..loops.words import Word, nest_text
+from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, filtered, levels, nest_text
 from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")

@@ -1,5 +1,19 @@
-"""The run summary of steps, in one row: the first lines of `steps`, and its part of
-the HTML page."""
+"""The analysis of steps, stage by stage. Each is a function of what the stages before it gave; only
+reading asks the run.
+
+    sampled calls --> own_calls       the calls of a rank's thread as a sequence          OwnCalls
+                  --> steps_of        the loop in it that is the step (loops/)            Found
+                  --> by_calls        when each step of each rank begins and ends, or     Bounds
+                                      marked(), negotiated(), by_region()
+                  --> judged          the warm-up, outliers, steps that lack samples      Boundaries
+                  --> in_steps        what each rank did in each of its steps             Spent
+                  --> step_costs      means over the ranks, with the waits of late        Costs
+                  --> slowest         who makes the others wait                           Slowest
+                  --> critical_paths  which rank, doing what, made a step as long         PathRow
+    activities    --> gpu_steps       what the GPUs did in each step                      GpuStepRow
+
+The run summary, in one row, adds them up: the first lines of `steps`, and its part of the page.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +30,24 @@ from ..base.percentiles import of_values
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
-from ..late.marks import HANDED, WaitRegion, covered_ns
+from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly
 from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
+from ..run.holes import holes
 from ..run.selection import Selection
-from .boundaries import Apart, Detection, Steps, outlier_limit
+from ..run.unsampled import no_log_text
+from .boundaries import (
+    Apart, Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
+)
 from .columns import steps_row
-from .gpu_steps import step_times
-from .sampled_calls import SampledCalls
-from .stages import Stages, stages
-from .step_costs import Costs, StepRow
+from .critical_path import critical_paths
+from .gpu_steps import gpu_steps, step_times
+from .lines import SampledCalls, sampled_calls
+from .outliers import trend
+from .slowest import slowest
+from .step_costs import Costs, StepRow, step_costs
 from .stepping import CHOSEN, Found
-from .trend import trend
 
 SQL = query.beside(__file__)
 StepsRow = Row  # columns.py
@@ -40,8 +59,38 @@ MARKS = {
 
 
 @dataclass(frozen=True)
-class StepsSummary(Stages):
+class StepsSummary:
+    sampled: SampledCalls
+    steps: Steps
+    costs: Costs
+    gpu: list[Row]
+    # none if waits were not analysed, or other threads than the driving one communicate
+    paths: list[Row]
     summary: StepsRow
+
+
+def steps_find(
+    run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
+    sampled: SampledCalls | None = None, loop: int | None = None,
+) -> Steps:
+    """The run must have been opened with samples. By default marked steps are used if there are
+    any, else what ranks agreed on; otherwise steps are detected; by "none" there are none.
+    `sampled`: where the caller has it."""
+    connection, is_known = run.connection, region is loop is None and by in (None, "marks")
+    rows = marked_rows(connection) if is_known else []
+    if why := no_log_text(connection) or ("they were not analysed" if by == "none" else ""):
+        detection, times = none(why)
+    elif region is not None:
+        detection, times = by_region(connection, alignment, region)
+    elif rows or by == "marks":
+        detection, times = marked(rows)
+    elif is_known and (handed := handed_rows(connection)):
+        detection, times = negotiated(handed, steps_agreed_on(connection))
+    else:
+        detection, times = by_calls(
+            connection, alignment, sampled or sampled_calls(connection), loop
+        )
+    return Steps(detection, judged(times, holes(connection)))
 
 
 def steps_summary(
@@ -50,25 +99,31 @@ def steps_summary(
 ) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
-    found = stages(run, alignment, by, region, late, loop)
-    steps, costs = found.steps, found.costs
+    connection = run.connection
+    sampled = sampled_calls(connection, late.stages.split.known if late else None)
+    steps = steps_find(run, alignment, by, region, sampled, loop)
+    costs, slowest_fields = slowest(
+        steps, step_costs(connection, alignment, sampled, steps, late), alignment, late
+    )
+    on_gpus = gpu_steps(connection, steps, {row.step for row in costs.steps if row.is_complete})
+    paths = critical_paths(steps, costs.steps, alignment, late) if late and costs.is_driven else []
     steady = [row for row in costs.steps if not row.is_warm_up]
     negotiating = late.negotiation if late else None
     if not late and not costs.is_driven:
-        negotiating = negotiation(run.connection)
+        negotiating = negotiation(connection)
     fields = {
-        **_detection(found.sampled, steps.detection, costs),
-        "time_share": _time_share(run.connection, steps, steady),
+        **_detection(sampled, steps.detection, costs),
+        "time_share": _time_share(connection, steps, steady),
         **_times(steady),
         **_parts(_whole(steady)),
         **_efficiency(late, steps, alignment)._asdict(),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
-        **found.slowest,
+        **slowest_fields,
         **_negotiation(None if costs.is_driven else negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
-        **_gpu(found.gpu),
+        **_gpu(on_gpus),
     }
-    return StepsSummary(**vars(found), summary=steps_row(**fields))
+    return StepsSummary(sampled, steps, costs, on_gpus, paths, steps_row(**fields))
 
 
 def steps_or_none(run: Selection, alignment: Alignment, late: Late | None = None) -> StepsSummary:

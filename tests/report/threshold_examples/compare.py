@@ -17,7 +17,7 @@ from commprof_report.compare.sides import Side
 from commprof_report.experiment.canary import Canary
 from commprof_report.experiment.plan import FAILED, Arm, Plan, Run
 from commprof_report.experiment_main import Runner, gives_up
-from commprof_report.steps.trend import Trend
+from commprof_report.steps.outliers import Trend
 
 RANK = RankRow(
     rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from commprof_report.loops.choice import Kind, Line, levels
-from commprof_report.loops.cut import Spans
+from commprof_report.loops.choice import Kind, Line, Spans, levels
 from commprof_report.loops.repeats import find_loops
 from commprof_report.steps.stepping import (
     Found, Visits, doubt, has_pauses, is_better, steps_of, unlike, visited,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from commprof_report.base import kendall
-from commprof_report.base import units
+from commprof_report.base import kendall, units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
 from commprof_report.steps.boundaries import outlier_limit
 from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
-from commprof_report.steps.outliers import foreign_calls, why_longer
+from commprof_report.steps.outliers import foreign_calls, parts, trend, why_longer
 from commprof_report.steps.lines import mostly_timed
 from commprof_report.steps.columns import STEPS, steps_row
 from commprof_report.steps.steps_summary import headline, outside_text
-from commprof_report.steps.trend import parts, trend
 
 MANY = 1_000
 NOTHING = steps_row(*[None] * len(STEPS))
