@@ -73,5 +73,5 @@ def test_an_import_of_an_upper_room_is_found() -> None:
 
 
 def test_a_circle_of_modules_within_a_room_is_found() -> None:
-    circle = f"a circle: {TOP}late/depends, {TOP}late/waits"
-    assert _with_import("late/waits", "from .depends import whole") == [circle]
+    circle = f"a circle: {TOP}late/depends, {TOP}late/reading"
+    assert _with_import("late/depends", "from .reading import samples") == [circle]

@@ -4,7 +4,7 @@ for cores."""
 from __future__ import annotations
 
 import pytest
-from commprof_report.late.reasons import compared
+from commprof_report.late.judgement import compared
 from commprof_report.run.cpu_time import Use
 from planted import SECOND, Cell, CpuTime, Rank, write_databases
 from planted_job import HostClock, Job

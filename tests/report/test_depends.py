@@ -8,9 +8,8 @@ import random
 import pytest
 from commprof_report.base.columns import Texts, np
 from commprof_report.late.depends import (
-    ALL, KINDS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives, Sources, awaited,
+    ALL, Collectives, KINDS, LONG_AGO_NS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Sources, awaited,
 )
-from commprof_report.late.waits import LONG_AGO_NS
 
 RANKS = 5
 

@@ -18,9 +18,8 @@ from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import sides_named
-from commprof_report.late import late_ranks, stages
-from commprof_report.run import database
-from commprof_report.run import run as run_module
+from commprof_report.late import late_ranks
+from commprof_report.run import database, run as run_module
 from commprof_report.run.database import database_create
 from commprof_report.run.holes import holes
 from commprof_report.run.run import run_open
@@ -64,7 +63,7 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(many, monkeypat
         lambda path, *more, **options: read.append(path) or run_open(path, *more, **options),
     )
     for name in ("root_causes", "timelines", "compare_own_time"):
-        monkeypatch.setattr(stages, name, lambda *_, name=name: asked.append(name))
+        monkeypatch.setattr(late_ranks, name, lambda *_, name=name: asked.append(name))
     monkeypatch.setattr(late_ranks, "blame", lambda *_: asked.append("blame"))
     sides = command.read(sides_named([[many], [many]]), skipped=0.0)
     (pair,) = compare(sides, Rules()).pairs

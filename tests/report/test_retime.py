@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from commprof_report.base.columns import NONE
-from commprof_report.retime.efficiency import efficiency
-from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members
-from commprof_report.retime.what_ifs import Usual
+from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, Usual, efficiency
 
 
 def columns(kind, rows):

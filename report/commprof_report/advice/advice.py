@@ -2,31 +2,34 @@
 could save.
 
 A rule is a function that yields what it found, in sentences: of calls (messages.py), of late ranks
-(ranks.py), of what surrounds the job (surroundings.py). RULES lists them; docs/SCHEMA.md has the
-conditions and the formula of each. Two rules may save the same time: what all save together is a
-row of its own.
+and what surrounds the job (ranks.py). RULES lists them, with how much of a run each can analyse:
+what "looked for and not found" rests on. docs/SCHEMA.md has the conditions and the formula of each.
+Two rules may save the same time: what all save together is a row of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.attempt import attempt
-from ..base.field import Field, Row, row_type
+from ..base.field import Field, row_type
 from ..base.present import Unknown
+from ..base.query import Row
+from ..calls.views import operation
+from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
+from ..late.sentences import basis_text
 from ..roles.world import World
 from ..run.crowding import scheduling_text
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import basis, gain, messages, ranks, surroundings
-from .basis import Basis
-from .findings import POSSIBLE, Finding, is_notable
-from .inputs import Inputs, inputs_of
-
+from . import messages, ranks
+from .inputs import POSSIBLE, Finding, Inputs, Point, inputs_of, is_notable, together_ns
+from .messages import BARRIER, fusible, is_message
+from .ranks import with_cores
 
 ADVICE = (
     Field(
@@ -71,6 +74,102 @@ Advice = row_type("Advice", ADVICE)
 NO_ADVICE = Advice("", 0, "", "", "", "", *[None] * 6, "", None, "")
 
 
+MOST_NAMES = 60  # characters, of calls that no rule can judge
+
+
+class Basis(NamedTuple):
+    """The part that a rule can analyse of what its title speaks of. whole 0: the run has none."""
+
+    text: str
+    part: float
+    whole: float
+
+    @property
+    def coverage(self) -> float | None:
+        return min(1.0, self.part / self.whole) if self.whole else None
+
+
+def of_knees(inputs: Inputs) -> Basis:
+    points = (point for curve in fusible(inputs) if curve.knee for point in curve.points)
+    return _of_calls(inputs, _does("allreduce"), points)
+
+
+def of_allreduces(inputs: Inputs) -> Basis:
+    points = (point for curve in inputs.curves for point in curve.points)
+    return _of_calls(inputs, _does("allreduce"), points)
+
+
+def of_barriers(inputs: Inputs) -> Basis:
+    """Blocking ones, among those of any form."""
+    judged = [row for row in inputs.sizes if row.call == BARRIER and not row.is_folded]
+    return _of_calls(inputs, _does("barrier"), judged)
+
+
+def of_messages(inputs: Inputs) -> Basis:
+    return _of_calls(inputs, is_message, [row for row in inputs.sizes if is_message(row)])
+
+
+def of_late(inputs: Inputs) -> Basis:
+    row = inputs.late.run
+    split_ns, whole_ns = row.wait_ns + row.transfer_ns, 0 if inputs.is_alone else row.total_ns
+    return Basis(basis_text(row) if split_ns else "none", split_ns, whole_ns)
+
+
+def of_nonblocking(inputs: Inputs) -> Basis:
+    mpi = (row for row in inputs.sizes if row.library == "mpi" and row.form != "blocking")
+    started = sum(row.count for row in mpi)
+    completed = sum(row.count for row in inputs.completed)
+    return _of(completed, max(started, completed), "operation")
+
+
+def of_rounds(inputs: Inputs) -> Basis:
+    return _all((inputs.negotiation.rounds if inputs.negotiation else 0) or 0, "round")
+
+
+def of_cores(inputs: Inputs) -> Basis:
+    return _all(len(with_cores(inputs)), "rank")
+
+
+def of_all_calls(inputs: Inputs) -> Basis:
+    return _all(sum(row.count for row in inputs.answers.calls), "call")
+
+
+def of_copies(inputs: Inputs) -> Basis:
+    traced = gpu(inputs.run.connection).summary
+    return Basis(
+        f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1
+    )
+
+
+def _does(what: str) -> Callable[[Row], bool]:
+    return lambda row: operation(row.call) == what
+
+
+def _of_calls(
+    inputs: Inputs, is_named: Callable[[Row], bool], analysed: Iterable[Row | Point]
+) -> Basis:
+    """is_named: the calls that a title speaks of. NCCL's are counted on the host."""
+    named = [row for row in inputs.sizes if is_named(row) and row.measure != "device"]
+    rows = list(analysed)
+    calls, part_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
+    whole = max(calls, sum(row.count for row in named))
+    if calls or not whole:
+        share = units.share(part_ns / (inputs.counted_ns or 1))
+        return _of(calls, whole, "call", f", {share} of the time")
+    names = units.shortened(", ".join(sorted({row.call for row in named})), MOST_NAMES)
+    return Basis(f"{units.counted(whole, 'call')} of {names}", 0, whole)
+
+
+def _all(number: float, noun: str) -> Basis:
+    return _of(number, number, noun)
+
+
+def _of(part: float, whole: float, noun: str, more: str = "") -> Basis:
+    """15 of 40 calls"""
+    some = f"{units.count(part)} of " if part < whole else ""
+    return Basis(f"{some}{units.counted(whole, noun)}{more}", part, whole)
+
+
 class Rule(NamedTuple):
     """needs: what lets the rule look. basis: how much of that the run has. is_cost: it judges the
     times of calls, which where ranks lack cores are the scheduler's."""
@@ -94,31 +193,31 @@ CORES_KNOWN = "the cores of each rank"
 # fmt: off
 RULES = (
     Rule(CORES, "ranks that lack a core of their own",
-         CORES_KNOWN, basis.of_cores, surroundings.cores),
+         CORES_KNOWN, of_cores, ranks.cores),
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
-         ALLREDUCES, basis.of_knees, messages.small_messages, True),
+         ALLREDUCES, of_knees, messages.small_messages, True),
     Rule("tiny_messages", "many Allreduces of a few bytes",
-         ALLREDUCES, basis.of_allreduces, messages.tiny_messages, True),
+         ALLREDUCES, of_allreduces, messages.tiny_messages, True),
     Rule("imbalance", "a rank that the others wait for",
-         SAMPLED, basis.of_late, ranks.imbalance),
+         SAMPLED, of_late, ranks.imbalance),
     Rule("waiting", "much waiting for ranks that are not named",
-         SAMPLED, basis.of_late, ranks.waiting),
+         SAMPLED, of_late, ranks.waiting),
     Rule("progress", "operations that make no progress while ranks compute",
-         SAMPLED, basis.of_late, ranks.progress),
+         SAMPLED, of_late, ranks.progress),
     Rule("slow_link", "a pair of ranks whose messages are slow",
-         SAMPLED, basis.of_messages, ranks.slow_link),
+         SAMPLED, of_messages, ranks.slow_link),
     Rule("overlap", "nonblocking operations that overlap with nothing",
-         "requests followed to completion", basis.of_nonblocking, messages.overlap, True),
+         "requests followed to completion", of_nonblocking, messages.overlap, True),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
-         STEPS, basis.of_rounds, surroundings.cycle),
+         STEPS, of_rounds, ranks.cycle),
     Rule("barriers", "barriers that cost time",
-         BLOCKING, basis.of_barriers, messages.barriers, True),
+         BLOCKING, of_barriers, messages.barriers, True),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
-         "", basis.of_all_calls, surroundings.gaps),
+         "", of_all_calls, ranks.gaps),
 )
 GPU_RULES = (
     Rule("staging", "GPU data that goes through the host to MPI",
-         TRACED, basis.of_copies, surroundings.staging),
+         TRACED, of_copies, ranks.staging),
 )
 # fmt: on
 
@@ -149,7 +248,7 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
     saving = [each.saving_ns for each in said if each.saving_ns]
     if len(saving) < 2:
         return []
-    row = _saving(gain.together_ns(saving, inputs.exposed_ns), inputs)
+    row = _saving(together_ns(saving, inputs.exposed_ns), inputs)
     text = (
         f"all of it at most {units.share(row['saving_share'])} of the time, "
         f"{units.duration(row['saving_ns'])} of the run"

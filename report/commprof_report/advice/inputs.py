@@ -1,4 +1,10 @@
-"""Input of the rules of advice: a run's sums, curves and steps, and the framework that made it."""
+"""Input of the rules of advice: a run's sums, latency curves and steps, and the framework that made
+it; and their output, findings with a gain.
+
+A latency curve says how long one Allreduce on the communicators of a family takes, by exact message
+size. If single calls are split into waiting and transfer, a curve is that of the transfer. A gain
+is made from the time of the calls that a change names, without their waiting.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +13,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.bins import pow2
+from ..base.columns import NONE, Groups, grouped, np
 from ..base.gather import gathered
-from ..base.thresholds import threshold
 from ..base.query import Row
-from ..calls.views import size_rows
+from ..base.thresholds import threshold, whole
 from ..calls.negotiation import Negotiation
+from ..calls.views import operation, size_rows
 from ..late.late_ranks import Late
+from ..late.sums import Sums
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from .curves import Curve, curve, has_curve, splits_of
-from .gain import Spans
 
 SQL = query.beside(__file__)
 
@@ -187,3 +194,179 @@ def framework(run: Run, answers: RunSummary) -> str:
         return HOROVOD
     threads = run.connection.execute("SELECT DISTINCT name FROM thread")
     return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""
+
+
+class Spans(NamedTuple):
+    """The time in some calls of all ranks. waiting: the share in which they wait for late ranks,
+    which no change of these calls saves; None: not known. most_ns: what the calls typically
+    take, if a few are much longer: another call would be, too."""
+
+    total_ns: float
+    waiting: float | None = None
+    most_ns: float = float("inf")
+
+
+def gain_ns(spans: Spans, needed_ns: float = 0.0, hidden_ns: float = float("inf")) -> float:
+    """needed_ns: what is left of the calls. hidden_ns: time outside MPI, behind which they go."""
+    cost_ns = min(spans.most_ns, spans.total_ns * (1 - (spans.waiting or 0.0)))
+    return max(0.0, min(cost_ns - needed_ns, hidden_ns))
+
+
+def together_ns(gains_ns: Iterable[float], exposed_ns: float) -> float:
+    """exposed_ns: time inside MPI, which is all that can be saved."""
+    return min(sum(gains_ns), exposed_ns)
+
+
+KNEE = threshold("advice.knee")
+FEWEST = whole("advice.observations")
+Split = tuple[int, float, float]
+
+
+class Point(NamedTuple):
+    """One size."""
+
+    bytes: int
+    moved_bytes: float  # S, from which bandwidths are computed
+    count: float  # type: ignore[assignment]  # hides tuple.count; over all ranks
+    observations: float  # collectives; on a split curve the sampled ones
+    total_ns: float
+    p50_ns: float  # without waiting, if that is known
+    sampled: int  # calls that were split
+    waiting: float | None  # the share of it in their time; None: no call is split
+
+
+class Knee(NamedTuple):
+    """The size from which on a byte costs little more than at best."""
+
+    bytes: int
+    ns_per_byte: float
+
+
+class Curve(NamedTuple):
+    """ranks: of all communicators of the family."""
+
+    call: str
+    identities: Sequence[str]
+    ranks: int
+    points: list[Point]  # by size
+
+    @property
+    def knee(self) -> Knee | None:
+        """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
+        one power of two (a framework's fused messages have many) are taken together; null: no two
+        bins have observations enough, or the clock does not resolve them."""
+        bins = gathered((pow2(point.bytes, False), point) for point in self.points)
+        judged = [
+            Knee(points[0].bytes, _ns_per_byte(points)) for points in bins.values()
+            if sum(point.observations for point in points) >= FEWEST
+        ]
+        best = min((each.ns_per_byte for each in judged), default=0.0)
+        if len(judged) < 2 or not best:
+            return None
+        return next(each for each in judged if each.ns_per_byte <= KNEE * best)
+
+
+def _ns_per_byte(points: Sequence[Point]) -> float:
+    ns = sum(point.count * point.p50_ns for point in points)
+    return ns / sum(point.count * point.moved_bytes for point in points)
+
+
+def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
+    """This share of the calls of some sizes of a curve."""
+    total_ns = sum(point.total_ns for point in points)
+    waits_ns = [point.total_ns * point.waiting for point in points if point.waiting is not None]
+    is_known = total_ns > 0 and len(waits_ns) == len(points)
+    return Spans(
+        share * total_ns, sum(waits_ns) / total_ns if is_known else None,
+        share * sum(point.count * point.p50_ns for point in points),
+    )
+
+
+def has_curve(row: Row) -> bool:
+    """All ranks agree on its size."""
+    is_one_size = not row.is_own and not row.is_folded and bool(row.bytes_high)
+    return is_one_size and row.bandwidth_bytes is not None and operation(row.call) == "allreduce"
+
+
+def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:
+    """By call, number of the family, and bytes: the sampled calls, the median of their transfer,
+    and the share of waiting. Waits on other communicators are left out."""
+    waits, texts = sums.waits, sums.texts.texts
+    family = np.array([*(families.get(text, NONE) for text in texts), NONE])[waits.identity]
+    own = (waits.completion == NONE) & (family != NONE)
+    waits, family = waits.take(own), family[own]
+    order, _ = grouped(waits.call, family, waits.bytes, waits.transfer_ns)
+    waits, family = waits.take(order), family[order]
+    groups = Groups(waits.call, family, waits.bytes)
+    first, all_ns = groups.first, groups.sum(waits.wait_ns + waits.transfer_ns)
+    columns = (
+        waits.call[first], family[first], waits.bytes[first], groups.counts,
+        waits.transfer_ns[first + (groups.counts - 1) // 2],
+        groups.sum(waits.wait_ns) / np.maximum(1, all_ns),
+    )
+    return {
+        (texts[call], number, size): tuple(rest)
+        for call, number, size, *rest in zip(*(column.tolist() for column in columns))
+    }
+
+
+def curve(
+    rows: Sequence[Row], splits: Mapping[int, Split], identities: Sequence[str], ranks: int
+) -> Curve:
+    """rows: sizes of one call. Without the sizes of which no call is split, if some are."""
+    ranks_of_each, points = ranks / len(identities), []
+    for row in rows:
+        sampled, p50_ns, share = splits.get(row.bytes_low, (0, row.p50_ns, None))
+        points.append(
+            Point(
+                row.bytes_low, row.bandwidth_bytes or 0.0, row.count,
+                (sampled or row.count) / ranks_of_each, row.total_ns, p50_ns, sampled, share,
+            )
+        )
+    return Curve(rows[0].call, identities, ranks, [p for p in points if p.sampled] or points)
+
+
+NOTABLE = threshold("advice.notable")
+MANY = whole("advice.many")
+SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
+
+
+class Finding(NamedTuple):
+    """saving_ns: over all ranks."""
+
+    title: str
+    evidence: str
+    suggestion: str
+    certainty: str
+    saving_ns: float | None = None
+    call: str | None = None
+    identities: Sequence[str] = ()
+    bytes: int | None = None
+
+
+def is_notable(finding: Finding, inputs: Inputs) -> bool:
+    return finding.saving_ns is None or is_notable_time(finding.saving_ns, inputs)
+
+
+def is_notable_time(ns: float, inputs: Inputs) -> bool:
+    return ns > 0 and ns >= NOTABLE * inputs.counted_ns
+
+
+def ran_once(calls: float, inputs: Inputs) -> bool:
+    """No rank made such a call twice, if all made as many: nothing to be learned from."""
+    return calls <= inputs.ranks
+
+
+def size_range(low_bytes: int, high_bytes: int) -> str:
+    low, high = units.size(low_bytes), units.size(high_bytes)
+    return low if low == high else f"{low} to {high}"
+
+
+def waiting_text(waiting: float | None) -> str:
+    """Messages cost nothing while their senders are late."""
+    if waiting is None:
+        return "; how much of it is waiting for late ranks is not known"
+    return (
+        f", {units.share(waiting)} of it waiting for late ranks (not counted as saved)"
+        if waiting else ""
+    )

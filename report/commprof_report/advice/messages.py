@@ -8,15 +8,12 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..base.gather import gathered
 from ..base.present import Unknown
-from ..base.thresholds import threshold, whole
 from ..base.query import Row
-from . import gain
-from .curves import FEWEST, Curve, Knee, Point, spans_of
-from .findings import (
-    LIKELY, MANY, POSSIBLE, Finding, is_notable, is_notable_time, ran_once, size_range,
-    waiting_text,
+from ..base.thresholds import threshold, whole
+from .inputs import (
+    FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee, Point, gain_ns,
+    is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,
 )
-from .inputs import HOROVOD, PYTORCH, Inputs
 
 TINY_BYTES = whole("advice.tiny")
 LITTLE = threshold("advice.overlap")
@@ -125,7 +122,7 @@ def _fusing(
         f"{_calls_text(small, curve.ranks, inputs)} carry {units.volume(carried / curve.ranks)}. "
         f"{they} take {inputs.per_rank(spans.total_ns)}{waiting_text(spans.waiting)}{rate}",
         how, LIKELY if spans.waiting is not None else POSSIBLE,
-        gain.ns(spans, fused_ns) if knee else None, curve.call, curve.identities, _largest(small),
+        gain_ns(spans, fused_ns) if knee else None, curve.call, curve.identities, _largest(small),
     )
 
 
@@ -191,7 +188,7 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 f"{_calls_text(tiny, curve.ranks, inputs)} take {inputs.per_rank(spans.total_ns)}"
                 f"{waiting_text(spans.waiting)}",
                 "put several values into one message, or sum them less often",
-                LIKELY if spans.waiting is not None else POSSIBLE, gain.ns(spans), curve.call,
+                LIKELY if spans.waiting is not None else POSSIBLE, gain_ns(spans), curve.call,
                 curve.identities, _largest(tiny),
             )
 
@@ -243,7 +240,7 @@ def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
         f"{inputs.per_rank(outside_ns)} outside MPI could hide it",
         "compute between the call and its Wait; if the program does, the library makes no progress "
         "meanwhile: call MPI_Test now and then, or use its progress thread",
-        POSSIBLE, gain.ns(spans, hidden_ns=outside_ns),
+        POSSIBLE, gain_ns(spans, hidden_ns=outside_ns),
         max(rows, key=lambda row: row.blocked_ns).call, identities,
     )
 
@@ -268,5 +265,5 @@ def barriers(inputs: Inputs) -> Iterator[Finding]:
                 f"{waiting_text(spans.waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; "
                 "what ranks wait here for a late one they may then wait elsewhere",
-                POSSIBLE, gain.ns(spans), row.call,
+                POSSIBLE, gain_ns(spans), row.call,
             )

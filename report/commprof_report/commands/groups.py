@@ -17,9 +17,8 @@ from ..base.query import Row
 from ..calls.by_region import OUTSIDE, REGION
 from ..display import page, tables
 from ..display.tables import Column, volume_column
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
 from ..late.sentences import ALL, least_factor_text
-from ..late.stages import RegionWorkRow, region_rows, split, working_of
 from ..plots import bars as plot
 from ..roles import pipelines, roles
 from ..roles.communicator_rows import COMMUNICATOR, communicator_rows

@@ -33,9 +33,8 @@ from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
-from ..late.stages import is_beside_main
+from ..late.late_ranks import Late, is_beside_main, late as late_answers
 from ..late.judgement import Kind
-from ..late.late_ranks import Late, late as late_answers
 from ..late.sentences import headline
 from ..plots import bars, timeline
 from ..roles import roles

@@ -27,7 +27,7 @@ from ..base.percentiles import of_buckets
 from ..base.summarize import View, measures, own, summarize, sums, total
 from ..experiment.canary import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
-from ..late import stages
+from ..late import late_ranks
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.cells import Cells, cells_of
@@ -285,12 +285,12 @@ def _figures(
 ) -> tuple[Figures, list[StepRow], Times]:
     connection = run.connection
     alignment = align(connection)
-    split = stages.split(run, alignment)
+    split = late_ranks.split(run, alignment)
     times = times_of(split)
     found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
-    work = attempt("Efficiency", stages.working_of, connection, alignment, split)
+    work = attempt("Efficiency", late_ranks.working_of, connection, alignment, split)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     cells = cells_of(connection)
@@ -308,7 +308,7 @@ def _figures(
         transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
         time_ns=times.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
-        parallel_efficiency=stages.efficiency_of(work).parallel_efficiency,
+        parallel_efficiency=late_ranks.efficiency_of(work).parallel_efficiency,
         coverage=times.coverage,
         estimate_share=split.run.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),

@@ -12,11 +12,11 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ..base.columns import NONE, Flags, Floats, Ints, np
-from ..late.root_causes import no_causes
+from ..late.causes import no_causes
 from ..late.scaled import Scaled
-from ..late.stages import Split
+from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares
-from ..late.waits import Waits
+from ..late.depends import Waits
 
 BARRIER = "MPI_Barrier"
 

@@ -30,7 +30,7 @@ from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import readers
 from ..gpu.sharing import groups
-from ..late.known import known
+from ..late.reading import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
 from ..run.alignment import Alignment, align

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ..base.columns import NONE, Flags, Floats, Groups, Ints, Texts, grouped, np
 from ..base.thresholds import threshold, whole
-from .known import CallInfo
-from .waits import Waits
+from .depends import Waits
+from .reading import CallInfo
 
 FEWEST = whole("late.blocks")
 

@@ -13,32 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined, np, numbered,
 )
 from ..base.thresholds import threshold
-from ..retime.efficiency import Efficiency, efficiency
-from ..retime.graph import Calls, Chains, Change, Depends, Graph, Members
-from ..retime.what_ifs import Usual
+from ..retime.graph import (
+    Calls, Chains, Change, Depends, Efficiency, Graph, Members, Usual, efficiency,
+)
 from ..run.alignment import Alignment, storable
 from ..run.holes import FAR_NS, without_holes
 from ..run.sampled import sampled
-from .depends import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
-from .known import Known
-from .progress import LATE_PARTNER, NO_PROGRESS
+from .depends import (
+    ALL, LONG_AGO_NS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives, Operations, Waits,
+)
+from .reading import Known
 from .timelines import Called
-from .waits import LONG_AGO_NS, Operations, Waits
+from .wait_split import LATE_PARTNER, NO_PROGRESS, WaitSplit
 
 ROUNDED_NS = 2  # times on the run's axis
-
-
-class Recorded(NamedTuple):
-    """Dependencies that the wait split knows."""
-
-    collectives: Collectives  # those of which the arrivals are known
-    messages: Operations
 
 
 class Played(Columns):
@@ -183,10 +176,11 @@ class Retimed:
 
 
 def retimed(
-    connection: Connection, alignment: Alignment, known: Known, recorded: Recorded,
-    called: Called, waits: Waits, sampled_share: float | None, texts: Texts,
+    connection: Connection, alignment: Alignment, known: Known, split: WaitSplit,
+    sampled_share: float | None,
 ) -> Retimed:
-    run, collectives = _Run(connection, alignment, known, texts), recorded.collectives
+    waits, texts, collectives = split.waits, split.texts, split.sure
+    run, windows = _Run(connection, alignment, known, texts), _windows(split.called)
 
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
         if not len(played):
@@ -195,14 +189,14 @@ def retimed(
         edges = _Edges(played, len(chains))
         members, depends = edges.of_collectives(own, texts)
         if is_host:
-            of_messages = edges.of_messages(recorded.messages, texts)
+            of_messages = edges.of_messages(split.later, texts)
             depends = joined(Depends, [depends, of_messages, edges.of_waits(waits, known, texts)])
         wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         return _part(played, chains, members, depends, run.share(windows), wait, known, texts)
 
-    windows, kernels = _windows(called), collectives.take(collectives.is_nccl)
+    kernels = collectives.take(collectives.is_nccl)
     return Retimed(
-        part(_on_host(called, windows), windows, collectives.take(~collectives.is_nccl), True),
+        part(_on_host(split.called, windows), windows, collectives.take(~collectives.is_nccl), True),
         part(_on_device(kernels), np.array([[-FAR_NS, FAR_NS]]), kernels, False),
         sampled_share,
     )

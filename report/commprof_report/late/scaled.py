@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from ..base.columns import NONE, Columns, Flags, Floats, Ints, Texts, found_in, np, read
 from ..base import query
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, Texts, found_in, np, read
+from .depends import Waits
 from .reading import are_chosen
-from .waits import Waits
 
 SQL = query.beside(__file__)
 

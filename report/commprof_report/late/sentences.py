@@ -10,10 +10,9 @@ from ..base.field import Row
 from ..base.present import Unknown, present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text, waited_ns
-from .judgement import Kind, is_few_transfers
+from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
-from .reasons import LOST_CORE, OWN, longer_text, reason_text
 from .verdict import (
     COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
     is_concentrated, main_cause, when,

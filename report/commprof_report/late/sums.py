@@ -8,18 +8,17 @@ from functools import partial
 from typing import Any
 
 from ..base.columns import NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered
-from ..base.gather import by
 from ..base.field import Field, Row, number, row_type, text
+from ..base.gather import by
 from ..base.percentiles import of_groups
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, duration, share as share_text, size
+from .causes import Causes, Compared
 from .columns import sums_row
-from .known import CallInfo
-from .own_time import Compared
-from .progress import NO_PROGRESS
-from .root_causes import Causes
+from .reading import CallInfo
 from .scaled import Scaled
 from .verdict import NOTABLE, Costs, sums_of
+from .wait_split import NO_PROGRESS
 
 MOST_REST = 3  # calls
 NOTHING = {"f": 0.0, "b": False, "i": NONE}

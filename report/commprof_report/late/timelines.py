@@ -22,9 +22,8 @@ from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joine
 from ..run.alignment import Alignment
 from ..run.holes import holes_aligned
 from ..run.sampled import Calls
-from .known import Known
-from .reading import followed, is_on, polls
-from .waits import Waits
+from .depends import Waits
+from .reading import Known, followed, is_on, polls
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING = STATES = range(7)
 COUNT = len(STATES)

@@ -2,7 +2,7 @@
 
 The arrivals at which a rank could have been late are divided, in order of time, into up to 32
 blocks of equal number, or into up to 64 where what delays an arrival hardly delays the next one; a
-block has a cost for each rank: how much waiting it causes (root_causes.py). Waiting whose cause is
+block has a cost for each rank: how much waiting it causes (causes.py). Waiting whose cause is
 not known counts for nobody, but is part of the whole. If no rank were different from the others,
 ranks that could have been late at the same arrivals could change places within each block. A rank
 is named only if the probability that it then costs as much as it does, or more, times the number of
@@ -14,7 +14,7 @@ next to nothing: the probability is that of the cost without these.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or
 the sender of an eager message. There, and in all messages, a rank's cost is replaced in the test,
-but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
+but not in the half of the waiting, by how late it is, waited for or not (causes.py).
 """
 
 from __future__ import annotations

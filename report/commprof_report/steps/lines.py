@@ -21,7 +21,7 @@ from ..base.columns import (
 )
 from ..base.thresholds import threshold, whole
 from ..calls.views import operation
-from ..late.known import CallInfo, Known, known
+from ..late.reading import CallInfo, Known, known
 from ..loops.choice import Kind, Line
 from ..run.sampled import Calls, Communicators, FurtherMessages, Starts, sampled
 from ..run.traffic_class import traffic_classify

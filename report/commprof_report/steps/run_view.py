@@ -484,7 +484,7 @@ def _operations(sampled: SampledCalls, alignment: Alignment) -> Operations:
 
 
 def _messages(split: WaitSplit, alignment: Alignment) -> Messages:
-    rows, texts = split.recorded.messages, split.texts
+    rows, texts = split.later, split.texts
     probes = {text for text in texts.texts if "probe" in text.lower()}
     rows = rows.take(
         rows.is_known & (rows.sequence == NONE) & (rows.gone_ns != NONE)

@@ -27,7 +27,7 @@ from ..base.columns import (
 )
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
-from ..late.known import CallInfo
+from ..late.reading import CallInfo
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.alignment import Alignment

@@ -32,7 +32,7 @@ from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly
-from ..retime.efficiency import Efficiency
+from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
 from ..run.holes import holes
 from ..run.selection import Selection

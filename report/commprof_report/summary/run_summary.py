@@ -16,7 +16,7 @@ from ..calls.by_pair import peer_rows
 from ..calls.by_rank import rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
-from ..retime.efficiency import Efficiency
+from ..retime.graph import Efficiency
 from ..run.cells import view_rows
 from ..run.crowding import crowding, sentence
 from ..run.facts import fact_rows

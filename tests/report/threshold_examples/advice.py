@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.advice.curves import Curve, Point
-from commprof_report.advice.findings import is_notable_time
-from commprof_report.advice.inputs import is_mostly_beside_main
+from commprof_report.advice.inputs import Curve, Point, is_mostly_beside_main, is_notable_time
 from commprof_report.advice.messages import is_blocked, is_many, is_tiny
-from commprof_report.advice.ranks import is_much_waiting
-from commprof_report.advice.surroundings import is_long, is_staged
+from commprof_report.advice.ranks import is_long, is_much_waiting, is_staged
 
 WHOLE, KIB = 1_000_000, 1_024
 

@@ -8,19 +8,15 @@ from dataclasses import replace
 from typing import Callable
 
 from commprof_report.base.columns import NONE, Columns, Texts, np, table
-from commprof_report.late.clocks import is_resolved
-from commprof_report.late.judgement import is_by_transfer, judged, verdict_of
-from commprof_report.late.known import CallInfo
-from commprof_report.late.stages import is_beside_main
-from commprof_report.late.late_ranks import unfinished_ranks
+from commprof_report.late.reading import CallInfo, is_resolved
+from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
+from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import last_ranks, region_of
 from commprof_report.late.messages import are_possible
-from commprof_report.late.own_time import comparable
-from commprof_report.late.progress import is_explained
-from commprof_report.late.reasons import ASLEEP, compared
+from commprof_report.late.causes import comparable, largest
+from commprof_report.late.wait_split import is_explained
 from commprof_report.late.retimed import depends, is_by_transfers
-from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.base.field import Row
 from commprof_report.late.columns import sums_row
@@ -28,7 +24,7 @@ from commprof_report.late.verdict import (
     LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
     block_count, costs_of, is_concentrated, persistence, when,
 )
-from commprof_report.late.waits import Waits
+from commprof_report.late.depends import Waits
 from commprof_report.run.alignment import Error
 from commprof_report.run.cpu_time import Use
 
