@@ -25,16 +25,15 @@ from .base.options import option, options_add
 from .base.thresholds import whole
 from .commands.compare import percent
 from .compare.comparison import Comparison, compare
-from .compare.differences import differences_text
+from .compare.notes import differences_text
 from .compare.figures import Figures, figures
-from .compare.judge import Rules
-from .compare.rank_tests import fewest_pairs
+from .compare.judge import Rules, fewest_pairs
 from .compare.refusals import binding, layout
 from .compare.sides import Side, experiment_read
-from .experiment import canary
+from .experiment.plan import (
+    Arm, FAILED, OK, PLACEHOLDER, Plan, REMOVED, Run, WARM_UP, folder_of, is_replay, launch,
+)
 from .experiment import plan as plans
-from .experiment.launch import PLACEHOLDER, is_replay, launch
-from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
@@ -345,7 +344,7 @@ class Runner:
     def clear(self, name: str) -> None:
         """Removes the remains of a failed or interrupted first run."""
         run = self.folder / "block-00" / name
-        for path in (run, canary.folder_of(run)):
+        for path in (run, folder_of(run)):
             shutil.rmtree(path, ignore_errors=True)
 
     def describe(self) -> None:

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from tempfile import mkdtemp
 
-from commprof_report.experiment.canary import folder_of
+from commprof_report.experiment.plan import folder_of
 from planted import SECOND, execute
 from planted_job import HostClock, Job
 

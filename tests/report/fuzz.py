@@ -160,7 +160,7 @@ ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 # The one program that the reporter may run, on names of kernels.
 DEMANGLER = [
     sys.executable, "-I", "-S", "-B",
-    str(planted.ROOT / "report" / "commprof_report" / "gpu" / "demangler.py"),
+    str(planted.ROOT / "report" / "commprof_report" / "gpu" / "kernel_names.py"),
 ]
 
 

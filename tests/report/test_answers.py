@@ -12,7 +12,7 @@ import pytest
 from commprof_report.calls.by_pair import PeerRow
 from commprof_report.calls.histogram import LatencyRow
 from commprof_report.calls.views import CALLS, RANK_CALLS
-from commprof_report.roles.communicator_rows import CommunicatorRow
+from commprof_report.roles.roles import CommunicatorRow
 from planted import Cell, Rank
 
 SIZE_KEYS = (

@@ -17,11 +17,10 @@ from commprof_report.commands import compare as command
 from commprof_report.compare import sentences
 from commprof_report.compare.columns import NOTHING
 from commprof_report.compare.comparison import compare
-from commprof_report.compare.figures import Figures, figures, row_name
-from commprof_report.compare.groups import Group, renamed
+from commprof_report.compare.figures import Figures, Group, figures, renamed, row_name
 from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import Side, sides_named
-from commprof_report.experiment.canary import folder_of
+from commprof_report.experiment.plan import folder_of
 from commprof_report.experiment_main import arm
 from compared_runs import (
     BLOCKS,

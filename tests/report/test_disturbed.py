@@ -7,7 +7,7 @@ from random import Random
 from typing import Callable
 
 import pytest
-from commprof_report.compare import disturbance
+from commprof_report.compare import refusals
 from threshold_examples.compare import JUDGE, rank, run, side
 
 RUNS, EXPERIMENTS = 10, 20
@@ -34,7 +34,7 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
             )
             for name, waits in (("a", first), ("b", second))
         ]
-        number += bool([*disturbance.refused(JUDGE, sides[0], sides[1:])])
+        number += bool([*refusals.disturbed(JUDGE, sides[0], sides[1:])])
     return number
 
 

@@ -24,8 +24,7 @@ from commprof_report.compare.columns import VerdictRow
 from commprof_report.compare.comparison import Comparison, Pair
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
-from commprof_report.experiment.launch import is_replay
-from commprof_report.experiment.plan import Arm, Plan, Run
+from commprof_report.experiment.plan import Arm, Plan, Run, is_replay
 from compared_runs import execute
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job

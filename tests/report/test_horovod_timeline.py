@@ -7,7 +7,7 @@ import json
 import planted
 import pytest
 from commprof_report.base import json_stream
-from commprof_report.exporters import horovod_events, horovod_timeline
+from commprof_report.exporters import events, traces
 from planted import START_UNIX_NS
 from test_pytorch_traces import kineto, pair_of_ranks, process_names, within_limits, written
 
@@ -21,7 +21,7 @@ class Written:
     def __init__(self, start_us: int = START_US) -> None:
         self.events: list = []
         self.tensors: dict[str, int] = {}
-        self.describe("process_name", 0, {horovod_timeline.START: start_us})
+        self.describe("process_name", 0, {traces.START: start_us})
 
     def describe(self, name: str, number: int, details: dict) -> None:
         self.events.append({"name": name, "ph": "M", "pid": number, "args": details})
@@ -194,7 +194,7 @@ def test_tensors_without_a_name_share_a_track(export, tmp_path):
 
 
 def test_of_more_tensors_than_a_page_can_show_the_rest_share_tracks(export, tmp_path, monkeypatch):
-    monkeypatch.setattr(horovod_events, "MOST_TRACKS", 2)
+    monkeypatch.setattr(events, "MOST_TRACKS", 2)
     made = Written()
     made.reduce(["a", "b", "c", "d"], S)
     made.reduce(["d", "c", "b", "a"], 2 * S)
@@ -279,7 +279,7 @@ def without_start(made: Written) -> str:
 
 def started(start: object) -> str:
     made = one_step()
-    made.events[0]["args"][horovod_timeline.START] = start
+    made.events[0]["args"][traces.START] = start
     return made.text()
 
 
@@ -315,7 +315,7 @@ def test_a_file_that_is_no_timeline_of_this_run_is_one_line(refusal, tmp_path, m
 
 def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkeypatch):
     what = "has 2 tensors or 8 slices of a tensor open at once, which no timeline of Horovod has"
-    monkeypatch.setattr(horovod_timeline, "MOST_OPEN", 2)
+    monkeypatch.setattr(traces, "MOST_OPEN", 2)
     deep, wide = Written(), Written()
     for number in range(9):
         deep.add("B", "a", S + number, "ALLREDUCE")
@@ -328,9 +328,9 @@ def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkey
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
     path = one_step().write(tmp_path / "a.json", ",\n")
-    whole = list(horovod_timeline.timeline_events(path))
+    whole = list(traces.timeline_events(path))
     monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
-    assert list(horovod_timeline.timeline_events(path)) == whole and len(whole) == 33
+    assert list(traces.timeline_events(path)) == whole and len(whole) == 33
 
 
 @pytest.mark.slow

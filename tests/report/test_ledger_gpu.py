@@ -7,7 +7,7 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.gpu import sampled
+from commprof_report.gpu import overlap
 from commprof_report.run import ledger, process
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
@@ -87,11 +87,11 @@ def test_what_a_process_left_uncollected_is_missing_once_it_has_ended(
 def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
     ranks = planted.gpu_run()
     run = run_open(planted.write_databases(tmp_path / "all", ranks), with_samples=True)
-    known = sampled.known_spans(run.connection)
+    known = overlap.known_spans(run.connection)
     ranks[0].gpu_counts = {**ranks[0].gpu_counts, "late_records": 1}
     run = run_open(planted.write_databases(tmp_path / "late", ranks), with_samples=True)
     assert 0 in known
-    assert sampled.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
+    assert overlap.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
 
 
 def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):

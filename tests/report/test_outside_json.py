@@ -10,7 +10,7 @@ import random
 import pytest
 from commprof_report import experiment_main
 from commprof_report.base.errors import ReportError
-from commprof_report.experiment import canary
+from commprof_report.experiment.plan import canaries_read, folder_of
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
 
@@ -75,13 +75,13 @@ def test_a_run_of_any_damage_is_read_or_skipped_and_the_others_are_read(tmp_path
 
 def test_a_canary_of_any_damage_is_read_or_skipped(tmp_path):
     run = tmp_path / "run"
-    folder = canary.folder_of(run)
+    folder = folder_of(run)
     folder.mkdir()
     for number in range(CASES):
         (folder / "host").write_bytes(
             damaged({"arithmetic_ns": 5, "memory_ns": 7}, random.Random(number))
         )
-        for found in canary.canaries_read(run).values():
+        for found in canaries_read(run).values():
             assert all(0 < value < 1e16 for value in found), number
 
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from commprof_report.base.columns import Columns
-from commprof_report.gpu.overlap import KINDS, STATES, common, joined, time_by_states
+from commprof_report.gpu.overlap import KINDS, STATES, common, spans_joined, time_by_states
 
 LAST = 60
 
@@ -50,10 +50,10 @@ def test_what_two_have_in_common(seed):
     chance = random.Random(seed)
     left, right = ([interval[:2] for interval in some_intervals(chance, 8)] for _ in range(2))
     for spans in (left, right):
-        whole = joined(spans)
+        whole = spans_joined(spans)
         assert inside(whole) == inside(spans)
         assert all(one[1] < other[0] for one, other in combinations(whole, 2))
-    assert inside(common(joined(left), joined(right))) == inside(left) & inside(right)
+    assert inside(common(spans_joined(left), spans_joined(right))) == inside(left) & inside(right)
 
 
 def inside(spans) -> set[int]:

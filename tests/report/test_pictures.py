@@ -20,8 +20,7 @@ from commprof_report.display import pictures
 from commprof_report.plots import bars
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
 from commprof_report.plots.size_classes import Side
-from commprof_report.roles.communicator_rows import communicator_rows
-from commprof_report.roles.roles import families
+from commprof_report.roles.roles import communicator_rows, families
 from commprof_report.roles.world import world_of
 from commprof_report.run.cells import view_rows
 from commprof_report.run.run import run_open

@@ -9,7 +9,7 @@ import re
 import parallel
 import planted
 import pytest
-from commprof_report.roles.message_graph import MessageRow, MessageTime, graph
+from commprof_report.roles.world import MessageRow, MessageTime, graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
 from planted import Cell
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import planted
 import pytest
 from commprof_report.base import json_stream
-from commprof_report.exporters import pytorch_trace
+from commprof_report.exporters import traces
 from planted import SECOND, Rank, Sample
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -523,7 +523,7 @@ def test_traces_go_into_a_timeline_alone(report, run_folder, form):
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
     assert (
-        list(pytorch_trace.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+        list(traces.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
     )
 
 
@@ -608,7 +608,7 @@ def test_a_file_that_was_made_to_exhaust_its_reader_is_refused_within_256_mb(tmp
 
 
 def test_a_file_of_too_many_threads_is_refused(monkeypatch, refusal, tmp_path):
-    monkeypatch.setattr(pytorch_trace, "MOST_THREADS", 5)
+    monkeypatch.setattr(traces, "MOST_THREADS", 5)
     assert "has more than 5 threads, which no trace has" in refusal(
         pair_of_ranks(), written(tmp_path / "a.json", many_threads(6))
     )

@@ -9,9 +9,8 @@ import random
 from statistics import fmean, median
 
 import pytest
-from commprof_report.compare import rank_tests
-from commprof_report.compare.judge import Rules
-from commprof_report.compare.rank_tests import Paired, Shift, Unpaired, shift_of
+from commprof_report.compare import judge as rank_tests
+from commprof_report.compare.judge import Paired, Rules, Shift, Unpaired, shift_of
 
 CASES = 1_000
 EXPERIMENTS = 2_000

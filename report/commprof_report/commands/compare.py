@@ -45,8 +45,7 @@ from ..base.forked import forked
 from ..base.options import option
 from ..base.progress import Progress
 from ..base.thresholds import threshold
-from ..compare import sentences
-from ..compare import sides as sides_of
+from ..compare import sentences, sides as sides_of
 from ..compare.columns import (
     FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared, SizeRow, VerdictRow,
 )
@@ -54,8 +53,7 @@ from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
 from ..compare.judge import Rules
 from ..compare.refusals import KINDS
-from ..compare.replays import checked_read
-from ..compare.sides import Side
+from ..compare.sides import Side, checked_read
 from ..display import tables
 from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment, plan_read

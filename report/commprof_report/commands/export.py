@@ -70,7 +70,7 @@ from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
-from ..exporters.trace_files import OfRank, trace_files, traces_open
+from ..exporters.traces import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run import anonymous
 from ..run.alignment import align

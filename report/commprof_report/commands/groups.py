@@ -21,10 +21,9 @@ from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, wor
 from ..late.sentences import ALL, least_factor_text
 from ..plots import bars as plot
 from ..roles import pipelines, roles
-from ..roles.communicator_rows import COMMUNICATOR, communicator_rows
-from ..roles.message_graph import Star
+from ..roles.roles import COMMUNICATOR, communicator_rows
+from ..roles.world import Star, World, world_of
 from ..roles.pipelines import Pipelines, StageRow
-from ..roles.world import World, world_of
 from ..run.alignment import Alignment, align
 from ..run.holes import together_share
 from ..run.run import Run

@@ -36,7 +36,7 @@ from ..base.thresholds import threshold
 from ..calls.by_size_class import HVPROF, hvprof_rows
 from ..calls.odd_sizes import OddSizes, odd_sizes
 from ..calls.views import Row, size_rows
-from ..compare.cuts import alike
+from ..compare.row_table import alike
 from ..display import page, tables
 from ..plots import size_classes as plot
 from ..run.alignment import align

@@ -30,7 +30,7 @@ from ..base.aside import renamed_whole, written_whole
 from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..compare.figures import Figures, row_name
-from ..compare.replays import MOST_NAMED, Checked, altered, checked_write, kit_replayed
+from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_replayed
 from ..display import tables
 from ..display.tables import Column
 from ..replay import kit as kits

@@ -38,8 +38,7 @@ from ..display.tables import Column
 from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
-from ..stuck.live import Amounts, live_rows
-from ..stuck.negotiating import unhanded
+from ..stuck.doing import Amounts, live_rows, unhanded
 from . import Command, common, live_page
 from .live_page import Screen
 from .stuck import seconds

@@ -17,17 +17,14 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from . import disturbance, machine, notes, rank_tests
+from . import notes
 from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
-from .cuts import rows_per_step
-from .differences import Difference, differences
-from .figures import FIGURES, PERCENTILES, Figures, Key
-from .groups import Group, renamed
-from .judge import Judge, Rules, known
-from .refusals import Refusal, Work, refusals, work_of
-from .replays import kit_of, stands_for
-from .row_table import RowTable, keys_of
-from .sides import Side, in_blocks
+from .figures import FIGURES, Figures, Group, Key, PERCENTILES, renamed
+from .judge import Judge, Rules, fewest_pairs, known
+from .notes import Difference, differences
+from .refusals import Refusal, Work, disturbance_notes, disturbed, refusals, weighed, work_of
+from .row_table import RowTable, keys_of, rows_per_step
+from .sides import Side, in_blocks, kit_of, stands_for
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
@@ -94,9 +91,9 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     reference, others = compared[0], compared[1:]
     tested = [side for side in others if not side.of] or others
     judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
-    of_machine, noted = machine.weighed(judge, reference, tested, metric)
+    of_machine, noted = weighed(judge, reference, tested, metric)
     found = refusals(in_steps, work, is_paired) + of_machine
-    found += disturbance.refused(judge, reference, others)
+    found += disturbed(judge, reference, others)
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
@@ -112,7 +109,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         )
     said += noted
     if not any(refusal.kind == "disturbed" for refusal in found):
-        said += disturbance.notes(compared, is_paired)
+        said += disturbance_notes(compared, is_paired)
     for side, pair in zip(others, pairs):
         said += notes.coarse_clocks(reference, side, pair.primary, rules.skipped)
     return Comparison(
@@ -198,7 +195,7 @@ def _pair(
         agreeing=primary.agreeing,
         failed_runs=side.failed,
         detectable=primary.detectable,
-        pairs_needed=rank_tests.fewest_pairs(judge.level),
+        pairs_needed=fewest_pairs(judge.level),
         refused="; ".join(refusal.kind for refusal in refused),
         allowed="; ".join(refusal.kind for refusal in allowed),
         also_different="; ".join(map(str, also)),

@@ -3,13 +3,19 @@ it ran on.
 
 The unit of a comparison is the run, so each row of a run has one mean, and each run one value of
 each figure.
+
+Communicators stand for the same thing in several runs, and in several parts of one run, by their
+description. A communicator is described by how it was created: call, parent, size, pattern of its ranks, how
+many alike were created before it. That is also what its identity is computed from, so equal
+identities have equal descriptions. Parts of one split, such as 64 tensor-parallel groups of 8
+ranks, share a description and are compared together: each alone would be too small a part of the
+run to be shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import re
 from collections import Counter, namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +29,11 @@ from ..base import query, units
 from ..base.columns import NONE, Flags, Ints, np
 from ..base.attempt import attempt
 from ..base.errors import ReportError
+from ..base.gather import gathered
+from ..base.members import Members, members_text
 from ..base.percentiles import of_buckets
 from ..base.summarize import View, measures, own, summarize, sums, total
-from ..experiment.canary import Canary, canaries_read
+from ..experiment.plan import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
 from ..run import crowding, selection
@@ -37,7 +45,6 @@ from ..run.selection import Selection
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 from ..steps.outliers import Trend, trend
-from .groups import NO_GROUP, Group, groups_of
 from .set_up import BARRIER, Times, times_of
 
 SQL = query.beside(__file__)
@@ -45,26 +52,6 @@ SQL = query.beside(__file__)
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 50, "p99": 99}
 FIGURES = ("step", "wait", "transfer", "time", "wall")
-# Settings that launchers and libraries make by themselves, as key=value: they differ between any
-# two runs, or follow from a binding or placement, which is compared itself.
-OF_THE_JOB = re.compile(
-    r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server"
-    r"|shmem_base_RUNTIME|\w+_version=)"
-    r"|env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs"
-    r"|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)"
-    r"|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PSM2_DEVICES=self,shm$|PMIX?_|PRTE_|PALS_|HYDRA_"
-    r"|HYDI_|I_MPI_(ROOT|MPIRUN|HYDRA|INFO|JOB)|MPI_LOCAL|MPIEXEC|GFORTRAN"
-    r"|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH"
-    r"|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
-)
-COMPARED = re.compile(
-    r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version"
-    r"|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
-)
-NOT_COMPARED = re.compile(
-    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_KIT"
-    r"|build_id\.libcommprof|nccl\.grown"
-)
 
 
 # run_ranks.sql; core_wait: share of its time waiting for a core; null: not known
@@ -150,7 +137,7 @@ class Row:
 class Figures:
     """A run. Times of the run are nanoseconds per rank; null: not known. parts: the rows by their
     kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send.
-    joined: the row per step that takes a part (cuts.py)."""
+    joined: the row per step that takes a part (row_table.py)."""
 
     path: Path
     run_id: str
@@ -370,18 +357,6 @@ def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(found)) for key, found in values.items()}
 
 
-def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The facts that may explain a difference between runs."""
-    chosen = {
-        key: values for key, values in facts.items()
-        if COMPARED.match(key) and not NOT_COMPARED.match(key)
-    }
-    return {
-        key: values for key, values in chosen.items()
-        if not OF_THE_JOB.match(f"{key}={', '.join(values)}")
-    }
-
-
 def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     """By calls, the number of steps follows from all bytes of the run in the calls that make them
     up: a step may be lost at either end."""
@@ -470,3 +445,57 @@ def _key(row: query.Row, groups: dict[str, Group]) -> Key:
     return Key(
         row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure
     )
+
+
+# The description of a communicator. created: constructor, ordinal and the parent's description; of
+# predefined ones the name. shape: its world ranks, less the first, as text; empty if they are not
+# known.
+Group = namedtuple("Group", "library created size shape is_inter")
+NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
+
+
+def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
+    """The group of each identity, and the label of each group."""
+    asked = list(SQL.rows(connection, "communicators_of_run"))
+    rows = {row.identity: row for row in asked}
+    groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
+    members = gathered((group, rows[identity]) for identity, group in groups.items())
+    return groups, {group: _label(alike) for group, alike in members.items()}
+
+
+def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Group]:
+    """Groups of a run that another run does not have, mapped to those of the other run with the
+    same ranks, in order: the same communicators, created in another way."""
+    left = [group for group in known if group not in set(groups)]
+    found = {}
+    for group in groups:
+        if group not in set(known):
+            same = next((other for other in left if _members(other) == _members(group)), None)
+            if same is not None:
+                left.remove(same)
+                found[group] = same
+    return found
+
+
+def _members(group: Group) -> tuple:
+    return group.library, group.size, group.shape, group.is_inter
+
+
+def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> Group:
+    parent = rows.get(row.parent_identity or "")
+    created: tuple = (
+        (row.constructor, row.ordinal, _described(parent, rows, world_size))
+        if parent and row.constructor else (row.name,)
+    )
+    members = Members(row.members)
+    ranks = list(members.below(world_size)) if members.is_whole else []
+    return Group(
+        row.library, created, row.size, members_text([rank - ranks[0] for rank in ranks]),
+        row.is_inter,
+    )
+
+
+def _label(alike: Sequence[query.Row]) -> str:
+    """MPI_COMM_WORLD; Comm_split {0-1} and 3 alike."""
+    first = alike[0].label
+    return first if len(alike) == 1 else f"{first} and {len(alike) - 1} alike"

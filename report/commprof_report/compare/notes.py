@@ -1,17 +1,21 @@
-"""Notes beside the verdict: what the reader must know of the runs to trust it."""
+"""Notes beside the verdict: what the reader must know of the runs to trust it, and the settings,
+software and hosts that differ between the sides.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from ..base import units
 from ..base.percentiles import DEVIATION, around_median
 from ..base.thresholds import threshold, whole
-from . import machine
 from .columns import Compared
 from .figures import FIGURES, Figures
 from .judge import Rules, known, median_known
+from .refusals import slow_hosts
 from .sides import Side
 
 
@@ -35,7 +39,7 @@ def of_sides(
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
     yield from _own_threads(runs)
-    yield from machine.slow_hosts(runs)
+    yield from slow_hosts(runs)
     for side in sides:
         yield from _outliers(side, metric, rules.min_effect)
     for side in sides:
@@ -149,3 +153,126 @@ def _peculiar(run: Figures, side: Side) -> str:
     hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
     names = ", ".join(sorted(host or "an unknown host" for host in hosts))
     return f"; no other run was on {units.shortened(names, 40)}" if hosts else ""
+
+
+MOST_SETTINGS = 6
+# Settings that launchers and libraries make by themselves, as key=value: they differ between any
+# two runs, or follow from a binding or placement, which is compared itself.
+OF_THE_JOB = re.compile(
+    r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server"
+    r"|shmem_base_RUNTIME|\w+_version=)"
+    r"|env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs"
+    r"|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)"
+    r"|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PSM2_DEVICES=self,shm$|PMIX?_|PRTE_|PALS_|HYDRA_"
+    r"|HYDI_|I_MPI_(ROOT|MPIRUN|HYDRA|INFO|JOB)|MPI_LOCAL|MPIEXEC|GFORTRAN"
+    r"|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH"
+    r"|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
+)
+COMPARED = re.compile(
+    r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version"
+    r"|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
+)
+NOT_COMPARED = re.compile(
+    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_KIT"
+    r"|build_id\.libcommprof|nccl\.grown"
+)
+
+Values = tuple[str, ...]  # of the ranks of a run; empty: not set
+Found = dict[str, tuple[Values, Values]]  # by name: of the reference, and of the other side
+
+
+class Difference(NamedTuple):
+    """A setting or a software of the reference and of the other side; no values: not set."""
+
+    name: str
+    first: Values
+    second: Values
+    side: str
+
+    def __str__(self) -> str:
+        """UCX_TLS (tcp; other: not set)"""
+        return (
+            f"{self.name} ({value_text(self.first, 40)}; {self.side}: "
+            f"{value_text(self.second, 40)})"
+        )
+
+
+def differences(reference: Side, side: Side) -> list[Difference]:
+    """Settings and software in which every run of one side differs from every run of the other."""
+    found = _without_control_variables_that_explain_nothing(
+        _of_the_library(_that_differ(reference, side))
+    )
+    hosts = [
+        {row.host or "" for run in each.runs for row in run.ranks} for each in (reference, side)
+    ]
+    if not hosts[0] & hosts[1]:
+        found["hosts"] = tuple(sorted(hosts[0])), tuple(sorted(hosts[1]))
+    return [
+        Difference(key.partition(".")[2] or key, *values, side.name)
+        for key, values in found.items()
+    ]
+
+
+def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The facts that may explain a difference between runs."""
+    chosen = {
+        key: values for key, values in facts.items()
+        if COMPARED.match(key) and not NOT_COMPARED.match(key)
+    }
+    return {
+        key: values for key, values in chosen.items()
+        if not OF_THE_JOB.match(f"{key}={', '.join(values)}")
+    }
+
+
+def _that_differ(reference: Side, side: Side) -> Found:
+    """Settings of the environment and of the library come last."""
+    own = [[settings(run.facts) for run in each.runs] for each in (reference, side)]
+    found: Found = {}
+    for key in sorted({key for runs in own for facts in runs for key in facts}, key=_order):
+        first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
+        if len(first) == len(second) == 1 and first != second:
+            found[key] = next(iter(first)), next(iter(second))
+    return found
+
+
+def _order(key: str) -> tuple[bool, bool, str]:
+    return key.startswith("cvar."), key.startswith("env."), key
+
+
+def _of_the_library(found: Found) -> Found:
+    """Another library has other files; two builds of one version have long names."""
+    if "mpi_version" not in found:
+        return found
+    kept = {
+        key: values for key, values in found.items()
+        if not key.startswith("build_id.") and key != "mpi_library"
+    }
+    before, after = (tuple(map(units.library_name, each)) for each in found["mpi_version"])
+    if before != after:
+        kept["mpi_version"] = before, after
+    return kept
+
+
+def _without_control_variables_that_explain_nothing(found: Found) -> Found:
+    """A side on which they were not recorded, or another library, has no value. Where both have
+    one, the environment's is the same again."""
+    kept = {
+        key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)
+    }
+    return {
+        key: values for key, values in kept.items()
+        if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept
+    }
+
+
+def differences_text(found: Sequence[Difference]) -> str:
+    more = (
+        f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)"
+        if len(found) > MOST_SETTINGS else ""
+    )
+    return "; ".join(map(str, found[:MOST_SETTINGS])) + more
+
+
+def value_text(values: Sequence[str], width: int) -> str:
+    return units.shortened(", ".join(values), width) or "not set"

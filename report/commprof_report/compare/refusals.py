@@ -1,18 +1,29 @@
-"""Why runs are not the same experiment: reasons to give no verdict, each with the way out."""
+"""Why runs are not the same experiment: reasons to give no verdict, each with the way out. Among
+them are other work on the cores of the ranks, and a machine that was slower for one side, by what
+was measured on its hosts before each run.
+
+What disturbs both sides alike makes the interval wider, and is in it already. So it is a reason
+against a verdict only if it differs between the sides, or if most blocks have it: then the host's
+scheduler was measured. Otherwise a note has its size. A run is as disturbed as its ranks waited for
+cores on average. The sides are compared by the rank that waited most, which holds up the others: of
+more ranks one waits longer, but so it does on both sides.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Sequence
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean, median
 from typing import Any
 
 from ..base import units
+from ..base.gather import gathered
 from ..base.thresholds import threshold, whole
-from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, cores_in, row_name
-from .replays import DIGITS, kit_replayed
-from .sides import Side, labels_of
+from .judge import Judge, Paired, known, shift_of
+from .row_table import NEGOTIATION, alike, calls_aside, step_difference
+from .sides import DIGITS, Side, kit_replayed, labels_of
 
 KINDS = (
     "work", "filter", "placement", "program", "binding", "partial", "disturbed", "order", "hosts",
@@ -307,3 +318,168 @@ PROGRAM = (
     lambda run: units.shortened(program_of(run), 100),
     "compare one program with the same arguments",
 )
+
+
+WAY_OUT = "run on nodes of its own with a core for each rank; or --allow disturbed"
+DIFFERS = "other work on the cores of the ranks differs between the sides"
+
+
+def is_disturbed(run: Figures) -> bool:
+    """Waiting for cores, but not for other threads of the same ranks."""
+    is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
+    return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
+
+
+def size_text(run: Figures) -> str:
+    """Of a run that is disturbed."""
+    return run.crowding or "" if run.core_wait is None else run.core_wait_text
+
+
+def disturbed(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Refusal]:
+    """judge: of the verdict."""
+    all_sides = [reference, *sides]
+    blocks = _blocks(all_sides, judge.is_paired)
+    bad = _disturbed(blocks)
+    if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
+        yield Refusal("disturbed", _said(blocks, bad, judge.is_paired), WAY_OUT)
+        return
+    for side in sides:
+        if what := _wait_differs(judge, reference, side):
+            yield Refusal("disturbed", f"{DIFFERS}: {what}", WAY_OUT)
+            return
+
+
+def disturbance_notes(sides: Sequence[Side], is_paired: bool) -> Iterator[str]:
+    blocks = _blocks(sides, is_paired)
+    if bad := _disturbed(blocks):
+        yield f"{_said(blocks, bad, is_paired)}; it makes intervals wider"
+
+
+def _blocks(sides: Sequence[Side], is_paired: bool) -> list[list[Figures]]:
+    if is_paired:
+        return [list(block) for block in zip(*(side.runs for side in sides))]
+    return [[run] for side in sides for run in side.runs]
+
+
+def _disturbed(blocks: Iterable[list[Figures]]) -> list[Figures]:
+    """The run of each disturbed block that is disturbed most."""
+    found = (list(filter(is_disturbed, block)) for block in blocks)
+    return [max(runs, key=lambda run: run.core_wait or 0) for runs in found if runs]
+
+
+def _said(blocks: Sequence[object], bad: Sequence[Figures], is_paired: bool) -> str:
+    of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if is_paired else 'run')}"
+    worst = max(bad, key=lambda run: run.core_wait or 0)
+    return (
+        f"other work had cores of the ranks in {of_all}, most in {worst.path}: {size_text(worst)}"
+    )
+
+
+def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
+    """Beyond chance, and twice as much or more; empty: not known, or it does not."""
+    shares = [[run.longest_core_wait for run in each.runs] for each in (reference, side)]
+    runs = [*reference.runs, *side.runs]
+    if any(run.core_wait is None or run.crowds_itself for run in runs):
+        return ""
+    few, times = threshold("compare.few-waits"), threshold("compare.times-the-waits")
+    found = judge.contrast(*([max(share, few) for share in known(own)] for own in shares))
+    if found.difference is None or abs(math.log1p(found.difference)) < math.log(times):
+        return ""
+    first, second = (units.share(median(known(own))) for own in shares)
+    return (
+        f"a rank waited for a core {first} of the time in {reference.name}, {second} in "
+        f"{side.name} (medians of the runs)"
+    )
+
+
+NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
+MOST_SLOW = 3  # that are named
+
+
+def weighed(
+    judge: Judge, reference: Side, sides: Sequence[Side], metric: str
+) -> tuple[list[Refusal], list[str]]:
+    """A difference of the machine is a reason against a verdict if it is as large as that of the
+    metric; else it is noted."""
+    refused, noted = [], []
+    for side in sides:
+        of_metric = judge.contrast(
+            *([run.of_run(metric) for run in each.runs] for each in (reference, side))
+        )
+        for what, change in drifts(judge, reference, side):
+            if of_metric.change is None or _size(change) >= _size(of_metric.change):
+                way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
+                what = f"{what}: as much as the sides differ in {metric}"
+                refused.append(Refusal("machine", what, way_out))
+            else:
+                noted.append(
+                    f"the machine was not the same: {what}; the sides differ by more in {metric}"
+                )
+    return refused, noted
+
+
+def _size(change: float) -> float:
+    return abs(math.log1p(change))
+
+
+def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[tuple[str, float]]:
+    """Differences beyond chance that matter, ratios - 1. On each run the slowest host counts."""
+    strict = judge._replace(level=1 - (1 - judge.level) / len(NAMES))
+    for name, noun in NAMES.items():
+        change = strict.contrast(
+            *([run.canary_ns(name) for run in each.runs] for each in (reference, side))
+        ).difference
+        if change is not None and _size(change) > judge.margin:
+            took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
+            than = f"before the runs of {side.name} than before those of {reference.name}"
+            where = _where(name, reference, side, change)
+            yield f"{noun} took {took} {than}{where}", change
+
+
+def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
+    """Hosts that were slower than the others of their runs, beyond chance and by
+    enough to matter."""
+    for name, noun in NAMES.items():
+        found = sorted(_slow(name, runs).items(), key=lambda host: -host[1])
+        if found:
+            said = [f"{units.share(slower)} longer on {host}" for host, slower in found[:MOST_SLOW]]
+            more = f", and on {len(found) - MOST_SLOW} more" if len(found) > MOST_SLOW else ""
+            yield (
+                f"{noun} took {', '.join(said)}{more} than on the other hosts, before the runs "
+                "of all sides"
+            )
+
+
+def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
+    """By host: its time over the median of the others, less 1."""
+    measured = (
+        {host: getattr(canary, name) for host, canary in run.canaries.items()} for run in runs
+    )
+    ratios = gathered(
+        (host, math.log(own / median(other for place, other in times.items() if place != host)))
+        for times in measured if len(times) > 1 and min(times.values()) > 0
+        for host, own in times.items()
+    )
+    level = 1 - threshold("compare.host-chance") / (len(NAMES) * max(1, len(ratios)))
+    shifts = {host: shift_of(Paired(own), level) for host, own in ratios.items()}
+    return {
+        host: math.expm1(shift.estimate) for host, shift in shifts.items()
+        if shift.low > math.log(threshold("compare.slow-host"))
+    }
+
+
+def _where(name: str, reference: Side, side: Side, change: float) -> str:
+    """The host that changed most, if there are several."""
+    first, second = (_medians(name, each.runs) for each in (reference, side))
+    ratios = {host: math.log(second[host] / first[host]) for host in first if host in second}
+    return (
+        f", most on {max(ratios, key=lambda host: math.copysign(1, change) * ratios[host])}"
+        if len(ratios) > 1 else ""
+    )
+
+
+def _medians(name: str, runs: Sequence[Figures]) -> dict[str, float]:
+    values = gathered(
+        (host, getattr(canary, name)) for run in runs for host, canary in run.canaries.items()
+    )
+    return {host: median(own) for host, own in values.items()}

@@ -11,13 +11,12 @@ from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow
 from .comparison import Comparison, Pair
-from .cuts import NEGOTIATION
-from .differences import differences_text
+from .row_table import NEGOTIATION
+from .notes import differences_text
 from .figures import Key, row_name
-from .rank_tests import fewest_runs
+from .judge import fewest_runs
 from .refusals import layout, program_of
-from .replays import stands_text
-from .sides import Side
+from .sides import Side, stands_text
 
 MOST_CAUSES = 2
 PER = {"step": "step", "wall": "run"}  # other figures: rank

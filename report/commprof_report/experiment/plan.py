@@ -4,7 +4,8 @@ experiment.json has the plan. runs.jsonl has one object in each line, added and 
 run has ended; a run without a line was interrupted, and never counts. Blocks are numbered in the
 order in which they begin. A block in which a run failed, or that was interrupted, is not compared;
 another one, with a number of its own, is run in its place, since runs of a block must be neighbours
-in time.
+in time. Beside each run are its log and the measurements of `commprof-run --canary` before it: how
+fast each of its hosts was.
 """
 
 from __future__ import annotations
@@ -13,14 +14,21 @@ import fcntl
 import json
 import os
 import re
+import shlex
+import signal
+import subprocess
+import time
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
+from ..base.forked import end_with_parent
 from ..base.json_file import (
     MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,
 )
@@ -224,3 +232,103 @@ def williams(size: int) -> list[list[int]]:
     first = [0] + [(place + 1) // 2 if place % 2 else size - place // 2 for place in range(1, size)]
     rows = [[(number + shift) % size for number in first] for shift in range(size)]
     return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]
+
+
+MOST_NS = 1e15
+
+
+# Times of work that is always the same; see src/tools/canary.h.
+Canary = namedtuple("Canary", "arithmetic_ns memory_ns")
+
+
+def folder_of(run: Path) -> Path:
+    """Beside the run folder."""
+    return run.with_name(f"{run.name}.canary")
+
+
+def canaries_read(run: Path) -> dict[str, Canary]:
+    """By host. A file that is not whole is skipped."""
+    found = {}
+    for path in sorted(folder_of(run).glob("*")):
+        try:
+            values = json_read(path)
+            found[path.name] = Canary(
+                *(number_in(values, name, 1, MOST_NS) for name in Canary._fields)
+            )
+        except (ReportError, ValueError):
+            continue
+    return found
+
+
+PLACEHOLDER = "{}"
+# no program follows, but the end, an option, or what a shell reads
+WITHOUT_PROGRAM = re.compile(re.escape(PLACEHOLDER) + r"\s*(?:$|[-|&;<>()'\"])")
+PATIENCE_S = 10  # between asking a job to end and killing it
+# passes on that it is to end, and waits for that
+SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"
+
+
+def launch(
+    experiment: Path, block: int, arm: Arm, commprof_run: str, replay: str, directory: str,
+    timeout_s: float | None,
+) -> Run:
+    """Runs the arm's command in a shell in the directory (empty: the current one), with the
+    launcher's output in a log beside the run folder. Before the run, the hosts are measured.
+    replay: the command of an arm that has no program; empty: each has one."""
+    folder = experiment / f"block-{block:02d}" / arm.name
+    folder.parent.mkdir(exist_ok=True)
+    begins = {"--canary": folder_of(folder.resolve())}
+    if not arm.is_bare:
+        begins["--output"] = folder.resolve()
+    profiled = " ".join(
+        shlex.join([commprof_run, option, str(path)]) for option, path in begins.items()
+    )
+    if replay and is_replay(arm.command):
+        profiled = f"{profiled} {replay}"
+    begin = time.monotonic()
+    # a first run that failed keeps its own
+    with open(folder.parent / f"{arm.name}.log", "ab") as log:
+        why = _ended(arm.command.replace(PLACEHOLDER, profiled), directory or None, log, timeout_s)
+    if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
+        why = "it wrote no profile"
+    return Run(
+        block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK,
+        time.monotonic() - begin, why,
+    )
+
+
+def is_replay(command: str) -> bool:
+    """In an experiment with a kit, an arm without a program replays it."""
+    return bool(WITHOUT_PROGRAM.search(command))
+
+
+def _ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:
+    """Why the command failed; empty: it did not."""
+    job = subprocess.Popen(
+        ["/bin/sh", "-c", SHELL % command],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        cwd=directory,
+        start_new_session=True,
+        # else it would disturb the runs after resume
+        preexec_fn=partial(end_with_parent, signal.SIGTERM, os.getpid()),
+    )
+    try:
+        status = job.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return f"it took more than {timeout_s:g} s"
+    finally:
+        _end(job)
+    return "" if status == 0 else f"exit status {status}" if status > 0 else f"signal {-status}"
+
+
+def _end(job: subprocess.Popen) -> None:
+    if job.poll() is not None:
+        return
+    job.terminate()
+    try:
+        job.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()

@@ -27,9 +27,8 @@ from ..base import query, units
 from ..base.columns import rows_of
 from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
-from ..gpu.sampled import OTHER_STREAM
+from ..gpu.overlap import OTHER_STREAM, device_groups
 from ..gpu.sensors import readers
-from ..gpu.sharing import groups
 from ..late.reading import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
@@ -38,10 +37,10 @@ from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
-from .events import PLACES_OF_RANK, event_text, process_named, thread_named, us
-from .horovod_events import horovod_events
-from .pytorch_events import Beside
-from .trace_files import OfRank
+from .events import (
+    Beside, PLACES_OF_RANK, event_text, horovod_events, process_named, thread_named, us,
+)
+from .traces import OfRank
 
 SQL = query.beside(__file__)
 
@@ -434,7 +433,7 @@ def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
     """By rank and its number for a device: " (shared with rank 1)"."""
     return {
         (own.rank, own.number): f" (shared with {units.rank_names(others)})"
-        for group in groups(gpu_activity.device_facts(connection)) for own in group
+        for group in device_groups(gpu_activity.device_facts(connection)) for own in group
         if (others := sorted({one.rank for one in group} - {own.rank}))
     }
 

@@ -19,7 +19,7 @@ from ..late.late_ranks import Late
 from ..run.cells import cells_of
 from ..run.facts import fact_rows
 from ..run.run import Run
-from ..stuck.negotiating import negotiating_rows
+from ..stuck.doing import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})

@@ -3,7 +3,7 @@ was traced, and what tracing cost.
 
 All times are sums over the devices of the selected ranks, and all shares are ratios of such sums
 (overlap.py), never means of means. A device that several ranks share counts once, with what they
-did on it together (sharing.py).
+did on it together (overlap.py).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
 )
 from ..run.cells import columns_of, histogram_of
-from . import kernel_names, sampled, sharing
-from .overlap import STATES, Busy, busy
-from .sharing import Group
+from . import kernel_names
+from .overlap import (
+    Busy, Group, OTHER_STREAM, STATES, busy, device_groups, incomplete_ranks, states_together,
+)
 
 SQL = query.beside(__file__)
 
@@ -226,7 +227,7 @@ STREAM = (
     number("device", "", "GPU"),
     Field(
         "stream", "", "stream",
-        of_row=lambda row: "others" if row.stream == sampled.OTHER_STREAM
+        of_row=lambda row: "others" if row.stream == OTHER_STREAM
         else f"{row.number} of context {row.context}",
     ),
     Field("context", "the tracing interface's numbers for context and stream"),
@@ -339,7 +340,7 @@ class Gpu(NamedTuple):
     parts: list[Row]  # of each rank its own
     ranks: list[Row]
     windows: list[Row]
-    incomplete: dict[int, int | None]  # sampled.incomplete_ranks
+    incomplete: dict[int, int | None]  # as incomplete_ranks
 
     @property
     def is_seen(self) -> bool:
@@ -351,7 +352,7 @@ def gpu(connection: Connection) -> Gpu:
     """Activity of the GPUs of a Selection's ranks."""
     ranks = rank_rows(connection)
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
-    facts, incomplete = device_facts(connection), sampled.incomplete_ranks(connection)
+    facts, incomplete = device_facts(connection), incomplete_ranks(connection)
     state_ns: dict[tuple[int, int], list[int]] = {}
     for row in busy_rows(connection):
         if row.rank not in incomplete:
@@ -382,7 +383,7 @@ def device_facts(connection: Connection) -> list[Row]:
 
 def selected_groups(facts: Iterable[Row]) -> list[Group]:
     """For each device the selected ranks on it."""
-    found = ([own for own in group if own.is_selected] for group in sharing.groups(facts))
+    found = ([own for own in group if own.is_selected] for group in device_groups(facts))
     return sorted((group for group in found if group), key=lambda group: group[0].rank)
 
 
@@ -390,10 +391,10 @@ def _devices(
     connection: Connection, facts: Sequence[Row], state_ns: dict[tuple[int, int], list[int]]
 ) -> tuple[list[Row], list[Row]]:
     """The devices; and what each rank did on its own."""
-    on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
+    on_it = {own: {one.rank for one in group} for group in device_groups(facts) for own in group}
     groups = selected_groups(facts)
     shared = [group for group in groups if len(group) > 1]
-    merged = iter(sharing.states_together(connection, shared))
+    merged = iter(states_together(connection, shared))
     devices, parts = [], []
     for group in groups:
         own_parts = [

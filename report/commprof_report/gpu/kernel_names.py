@@ -1,5 +1,7 @@
 """Readable names of kernels: demangled if a C++ library is found (the second line),
-and shortened (the third).
+and shortened (the third). As a program it reads mangled names, one per line, and writes them
+demangled: a process with limited memory and time, because a mangled name of a hundred bytes can
+expand to gigabytes.
 
 _ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
 void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)
@@ -8,15 +10,18 @@ at::native::reduce_kernel<512, 1, ReduceOp<...>>
 
 from __future__ import annotations
 
+import ctypes
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-DEMANGLER = Path(__file__).resolve().parent / "demangler.py"
+DEMANGLER = __file__
 MANGLED = re.compile(r"_Z[\w.$]{1,4094}", re.ASCII)
 TIME_S = 10
+LIMITS = ((resource.RLIMIT_AS, 1 << 29), (resource.RLIMIT_CPU, 2), (resource.RLIMIT_CORE, 0))
+MOST_BYTES = 1 << 16
 MOST = 2000  # longer names are cut
 FOLDED = "<...>"
 OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?)")
@@ -34,7 +39,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 def _demangled(names: list[str]) -> list[str]:
     """The names demangled, in order; unchanged from where the demangler stopped early."""
-    command = [sys.executable, "-I", "-S", "-B", str(DEMANGLER)]
+    command = [sys.executable, "-I", "-S", "-B", DEMANGLER]
     try:
         written = subprocess.run(
             command, input="\n".join(names).encode(), stdout=subprocess.PIPE,
@@ -91,3 +96,25 @@ def _after_bracket(text: str, place: int) -> int:
         depth += {"(": 1, ")": -1}.get(text[place], 0)
         place += 1
     return place
+
+
+def main() -> None:
+    """The program."""
+    for limit, value in LIMITS:
+        resource.setrlimit(limit, (value, value))
+    demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    demangle.restype = ctypes.c_void_p
+    libc = ctypes.CDLL(None)
+    libc.strlen.argtypes = libc.free.argtypes = [ctypes.c_void_p]
+    libc.strlen.restype = ctypes.c_size_t
+    for line in sys.stdin.buffer:
+        name = line.rstrip(b"\n")
+        found = demangle(name, None, None, ctypes.byref(ctypes.c_int()))
+        is_short = found and libc.strlen(found) <= MOST_BYTES
+        sys.stdout.buffer.write((ctypes.string_at(found) if is_short else name) + b"\n")
+        sys.stdout.buffer.flush()
+        libc.free(found)
+
+
+if __name__ == "__main__":
+    main()

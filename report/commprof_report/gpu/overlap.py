@@ -6,16 +6,33 @@ overlap figures are sums of these times.
                                              analysed time
 
 The library computes the same sums for the whole run (src/gpu/overlap.c); here they are computed for
-each step from single activities.
+each step from single activities, and for GPUs that several ranks share, from what these did on
+them together, as far as all activities of a device were sampled:
+
+    rank 0   ####....##....    from single activities, on the clock of the host
+    rank 1   ..######......
+    device   ########.#....    the union, as far as the activities of all these ranks are known
+
+The sums of each rank (table gpu_busy) do not say what ran at once.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Sequence
-from typing import List, Tuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from sqlite3 import Connection
+from typing import List, NamedTuple, Tuple
 
-from ..base.columns import Columns, np
+from ..base import query
+from ..base.columns import Columns, Texts, joined, read, np
+from ..base.gather import gathered
+from ..base.query import Row
+from ..base.thresholds import threshold
+from ..run.holes import holes, sampled_spans
+from ..run.sampled import sampled
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
 KINDS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
@@ -77,7 +94,7 @@ def time_by_states(active: Columns, spans: Sequence[tuple[int, int]]) -> np.ndar
     return found
 
 
-def joined(spans: Iterable[tuple[int, int]]) -> Spans:
+def spans_joined(spans: Iterable[tuple[int, int]]) -> Spans:
     """The spans in order; those that overlap or touch are joined."""
     found: Spans = []
     for begin_ns, end_ns in sorted(span for span in spans if span[0] < span[1]):
@@ -89,7 +106,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> Spans:
 
 
 def common(left: Spans, right: Spans) -> Spans:
-    """The intersection of two lists of spans, each a result of joined()."""
+    """The intersection of two lists of spans, each a result of spans_joined()."""
     found = []
     place = other = 0
     while place < len(left) and other < len(right):
@@ -102,4 +119,139 @@ def common(left: Spans, right: Spans) -> Spans:
             place += 1
         else:
             other += 1
+    return found
+
+
+SQL = query.beside(__file__)
+
+NO_DEVICE = 0  # of a rank in MPI
+OTHER_STREAM = 1023  # represents several streams, of any device
+
+
+def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
+    """Ranks whose times in each state, and samples, lack too much, as records came too late; and
+    how long the missing activities were (None: not known)."""
+    return dict(SQL.run(connection, "gpu_late", most_share=threshold("gpu.late")))
+
+
+def activities(connection: Connection) -> Columns:
+    """The sampled activities of GPUs, each as one of the states of overlap.py."""
+    return read(Columns, SQL.run(connection, "gpu_intervals"), Texts())
+
+
+def intervals(connection: Connection) -> Columns:
+    """The same beside the sampled calls of MPI, which are on no device; in the order of ranks."""
+    texts, calls, _, _ = sampled(connection)
+    of_mpi = connection.execute("SELECT name FROM call WHERE library = 'mpi'")
+    calls = calls.take(texts.among(calls.call, {name for (name,) in of_mpi}))
+    in_mpi = calls.changed(
+        device=np.full(len(calls), NO_DEVICE), state=np.full(len(calls), IN_MPI)
+    )
+    found = joined(Columns, [activities(connection), in_mpi])
+    return found.take(np.argsort(found.world_rank, kind="stable"))
+
+
+def on_device(active: Columns, rank: int, device: int) -> Columns:
+    """Intervals of a device of a rank, and of the rank in MPI."""
+    of_rank = active.take(slice(*np.searchsorted(active.world_rank, [rank, rank + 1])))
+    return of_rank.take(np.isin(of_rank.device, (device, NO_DEVICE)))
+
+
+def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
+    """By rank and device, the spans in which all activities of the device were sampled."""
+    by_rank = groupby(_tracings(connection), key=itemgetter(0))
+    traced = {rank: spans_joined(row[1:] for row in rows) for rank, rows in by_rank}
+    unsure = _with_other_streams(connection)
+    incomplete = incomplete_ranks(connection)
+    known: dict[int, dict[int, Spans]] = {}
+    windows_of_all = SQL.rows(connection, "gpu_sampled")
+    for (rank, device), of_device in groupby(windows_of_all, key=attrgetter("rank", "device")):
+        spans = traced.get(rank, [])
+        for _, rows in groupby(of_device, key=attrgetter("stream")):
+            windows = ((row.begin_ns, row.end_ns) for row in rows)
+            known_windows = ((a, b) for a, b in windows if a is not None and b is not None)
+            spans = common(spans, spans_joined(known_windows))
+        known.setdefault(rank, {})[device] = spans
+    return {
+        rank: devices for rank, devices in known.items() if any(devices.values())
+        and not (rank in unsure and len(devices) > 1) and rank not in incomplete
+    }
+
+
+def _with_other_streams(connection: Connection) -> set[int]:
+    """Ranks some of whose streams are not attributed to a device."""
+    found = connection.execute(
+        "SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,)
+    )
+    return {rank for (rank,) in found}
+
+
+def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
+    return connection.execute(
+        "SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank"
+    )
+
+
+Group = list[Row]  # the ranks of one device, in order
+
+
+class Together(NamedTuple):
+    """Joint activity of the ranks of a shared device, where all of that is known. Times are the
+    host's CLOCK_MONOTONIC."""
+
+    known: Spans
+    active: Columns
+
+
+def device_groups(facts: Iterable[Row]) -> list[Group]:
+    """One for each device, known by its host and UUID; without them each rank has its own."""
+    return [*gathered(
+        ((own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device), own)
+        for own in facts
+    ).values()]
+
+
+def has_one_clock(group: Group) -> bool:
+    return len({own.clock_id for own in group}) == 1 and group[0].clock_id is not None
+
+
+def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
+    """For each of these groups. Reads single activities only if there are any."""
+    if not shared:
+        return []
+    known, active = known_spans(connection), intervals(connection)
+    return [_together(group, known, active) for group in shared]
+
+
+def _together(group: Group, known: dict[int, dict[int, Spans]], active: Columns) -> Together:
+    if not has_one_clock(group):
+        return Together([], active.take(slice(0)))
+    own_spans = (known.get(own.rank, {}).get(own.device, []) for own in group)
+    spans = reduce(common, map(moved, own_spans, (own.start_monotonic_ns for own in group)))
+    found = [
+        active_moved(on_device(active, own.rank, own.device), own.start_monotonic_ns)
+        for own in group
+    ]
+    return Together(spans, joined(Columns, found))
+
+
+def moved(spans: Iterable[tuple[int, int]], by_ns: int) -> Spans:
+    return [(begin_ns + by_ns, end_ns + by_ns) for begin_ns, end_ns in spans]
+
+
+def active_moved(active: Columns, by_ns: int) -> Columns:
+    return active.changed(start_ns=active.start_ns + by_ns, end_ns=active.end_ns + by_ns)
+
+
+def states_together(connection: Connection, shared: Sequence[Group]) -> list[list[int]]:
+    """For each of these groups, the time in each combination of states, where the calls of its
+    ranks are all sampled, too."""
+    missing = holes(connection) if shared else {}
+    found = []
+    for group, both in zip(shared, together(connection, shared)):
+        spans = both.known
+        for own in group:
+            sampled = sampled_spans(missing.get(own.rank, ())).tolist()
+            spans = common(spans, moved(sampled, own.start_monotonic_ns))
+        found.append(time_by_states(both.active, spans).sum(axis=0).tolist())
     return found

@@ -14,7 +14,7 @@ from ..base import query, units
 from ..base.field import Field, Row, row_type, text
 from ..base.units import rank_list
 from . import gpu_activity
-from .sharing import groups
+from .overlap import device_groups
 
 SQL = query.beside(__file__)
 
@@ -101,7 +101,7 @@ def readers(
     """For each device with readings: the ranks on it, and the one whose readings are taken.
     `readings`: their number by rank and slot."""
     found = []
-    for group in groups(facts):
+    for group in device_groups(facts):
         own = max(group, key=lambda one: readings.get((one.rank, one.device), 0))
         if (own.rank, own.device) in readings:
             found.append((group, own))

@@ -18,19 +18,16 @@ from ..run.alignment import Alignment, align
 from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
-from .gaps import Polls, Sleep
 from .kit import (
     BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
     TAKING, Call, Kit, Made, Type, stem,
 )
-from .memory import NO_BUFFERS, Memory, spans
-from .objects import BYTES, NOTHING, Signature, buffers_of, communicators, counts_of, types_of
-from .run_calls import (
-    RECEIVES, Row, place_of, received_by, received_of, rows_in, rows_of, rows_with, sent_by,
+from .thread import Memory, NO_BUFFERS, Operation, Persistent, Polls, Sleep, Slots, spans
+from .traffic import (
+    BYTES, NOTHING, RECEIVES, Row, Signature, buffers_of, communicators, counts_of, place_of,
+    received_by, received_of, recorded, rows_in, rows_of, rows_with, sent_by, types_of, window,
     with_senders,
 )
-from .slots import Operation, Persistent, Slots
-from .window import recorded, window
 
 CUT = "the other ranks' part is not in the window"
 UNKNOWN = "is none of the calls that can be made again"

@@ -15,8 +15,7 @@ from ..base.thresholds import threshold
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED, MAJORITY, nameable
 from . import roles
-from .message_graph import Chain, Graph
-from .world import Group, World
+from .world import Chain, Graph, Group, World
 
 SQL = query.beside(__file__)
 

@@ -22,9 +22,10 @@ from ..base.percentiles import DEVIATION, around_median
 from ..base.query import Row, row_type
 from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups
-from ..gpu.overlap import Busy, Spans, busy, joined, time_by_states
-from ..gpu.sampled import intervals, known_spans, on_device
-from ..gpu.sharing import active_moved, moved, together
+from ..gpu.overlap import (
+    Busy, Spans, active_moved, busy, intervals, known_spans, moved, on_device, spans_joined,
+    time_by_states, together,
+)
 from ..run.alignment import storable
 from .boundaries import Boundaries, Steps
 
@@ -166,9 +167,9 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
     traced, paused = {}, {}
     for rank, rows in groupby(windows, key=attrgetter("rank")):
         own = list(rows)
-        traced[rank] = joined((row.begin_ns, row.end_ns) for row in own)
+        traced[rank] = spans_joined((row.begin_ns, row.end_ns) for row in own)
         ends = [row.begin_ns for row in own[1:]] + [FOREVER]
-        paused[rank] = joined(
+        paused[rank] = spans_joined(
             (row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty"
         )
     on, off = (

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined, np
 from ..base.gather import gathered
-from ..gpu.overlap import Spans, busy, common, joined as spans_joined, time_by_states
-from ..gpu.sampled import activities, known_spans
+from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
 from ..late.timelines import COUNT, NOBODY, OUTSIDE, UNSEEN, WAITING, Piece, Timeline
 from ..late.wait_split import WaitSplit

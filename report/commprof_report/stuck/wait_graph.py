@@ -33,7 +33,7 @@ from ..calls.by_rank import rank_rows
 from ..run.ledger_format import PEER_ANY
 from ..run.run import Run
 from . import doing
-from .negotiating import Unhanded, unhanded
+from .doing import Unhanded, unhanded
 
 SQL = query.beside(__file__)
 

@@ -7,15 +7,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from commprof_report.compare import comparison, cuts, disturbance, machine, notes, refusals
-from commprof_report.compare.figures import Figures, Key, RankRow, Row, StepWork
-from commprof_report.compare.groups import NO_GROUP
-from commprof_report.compare.rank_tests import Shift
-from commprof_report.compare.judge import Rules
+from commprof_report.compare import comparison, notes, refusals, row_table
+from commprof_report.compare.figures import Figures, Key, NO_GROUP, RankRow, Row, StepWork
+from commprof_report.compare.judge import Rules, Shift
 from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
-from commprof_report.experiment.canary import Canary
-from commprof_report.experiment.plan import FAILED, Arm, Plan, Run
+from commprof_report.experiment.plan import Arm, Canary, FAILED, Plan, Run
 from commprof_report.experiment_main import Runner, gives_up
 from commprof_report.steps.outliers import Trend
 
@@ -96,7 +93,7 @@ def of_calls(difference: float) -> str:
 def of_steps(difference: int) -> str:
     counts = 10, 10 + difference
     sides = [side([run(steps=StepWork(count, None))]) for count in counts]
-    return "differ" if cuts.step_difference(sides) else "alike"
+    return "differ" if row_table.step_difference(sides) else "alike"
 
 
 def aside(calls: float, byte_share: float) -> str:
@@ -106,7 +103,7 @@ def aside(calls: float, byte_share: float) -> str:
         key("Allreduce"): row(volume_bytes=(1 - byte_share) * 1e6),
     }
     found = run(rows=rows, steps=StepWork(1_000_000, None))
-    return "aside" if cuts.calls_aside([found], [key("Bcast")]) else "work"
+    return "aside" if row_table.calls_aside([found], [key("Bcast")]) else "work"
 
 
 def of_counted(difference: float) -> str:
@@ -123,18 +120,18 @@ def waiting(core_wait: float) -> Figures:
 def of_disturbed(disturbed: Figures) -> str:
     """One of eight blocks."""
     sides = [side([waiting(0.0)] * 7 + [each], name) for each, name in zip((disturbed, RUN), "ab")]
-    return note(disturbance.notes(sides, is_paired=True))
+    return note(refusals.disturbance_notes(sides, is_paired=True))
 
 
 def of_disturbed_blocks(share: float) -> str:
     bad = round(share * 100)
     sides = [side([waiting(0.1)] * bad + [waiting(0.0)] * (100 - bad), name) for name in "ab"]
-    return refused(disturbance.refused(JUDGE, sides[0], sides[1:]))
+    return refused(refusals.disturbed(JUDGE, sides[0], sides[1:]))
 
 
 def of_waits(share: float, times: float) -> str:
     sides = [side([waiting(each)] * 8, name) for each, name in zip((share, share * times), "ab")]
-    return refused(disturbance.refused(JUDGE, sides[0], sides[1:]))
+    return refused(refusals.disturbed(JUDGE, sides[0], sides[1:]))
 
 
 def of_hosts(sets: int) -> str:
@@ -150,7 +147,7 @@ def of_a_host(runs: int, hosts: int, times: float) -> str:
     """One of so many hosts takes so many times as long before each of the runs."""
     healthy = {f"node{number}": Canary(1_000.0, 1_000.0) for number in range(hosts - 1)}
     canaries = {**healthy, "slow": Canary(1_000.0, times * 1_000.0)}
-    return note(machine.slow_hosts([run(canaries=canaries)] * runs))
+    return note(refusals.slow_hosts([run(canaries=canaries)] * runs))
 
 
 def of_coarse_clocks(part: float) -> str:
@@ -215,7 +212,7 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.small": of_small_rows,
     "compare.tail": of_tail,
     "compare.work": of_calls,
-    "compare.same-steps": lambda part: "alike" if cuts.alike(1 - part, 1.0) else "differ",
+    "compare.same-steps": lambda part: "alike" if row_table.alike(1 - part, 1.0) else "differ",
     "compare.lost-steps": of_steps,
     "compare.aside-calls": lambda calls: aside(calls, 0.0),
     "compare.aside-bytes": lambda share: aside(0.1, share),

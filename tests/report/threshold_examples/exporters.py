@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from commprof_report.exporters.pytorch_trace import counts_from_1970
-from commprof_report.exporters.trace_files import Process
+from commprof_report.exporters.traces import Process, counts_from_1970
 
 EXAMPLES = {
     "exporters.clock-step": lambda ns: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commprof_report.gpu.gpu_activity import WindowRow, empty_windows
-from commprof_report.gpu.sampled import incomplete_ranks
+from commprof_report.gpu.overlap import incomplete_ranks
 
 from .stored import stored
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from commprof_report.roles.message_graph import Chain, MessageRow, MessageTime, graph
+from commprof_report.roles.world import (
+    Chain, DescribedRow, Group, MessageRow, MessageTime, TurnsRow, UseRow, World, busy_of, graph,
+    partitions_of,
+)
 from commprof_report.roles.pipelines import Stage, StageTimesRow, slow_stage
 from commprof_report.roles.roles import role
-from commprof_report.roles.world import (
-    DescribedRow, Group, TurnsRow, UseRow, World, busy_of, partitions_of,
-)
 
 WHOLE = 1_000_000
 
