@@ -82,7 +82,7 @@ def rounds_of(run: Run) -> list[list[Reading]]:
 
 
 def waited_ns(rank: int, own: Reading, other: Reading, how: str) -> int:
-    """As docs/SCHEMA.md defines it."""
+    """As docs/METHODS.md defines it."""
     is_buffered = (
         rank == SENDER and how not in EXCHANGES and own.after_wait_ns <= other.before_post_ns
     )

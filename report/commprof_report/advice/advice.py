@@ -3,8 +3,8 @@ could save.
 
 A rule is a function that yields what it found, in sentences: of calls (messages.py), of late ranks
 and what surrounds the job (ranks.py). RULES lists them, with how much of a run each can analyse:
-what "looked for and not found" rests on. docs/SCHEMA.md has the conditions and the formula of each.
-Two rules may save the same time: what all save together is a row of its own.
+what "looked for and not found" rests on. docs/METHODS.md has the conditions and the formula of
+each. Two rules may save the same time: what all save together is a row of its own.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ ADVICE = (
     Field(
         "call",
         "what the advice concerns: the call (the largest contributor, if several), label and "
-        "[role](#communicators) of the communicator, and the size that contributes most; null: "
+        "[role](METHODS.md#roles) of the communicator, and the size that contributes most; null: "
         "none, or several communicators",
     ),
     *(Field(key, "") for key in ("communicator", "role", "bytes")),
     Field(
         "analysed",
         "how much the rule analysed, in words (`128 of 288 calls, 0.69 % of the time`), and as a "
-        "share of what its title speaks of: calls of all forms and libraries (Allreduce, "
-        "Iallreduce, Allreduce_init, ncclAllReduce), polls, steps, or time inside MPI. coverage is "
-        "null: the run has none; 0: the rule can judge none of it",
+        "share of what its title speaks of; coverage is null: the run has none; 0: the rule can "
+        "judge none of it",
     ),
     Field("coverage", ""),
     Field(

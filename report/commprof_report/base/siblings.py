@@ -1,5 +1,5 @@
 """Siblings: communicators of a family side by side, and the one among them that differs from all
-others. docs/SCHEMA.md has the rule."""
+others. docs/METHODS.md has the rule."""
 
 from __future__ import annotations
 

@@ -48,9 +48,8 @@ RANK = (
     Field("last_unix_ns", "its end; without an end its last sign of life"),
     Field(
         "doing_call",
-        "the call that the rank is in or returned from last, as in table `thread`, with the "
-        "communicator's label. If it has several threads: of the one that has been inside a call "
-        "longest; if none is inside, of the one that returned last; null: none",
+        "the call that the rank is in or returned from last, as in table `thread`; of several "
+        "threads, of the one that has been inside longest",
     ),
     *(
         Field(f"doing_{key}", "")
@@ -95,9 +94,8 @@ RANK = (
     ),
     Field(
         "cpu_ns",
-        "CPU time of all its threads between its two readings; over the time between them. Several "
-        "threads may exceed 1; a rank that spins for a core which others use has much less. Null: "
-        "it was killed before a last reading",
+        "CPU time of all its threads between its two readings; over the time between them. A rank "
+        "that spins for a core which others use has much less than 1",
     ),
     Field("cpu_share", ""),
     Field("voluntary_switches", "likewise, between the two readings"),
@@ -106,7 +104,7 @@ RANK = (
     Field(
         "core_read_ns",
         "the time between its first and last reading of CPU time, on a core and waiting for one "
-        "meanwhile ([Time on a core](#time-on-a-core)); null: not known",
+        "meanwhile ([Time on a core](METHODS.md#time-on-a-core)); null: not known",
     ),
     Field("core_ns", ""),
     Field("core_wait_ns", ""),

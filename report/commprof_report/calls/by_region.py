@@ -63,10 +63,8 @@ REGION = (
     Field("nccl_device_ns", "", "on device", lambda ns: units.duration(ns or None)),
     Field(
         "visits",
-        "how often threads were in it, and for how long, whatever they did there (table "
-        "[region_span](#region_span-when-threads-were-in-regions)), all chosen ranks; over their "
-        "number. Of the time in which calls are sampled: text says how much that is, if not all "
-        "(`together_share` of [late](#late))",
+        "how often threads were in it, and for how long (table `region_span`), all chosen ranks; "
+        "over their number. Only of the time in which calls are sampled",
         "visits per rank",
         of_row=lambda row: units.count(round(row.visits / row.ranks)) if row.visits
         else units.NO_VALUE,

@@ -94,8 +94,8 @@ HVPROF = (
     ),
     Field(
         "calls_per_step",
-        "in a step on a rank, see above: calls; count x bytes; durations (device: of the kernels). "
-        "Null: there are no such steps; the time also if a kernel was not timed or is shared",
+        "in a step on a rank: calls; count x bytes; durations (device: of the kernels). Null: "
+        "there are no such steps",
         "calls a step", of_row=in_a_step("calls_per_step", units.three_digits),
     ),
     Field("bytes_per_step", "", "bytes a step", of_row=in_a_step("bytes_per_step", units.size)),

@@ -372,7 +372,7 @@ def part_of_run_text(profiled: Profiled, world_size: int) -> str:
 
 
 def certainty_text(row: LateRow) -> str:
-    """The test is defined in docs/SCHEMA.md."""
+    """The test is defined in docs/METHODS.md."""
     chance = f"{max(present(row.late_p), 1e-9):.1g}"
     played = units.share(row.late_gain_share)
     gain = f"; the gain is predicted from {played} of the run" if row.late_gain_share else ""

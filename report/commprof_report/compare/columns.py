@@ -52,10 +52,9 @@ VERDICT = (
     Field("kit", "SHA-256 of the kit that all these runs replay; empty: they do not"),
     Field(
         "stands_for",
-        "share of the job's time inside MPI in rows for which replays of the kit stand, as "
-        "[`replay check`](#replay) has found (`--check`, or `job.kit.check` of an experiment); "
-        "null: no check of this kit is known, or the runs were not replayed with the job's gaps "
-        "and arrival",
+        "share of the job's time inside MPI for which replays of the kit stand, as [`replay "
+        "check`](#replay) has found; null: no check is known, or gaps or arrival were not the "
+        "job's",
     ),
 )
 OF_CONTRAST = (
@@ -99,16 +98,14 @@ ROW = (
     Field("adjusted_p", "see above"),
     Field(
         "p50_change",
-        "of a row per call: ratio of the medians over the runs of the durations at p50 and at p99, "
-        "less 1. Text says that a change is in the longest calls if that at p50 is less than half "
-        "of it (on a logarithmic scale) and that at p99 more than it",
+        "of a row per call: ratio of the medians over the runs of p50 and of p99, less 1: whether "
+        "a change is in all calls or in the longest",
     ),
     Field("p99_change", ""),
     Field(
         "reference_algorithm",
-        "of a collective in all runs of the reference, and of the side: the most frequent one that "
-        "NCCL reports for this size (`nccl_algorithm`: `ring, ll128, 16 channels`). Empty: not "
-        "known. Text has them where they differ",
+        "the most frequent algorithm that NCCL reports for this size (`ring, ll128, 16 "
+        "channels`), of the reference and of the side; empty: not known",
     ),
     Field("algorithm", ""),
     Field(
@@ -134,9 +131,8 @@ SIZE = (
     Field("values_ns", ""),
     Field(
         "best",
-        "of the sides without controls the one with the smallest median, if it is `less` than each "
-        "other side, and the largest of these p, adjusted by Benjamini and Hochberg over the rows, "
-        "is at most 1 - level (exploratory); null: none, or the runs are refused",
+        "the side, but controls, with the smallest median, if it is `less` than each other side "
+        "at 1 - level, adjusted by Benjamini and Hochberg (exploratory)",
     ),
 )
 RUN = (
@@ -151,8 +147,7 @@ RUN = (
     Field("wall_ns", "", "Wall time"),
     Field(
         "parallel_efficiency",
-        "[efficiencies](#efficiencies); text has the median of each side, if it is known of all "
-        "runs",
+        "[efficiencies](METHODS.md#efficiencies)",
         "efficiency", units.share,
     ),
     Field(

@@ -57,8 +57,7 @@ OF_TIME = (
     Field(
         "communication_sms",
         "communication_sm_ns / communication_ns (table `gpu_device`): how many SMs a "
-        "communication kernel occupies at most, on average over the kernels' time; concurrent "
-        "kernels count one by one. Null: no such kernel",
+        "communication kernel occupies at most, on average",
     ),
     Field("communication_most_sms", "the same of the kernel that occupies most; null: likewise"),
     Field("traced_ns", "see [Words](#words)"),
@@ -318,9 +317,8 @@ RUN = (
     Field("unmatched_operations", ""),
     Field(
         "unseen_graph_launches",
-        "launches of CUDA graphs inside windows, minus the records that graphs left there: their "
-        "kernels may be missing and count as idle or exposed time. A lower bound: a graph usually"
-        " leaves several records, and not every launch is seen",
+        "launches of CUDA graphs inside windows, minus the records that graphs left there, whose "
+        "kernels may count as idle or exposed time: a lower bound",
     ),
     Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
     Field(

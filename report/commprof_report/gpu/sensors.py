@@ -56,9 +56,8 @@ READ = (
     Field("memory_most_bytes", "the most of its memory that was in use in a reading", "memory"),
     Field(
         "nvlink_sent_bytes_per_s",
-        "sum of the differences between consecutive readings of the counter, over the time between "
-        "these; pairs in which it decreases are left out. Null: not known. With `most` in its "
-        "key the largest difference over its time",
+        "sum of the differences between consecutive readings over their time, without pairs in "
+        "which it decreases; with `most` the largest difference over its time",
         "NVLink out",
     ),
     Field("nvlink_sent_most_bytes_per_s", ""),

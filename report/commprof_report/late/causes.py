@@ -11,7 +11,7 @@ is distributed over the states in which B spent more. Outside MPI, in transfer a
 the cause. In waiting, the causes are those for which B waited longer than A; they are known,
 because waits are taken in order of their end. The cause of calls that were not split, and of times
 without samples, is not known. After Boehme, Geimer, Wolf: "Identifying the root causes of wait
-states in large-scale parallel applications" (ICPP 2010). docs/SCHEMA.md has the formulas.
+states in large-scale parallel applications" (ICPP 2010). docs/METHODS.md has the formulas.
 
 Here is, too, which ranks work longer than others, in collectives in which not all wait for all, and
 in messages, whether or not anyone has to wait.

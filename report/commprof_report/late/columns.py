@@ -27,9 +27,8 @@ SUMS = (  # of its waits
     ),
     Field(
         "sampled_share",
-        "sampled_ns over wait and transfer: 1 if every such call was sampled; else times are "
-        "scaled: the verdict is based on coverage x sampled_share of the time, in so many calls, "
-        "as text says",
+        "sampled_ns over wait and transfer: 1 if every such call was sampled. The verdict is "
+        "based on coverage x sampled_share of the time",
     ),
     Field("wait_ns", "of what was split, scaled"),
     Field("transfer_ns", ""),
@@ -48,20 +47,18 @@ LATE = (
     *SUMS,
     Field(
         "negotiated_share",
-        "part of the time inside MPI, and in NCCL's operations on the device, of the whole run, "
-        "on threads that [negotiate](#traffic). What ranks cause on communicators of such threads "
-        "is left out of the verdict",
+        "part of the time inside MPI and NCCL's operations on threads that "
+        "[negotiate](METHODS.md#negotiation), which are left out of the verdict",
     ),
     Field("unknown_cause_ns", "the part of wait_ns whose cause is not known"),
     Field(
         "together_share",
-        "the share of the ranks' time in which all calls of the rank's main thread are sampled "
-        "(`sample_window`): only there the cause of waiting is sought",
+        "share of the ranks' time in which all calls of main threads are sampled: only there "
+        "causes are sought",
     ),
     Field(
         "unsure",
-        "operations that were not split (collectives; each side of a message): the clocks are too "
-        "inaccurate, or their root was not read",
+        "operations not split: the clocks are too inaccurate, or their root was not read",
     ),
     Field(
         "uncompleted",
@@ -85,7 +82,7 @@ LATE = (
         "bound of the error of a wait that was split by clocks: of the distance of two ranks' "
         "arrivals",
     ),
-    Field("verdict", "see above"),
+    Field("verdict", "see [Verdicts](METHODS.md#verdicts)"),
     Field(
         "late_ranks",
         "the ranks named, and their hosts; null: nobody. Their programs; null, too, if all ranks "
@@ -95,9 +92,8 @@ LATE = (
     Field("late_programs", ""),
     Field(
         "late_share",
-        "what they cause, over all waiting; at marks the sum of the distances with which they are "
-        "surely last over that of all last ranks, sure or not. Less than a half: the waiting is "
-        "mostly for them",
+        "what they cause, over all waiting; at marks their distances where they are surely last, "
+        "over those of all last ranks",
     ),
     Field(
         "late_others_share",
@@ -106,43 +102,35 @@ LATE = (
     ),
     Field(
         "late_direct_share",
-        "the part of late_share that they cause directly; the other ranks through which they "
-        "cause 1 % of the waiting or more; null: none",
+        "the part that they cause directly; the other ranks through which they cause 1 % of the "
+        "waiting or more",
     ),
     Field("late_through", ""),
     Field(
         "late_progress_share",
-        "the part of what ranks wait for the named ones that is in state `no progress`; a half or "
-        "more: the verdict's text begins with `no progress` and says between which calls they are "
-        "outside MPI",
+        "the part of what ranks wait for them that is in state `no progress`",
     ),
     Field(
         "late_gain_ns",
-        "how much shorter the run would be, had they taken no longer than the other ranks "
-        "(estimate, by [re-timing](#re-timing); no more than another rank is done sooner); 0: "
-        "nothing, as where other ranks are done as late. null: nothing was played; then what each "
-        "other rank waits for them on average decides whether they are named. At marks: the sum "
-        "over the judged steps of the last of them less the last of the others, if that is "
-        "positive",
+        "how much shorter the run would be, had they taken no longer than the others "
+        "([re-timing](METHODS.md#re-timing)); null: nothing was played. At marks: the sum over "
+        "the judged steps of the last of them less the last of the others",
     ),
     Field(
         "late_gain_share",
         "the share of the run whose calls were played for late_gain_ns, which is scaled to all of "
-        "it: of its time, or sampled_share if that is less; 0: none was, as where calls of one "
-        "rank overlap; null at marks",
+        "it; null at marks",
     ),
     Field("late_p", "the probability of chance, corrected"),
     Field(
         "late_region",
-        "the region in which they spend more time outside MPI than the mean of the others, if "
-        "that is more than half of what they spend more in all regions together; null: there is "
-        "none, or samples are missing",
+        "the region that has over half of what they spend more outside MPI than the mean of the "
+        "others",
     ),
     Field(
         "late_mark",
-        "with verdict `marks`: `negotiation`: ranks were compared by when they hand their tensors "
-        "over; the path of the wait region, or `commprof_step`; null: ranks were judged by calls, "
-        "as in the next three",
+        "with verdict `marks`: `negotiation` (hand-overs were compared), the path of the wait "
+        "region, or `commprof_step`",
     ),
     Field(
         "late_mark_steps",
@@ -158,25 +146,18 @@ LATE = (
     ),
     Field(
         "finalize_wait_ns",
-        "how long the ranks waited in `MPI_Finalize` before the last one entered it, all "
-        "together, and which one that was; no part of the other figures, and no verdict: it is "
-        "one arrival. 0 and null: some rank's `MPI_Finalize` is not known, one returned before "
-        "the last one entered (MPI need not synchronize there), or clocks do not tell. Text shows "
-        "it if the mean of the others is 0.1 s and 1 % of the counted time or more",
+        "how long the ranks waited in `MPI_Finalize` for the last one, all together, and which "
+        "one that was; in no other figure and no verdict. 0 and null: not known",
     ),
     Field("finalize_last_rank", ""),
-    Field(
-        "slow_link_sender",
-        "the slowest link that costs notably (above); null: none. If the named ranks lose there a "
-        "half of `late_gain_ns` or more, the verdict's text begins with it",
-    ),
+    Field("slow_link_sender", "the slowest [link](METHODS.md#slow-links) that costs notably"),
     Field("slow_link_receiver", ""),
     Field("slow_link_times", ""),
     Field("slow_link_excess_ns", ""),
     Field(
         "late_reason",
-        "[why they are late](#why-a-rank-is-late): `asleep`, `threads`, `disk`, `computes`, "
-        "`core`, `ready`; null: not known",
+        "[why they are late](METHODS.md#why-a-rank-is-late): `asleep`, `threads`, `disk`, "
+        "`computes`, `core`, `ready`; null: not known",
     ),
     Field(
         "late_reason_ns",
@@ -186,8 +167,8 @@ LATE = (
     Field("late_reason_others_ns", ""),
     Field(
         "parallel_efficiency",
-        "[efficiencies](#efficiencies), and the share of the run whose calls were played for "
-        "them; of the whole run, whatever is selected",
+        "[efficiencies](METHODS.md#efficiencies), of the whole run, whatever is selected; the "
+        "share of it whose calls were played for them",
     ),
     Field("load_balance", ""),
     Field("communication_efficiency", ""),

@@ -234,7 +234,7 @@ class Waits(Columns):
     # region, and
     completion: TextInts
     # is of the collective or message that decided when the call could return. NONE: a blocking call
-    wait_state: TextInts  # the kind of waiting, as docs/SCHEMA.md defines it; NONE: no wait
+    wait_state: TextInts  # the kind of waiting, as docs/METHODS.md defines it; NONE: no wait
     peer: Ints  # of a message, its other rank, waited for or not; NONE: a collective
     peer_ns: Ints  # when that rank posted its side
     operations: Ints  # that the call was, or completed

@@ -1,6 +1,6 @@
 """The verdict on a run's waiting in one row: what may be said of what verdict.py and marks.py found
-(docs/SCHEMA.md defines the verdicts), and why named ranks are late: they compute longer, lose their
-core, sleep longer, wait for a disk or for other threads of their own, compared with the other
+(docs/METHODS.md defines the verdicts), and why named ranks are late: they compute longer, lose
+their core, sleep longer, wait for a disk or for other threads of their own, compared with the other
 ranks, outside MPI.
 
 One function gives the reason to all commands. It gives none where the readings do not show that
@@ -35,7 +35,7 @@ SQL = query.beside(__file__)
 
 
 class Kind(Enum):
-    """A verdict's; docs/SCHEMA.md defines them."""
+    """A verdict's; docs/METHODS.md defines them."""
 
     NONE = "none"
     UNKNOWN = "unknown"

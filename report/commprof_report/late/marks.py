@@ -9,7 +9,7 @@ by a region around the wait.
     rank 0  | forward, backward |M  waits for gradients  | update | ...
     rank 1  | forward, backward, longer   |M  waits      | update | ...  last, by what it is behind
 
-A wait region is known by its name, and by what happens in it (docs/SCHEMA.md): the thread calls no
+A wait region is known by its name, and by what happens in it (docs/METHODS.md): the thread calls no
 MPI there, while another one communicates. The time from a hand-over to the end of the step's sums
 is one, too.
 """

@@ -37,8 +37,7 @@ RANK = (
     Field("message_calls", ""),
     Field(
         "last_count",
-        "the number of collectives in which it was last, and of calls in which others waited for "
-        "a message with it: one exchange can make several ranks wait",
+        "collectives in which it was last, and calls in which others waited for a message with it",
         "times last",
     ),
     Field("cost_ns", "what others waited for it", "others waited"),
@@ -46,15 +45,14 @@ RANK = (
     Field(
         "caused_ns",
         "the waiting of which it is the root cause; the part that it causes directly, arriving "
-        "last itself. Text shows it if it differs from the cost",
+        "last itself",
         ROOT_CAUSE,
     ),
     Field("direct_ns", ""),
     Field(
         "gain_ns",
-        "the sum of alone_ns x (what it caused of the wait) / wait for the other rank with the "
-        "largest: by about so much the run would be shorter had this rank not been late (an "
-        "estimate: later arrivals may take its place)",
+        "about how much shorter the run would be had this rank not been late: the sum of alone_ns "
+        "x (what it caused of the wait) / wait, for the other rank with the largest",
     ),
     Field("wait_ns", "of its own calls; wait / (wait + transfer)", "waited"),
     Field("transfer_ns", "", "transfer"),
@@ -135,9 +133,8 @@ SIZE = (
     Field("bandwidth", ""),
     Field(
         "busbw_bytes_per_s",
-        "bus bandwidth as in [sizes](#sizes), over `transfer_p50_ns` in place of the mean "
-        "duration; null if not all ranks wait for all (`call.waits_for`), because data may then "
-        "move before the last arrival",
+        "bus bandwidth as in [sizes](#sizes), over `transfer_p50_ns`; null if not all ranks wait "
+        "for all",
         "busbw",
     ),
 )

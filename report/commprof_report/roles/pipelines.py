@@ -47,7 +47,7 @@ STAGE = (
     Field(
         "replicas",
         "number of pipelines that have a rank in a common `replica group` (see "
-        "[communicators](#communicators)), including this one",
+        "[roles](METHODS.md#roles)), including this one",
     ),
     Field("stage", "number of the stage in it, from 0; number of its stages"),
     Field("stages", ""),

@@ -1,4 +1,4 @@
-"""Communicators, their calls, and the purpose of each, which is inferred. docs/SCHEMA.md has the
+"""Communicators, their calls, and the purpose of each, which is inferred. docs/METHODS.md has the
 rules.
 
 The rules use the whole run, whatever the filters; `unclear` if none applies.

@@ -5,7 +5,7 @@ The kernel counts time on a core and time waiting for one exactly, outside MPI a
 the rest of the time a thread is blocked. How much of that is outside is known from readings, some
 ten a second, that find a thread blocked outside MPI or inside, and from how long it was there at
 all. How often a thread is found blocked says less: on a crowded host the thread that reads gets a
-core when others leave theirs. docs/SCHEMA.md has the formulas.
+core when others leave theirs. docs/METHODS.md has the formulas.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ If the kernel's count of the time that ranks waited for one is known of a host, 
 had the core: ranks, their threads, another job, or the machine beneath. Else affinity masks and
 cgroup quotas decide: ranks are crowded if the masks of some of them together contain fewer cores
 than these ranks, or if their cgroup's quota is smaller than their number. The smallest case is two
-ranks bound to one core. docs/SCHEMA.md has the rules.
+ranks bound to one core. docs/METHODS.md has the rules.
 """
 
 from __future__ import annotations

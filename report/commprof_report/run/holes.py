@@ -41,7 +41,7 @@ def together_share(connection: Connection) -> float:
 
 
 def holes(connection: Connection) -> dict[int, list[Row]]:
-    """By rank, in order of their begin; docs/SCHEMA.md has the definition (steps, complete)."""
+    """By rank, in order of their begin; docs/METHODS.md has the definition (steps, complete)."""
     return gathered((hole.world_rank, hole) for hole in SQL.ask(connection, "holes", Hole))
 
 

@@ -14,18 +14,15 @@ STEPS = (
     Field("total_steps", ""),
     Field(
         "delimited_by",
-        "what delimits the steps: `marks`, `region`, `negotiation` (what the ranks agree on: "
-        "[negotiated steps](#negotiated_step-steps-of-a-negotiation), from `after_ns` to "
-        "`done_ns`), `calls`, empty: there are none",
+        "`marks`, `region`, `negotiation` ([negotiated "
+        "steps](#negotiated_step-steps-of-a-negotiation), from `after_ns` to `done_ns`), `calls`; "
+        "empty: there are none",
     ),
     Field(
         "evidence",
-        "what says that these are the steps, `; ` between kinds: `marks`; `region` and its name "
-        "(it is visited once a step, and has half of the time, or is a wait region); `bytes of the "
-        "parameters` (a step's bulk reductions sum what was broadcast before the first of them); "
-        "`order` (the only level of loops: equally many calls, of several kinds, in 9 of 10 "
-        "calls); `pauses` (the pause before a step is 3 times as long as each in it, by medians); "
-        "`--loop`: the user chose",
+        "what says that these are the steps ([evidence](METHODS.md#steps)), `; ` between kinds: "
+        "`marks`, `region` and its name, `bytes of the parameters`, `order`, `pauses`; `--loop`: "
+        "the user chose",
     ),
     Field(
         "why",
@@ -34,16 +31,14 @@ STEPS = (
     ),
     Field(
         "communicator",
-        "the label of the communicator with whose collectives the steps of most ranks end (null: "
-        "they end with messages); a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 "
-        "tensors`",
+        "label of the communicator with whose collectives most ranks' steps end (null: messages); "
+        "a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
     ),
     Field("period", ""),
     Field(
         "calls_per_step",
-        "of the calls that count, on average; null unless found by calls; bytes are null if some "
-        "of these calls are v- or w-variants or neighborhood collectives, in which each rank has "
-        "its own",
+        "of the calls that count, on average; null unless found by calls; bytes also null if each "
+        "rank has its own sizes",
     ),
     Field("bytes_per_step", ""),
     Field(
@@ -53,10 +48,9 @@ STEPS = (
     ),
     Field(
         "loops",
-        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`: the "
-        "steps, their body, and what loops around it have besides; inner loops with their mean "
-        "number of iterations; calls of messages are added up. Without steps all levels, numbered "
-        "as for `--loop`, with their median times. Empty: there are no loops",
+        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`. Without "
+        "steps all levels, numbered as for `--loop`, with their median times. Empty: there are no "
+        "loops",
     ),
     Field(
         "apart",
@@ -68,7 +62,7 @@ STEPS = (
     Field(
         "time_share",
         "time in the steps after the warm-up over the counted time, without set-up, of the ranks "
-        "that have steps; null: not all steps are known. Text shows it below 90 %",
+        "that have steps; null: not all steps are known",
     ),
     Field(
         "p5_ns",
@@ -81,16 +75,15 @@ STEPS = (
     Field("steps_per_s", "1e9 / step_ns"),
     Field(
         "wait_ns",
-        "the parts of communication_ns: waiting for other ranks and transfer as in [late](#late), "
-        "split at the borders of steps, and what could not be split; null: waits were not "
-        "analysed",
+        "the parts of communication_ns: waiting and transfer as in [late](#late), split at the "
+        "borders of steps; what could not be split",
     ),
     Field("transfer_ns", ""),
     Field("unsplit_ns", ""),
     Field("communication_ns", "as `step_ns`; null unless `is_driven`"),
     Field("file_ns", ""),
     Field("outside_ns", ""),
-    Field("parallel_efficiency", "[efficiencies](#efficiencies) of the complete steps"),
+    Field("parallel_efficiency", "[efficiencies](METHODS.md#efficiencies) of the complete steps"),
     Field("load_balance", ""),
     Field("communication_efficiency", ""),
     Field("serialization", ""),
@@ -100,9 +93,8 @@ STEPS = (
     Field("background_share", ""),
     Field(
         "messages",
-        "number of bulk collectives that begin in a step (NCCL's on the device, where they were "
-        "timed), sum of their sizes, and time in MPI's on all threads: means over complete steps "
-        "and ranks; data_ns / step_ns. What a framework fuses is one",
+        "bulk collectives that begin in a step, the sum of their sizes, time in MPI's on all "
+        "threads: means over complete steps and ranks; data_ns / step_ns",
     ),
     Field("message_bytes", ""),
     Field("data_ns", ""),
@@ -111,14 +103,14 @@ STEPS = (
     Field("wait_region", "the path of the wait region, or `negotiation`; empty: there is none"),
     Field(
         "wait_region_ns",
-        "time of a step in it (of `negotiation` [at least](#steps)), mean over the same steps and "
-        "their ranks; over the mean of these steps; null: there is none, as in the next",
+        "time of a step in it (of `negotiation` [at least](METHODS.md#steps)), mean over the same "
+        "steps and ranks; over the mean of these steps",
     ),
     Field("wait_region_share", ""),
     Field(
         "wait_region_overlap",
-        "the part of all time in it, of the whole run, in which another thread of the rank is in "
-        "a data operation",
+        "the part of all time in it during which another thread of the rank is in a data "
+        "operation",
     ),
     Field(
         "negotiation",
@@ -126,8 +118,7 @@ STEPS = (
     ),
     Field(
         "cycle_ns",
-        "`idle_ns` / `rounds_idle`: the mean time from an idle round to the next one, over the "
-        "ranks that negotiate; null: no idle rounds are recorded",
+        "`idle_ns` / `rounds_idle`: the mean time from an idle round to the next one",
     ),
     Field(
         "rounds_per_step",
@@ -138,8 +129,8 @@ STEPS = (
     Field(
         "background_bulk_bytes",
         "volume and time of the bulk collectives, and time of the control collectives, on the "
-        "thread that negotiates, of the whole run: means over the ranks that have one. Between "
-        "none and all of the time is exposed; null: no negotiation",
+        "thread that negotiates: means over the ranks that have one. Between none and all of the "
+        "time is exposed",
     ),
     Field("background_bulk_ns", ""),
     Field("background_control_ns", ""),
@@ -148,17 +139,12 @@ STEPS = (
         "name of the thread that communicates most (of the driving thread, if `is_driven`)",
     ),
     Field("thread_is_main", ""),
-    Field(
-        "poll_share",
-        'time in polls / time in MPI, of the whole run; all threads, and main threads. From 1 % '
-        'of the latter on, text says "outside MPI or in polls"',
-    ),
+    Field("poll_share", "time in polls / time in MPI; all threads, and main threads"),
     Field("main_poll_share", ""),
     Field(
         "slowest_ranks",
-        "the ranks that [late](#late) names (null: none), in how many steps, mean of their "
-        "lead in these (by arrival: median of the distance from the mean of the others). Of ranks "
-        "with less than half of the waiting, a step counts if they cause 30 % of its waiting",
+        "the ranks that [late](#late) names, in how many steps, mean of their lead in these (by "
+        "arrival: median of the distance from the mean of the others)",
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),
@@ -169,22 +155,13 @@ STEPS = (
     ),
     Field(
         "trend",
-        "`none`, `slower`, `faster`, `unknown` (fewer than 20 steps). Not `none` if trend_p is "
-        "below 1 %, and the first and last tenth differ in the same direction, by 2 % of the "
-        "median step or more",
+        "`none`, `slower`, `faster`, `unknown` (fewer than 20 steps): by trend_p below 1 %, and a "
+        "difference of the first and last tenth by 2 % of the median step",
     ),
-    Field(
-        "trend_p",
-        "Kendall's test: the steps after the warm-up are divided, in order of time, into up to 16 "
-        "parts with the same number of steps, 3 or more. The probability that the medians of the "
-        "parts, in a random order, have as large a difference between the pairs that rise and "
-        "those that fall, or a larger one, of either sign. Exact, by counting permutations; null: "
-        "unknown",
-    ),
+    Field("trend_p", "[Kendall's test](METHODS.md#steps)"),
     Field(
         "first_tenth_ns",
-        "median of the first and of the last tenth of the steps after the warm-up. Nothing is "
-        "said of steps that were not run",
+        "median of the first and of the last tenth of the steps after the warm-up",
     ),
     Field("last_tenth_ns", ""),
     Field("outliers", "number of outliers; the duration above which a step is one"),
@@ -196,9 +173,8 @@ STEPS = (
     ),
     Field(
         "nccl_device_ns",
-        "time during which at least one operation of NCCL ran on the device; over step_ns; null: "
-        "not all operations of the steps were timed (sends and receives have no times of their "
-        "own)",
+        "time during which an operation of NCCL ran on the device; over step_ns; null: not all "
+        "operations of the steps were timed",
     ),
     Field("nccl_device_share", ""),
     Field(

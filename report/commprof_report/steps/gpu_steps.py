@@ -38,10 +38,8 @@ STEP = (  # times are means over the devices on which the step is fully sampled
     Field("step", "number of the step, as in [steps](#steps)", "step"),
     Field(
         "devices",
-        "number of devices on which the whole step is known: it lies in one tracing window, and "
-        "every activity of each stream of the device is sampled (`gpu_sample_window`). A shared "
-        "device counts once: each of its ranks has its own step, with what all of them ran during "
-        "it, and the device's times are the means of these",
+        "devices on which the whole step is known: it lies in one tracing window, and every "
+        "activity of each stream is sampled. A shared device counts once",
         "GPUs",
     ),
     Field("step_ns", "means over these devices of the same overlap sums as above", "time"),

@@ -422,7 +422,7 @@ CALL = (
     Field(
         "call",
         "sorted by time; family `negotiation`: control collectives of a thread that "
-        "[negotiates](#traffic)",
+        "[negotiates](METHODS.md#negotiation)",
         "In one step", is_number=False,
         of_row=lambda row: row.call + ", negotiation" * (row.family == NEGOTIATION),
     ),

@@ -1,5 +1,5 @@
 """Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of
-waits. docs/SCHEMA.md has the rules.
+waits. docs/METHODS.md has the rules.
 
     rank --> rank                     a point-to-point call that names its peer, or a root that has
                                       not begun
