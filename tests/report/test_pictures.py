@@ -15,11 +15,10 @@ from commprof_report.calls.by_pair import PeerRow, peer_rows
 from commprof_report.calls.by_size_class import hvprof_rows
 from commprof_report.calls.histogram import LatencyRow, latency_rows
 from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_rows
-from commprof_report.commands import counters, groups
+from commprof_report.commands import counters, groups, hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
-from commprof_report.plots.size_classes import Side
 from commprof_report.roles.roles import communicator_rows, families
 from commprof_report.roles.world import world_of
 from commprof_report.run.cells import view_rows
@@ -299,7 +298,7 @@ def points(panel) -> list[list[tuple[float, float]]]:
     """Points of each line; the legend's have none."""
     return [
         [*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines()
-        if len(line.get_xdata())
+        if len(line.get_xdata()) and line.get_linestyle() != "None"
     ]
 
 
@@ -375,7 +374,7 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
 
 
 def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
-    """The 64 B among 8 B to 4 KiB have too few; a size alone between two of these gets whiskers."""
+    """The 64 B among 8 B to 4 KiB have too few."""
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     sizes, few = (8, 16, 64, 512, 1_024, 4_096), (64, 4_096)
     line = [
@@ -383,14 +382,8 @@ def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
         for size in sizes
     ]
     (panel,) = draw("size_lines", axes, line)
-    bands = [band.get_paths()[0].vertices for band in panel.collections if band.get_paths()]
-    assert [{x for x, _ in band} for band in bands] == [
-        {8, 16}, {8, 16}, {512, 1_024}, {512, 1_024},
-    ]
-    figure = type(panel.figure)()
-    (panel,) = draw("size_lines", figure.add_subplot(), line[1:4])
-    (whisker,) = panel.collections[0].get_segments()
-    assert [list(point) for point in whisker] == [[16, row.p50_ns], [16, 2 * row.p50_ns]]
+    bands = [path.vertices for band in panel.collections for path in band.get_paths()]
+    assert [{x for x, _ in band} for band in bands] == 2 * [{8, 16}, {512, 1_024}]
 
 
 def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that_of_the_95th(
@@ -409,68 +402,64 @@ def test_points_of_few_calls_are_hollow(axes, connection):
     rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
     (panel,) = draw("size_lines", axes, rows)
     hollow = [
-        line for line in panel.get_lines()
+        line.get_xdata()[0] for line in panel.get_lines()
         if line.get_markerfacecolor() == "white" and len(line.get_xdata())
     ]
-    assert [list(line.get_xdata()) for line in hollow] == [
-        [row.bytes for row in rows if row.p95_ns is None]
-    ]
-    assert "below 20 calls" in [text.get_text() for text in panel.get_legend().get_texts()]
-    figure = type(panel.figure)()
-    kept = [row for row in rows if row.p95_ns is not None]
-    (panel,) = draw("size_lines", figure.add_subplot(), kept)
-    assert "below 20 calls" not in [text.get_text() for text in panel.get_legend().get_texts()]
+    assert hollow == [row.bytes for row in rows if row.p95_ns is None]
+    assert "hollow: below 20 calls" in panel.get_legend().get_title().get_text()
 
 
 def hvprof_side(connection, **changes):
-    side = Side("as run", 4, False, hvprof_rows(connection, "as run"))
-    return side._replace(**changes)
+    rows = hvprof_rows(connection, "as run")
+    return hvprof.Side("as run", 4, 4, 0, False, "", rows, rows, [], None)._replace(**changes)
 
 
-def heights(panel, opacity: float) -> float:
-    return sum(bar.get_height() for bar in panel.patches if bar.get_alpha() == opacity)
+def lengths(panel) -> float:
+    return sum(bar.get_width() for bar in panel.patches)
 
 
 def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes, connection):
     one = hvprof_side(connection)
-    calls, times, *_ = draw("size_classes", axes, [one])
-    assert heights(calls, 1) == pytest.approx(sum(row.count for row in one.rows) / 4)
-    assert heights(times, 1) == pytest.approx(sum(row.total_ns for row in one.rows) / 4)
-    assert calls.get_ylabel() == "calls of a mean rank"
+    rows = hvprof.best_timed(one.rows)
+    calls, times = draw("bars", axes, hvprof.picture([one]))
+    assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
+    assert lengths(times) == pytest.approx(sum(row.total_ns for row in rows) / 4)
+    assert calls.get_xlabel() == "calls of a mean rank"
 
 
 def test_files_and_groups_of_nccl_have_bars_though_they_are_neither_bulk_nor_control(
     axes, connection
 ):
-    rows = [row._replace(traffic="group") for row in hvprof_side(connection).rows]
-    calls, *_ = draw("size_classes", axes, [hvprof_side(connection, rows=rows)])
-    assert heights(calls, 1) == pytest.approx(sum(row.count for row in rows) / 4)
+    rows = [
+        row._replace(traffic="group") for row in hvprof.best_timed(hvprof_side(connection).rows)
+    ]
+    calls, _ = draw("bars", axes, hvprof.picture([hvprof_side(connection, sums=rows)]))
+    assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
 
 
-def test_a_run_without_fusion_stands_beside_the_other_paler(axes, connection):
-    one = hvprof_side(connection)
+def test_a_run_without_fusion_stands_below_the_other(axes, connection):
     half = hvprof_side(connection, fusion="unfused", ranks=8)
-    calls, *_ = draw("size_classes", axes, [one, half])
-    assert heights(calls, 0.4) == pytest.approx(heights(calls, 1) / 2)
-    middles = {bar.get_alpha(): bar.get_x() + bar.get_width() / 2 for bar in calls.patches}
-    assert middles[1] < middles[0.4]
-    legends = [panel.get_legend() for panel in calls.figure.axes if panel.get_legend()]
-    names = [text.get_text() for each in legends for text in each.get_texts()]
-    assert "as run" in names and "unfused" in names
+    picture = hvprof.picture([hvprof_side(connection), half])
+    assert [name.rpartition(", ")[2] for name in picture.names[:2]] == ["as run", "unfused"]
+    calls, _ = draw("bars", axes, picture)
+    of_bars = dict.fromkeys((0, 1), 0)
+    for bar in calls.patches:
+        of_bars[round(bar.get_y() + bar.get_height() / 2) % 2] += bar.get_width()
+    assert of_bars[1] == pytest.approx(of_bars[0] / 2)
 
 
 def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
     rows = [
         row._replace(calls_per_step=2.0, time_per_step_ns=3.0)
-        for row in hvprof_side(connection).rows
+        for row in hvprof.best_timed(hvprof_side(connection).rows)
     ]
-    stepped = hvprof_side(connection, is_stepped=True, rows=rows)
-    calls, times, *_ = draw("size_classes", axes, [stepped])
-    assert (heights(calls, 1), heights(times, 1)) == (2 * len(rows), 3 * len(rows))
+    stepped = hvprof_side(connection, sums=rows)
+    calls, times = draw("bars", axes, hvprof.picture([stepped]))
+    assert (lengths(calls), lengths(times)) == (2 * len(rows), 3 * len(rows))
     # a selection of calls outside of all steps has sums of the run
-    outside = stepped._replace(rows=[row._replace(calls_per_step=0.0) for row in rows])
-    calls, *_ = draw("size_classes", type(calls.figure)().add_subplot(), [outside])
-    assert heights(calls, 1) == pytest.approx(sum(row.count for row in rows) / 4)
+    outside = stepped._replace(sums=[row._replace(calls_per_step=0.0) for row in rows])
+    calls, _ = draw("bars", type(calls.figure)().add_subplot(), hvprof.picture([outside]))
+    assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
 
 
 def parts_of(panel) -> dict[str, list[float]]:
@@ -590,19 +579,34 @@ def step_rows(count: int) -> list:
     ]
 
 
-def test_the_bars_of_a_step_stack_to_its_time_and_outliers_are_marked(axes):
-    draw("step_bars", axes, step_rows(10))
+def test_the_bars_of_a_step_stack_to_its_time_and_outliers_have_their_time_above(axes):
+    draw("bars", axes, bars.of_steps(step_rows(60)))
     in_mpi, outside = (patch.get_data() for patch in axes.patches)
     assert [in_mpi.values[2], outside.baseline[2], outside.values[2]] == [30, 30, 100]
-    assert [*outside.edges[2:4]] == [2.5, 3.5]
-    (marks,) = axes.collections
-    assert [place for place, _ in marks.get_offsets()] == [5]
+    assert [*outside.edges[2:4]] == [1.5, 2.5]
+    (mark,) = axes.texts
+    assert (mark.xy, mark.get_text()) == ((4, 100), "\u25b6 100 ns")
 
 
-@pytest.mark.slow
-def test_of_many_steps_neighbours_share_a_bar(axes):
-    draw("step_bars", axes, step_rows(5_000))
-    assert len(axes.patches) == 2 and len(axes.patches[0].get_data().values) <= 800
+def test_bars_that_are_cut_have_their_time_above_and_are_few(axes):
+    rows = [row._replace(is_outlier=0) for row in step_rows(60)]
+    long = [
+        row._replace(step_ns=1e3 * row.step, outside_ns=1e3 * row.step - 30, is_outlier=1)
+        for row in rows[:50]
+    ]
+    draw("bars", axes, bars.of_steps([*long, *rows[50:]]))
+    high = max(mark.xy[1] for mark in axes.texts)
+    assert [mark.get_text() for mark in axes.texts if mark.xy[1] == high] == [
+        f"\u25b6 {number}.0 µs" for number in range(10, 51)
+    ]
+
+
+def test_of_many_steps_neighbours_share_a_bar():
+    picture = bars.of_steps(step_rows(5_000))
+    assert len(picture.names) <= 800
+    assert [sum(part.values) / len(picture.names) for part in picture.panels[0].parts] == (
+        pytest.approx([30, 0, 70])
+    )
 
 
 @pytest.mark.slow

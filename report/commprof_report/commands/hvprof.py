@@ -31,6 +31,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.attempt import attempt
 from ..base.field import Field, shown
+from ..base.gather import gathered
 from ..base.options import option
 from ..base.thresholds import threshold
 from ..calls.by_size_class import HVPROF, hvprof_rows
@@ -38,7 +39,7 @@ from ..calls.odd_sizes import OddSizes, odd_sizes
 from ..calls.views import Row, size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
-from ..plots import size_classes as plot
+from ..plots import bars as plot
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
@@ -119,25 +120,49 @@ def run(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, sides[0].run, merged(sides), HVPROF,
         lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
-        lambda: (plot, picture(sides), drawn(picture(sides))), lambda: NOTHING,
+        lambda: (plot, picture(sides), drawn(sides)), lambda: NOTHING,
     )
 
 
-def drawn(sides: Sequence[plot.Side]) -> str:
-    calls = [units.counted(sum(row.count for row in side.rows), "call") for side in sides]
+def drawn(sides: Sequence[Side]) -> str:
+    calls = [
+        units.counted(sum(row.count for row in best_timed(side.sums)), "call") for side in sides
+    ]
     return ", ".join((*calls[:1], *(f"{UNFUSED}: {each}" for each in calls[1:])))
 
 
-def picture(sides: Sequence[Side]) -> list[plot.Side]:
-    """Empty: no run has a call that carries a message."""
-    if not any(side.sums for side in sides):
-        return []
-    return [
-        plot.Side(
-            side.fusion, side.ranks, side.steps > 0, best_timed(side.sums),
-        )
-        for side in sides
+def picture(sides: Sequence[Side]) -> plot.Picture | None:
+    """Calls and time of each size class, in a step where all runs have steps, and the time of a
+    call; below each class that of the run without fusion."""
+    made = [
+        ((row.bytes_low, row.bytes_high, side.fusion), row, side.ranks)
+        for side in sides for row in best_timed(side.sums)
     ]
+    in_step = all(any(row.calls_per_step for row in side.sums) for side in sides)
+    means = gathered((bar, (row.total_ns, row.count)) for bar, row, _ in made)
+    bars = sorted(means, key=lambda bar: (bar[0], bar[2]))
+
+    def panel(head: str, unit: str, key: str, in_steps: str, notes: Sequence[str] = ()) -> plot.Panel:
+        amounts = (
+            (
+                "control" if row.traffic == "control" else row.call, bar,
+                (getattr(row, in_steps) or 0) if in_step else getattr(row, key) / ranks,
+            )
+            for bar, row, ranks in made
+        )
+        whose = "in a step, mean rank" if in_step else "of a mean rank"
+        return plot.Panel(f"{head} {whose}", unit, plot.by_call(amounts, bars), notes)
+
+    sums = [map(sum, zip(*means[bar])) for bar in bars]
+    notes = [f"{plot.time_text(total_ns / count)} a call" for total_ns, count in sums]
+    return plot.Picture(
+        "Calls by message size",
+        [units.size_range(*bar[:2]) + f", {bar[2]}" * (len(sides) > 1) for bar in bars],
+        [
+            panel("calls", "count", "count", "calls_per_step"),
+            panel("time", "time", "total_ns", "time_per_step_ns", notes),
+        ],
+    ) if made else None
 
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:

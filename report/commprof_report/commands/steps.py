@@ -46,7 +46,7 @@ from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
-from ..plots import step_bars as plot
+from ..plots import bars as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         steps = answers.costs.steps
         common.picture_save(
-            arguments, run, plot, steps, units.counted(len(steps), "step"),
+            arguments, run, plot, plot.of_steps(steps), units.counted(len(steps), "step"),
             f"no steps: {answers.summary.why}",
         )
     rows, fields, columns = chosen(arguments, answers)
@@ -450,7 +450,7 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
     calls = family_rows(run, answers)
     return page.section(
         "Steps", "", known, page.table(call_columns(calls), calls),
-        page.steps(plot.data(answers.costs.steps, remark)),
+        page.steps(plot.steps_data(answers.costs.steps, remark)),
     )
 
 

@@ -159,7 +159,7 @@ def timeline(data: dict[str, object]) -> str:
 
 
 def steps(data: dict[str, object]) -> str:
-    """plots/step_bars.py has its format; steps.js draws it."""
+    """plots/bars.py has its format; steps.js draws it."""
     return STEPS + _packed("steps", data)
 
 

@@ -1,11 +1,11 @@
 "use strict";
-/* Draws the time of the steps (plots/step_bars.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
+/* Draws the time of the steps (plots/bars.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
    calls are in the page: these steps have a mark beneath. */
 (() => {
   const data = JSON.parse(document.getElementById("steps-data").textContent);
   const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
   const choice = document.getElementById("timeline-step"); // null: there is no timeline
-  const LEFT = 58, RIGHT = 8, TOP = 30, BOTTOM = 214, MARK = 5, NEAREST_TICKS = 70, GAP_FROM = 5;
+  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, NEAREST_TICKS = 70, GAP_FROM = 5;
 
   const { first, last, times, parts } = data;
   const end = last.at(-1) + 1;
@@ -28,9 +28,9 @@
       const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
       add("path", { fill: colour, d: boxes.join("") });
     }
-    data.outliers.forEach((isOutlier, bar) => {
-      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2;
-      if (isOutlier) add("path", { class: "outlier", d: `M${middle},${Math.max(TOP, y(times[bar]) - 2)}l4,-8h-8z` });
+    data.notes.forEach((note, bar) => { // its time, above what is an outlier or cut
+      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3;
+      if (note) add("text", { class: "outlier", transform: `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)` }, `\u25b8 ${note}`);
     });
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
     add("path", { class: "mark", d: marks.join("") });
@@ -86,7 +86,7 @@
     if (bar >= 0 && bar !== at) read(bar);
   });
   for (const { name, colour } of parts) explain(legend, name, "sample", colour);
-  if (data.outliers.includes(true)) explain(legend, "\u25be outlier");
+  if (data.notes.some(Boolean)) explain(legend, "\u25b8 the time of an outlier, or of a bar that is cut there");
   if (choice) explain(legend, "underlined steps can be opened in the timeline");
   new ResizeObserver(draw).observe(picture);
   draw();

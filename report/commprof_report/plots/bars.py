@@ -1,24 +1,37 @@
 """Bars of stacked parts: rows from the top, in panels beside each other, or upright ones beside
-each other, one a rank or GPU. What is drawn of calls, kernels, ranks and GPUs."""
+each other, one a rank, GPU or step. What is drawn of calls, kernels, ranks, GPUs and steps, in a
+file and by the page's own scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from ..base import units
 from ..base.field import Row
+from ..base.present import present
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
-from .axis import time_axis, time_text
+from ..steps.step_costs import StepRow
 
 # of parts that are neither waiting nor outside MPI
 KINDS = (*colours.SIDES, colours.OTHER_CALLS)
 KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))
 WAITING, IN_MPI, OUTSIDE = colours.WAITING, colours.TRANSFER, colours.OUTSIDE
 MOST_ROWS, LONGEST_NAME = 24, 48
-MOST_BARS, MOST_NAMES = 50, 24  # upright
+MOST_BARS, MOST_NAMES, MOST_STEPS = 50, 24, 800  # upright
 MOST_LISTED, MOST_CALLS = 12, 6
+OTHER = "other calls"
+FAR = 300  # times the lowest: then powers of ten are ticks enough
+MOST_CUT, CUT_FROM = 40, 2.5  # bars of steps, x the highest usual one: their times stand above them
+SPLIT = (
+    ("transfer_ns", "transfer", colours.TRANSFER), ("wait_ns", "waiting", colours.WAITING),
+    ("unsplit_ns", "in MPI, not split", colours.UNSPLIT),
+)
+UNSPLIT = (("communication_ns", "in MPI", colours.UNSPLIT),)
+REST = (("file_ns", "files", colours.FILES), ("outside_ns", "outside MPI", colours.OUTSIDE))
 OF_GPUS = (
     ("computing", lambda row: row.computing_ns - row.hidden_ns, colours.COMPUTING),
     ("computing and communicating", lambda row: row.hidden_ns, colours.BOTH),
@@ -38,12 +51,14 @@ class Part(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """unit: time, bytes or share. notes: at the ends of bars; where there are none, their sums."""
+    """unit: time, bytes, share or count. notes: at the ends of bars; where rows have none, their
+    sums. most: higher bars are cut there, and their notes say how high they are."""
 
     head: str
     unit: str
     parts: Sequence[Part]
     notes: Sequence[str] = ()
+    most: float | None = None
 
 
 class Picture(NamedTuple):
@@ -87,22 +102,26 @@ def of_ranks(rows: Sequence[Row]) -> Picture | None:
     if not rows:
         return None
     ranks = sorted({row.rank for row in rows})
-    calls = list(dict.fromkeys(row.call for row in rows))
-    named = calls if len(calls) <= MOST_CALLS + 1 else calls[:MOST_CALLS]
-    times: dict[str, dict[int, int]] = {}
-    for row in rows:
-        name = row.call if row.call in named else "other calls"
-        times.setdefault(name, dict.fromkeys(ranks, 0))[row.rank] += row.total_ns
+    parts = by_call(((row.call, row.rank, row.total_ns) for row in rows), ranks)
     library, is_device = rows[0].library.upper(), rows[0].measure == "device"
-    parts = [
-        Part(units.visible(call), colours.of_call(call), [*own.values()])
-        for call, own in times.items()
-    ]
     head = "time on the device" if is_device else f"time in {library}, all threads"
     return Picture(
         f"Time of {library}'s operations by rank" if is_device else f"Time in {library} by rank",
         [*map(str, ranks)], [Panel(head, "time", parts)], "rank",
     )
+
+
+def by_call(amounts: Iterable[tuple[str, Any, float]], bars: Sequence[Any]) -> list[Part]:
+    """amounts: call, bar, and how much; those of many calls but the first are added up."""
+    of_call: dict[str, Counter] = {}
+    for call, bar, amount in amounts:
+        of_call.setdefault(call, Counter())[bar] += amount
+    for call in [*of_call][MOST_CALLS:] if len(of_call) > MOST_CALLS + 1 else ():
+        of_call.setdefault(OTHER, Counter()).update(of_call.pop(call))
+    return [
+        Part(units.visible(call), colours.of_call(call), [own[bar] for bar in bars])
+        for call, own in of_call.items()
+    ]
 
 
 def of_gpus(rows: Sequence[GpuDeviceRow]) -> Picture | None:
@@ -126,6 +145,61 @@ def of_waits(ranks: Sequence[Row]) -> Picture | None:
         "Waiting and transfer by rank", [str(row.rank) for row in ranks],
         [Panel("time in collectives and messages", "time", parts)], "rank",
     ) if any(any(part.values) for part in parts) else None
+
+
+def of_steps(rows: Sequence[StepRow]) -> Picture | None:
+    """The time of each step; of many, each bar is the mean of several neighbours. Where only a
+    background thread communicates nothing is known of the parts."""
+    if not rows:
+        return None
+    groups = step_groups(rows)
+    parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
+    if any(row.communication_ns is None for row in rows):
+        parts = (("step_ns", "step", colours.OUTSIDE),)
+    times = [mean_of(group, "step_ns") for group in groups]
+    usual = [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up] or times
+    most = min(max(times), max(CUT_FROM * max(usual), *sorted(times)[-MOST_CUT - 1 :][:1]))
+    notes = [
+        time_text(ns) if ns > most or any(row.is_outlier for row in group) else ""
+        for ns, group in zip(times, groups)
+    ]
+    drawn = [
+        Part(name, colour, [mean_of(group, key) for group in groups]) for key, name, colour in parts
+    ]
+    return Picture(
+        "Time of the steps", [str(group[0].step) for group in groups],
+        [Panel("time per step (mean over ranks)", "time", drawn, notes, most)], "step",
+    )
+
+
+def step_groups(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
+    size = -(-len(rows) // MOST_STEPS)
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def mean_of(group: Sequence[StepRow], key: str) -> float:
+    return fmean(getattr(row, key) for row in group)
+
+
+def steps_data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str, object]:
+    """The same for the page's script (display/steps.js). first, last: the steps of a bar. Times in
+    nanoseconds."""
+    groups, (panel,) = step_groups(rows), present(of_steps(rows)).panels
+    return {
+        "first": [group[0].step for group in groups],
+        "last": [group[-1].step for group in groups],
+        "times": [round(mean_of(group, "step_ns")) for group in groups],
+        "notes": panel.notes,
+        "top": round(present(panel.most)),
+        "parts": [
+            {
+                "name": part.name, "colour": colours.variable(str(part.colour)),
+                "values": [*map(round, part.values)],
+            }
+            for part in panel.parts if any(part.values)
+        ],
+        "remarks": [remark(group[0]) if len(group) == 1 else "" for group in groups],
+    }
 
 
 def figure_size(picture: Picture) -> tuple[float, float]:
@@ -152,13 +226,22 @@ def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[flo
 
 def draw_upright(axes, picture: Picture, panel: Panel) -> None:
     bars = range(len(picture.names))
-    if len(bars) < MOST_BARS:
-        for part, begins, _ in stacked(panel.parts):
-            axes.bar(
-                bars, part.values, bottom=begins, width=0.8, color=part.colour, label=part.name
+    for part, begins, ends in stacked(panel.parts):
+        look: dict[str, Any] = {"color": part.colour, "label": part.name}
+        if len(bars) < MOST_BARS:
+            axes.bar(bars, part.values, bottom=begins, width=0.8, **look)
+        else:  # as one shape
+            edges = [place - 0.5 for place in range(len(bars) + 1)]
+            axes.stairs(ends, edges, baseline=begins, fill=True, **look)
+    if panel.most:
+        axes.set_ylim(0, 1.3 * panel.most)
+    for place, (end, note) in enumerate(zip(ends, panel.notes)):
+        if note:  # a mark and the number of a bar that is cut or an outlier
+            axes.annotate(
+                f"\N{BLACK RIGHT-POINTING TRIANGLE} {note}", (place, min(end, panel.most or end)),
+                (0, 2), textcoords="offset points", rotation=90, ha="center", va="bottom",
+                fontsize=7, color=colours.ALERT,
             )
-    else:
-        shapes(axes, [place - 0.5 for place in range(len(bars) + 1)], panel.parts)
     places = bars[:: max(1, -(-len(bars) // MOST_NAMES))]
     axes.set_xticks(places, [picture.names[place] for place in places])
     axes.tick_params(axis="x", length=0)
@@ -168,20 +251,8 @@ def draw_upright(axes, picture: Picture, panel: Panel) -> None:
     axes.grid(axis="x", visible=False)
     axes.set_title(picture.title)
     time_axis(axes.yaxis)
-    explain(axes)
-
-
-def shapes(axes, edges: Sequence[float], parts: Sequence[Part]) -> None:
-    """The bars of a part as one shape between edges."""
-    for part, begins, ends in stacked(parts):
-        axes.stairs(ends, edges, baseline=begins, fill=True, color=part.colour, label=part.name)
-
-
-def explain(axes) -> None:
-    """A legend in the order of the stack."""
     handles, names = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def draw_rows(axes, picture: Picture) -> None:
@@ -213,7 +284,7 @@ def draw_panel(axes, panel: Panel, rows: int) -> None:
         axes.barh(
             range(rows), part.values, left=begins, height=0.72, color=part.colour, label=part.name,
         )
-    show = {"time": time_text, "bytes": units.volume, "share": units.share}[panel.unit]
+    show = SHOW[panel.unit]
     for place, (end, note) in enumerate(zip(ends, panel.notes or map(show, ends))):
         axes.annotate(
             note, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=9,
@@ -235,6 +306,36 @@ def label_values(axis, unit: str) -> None:
     if unit == "share":
         axis.set_ticks([0, 0.25, 0.5, 0.75, 1])
     axis.set_major_formatter(
-        (lambda value, _position: f"{100 * value:g} %") if unit == "share"
-        else lambda value, _position: units.volume(value)
+        lambda value, _: f"{100 * value:g} %" if unit == "share" else SHOW[unit](value)
     )
+
+
+def time_label(ns: float, _position: int = 0) -> str:
+    """A tick of a time axis: 100 ns, 20 µs, 1.5 s."""
+    for unit_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(ns) >= unit_ns:
+            return f"{ns / unit_ns:g} {unit}"
+    return f"{ns:g} ns" if ns else "0"
+
+
+def time_text(ns: float) -> str:
+    return units.duration(ns).replace("us", "µs")
+
+
+def time_axis(axis, is_log: bool = False) -> None:
+    """`axis` is axes.xaxis or axes.yaxis, holding nanoseconds."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+    axis.set_major_formatter(time_label)
+    low, high = axis.get_view_interval()
+    subs = (1,) if is_log and high > FAR * low else (1, 2, 5)
+    axis.set_major_locator(
+        LogLocator(10, subs=subs, numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10])
+    )
+    if is_log:
+        axis.set_minor_formatter(NullFormatter())
+
+
+SHOW = {
+    "time": time_text, "bytes": units.volume, "share": units.share, "count": units.three_digits,
+}

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ..base import units
 from ..display import svg
-from .axis import readable
 
 WIDTH, NAMED, BEGIN, END, CHANGE_BEGIN, CHANGE_END = 760, 112, 136, 420, 466, 744
 TOP, HEIGHT, FOOT = 26, 20, 18
@@ -138,7 +137,7 @@ def _changes(
     parts = [
         svg.element("rect", x=low, y=TOP, width=high - low, height=bottom - TOP, class_="same")
     ]
-    for tick in readable(TICKS, place, CHANGE_BEGIN, CHANGE_END, NEAREST_TICKS):
+    for tick in _readable(place):
         parts.append(svg.line(place(tick), TOP, place(tick), bottom, "grid" if tick else "zero"))
         parts.append(
             svg.label(
@@ -162,6 +161,17 @@ def _changes(
             )
         )
     return parts
+
+
+def _readable(place: Callable[[float], float]) -> list[float]:
+    """Ticks within the scale, the first ones first, as many as can be read."""
+    chosen: list[float] = []
+    for tick in TICKS:
+        if CHANGE_BEGIN <= place(tick) <= CHANGE_END and all(
+            abs(place(tick) - place(other)) >= NEAREST_TICKS for other in chosen
+        ):
+            chosen.append(tick)
+    return chosen
 
 
 def _tick_text(change: float) -> str:

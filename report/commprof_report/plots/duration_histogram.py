@@ -9,9 +9,8 @@ from ..base.percentiles import of_buckets
 from ..base.query import Row
 from ..calls.histogram import LEAST_NS
 from ..display.colours import of_call
-from .axis import time_axis, time_text
+from .bars import time_axis, time_text
 
-TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
 # percent, name, fewest calls, style of line
 MARKS = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
 
@@ -21,6 +20,8 @@ def figure_size(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def draw(axes, rows: Sequence[Row]) -> None:
+    """Percentiles that there are calls enough for are lines, named below the title so that they
+    cannot run into each other."""
     low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
     axes.bar(
@@ -30,36 +31,18 @@ def draw(axes, rows: Sequence[Row]) -> None:
     axes.set_xscale("log")
     if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
         axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
-    axes.set_xlabel("duration")
+    axes.set_xlabel("duration (logarithmic)")
     axes.set_ylabel("calls per octave (doubling of the duration)")
     axes.grid(axis="x", visible=False)
     axes.set_title(title(rows), pad=26)
     time_axis(axes.xaxis, is_log=True)
-    left, right = axes.get_xlim()
-    label_few_decades(axes.xaxis, right / left)
-    draw_marks(axes, rows)
-
-
-def draw_marks(axes, rows: Sequence[Row]) -> None:
-    """Percentiles that there are calls enough for, as lines, named below the title so that they
-    cannot run into each other."""
     count = sum(row.count for row in rows)
     buckets = [(row.low_ns, row.high_ns, row.count) for row in rows]
     for percent, name, _, style in (mark for mark in MARKS if count >= mark[2]):
         at_ns = of_buckets(buckets, percent, rows[0].low_ns, rows[-1].high_ns)
-        axes.axvline(
-            at_ns, color="#333333", linestyle=style, linewidth=1.2,
-            label=f"{name}: {time_text(at_ns)}",
-        )
+        label = f"{name}: {time_text(at_ns)}"
+        axes.axvline(at_ns, color="#333333", linestyle=style, linewidth=1.2, label=label)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
-
-
-def label_few_decades(axis, span: float) -> None:
-    """Ticks between the powers of ten, where there are too few of those."""
-    from matplotlib.ticker import LogLocator
-
-    parts = next((parts for most, parts in TICKS_WITHIN if span < most), (1,))
-    axis.set_major_locator(LogLocator(10, subs=parts, numticks=12))
 
 
 def title(rows: Sequence[Row]) -> str:

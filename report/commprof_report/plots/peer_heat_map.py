@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.arrays import np
 from ..base.query import Row
 
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks
 TICKS = 12
+PAPER = "#fcfdfe"  # also in dark mode: darker is more
 
 
 class Matrix(NamedTuple):
@@ -34,51 +36,32 @@ def figure_size(matrix: Matrix) -> tuple[float, float]:
 
 
 def draw(axes, matrix: Matrix) -> None:
-    ranks_per_field = -(-matrix.world_size // MOST_FIELDS) or 1
-    amounts = fields(matrix, ranks_per_field)
-    last = max(matrix.world_size - 0.5, 0.5)
-    image = axes.imshow(
-        amounts, cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5),
-        interpolation="nearest",
-    )
-    what = "messages" if matrix.quantity == "count" else "bytes"
-    show = units.count if matrix.quantity == "count" else units.volume
-    bar = axes.figure.colorbar(
-        image, ax=axes, shrink=0.85, label=what, format=lambda value, _: show(round(value))
-    )
-    bar.outline.set_visible(False)
-    axes.set_xlabel("receiver (world rank)")
-    axes.set_ylabel("sender (world rank)")
-    axes.set_title(
-        "Point-to-point messages" if matrix.quantity == "count" else "Point-to-point volume"
-    )
-    axes.grid(visible=False)
-    ticks = rank_ticks(matrix.world_size)
-    axes.set_xticks(ticks)
-    axes.set_yticks(ticks)
-
-
-def fields(matrix: Matrix, ranks_per_field: int):
-    """The sums, sender by receiver. Pairs that exchange nothing stay empty."""
-    from numpy import add, zeros
-    from numpy.ma import masked_equal
-
-    width = -(-matrix.world_size // ranks_per_field)
-    amounts = zeros((width, width))
-    pairs = [(row.sender, row.receiver, getattr(row, matrix.quantity)) for row in matrix.rows]
-    senders, receivers, values = zip(*pairs)
-    places = [[rank // ranks_per_field for rank in ranks] for ranks in (senders, receivers)]
-    add.at(amounts, tuple(places), values)
-    return masked_equal(amounts, 0)
-
-
-def shades():
-    """Light to dark blue, beginning where it can be told from white."""
+    """Pairs that exchange nothing stay empty."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
-    from numpy import linspace
 
-    return ListedColormap(colormaps["Blues"](linspace(0.2, 1.0, 256)))
+    block = -(-matrix.world_size // MOST_FIELDS) or 1
+    width, last = -(-matrix.world_size // block), max(matrix.world_size - 0.5, 0.5)
+    amounts, (what, show) = np.zeros((width, width)), {
+        "count": ("messages", units.count), "bytes": ("volume", units.volume),
+    }[matrix.quantity]
+    for row in matrix.rows:
+        amounts[row.sender // block, row.receiver // block] += getattr(row, matrix.quantity)
+    image = axes.imshow(
+        np.ma.masked_equal(amounts, 0), vmin=0, extent=(-0.5, last, last, -0.5),
+        cmap=ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256))),
+        interpolation="nearest",
+    )
+    axes.figure.colorbar(
+        image, ax=axes, shrink=0.85, label=f"{what} (linear)",
+        format=lambda value, _: show(round(value)),
+    )
+    axes.set(
+        xlabel="receiver (world rank)", ylabel="sender (world rank)", facecolor=PAPER,
+        title=f"Point-to-point {what}", xticks=rank_ticks(matrix.world_size),
+        yticks=rank_ticks(matrix.world_size),
+    )
+    axes.grid(visible=False)
 
 
 def rank_ticks(world_size: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ..base import units
@@ -36,7 +37,8 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
     `names`; `colours` are those of the names, if they are calls. `cells`: of each bin a number of
     `width` digits, a place in `palette`: how many `parts` of the bin were of each class. A rank's
     host is a place in `hosts`; `messages`: sender, receiver, begin, duration."""
-    numbers = _Numbers()
+    numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+    numbers[""] = 0
     named = sorted(set(hosts.values()))
     of_rank = {rank: named.index(host) for rank, host in hosts.items()}
     cells = _Cells(view)
@@ -53,8 +55,8 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         "digits": DIGITS,
         "width": cells.width,
         "palette": cells.palette,
-        "names": numbers.names,
-        "colours": [variable(of_call(name)) for name in numbers.names],
+        "names": [*map(units.visible, numbers)],
+        "colours": [variable(of_call(name)) for name in numbers],
         "hosts": [*map(units.visible, named)],
         "windows": view.windows,
         "ranks": ranks,
@@ -63,20 +65,6 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
         "messages": np.stack(columns, axis=1).ravel().tolist(),
         "note": "; ".join(_left_out(view)),
     }
-
-
-class _Numbers:
-    """Numbers of texts that occur often."""
-
-    def __init__(self) -> None:
-        self.numbers = {"": 0}
-
-    def of(self, name: str) -> int:
-        return self.numbers.setdefault(units.visible(name), len(self.numbers))
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.numbers)
 
 
 class _Cells:
@@ -131,35 +119,23 @@ def _left_out(view: View) -> Iterator[str]:
             yield f"{what} shorter than {units.duration(shortest_ns)} are left out"
 
 
-def _rank(rank: RankView, numbers: _Numbers, cells: _Cells) -> dict[str, object]:
-    gpus = [
-        {"number": gpu.number, "cells": cells.text(gpu)} for gpu in rank.gpus
-    ]
+def _rank(rank: RankView, numbers: Mapping[str, int], cells: _Cells) -> dict[str, object]:
+    pieces, in_flight, before_ns = [], [], 0
+    for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
+        times = begin_ns - before_ns, end_ns - begin_ns
+        pieces += [*times, state, numbers[call], waits_for, numbers[detail]]
+        before_ns = end_ns
+    before_ns = 0
+    for begin_ns, end_ns, call, detail in rank.in_flight:
+        times = begin_ns - before_ns, end_ns - begin_ns
+        in_flight += [*times, numbers[call], numbers[detail]]
+        before_ns = begin_ns
     return {
         "rank": rank.rank,
         "begin": rank.begin_ns,
         "end": rank.end_ns,
         "cells": cells.text(rank),
-        "pieces": [*_pieces(rank, numbers)],
-        "inFlight": [*_in_flight(rank, numbers)],
-        "gpus": gpus,
+        "pieces": pieces,
+        "inFlight": in_flight,
+        "gpus": [{"number": gpu.number, "cells": cells.text(gpu)} for gpu in rank.gpus],
     }
-
-
-def _pieces(rank: RankView, numbers: _Numbers) -> Iterator[int]:
-    before_ns = 0
-    for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
-        yield from (
-            begin_ns - before_ns, end_ns - begin_ns, state, numbers.of(call), waits_for,
-            numbers.of(detail),
-        )
-        before_ns = end_ns
-
-
-def _in_flight(rank: RankView, numbers: _Numbers) -> Iterator[int]:
-    before_ns = 0
-    for begin_ns, end_ns, call, detail in rank.in_flight:
-        yield from (
-            begin_ns - before_ns, end_ns - begin_ns, numbers.of(call), numbers.of(detail),
-        )
-        before_ns = begin_ns
