@@ -13,6 +13,7 @@ import training
 from planted import Cell, Rank, Sample, Signature, Step, Window
 
 MIB = 1 << 20
+OTHER_WORK = "Not the same work, so nothing is said of fusion: "
 
 
 def rank_with(world_rank: int, *cells: Cell) -> Rank:
@@ -250,9 +251,9 @@ def test_one_sentence_says_what_fusion_did(report, in_steps):
     fused, unfused = in_steps
     lines = report("hvprof", fused, "--unfused", unfused).out.splitlines()
     assert lines[2].startswith(
-        "24 messages of 134 KB a step became 2.0 of 1.63 MB; time in MPI_Allreduce 4."
+        "24 messages of 134 KB a step became 2.0 of 1.63 MB; time in MPI_Allreduce -7"
     )
-    assert "times less (2." in lines[2] and lines[2].endswith(" us).")
+    assert " % (2." in lines[2] and lines[2].endswith(" us).")
     assert (
         lines[0].startswith("As run, 2 ranks, 2")
         and "a step and rank: bulk 2.0 calls, 3.21 MB, " in lines[0]
@@ -263,41 +264,7 @@ def test_one_sentence_says_what_fusion_did(report, in_steps):
 
 def test_fusion_that_costs_time_is_said_to(report, run_of, in_steps):
     slow = run_of("slow", job_of(FUSED, 2_400_000))
-    assert "; time in MPI_Allreduce 2." in sentence(report, slow, "--unfused", in_steps[1])
-    assert "times more (" in sentence(report, slow, "--unfused", in_steps[1])
-
-
-def test_little_time_more_or_less_is_about_the_same(report, run_of, in_steps):
-    alike = run_of("alike", job_of(FUSED, 1_230_000))
-    assert "; time in MPI_Allreduce about the same (" in sentence(
-        report, alike, "--unfused", in_steps[1]
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "facts, why",
-    [
-        ({}, ""),
-        ({"env.HOROVOD_FUSION_THRESHOLD": "0"}, " (both runs have HOROVOD_FUSION_THRESHOLD=0)"),
-    ],
-)
-def test_runs_with_the_same_messages_show_no_fusion(report, run_of, facts, why):
-    runs = [run_of(name, job_of([UNFUSED]), facts) for name in ("one", "other")]
-    expected = (
-        f"Fusion made no difference{why}: both runs send 24 messages of 134 KB a step in "
-        "MPI_Allreduce."
-    )
-    assert sentence(report, runs[0], "--unfused", runs[1]) == expected
-
-
-def test_swapped_runs_are_said_to_be(report, in_steps):
-    fused, unfused = in_steps
-    said = sentence(report, unfused, "--unfused", fused)
-    assert said.startswith(
-        "Are the runs swapped? In MPI_Allreduce the run given as unfused sends fewer and larger "
-        "messages, 2.0 of 1.63 MB a step"
-    )
+    assert "; time in MPI_Allreduce +9" in sentence(report, slow, "--unfused", in_steps[1])
 
 
 @pytest.mark.parametrize("settings, is_said", [("67108864", True), ("1048576", False)])
@@ -321,7 +288,7 @@ def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is
         runs.append(planted.write_databases(tmp_path / name, ranks))
     for unfused, as_run in (runs, runs[::-1]):
         said = sentence(report, as_run, "--unfused", unfused)
-        assert said.startswith("Both runs fuse alike; their cuts differ by chance: ") == is_said
+        assert said.endswith(" Both runs fuse alike: their cuts differ by chance.") == is_said
     assert "; negotiation 10 calls" in report("hvprof", runs[0]).out
 
 
@@ -335,8 +302,7 @@ def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps
 def test_other_gradients_are_other_work(report, run_of, in_steps):
     half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
     expected = (
-        "Not the same work: MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run. "
-        "Their times do not show what fusion does."
+        f"{OTHER_WORK}MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run."
     )
     assert sentence(report, in_steps[0], "--unfused", half) == expected
 
@@ -345,7 +311,7 @@ def test_another_number_of_ranks_is_other_work(report, run_of, in_steps):
     larger = run_of("larger", job_of([UNFUSED]), world_size=4)
     assert (
         sentence(report, in_steps[0], "--unfused", larger)
-        == "Not the same work: 4 ranks unfused, 2 ranks as run."
+        == f"{OTHER_WORK}4 ranks unfused, 2 ranks as run."
     )
 
 
@@ -353,7 +319,7 @@ def test_another_call_is_other_work(report, run_of, in_steps):
     job = job_of([UNFUSED])
     for one in job.made:
         one.call = one.call.replace("Allreduce", "Reduce") if one.bytes > 8 else one.call
-    expected = "Not the same work: MPI_Reduce carries most bytes unfused, and none as run."
+    expected = f"{OTHER_WORK}MPI_Reduce carries most bytes unfused, and none as run."
     assert sentence(report, in_steps[0], "--unfused", run_of("reduced", job)) == expected
 
 
@@ -372,8 +338,8 @@ def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
     said = sentence(report, runs[0], "--unfused", runs[1])
     assert (
         said
-        == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce 64.0 times "
-        "less (12.8 ms a rank -> 200 us)."
+        == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce -98 % "
+        "(12.8 ms a rank -> 200 us)."
     )
 
 
@@ -387,16 +353,6 @@ def test_the_time_of_an_operation_that_is_only_started_is_not_taken_for_its_own(
         runs.append(run_of(f"{run.name}-nonblocking", job))
     assert sentence(report, runs[0], "--unfused", runs[1]).endswith(
         "; how long MPI_Iallreduce took to move them is not known."
-    )
-
-
-def test_a_run_without_fusion_is_told_to_be_run_with_it(report, run_of):
-    run = run_of("unfused", job_of([UNFUSED]), {"env.HOROVOD_FUSION_THRESHOLD": "0"})
-    first, second = report("hvprof", run).out.splitlines()[:2]
-    assert first.startswith("As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks")
-    assert second.endswith(
-        "Fusion is off in this run: to see what it does, run once with fusion, and: hvprof "
-        "OTHER_RUN --unfused RUN."
     )
 
 
@@ -448,7 +404,7 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
 
 @pytest.mark.parametrize(
     "kernel_ns, said",
-    [(320_000, "time in ncclAllReduce 4.0 times less"), (None, "how long ncclAllReduce took")],
+    [(320_000, "time in ncclAllReduce -75 %"), (None, "how long ncclAllReduce took")],
 )
 def test_nccl_is_compared_by_its_time_on_the_device(report, tmp_path, kernel_ns, said):
     sizes = [(index + 1) * MIB for index in range(8)]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,23 +49,19 @@ from ..steps.steps_summary import StepsSummary, steps_find
 from . import Command, common
 
 NOTHING = "no call of this run that fits the filters carries a message"
-NOT_COMPARED = "Their times do not show what fusion does."
+OTHER_WORK = "Not the same work, so nothing is said of fusion:"
 AS_RUN, UNFUSED = "as run", "unfused"
 FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
 FUSION_OFF = (
     "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb"
 )
-NOTABLE = threshold("commands.fusion-time")
 FEWEST = threshold("commands.calls-in-step")
-TWICE = threshold("commands.fusion-messages")
-TIMES = threshold("commands.ratio")
 
 
 class Side(NamedTuple):
     """One of the runs that are looked at. sums: its rows of all ranks together."""
 
     fusion: str
-    world_size: int
     ranks: int
     steps: int
     negotiates: bool
@@ -79,25 +76,8 @@ class Side(NamedTuple):
         """As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks, 59 steps"""
         settings = f" ({self.settings})" if self.settings else ""
         steps = f", {units.counted(self.steps, 'step')}" if self.steps else ""
-        ranks = units.counted(self.world_size, "rank")
+        ranks = units.counted(self.run.world_size, "rank")
         return f"{units.capital(self.fusion)}{settings}, {ranks}{steps}"
-
-
-class Sent(NamedTuple):
-    """Bulk data that a call sends on a rank, in a step or over the run. time_ns: null: not that of
-    the messages."""
-
-    calls: float
-    bytes: float
-    time_ns: float | None
-
-    @property
-    def text(self) -> str:
-        return f"{number(self.calls)} of {units.size(self.mean_bytes)}"
-
-    @property
-    def mean_bytes(self) -> float:
-        return self.bytes / self.calls
 
 
 TOTALS = ("message_bytes", "total_ns")
@@ -182,7 +162,7 @@ def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = Fals
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
     return Side(
-        fusion, run.world_size, ranks, 0 if whole is None else len({*whole.step.tolist()}),
+        fusion, ranks, 0 if whole is None else len({*whole.step.tolist()}),
         negotiates, settings_text(run), rows, sums,
         attempt("Odd sizes", odd_sizes, size_rows(connection)) or [], run,
     )
@@ -238,20 +218,13 @@ def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[
 
 
 def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterator[str]:
-    if not any(side.rows for side in sides):
-        yield NOTHING
-        return
-    for each in sides:
-        yield numbers_text(each)
+    yield from map(numbers_text, sides)
     if has_all_sizes:
         yield fusion_text(sides)
-    yield ""
     rows = best_timed(merged(sides))
-    yield from tables.text_table(columns(sides, rows, per_rank), rows).splitlines()
-    for each in sides:
-        if text := odd_sizes_text(each):
-            yield ""
-            yield text
+    yield from ("", *tables.text_table(columns(sides, rows, per_rank), rows).splitlines())
+    for text in filter(None, map(odd_sizes_text, sides)):
+        yield from ("", text)
     if any(row.measure == "completion" for row in rows):
         yield ""
         yield "Nonblocking operations last from their start to completion; several may at once."
@@ -309,94 +282,57 @@ def stepped_text(rows: Sequence[Row], traffic: str, name: str) -> str:
 def fusion_text(sides: Sequence[Side], has_command: bool = True) -> str:
     if len(sides) > 1:
         return difference_text(*sides)
-    (each,) = sides
-    told = "Sizes are those of calls: a fused message counts once."
-    if "HOROVOD_FUSION_THRESHOLD=0" in each.settings.split(", "):
-        way = ", and: hvprof OTHER_RUN --unfused RUN" if has_command else ""
-        return f"{told} Fusion is off in this run: to see what it does, run once with fusion{way}."
     way = ", and give both runs: hvprof RUN --unfused OTHER_RUN" if has_command else ""
-    return f"{told} To see them unfused, run once with fusion off ({FUSION_OFF}){way}."
-
-
-def difference_text(as_run: Side, unfused: Side) -> str:
-    """44 messages of 101 KB a step became 4.0 of 1.12 MB; time in MPI_Allreduce 3.1 times less
-    (38.1 ms a step -> 12.3 ms)."""
-    if as_run.world_size != unfused.world_size:
-        ranks = [units.counted(each.world_size, "rank") for each in (unfused, as_run)]
-        return f"Not the same work: {ranks[0]} unfused, {ranks[1]} as run."
-    different = ""
-    for what in ("step", "rank"):
-        first, second = sent(unfused, what), sent(as_run, what)
-        if not first or not second:
-            continue
-        call = max(first, key=lambda name: first[name].bytes)
-        if call not in second:
-            return f"Not the same work: {call} carries most bytes unfused, and none as run."
-        if alike(first[call].bytes, second[call].bytes):
-            return change_text(call, f"a {what}", first[call], second[call], as_run, unfused)
-        less, more = (units.size(each[call].bytes) for each in (first, second))
-        values = f"{call} carries {less} a {what} unfused, {more} as run"
-        different = different or f"Not the same work: {values}. {NOT_COMPARED}"
     return (
-        different or "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
+        "Sizes are those of calls: a fused message counts once. To see them unfused, run once with "
+        f"fusion off ({FUSION_OFF}){way}."
     )
 
 
-def sent(side: Side, what: str) -> dict[str, Sent]:
-    """By call; what: in a step, or over the run on a rank. Empty: there are no steps, or none sends
-    in bulk."""
-    found: dict[str, Sent] = {}
+def difference_text(as_run: Side, unfused: Side) -> str:
+    """44 messages of 101 KB a step became 4.0 of 1.12 MB; time in MPI_Allreduce -68 % (38.1 ms a
+    step -> 12.3 ms)."""
+    in_steps = bool(as_run.steps and unfused.steps)
+    what = "a step" if in_steps else "a rank"
+    first, second = sent(unfused, in_steps), sent(as_run, in_steps)
+    call = max(first, key=lambda name: first[name][1], default="")
+    sizes = [units.counted(each.run.world_size, "rank") for each in (unfused, as_run)]
+    if sizes[0] != sizes[1]:
+        return f"{OTHER_WORK} {sizes[0]} unfused, {sizes[1]} as run."
+    if not first or not second:
+        return "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
+    if call not in second:
+        return f"{OTHER_WORK} {call} carries most bytes unfused, and none as run."
+    (old_calls, old_bytes, old_ns), (calls, sum_bytes, ns) = first[call], second[call]
+    if not alike(old_bytes, sum_bytes):
+        less, more = units.size(old_bytes), units.size(sum_bytes)
+        return f"{OTHER_WORK} {call} carries {less} {what} unfused, {more} as run."
+    time = f"how long {call} took to move them is not known"
+    if ns / (old_ns or nan) > 0:
+        values = f"{units.duration(old_ns)} {what} -> {units.duration(ns)}"
+        time = f"time in {call} {units.change(ns / old_ns - 1)} ({values})"
+    fuses_alike = as_run.negotiates and unfused.negotiates and as_run.settings == unfused.settings
+    chance = " Both runs fuse alike: their cuts differ by chance." if fuses_alike else ""
+    return (
+        f"{number(old_calls)} messages of {units.size(old_bytes / old_calls)} {what} became "
+        f"{number(calls)} of {units.size(sum_bytes / calls)}; {time}.{chance}"
+    )
+
+
+def sent(side: Side, in_steps: bool) -> dict[str, list[float]]:
+    """Calls, bytes and time of bulk data by call, in a step or over the run on a rank; nan: the
+    time is not that of the messages."""
+    found: dict[str, list[float]] = {}
     for row in best_timed(side.sums):
         calls, sum_bytes, spent_ns = (
-            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns) if what == "step"
+            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns) if in_steps
             else (each / side.ranks for each in (row.count, row.message_bytes, row.total_ns))
         )
         is_timed = not row.is_start and (row.library == "MPI" or row.measure == "device")
         if row.traffic == "bulk" and calls and sum_bytes:
-            old = found.get(row.call, Sent(0, 0, 0.0))
-            is_known = is_timed and None not in (spent_ns, old.time_ns)
-            time_ns = (old.time_ns or 0) + (spent_ns or 0) if is_known else None
-            found[row.call] = Sent(old.calls + calls, old.bytes + sum_bytes, time_ns)
+            values = calls, sum_bytes, nan if spent_ns is None or not is_timed else spent_ns
+            found[row.call] = [*map(sum, zip(values, found.get(row.call, (0, 0, 0))))]
     return found
-
-
-def change_text(
-    call: str, what: str, first: Sent, second: Sent, as_run: Side, unfused: Side
-) -> str:
-    messages = f"{number(first.calls)} messages of {units.size(first.mean_bytes)}"
-    if alike(first.calls, second.calls):
-        is_set = as_run.settings == unfused.settings != ""
-        why = f" (both runs have {as_run.settings})" if is_set else ""
-        return f"Fusion made no difference{why}: both runs send {messages} {what} in {call}."
-    if are_fused_alike(as_run, unfused) and max(first.calls, second.calls) < TWICE * min(
-        first.calls, second.calls
-    ):
-        return (
-            f"Both runs fuse alike; their cuts differ by chance: {messages} {what} in {call} "
-            f"unfused, {second.text} as run."
-        )
-    if second.calls > first.calls:
-        larger = f"{first.text} {what} in place of {second.text}"
-        given = f"In {call} the run given as unfused sends fewer and larger messages"
-        return f"Are the runs swapped? {given}, {larger}."
-    time = time_text(call, what, first.time_ns, second.time_ns)
-    return f"{messages} {what} became {second.text}; {time}."
-
-
-def are_fused_alike(as_run: Side, unfused: Side) -> bool:
-    """A framework that negotiates cuts gradients as they become ready, otherwise in each run."""
-    return as_run.negotiates and unfused.negotiates and as_run.settings == unfused.settings
-
-
-def time_text(call: str, what: str, first_ns: float | None, second_ns: float | None) -> str:
-    if not first_ns or not second_ns:
-        return f"how long {call} took to move them is not known"
-    values = f"({units.duration(first_ns)} {what} -> {units.duration(second_ns)})"
-    ratio, change = max(first_ns, second_ns) / min(first_ns, second_ns), second_ns / first_ns - 1
-    if abs(change) < NOTABLE:
-        return f"time in {call} about the same {values}"
-    much = f"{ratio:.1f} times" if ratio >= TIMES else units.share(abs(change))
-    return f"time in {call} {much} {'less' if change < 0 else 'more'} {values}"
 
 
 def odd_sizes_text(each: Side) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..base.arrays import np
+from ..base.columns import np
 from ..base.query import Row
 
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 from commprof_report.calls.by_size_class import hvprof_view
 from commprof_report.commands import hvprof, late, summary, top
-from commprof_report.run.run import Run
-
-SIDE = hvprof.Side(
-    "as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [], Run(Path("run"))
-)
 
 
 def uncounted(share: float) -> str:
@@ -27,17 +21,6 @@ def least(share: float) -> str:
     return top.least_text(ranks).partition(": ")[2].partition(",")[0]
 
 
-def time_text(ratio: float) -> str:
-    text = hvprof.time_text("MPI_Bcast", "a step", 10**6, round(ratio * 10**6))
-    return text.partition("MPI_Bcast ")[2].partition(" (")[0]
-
-
-def messages(ratio: float) -> str:
-    sent = [hvprof.Sent(calls, 10**6, 10**6) for calls in (100 * ratio, 100)]
-    text = hvprof.change_text("MPI_Allreduce", "a step", *sent, SIDE, SIDE)
-    return "by chance" if "by chance" in text else "fewer"
-
-
 def in_step(calls: float) -> str:
     row = hvprof_view().row(*[None] * len(hvprof_view().fields))._replace(
         traffic="bulk", measure="call", library="MPI", calls_per_step=calls, bytes_per_step=1.0
@@ -49,8 +32,5 @@ EXAMPLES = {
     "commands.finalize": lambda ns: "said" if late.is_long_end(ns, 0) else "silent",
     "commands.uncounted": uncounted,
     "commands.top": least,
-    "commands.fusion-time": lambda share: time_text(1 - share),
-    "commands.fusion-messages": messages,
     "commands.calls-in-step": in_step,
-    "commands.ratio": lambda ratio: time_text(1 / ratio),
 }
