@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 from pkgutil import resolve_name
 
 import pytest
 from commprof_report import main as program
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import COMMANDS, common
 from commprof_report.display import pictures
+from commprof_report.late.late_ranks import late
+from commprof_report.late.timelines import FILES, TRANSFER, UNSPLIT, WAITING
+from commprof_report.run.alignment import align
+from commprof_report.steps.run_view import run_view
+from commprof_report.steps.steps_summary import steps_summary
 from fuzz import COMMANDS as WORDS
 from random_runs import RandomRun
 
@@ -66,6 +72,42 @@ def adds_up(text: str) -> None:
             for number in re.findall(rf"(?:^|= |\+ ){NUMBER}", found[0])
         )
         assert whole == sum(parts), found[0]
+
+
+@pytest.mark.parametrize("seed", range(0, RUNS, 4))
+def test_the_parts_of_each_step_add_up_to_it_in_every_answer(tmp_path, seed):
+    path = RandomRun(random.Random(seed)).written(tmp_path / "run.db")
+    run = common.open_whole(argparse.Namespace(run=[path]), with_samples=True)
+    alignment = align(run.connection)
+    waits = late(run, alignment)
+    for loop in (None, 1):
+        split = steps_summary(run, alignment, late=waits, loop=loop)
+        unsplit = steps_summary(run, alignment, loop=loop)
+        assert split.costs.is_driven == unsplit.costs.is_driven
+        for row, other in zip(split.costs.steps, unsplit.costs.steps):
+            parts = (row.communication_ns, row.file_ns, row.outside_ns)
+            assert parts == pytest.approx((other.communication_ns, other.file_ns, other.outside_ns))
+            if split.costs.is_driven:
+                assert sum(parts) == pytest.approx(row.step_ns, abs=0.01)
+            if row.wait_ns is not None:
+                inside_ns = row.wait_ns + row.transfer_ns + row.unsplit_ns
+                assert inside_ns == pytest.approx(row.communication_ns, abs=0.01)
+        view = run_view(run.connection, split, alignment, waits)
+        if view and not view.left_out_ns and len(alignment.clocks) == 1:
+            for step in view.steps:
+                drawn_as_it_is_told(step, {each.rank: each.pieces for each in view.ranks})
+
+
+def drawn_as_it_is_told(step, pieces) -> None:
+    """Of the thread that drives the steps, where waits are known."""
+    drawn = dict.fromkeys((WAITING, TRANSFER, UNSPLIT, FILES), 0)
+    for rank, (begin_ns, end_ns) in step.times.items():
+        for piece, _ in pieces[rank]:
+            inside_ns = min(piece.end_ns, end_ns) - max(piece.begin_ns, begin_ns)
+            if piece.state in drawn and step.row.wait_ns is not None:
+                drawn[piece.state] += max(0, inside_ns) / len(step.times)
+    told = (step.row.wait_ns, step.row.transfer_ns, step.row.unsplit_ns, step.row.file_ns)
+    assert step.row.wait_ns is None or [*drawn.values()] == pytest.approx(told, abs=1)
 
 
 @pytest.mark.parametrize(("place", "name", "rest_on_it"), PLANTED)

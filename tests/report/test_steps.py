@@ -14,10 +14,10 @@ import planted
 import pytest
 import training
 from commprof_report.base import kendall, units
-from commprof_report.base.columns import Texts, table
+from commprof_report.base.columns import Columns, Texts, table
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
-from commprof_report.steps.outliers import TimeByCall, explained, trend, why_longer
+from commprof_report.steps.outliers import explained, trend, why_longer
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Job as PlantedJob, Program, repeated
 from training import MS, Job, rank_of
@@ -341,9 +341,10 @@ def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
     )
     spent_ns = [10 * MS, 10 * MS, call_ns]
     calls = table(
-        TimeByCall, [(row, "MPI_Allreduce", own_ns) for row, own_ns in enumerate(spent_ns)], texts
+        Columns, [(row, "MPI_Allreduce", own_ns) for row, own_ns in enumerate(spent_ns)], texts,
+        ("row", "name", "total_ns"),
     )
-    outside_ns = rows.step_ns - calls.spent_ns - 20 * MS * rows.is_outlier  # 20 ms in files
+    outside_ns = rows.step_ns - calls.total_ns - 20 * MS * rows.is_outlier  # 20 ms in files
     assert explained(rows, outside_ns, calls, True, texts) == {2: why}
 
 

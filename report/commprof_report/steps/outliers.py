@@ -10,7 +10,6 @@ equally probable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -24,20 +23,10 @@ COMMON = threshold("steps.foreign")
 EXPLAINS = threshold("steps.explains")
 
 
-@dataclass(frozen=True)
-class TimeByCall(Columns):
-    """Time in a call in a step of a rank, by row: on all threads, or on the driving one and on the
-    device."""
-
-    row: Ints  # of Boundaries
-    call: TextInts
-    spent_ns: Ints  # above 0
-
-
 class Usual:
     """The usual step, with which outliers are compared."""
 
-    def __init__(self, rows: Boundaries, outside_ns: Ints, calls: TimeByCall, texts: Texts) -> None:
+    def __init__(self, rows: Boundaries, outside_ns: Ints, calls: Columns, texts: Texts) -> None:
         is_usual = ~rows.is_outlier & ~rows.is_warm_up
         own = np.flatnonzero(is_usual)
         order, groups = grouped(rows.step[own])
@@ -49,42 +38,43 @@ class Usual:
             self.outside_ns[rank] = median(outside_ns[own][of_rank].tolist())
             steps[rank] = len(of_rank)
         usual = calls.take(is_usual[calls.row])
-        order, groups = grouped(rows.world_rank[usual.row], usual.call)
+        order, groups = grouped(rows.world_rank[usual.row], usual.name)
         first = usual.take(order[groups.first])
         self.call_ns = {  # by rank and call
             (rank, texts.texts[call]): total_ns / steps[rank]
             for rank, call, total_ns in zip(
-                rows.world_rank[first.row].tolist(), first.call.tolist(),
-                groups.sum(usual.spent_ns[order]).tolist(),
+                rows.world_rank[first.row].tolist(), first.name.tolist(),
+                groups.sum(usual.total_ns[order]).tolist(),
             )
         }
 
 
 def explained(
-    rows: Boundaries, outside_ns: Ints, calls: TimeByCall, is_driven: bool, texts: Texts
+    rows: Boundaries, outside_ns: Ints, calls: Columns, is_driven: bool, texts: Texts
 ) -> dict[int, str]:
     """For each outlier which calls only it has, and which calls took longer on which ranks.
-    outside_ns: of each row, time outside MPI, or between its calls."""
+    outside_ns: of each row, time outside MPI, or between its calls. calls: by row and name, total_ns
+    on all threads, or on the driving one and on the device."""
     outliers = np.unique(rows.step[rows.is_outlier]).tolist()
     if not outliers:
         return {}
     usual = Usual(rows, outside_ns, calls, texts)
-    foreign = foreign_calls(rows.step[calls.row], calls.call, len(np.unique(rows.step)))
+    foreign = foreign_calls(rows.step[calls.row], calls.name, len(np.unique(rows.step)))
     said = {}
     for step in outliers:
         own = np.flatnonzero(rows.step == step)
         in_it = calls.take(np.isin(calls.row, own))
-        names = [texts.texts[call] for call in in_it.call.tolist()]
+        names = [texts.texts[call] for call in in_it.name.tolist()]
         ranks = rows.world_rank[in_it.row].tolist()
         longer: dict[str, dict[int, float]] = {}
-        for rank, call, spent_ns in zip(ranks, names, in_it.spent_ns.tolist()):
+        for rank, call, spent_ns in zip(ranks, names, in_it.total_ns.tolist()):
             longer.setdefault(call, {})[rank] = spent_ns - usual.call_ns.get((rank, call), 0)
         more = {
             rank: own_ns - usual.outside_ns.get(rank, 0)
             for rank, own_ns in zip(rows.world_rank[own].tolist(), outside_ns[own].tolist())
         }
         excess_ns = fmean(rows.step_ns[own].tolist()) - usual.step_ns
-        only_here = sorted({texts.texts[call] for call in in_it.call.tolist() if call in foreign})
+        only_here = sorted({texts.texts[call] for call in in_it.name.tolist() if call in foreign})
         said[step] = why_longer(excess_ns, only_here, more, longer, is_driven)
     return said
 

@@ -2,10 +2,11 @@
 steps; means over the ranks of each step. A step with missing samples has a duration, but its
 communication is unknown.
 
-    sampled calls --> in_steps     those of each rank in each of its steps            InSteps
-                  --> step_costs   a row for each step                                Costs
-                  --> CallSums     how often, with how many bytes, and for how long a mean step makes
-                                   each call
+    timelines     --> spent_in_states  the time of a step in each state: its parts
+    sampled calls --> in_steps         those of each rank in each of its steps          CallTimes
+                  --> step_costs       a row for each step                              Costs
+                  --> call_sums        how often, with how many bytes, and for how long a mean step
+                                       makes each call                                  CallSums
 
 A call is counted in the step in which it starts; its time is split over the steps that it overlaps.
 An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel
@@ -16,29 +17,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, by_rank, found_in, grouped, joined, np,
-    read,
+    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, joined, np, read, table,
 )
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from ..late.reading import CallInfo
 from ..late.late_ranks import Late
-from ..late.timelines import TRANSFER, WAITING
+from ..late.reading import is_on
+from ..late.timelines import (
+    FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, called, timelines,
+)
+from ..late.waits import Waits
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from .boundaries import Boundaries, Steps
 from .columns import step_row
 from .lines import SampledCalls
-from .outliers import TimeByCall, explained
+from .outliers import explained
 
 SQL = query.beside(__file__)
 StepRow = Row  # columns.py
+GROUP = "ncclGroup"  # the name of a kernel that did several operations
+COMMUNICATING, NOT_INSIDE = [WAITING, TRANSFER, UNSPLIT], [OUTSIDE, UNSEEN]  # states
+
+
+@dataclass(frozen=True)
+class CallTimes(Columns):
+    """The calls of one name on one communicator and thread in a step."""
+
+    row: Ints  # of Boundaries
+    name: TextInts
+    is_control: Flags  # negotiation
+    is_data: Flags  # bulk collectives
+    communicator: Ints
+    thread: Ints  # NONE: the device
+    is_driving: Flags  # it is the thread that drives the step
+    calls: Ints
+    bytes: Ints
+    total_ns: Ints
 
 
 class Costs(NamedTuple):
@@ -61,171 +83,112 @@ def step_costs(
     rows = steps.rows
     main = sampled.threads.take(sampled.threads.is_main)
     driving = dict(zip(main.world_rank.tolist(), main.thread.tolist())) | steps.detection.driving
-    found = in_steps(sampled, rows, driving)
-    spent = found.spent
+    found, queued_ns, device_ns = in_steps(sampled, rows, driving)
+    split_ns, is_split = spent_in_states(connection, alignment, sampled, rows, driving, late)
+    communicates = split_ns[:, COMMUNICATING].any(axis=1)
     ranks = [own for _, own in by_rank(rows.world_rank)]
-    is_driven = 2 * sum(bool(spent.driving_ns[own].any()) for own in ranks) >= len(ranks)
-    by_call = _time_by_call(sampled, found.calls, is_driven)
-    split_ns = _split(rows, alignment, late) if late and is_driven else None
-    parts = _parts(rows.step_ns, spent, split_ns)
-    outside_ns = parts.outside_ns if is_driven else rows.step_ns - spent.background_ns
+    is_driven = 2 * sum(bool(communicates[own].any()) for own in ranks) >= len(ranks)
+    by_thread = _sums(found.take(found.thread != NONE), "row", "thread")
+    beside = by_thread.take(~by_thread.is_driving)
+    background_ns = np.zeros(len(rows), np.int64)
+    np.maximum.at(background_ns, beside.row, beside.total_ns)
+    outside_ns = split_ns[:, NOT_INSIDE].sum(1) if is_driven else rows.step_ns - background_ns
+    is_theirs = found.is_driving | (found.thread == NONE) | (not is_driven)
+    by_call = _sums(found.take(is_theirs & (found.total_ns > 0)), "row", "name")
     why = explained(rows, outside_ns, by_call, is_driven, sampled.texts)
-    thread, is_main = _busiest(sampled, rows, found, driving, is_driven)
-    polls = SQL.run(connection, "step_polls").fetchone()
+    thread, is_main = _busiest(
+        sampled, rows, by_thread.take(by_thread.is_driving) if is_driven else beside
+    )
+    data = found.take(found.is_data)
+    on_host_ns = data.total_ns * (data.thread != NONE)
+    in_data = [
+        np.bincount(data.row, values, len(rows)) for values in (data.calls, data.bytes, on_host_ns)
+    ]
     return Costs(
-        _step_rows(rows, alignment, spent, parts, split_ns is not None, why, is_driven),
-        call_sums(connection, sampled, rows, found.calls), is_driven, thread, is_main, *polls,
+        _step_rows(
+            rows, alignment, split_ns, is_split, is_driven,
+            (background_ns, queued_ns, device_ns, *in_data), why,
+        ),
+        call_sums(connection, sampled, rows, found), is_driven, thread, is_main,
+        *SQL.run(connection, "step_polls").fetchone(),
     )
 
 
-class Split(NamedTuple):
-    """The time of each rank's steps: files, communication and the rest add up to it, and the last
-    three to the communication."""
-
-    file_ns: Ints
-    communication_ns: Ints
-    outside_ns: Ints
-    wait_ns: Ints
-    transfer_ns: Ints
-    unsplit_ns: Ints
-
-
-def _parts(step_ns: Ints, spent: Spent, split_ns: tuple[Ints, Ints] | None) -> Split:
-    """Each takes at most what those before it leave. Unsuccessful polls count as if they followed
-    one another, and may then reach beyond a step."""
-    file_ns = np.minimum(spent.file_ns, step_ns)
-    communication_ns = np.minimum(spent.driving_ns, step_ns - file_ns)
-    wait_ns, transfer_ns = split_ns or (spent.data_ns, spent.data_ns)
-    wait_ns = np.minimum(wait_ns, communication_ns)
-    transfer_ns = np.minimum(transfer_ns, communication_ns - wait_ns)
-    return Split(
-        file_ns, communication_ns, step_ns - file_ns - communication_ns, wait_ns, transfer_ns,
-        communication_ns - wait_ns - transfer_ns,
-    )
-
-
-def _split(rows: Boundaries, alignment: Alignment, late: Late) -> tuple[Ints, Ints]:
-    """Each rank's waits for others, and transfer."""
-    begins, ends = (
-        alignment.aligned(rows.world_rank, times) for times in (rows.begin_ns, rows.end_ns)
-    )
-    parts = late.timelines.spent_between(rows.world_rank, begins, ends)
-    return parts[:, WAITING], parts[:, TRANSFER]
-
-
-def _time_by_call(sampled: SampledCalls, times: CallTimes, is_driven: bool) -> TimeByCall:
-    """On all threads, or on the driving one and on the device."""
-    is_nccl = sampled.known.which(times.name, sampled.texts, lambda one: one.library == "nccl")
-    is_nccl |= times.name == sampled.texts.number(GROUP)
-    spent_ns = np.where(is_nccl, times.total_ns, times.driving_ns) if is_driven else times.total_ns
-    order, groups = grouped(times.row, times.name)
-    first = order[groups.first]
-    found = TimeByCall(times.row[first], times.name[first], groups.sum(spent_ns[order]))
-    return found.take(found.spent_ns > 0)
-
-
-def _busiest(
-    sampled: SampledCalls, rows: Boundaries, found: InSteps, driving: dict[int, int],
-    is_driven: bool,
-) -> tuple[str, bool]:
-    """The thread that communicates most in steps: its name, and whether it is the main one."""
-    if is_driven:
-        rank, spent_ns = rows.world_rank, found.spent.driving_ns
-        thread = np.array([driving.get(each, NONE) for each in rank.tolist()], np.int64)
+def spent_in_states(
+    connection: Connection, alignment: Alignment, sampled: SampledCalls, rows: Boundaries,
+    driving: Mapping[int, int], late: Late | None,
+) -> tuple[np.ndarray, bool]:
+    """The time of each rank's steps in each state of its timeline, of the thread that drives them:
+    they add up to the step. And whether waiting is known: of the timelines of late."""
+    if late and is_on(late.stages.split.of_all.called.calls, driving).all():
+        lines = late.timelines
     else:
-        rank = rows.world_rank[found.beside.row]
-        thread, spent_ns = found.beside.thread, found.beside.total_ns
-    order, groups = grouped(rank, thread)
-    if not len(groups):
+        calls, texts, known = sampled.calls, sampled.texts, sampled.known
+        is_own = ~known.which(calls.call, texts, lambda one: one.family == "setup")
+        calls, late = calls.take(is_own & is_on(calls, driving)), None
+        found = called(connection, alignment, calls, known, texts)
+        lines = timelines(found, table(Waits, [], texts), texts)
+    begins_ns = alignment.aligned(rows.world_rank, rows.begin_ns)
+    split_ns = lines.spent_between(rows.world_rank, begins_ns, begins_ns + rows.step_ns)
+    return split_ns, late is not None
+
+
+def _sums(times: CallTimes, *keys: str) -> CallTimes:
+    """The calls with these keys equal are one row."""
+    order, groups = grouped(*(getattr(times, key) for key in keys))
+    sums = {
+        name: groups.sum(getattr(times, name)[order]) for name in ("calls", "bytes", "total_ns")
+    }
+    return times.take(order[groups.first]).changed(**sums)
+
+
+def _busiest(sampled: SampledCalls, rows: Boundaries, times: CallTimes) -> tuple[str, bool]:
+    """The thread with most of this time: its name, and whether it is the main one."""
+    if not len(times):
         return "", False
-    most = order[groups.first[groups.sum(spent_ns[order]).argmax()]]
+    rank = rows.world_rank[times.row]
+    order, groups = grouped(rank, times.thread)
+    most = order[groups.first[groups.sum(times.total_ns[order]).argmax()]]
     threads = sampled.threads
-    place = np.flatnonzero((threads.world_rank == rank[most]) & (threads.thread == thread[most]))
-    name = sampled.texts.text(threads.name[place[0]]) if len(place) else ""
-    return name or "", bool(threads.is_main[place].any())
+    own = threads.take((threads.world_rank == rank[most]) & (threads.thread == times.thread[most]))
+    return (sampled.texts.text(own.name[0]) or "" if len(own) else ""), bool(own.is_main.any())
 
 
 def _step_rows(
-    rows: Boundaries, alignment: Alignment, spent: Spent, parts: Split, is_split: bool,
-    why: dict[int, str], is_driven: bool,
+    rows: Boundaries, alignment: Alignment, split_ns: np.ndarray, is_split: bool, is_driven: bool,
+    others: tuple[Ints, ...], why: dict[int, str],
 ) -> list[StepRow]:
+    """others: background_ns, queued_ns, device_ns; messages, their bytes and time."""
     order, groups = grouped(rows.step)
     first = rows.take(order[groups.first])
 
     def mean(values: Ints) -> Floats:
         return groups.sum(values[order]) / groups.counts
 
-    def known(values: Floats, is_known: bool | np.ndarray = True) -> list[float | None]:
-        """None: not known."""
-        flags = np.broadcast_to(is_known, len(values)).tolist()
-        return [value if flag else None for value, flag in zip(values.tolist(), flags)]
+    def known(values: Ints, is_known: bool | np.ndarray = True) -> list[float | None]:
+        """Means; None: not known."""
+        flags = np.broadcast_to(is_known, len(groups)).tolist()
+        return [value if flag else None for value, flag in zip(mean(values).tolist(), flags)]
 
-    queued, on_device = spent.queued_ns != NONE, spent.device_ns != NONE
-    has_nccl = groups.max((queued | (spent.device_ns > 0))[order])
-    all_on_device = groups.min(on_device[order])
-    file_ns, communication_ns, outside_ns, *split_ns = map(mean, parts)
+    background_ns, queued_ns, device_ns, *in_data = others
+    queued, on_device = queued_ns != NONE, device_ns != NONE
+    has_nccl = groups.max((queued | (device_ns > 0))[order])
+    states = (COMMUNICATING, [FILES], NOT_INSIDE)
     columns = (
         first.step.tolist(),
         groups.min(alignment.aligned(rows.world_rank, rows.begin_ns)[order]).tolist(),
-        mean(rows.step_ns).tolist(),
-        *(known(values, is_driven) for values in (communication_ns, file_ns, outside_ns)),
-        mean(spent.background_ns).tolist(),
-        groups.counts.tolist(), [None] * len(groups), [None] * len(groups),
+        known(rows.step_ns),
+        *(known(split_ns[:, state].sum(axis=1), is_driven) for state in states),
+        known(background_ns), groups.counts.tolist(), [None] * len(groups), [None] * len(groups),
         groups.min(rows.is_complete[order]).astype(int).tolist(),
         first.is_warm_up.astype(int).tolist(), first.is_outlier.astype(int).tolist(),
         [why.get(step, "") for step in first.step.tolist()],
-        known(mean(np.where(queued, spent.queued_ns, 0)), has_nccl),
-        known(mean(np.where(on_device, spent.device_ns, 0)), has_nccl & all_on_device),
-        *(known(values, is_split) for values in split_ns),
-        *(mean(values).tolist() for values in (spent.messages, spent.message_bytes, spent.data_ns)),
+        known(np.where(queued, queued_ns, 0), has_nccl),
+        known(np.where(on_device, device_ns, 0), has_nccl & groups.min(on_device[order])),
+        *(known(split_ns[:, state], is_split and is_driven) for state in COMMUNICATING),
+        *map(known, in_data),
     )
     return list(map(step_row, *columns))
-
-
-GROUP = "ncclGroup"  # the name of a kernel that did several operations
-
-
-@dataclass(frozen=True)
-class Spent(Columns):
-    """A row for each row of Boundaries."""
-
-    driving_ns: Ints  # in communication, on the thread that drives the step
-    file_ns: Ints  # in files, on the same thread
-    background_ns: Ints  # in communication, on the other thread that communicates most
-    queued_ns: Ints  # in NCCL's calls on the host; NONE: no calls
-    device_ns: Ints  # in which an NCCL operation ran; NONE: some device times are missing
-    messages: Ints  # bulk collectives of all threads, and their bytes
-    message_bytes: Ints
-    data_ns: Ints  # in those of MPI
-
-
-@dataclass(frozen=True)
-class CallTimes(Columns):
-    """The calls of one name on one communicator in a step."""
-
-    row: Ints  # of Boundaries
-    name: TextInts
-    is_control: Flags  # negotiation
-    communicator: Ints
-    calls: Ints
-    bytes: Ints
-    total_ns: Ints
-    driving_ns: Ints  # of it, on the thread that drives the step
-
-
-@dataclass(frozen=True)
-class Beside(Columns):
-    """Communication of a thread that does not drive the step."""
-
-    row: Ints  # of Boundaries
-    thread: Ints
-    total_ns: Ints
-
-
-class InSteps(NamedTuple):
-    spent: Spent
-    calls: CallTimes
-    beside: Beside
 
 
 @dataclass(frozen=True)
@@ -245,14 +208,16 @@ class Parts(Columns):
 
 def in_steps(
     sampled: SampledCalls, rows: Boundaries, driving: Mapping[int, int]
-) -> InSteps:
-    """driving: by rank the thread that drives its steps."""
+) -> tuple[CallTimes, Ints, Ints]:
+    """The calls in each step. And by row the time in NCCL's calls on the host (NONE: there are
+    none), and that in which an operation of NCCL ran (NONE: some device times are missing).
+    driving: by rank the thread that drives its steps."""
     calls = sampled.calls
 
     def which(is_wanted: Callable[[CallInfo], bool]) -> Flags:
         return sampled.known.which(calls.call, sampled.texts, is_wanted)
 
-    def total(of: Parts, values: np.ndarray | None = None) -> Ints:
+    def total(of: Parts, values: Ints) -> Ints:
         return np.bincount(of.row, values, len(rows)).astype(np.int64)
 
     is_nccl = which(lambda one: one.library == "nccl")
@@ -260,36 +225,43 @@ def in_steps(
     every = parts_of(np.arange(len(calls)), calls.world_rank, calls.start_ns, calls.end_ns, rows)
     every = every.take(~is_setup[every.call])
     queued, blocking = every.take(is_nccl[every.call]), every.take(~is_nccl[every.call])
-    polls = _polls(calls, rows)
     is_untimed = (calls.device_start_ns == NONE) & which(
         lambda one: one.family in ("collective", "point-to-point")
     )
     untimed = queued.take(queued.is_counted & is_untimed[queued.call])
     operations, kernels = _on_device(calls, rows)
     threads = np.array([driving.get(rank, NONE) for rank in rows.world_rank.tolist()], np.int64)
-    is_driving = calls.thread[blocking.call] == threads[blocking.row]
-    is_polling = calls.thread[polls.call] == threads[polls.row]
-    in_file = is_driving & which(lambda one: one.family == "io")[blocking.call]
     is_data = sampled.is_large & which(lambda one: one.family in ("collective", "neighborhood"))
     call_bytes = np.maximum(_bytes(sampled), 0)
-    messages = joined(Parts, [blocking, untimed, operations])
-    messages = messages.take(messages.is_counted & is_data[messages.call])
-    beside = _beside(calls, blocking.take(~is_driving))
-    spent = Spent(
-        total(blocking, blocking.spent_ns * (is_driving & ~in_file))
-        + total(polls, polls.spent_ns * is_polling),
-        total(blocking, blocking.spent_ns * in_file),
-        _most(beside, len(rows)),
-        np.where(total(queued) > 0, total(queued, queued.spent_ns), NONE),
-        np.where(total(untimed) > 0, NONE, total(kernels, _alone_ns(kernels, rows))),
-        total(messages),
-        total(messages, call_bytes[messages.call]),
-        total(blocking, blocking.spent_ns * is_data[blocking.call]),
-    )
-    return InSteps(
-        spent,
-        _call_times(sampled, call_bytes, (blocking, is_driving), [untimed, operations], kernels),
-        beside,
+
+    def times(of: Parts, number: Flags, total_ns: Ints, thread: Ints) -> CallTimes:
+        return CallTimes(
+            of.row, calls.call[of.call], sampled.is_control[of.call] == 1, is_data[of.call],
+            calls.communicator[of.call], thread, (thread == threads[of.row]) & (thread != NONE),
+            number.astype(np.int64), number * call_bytes[of.call], total_ns,
+        )
+
+    is_shared = calls.is_shared[kernels.call] == 1
+    found = joined(CallTimes, [
+        times(blocking, blocking.is_counted, blocking.spent_ns, calls.thread[blocking.call]),
+        *(
+            times(of, of.is_counted, of.row * 0, np.full(len(of), NONE))
+            for of in (untimed, operations)
+        ),
+        times(
+            kernels, kernels.is_counted & is_shared, kernels.spent_ns, np.full(len(kernels), NONE)
+        ).changed(
+            bytes=kernels.row * 0, is_data=is_data[kernels.call] & ~is_shared,
+            name=np.where(is_shared, sampled.texts.number(GROUP), calls.call[kernels.call]),
+        ),
+    ])
+    keys = ("row", "name", "is_control", "is_data", "communicator", "thread")
+    return (
+        _sums(found, *keys),
+        np.where(total(queued, queued.row >= 0) > 0, total(queued, queued.spent_ns), NONE),
+        np.where(
+            total(untimed, untimed.row >= 0) > 0, NONE, total(kernels, _alone_ns(kernels, rows))
+        ),
     )
 
 
@@ -312,14 +284,6 @@ def parts_of(
         call[own], row, np.maximum(begin_ns[own], steps.begin_ns[row]),
         np.minimum(end_ns[own], steps.end_ns[row]), steps.begin_ns[row] <= begin_ns[own],
     )
-
-
-def _polls(calls: Calls, steps: Boundaries) -> Parts:
-    """The unsuccessful polls before calls, as if they followed one another."""
-    has = np.flatnonzero(calls.polled_ns > 0)
-    own = calls.take(has)
-    begin_ns = own.polled_since_ns
-    return parts_of(has, own.world_rank, begin_ns, begin_ns + own.polled_ns, steps)
 
 
 def _on_device(calls: Calls, steps: Boundaries) -> tuple[Parts, Parts]:
@@ -368,53 +332,6 @@ def _bytes(sampled: SampledCalls) -> Ints:
     first = order[groups.first]
     found[rows] = sums[found_in(keys, [key[first] for key in operations])]
     return found
-
-
-def _call_times(
-    sampled: SampledCalls, call_bytes: Ints, driven: tuple[Parts, Flags], counted: list[Parts],
-    kernels: Parts,
-) -> CallTimes:
-    """driven: calls, and which of them are on the driving thread. counted: operations without a
-    time of their own."""
-    calls, (blocking, is_driving) = sampled.calls, driven
-
-    def times(of: Parts, number: np.ndarray, total_ns: Ints, driving_ns: Ints) -> CallTimes:
-        return CallTimes(
-            of.row, calls.call[of.call], sampled.is_control[of.call] == 1,
-            calls.communicator[of.call], number.astype(np.int64), number * call_bytes[of.call],
-            total_ns, driving_ns,
-        )
-
-    is_shared, nothing = calls.is_shared[kernels.call] == 1, [of.row * 0 for of in counted]
-    of_kernels = times(kernels, kernels.is_counted & is_shared, kernels.spent_ns, kernels.row * 0)
-    found = joined(
-        CallTimes,
-        [
-            times(blocking, blocking.is_counted, blocking.spent_ns, blocking.spent_ns * is_driving),
-            *(times(of, of.is_counted, none, none) for of, none in zip(counted, nothing)),
-            replace(
-                of_kernels, bytes=kernels.row * 0,
-                name=np.where(is_shared, sampled.texts.number(GROUP), of_kernels.name),
-            ),
-        ],
-    )
-    order, groups = grouped(found.row, found.name, found.is_control, found.communicator)
-    summed = ("calls", "bytes", "total_ns", "driving_ns")
-    sums = {name: groups.sum(getattr(found, name)[order]) for name in summed}
-    return replace(found.take(order[groups.first]), **sums)
-
-
-def _beside(calls: Calls, found: Parts) -> Beside:
-    thread = calls.thread[found.call]
-    order, groups = grouped(found.row, thread)
-    first = order[groups.first]
-    return Beside(found.row[first], thread[first], groups.sum(found.spent_ns[order]))
-
-
-def _most(beside: Beside, count: int) -> Ints:
-    groups, most = Groups(beside.row), np.zeros(count, np.int64)
-    most[beside.row[groups.first]] = groups.max(beside.total_ns)
-    return most
 
 
 NEGOTIATION = "negotiation"  # in place of a call's family: control of a thread that negotiates
@@ -494,7 +411,7 @@ class CallSums:
             steps = sum(self.steps[rank] for rank in makers)
             count, message_bytes, total_ns, driving_ns = (
                 int(column.sum())
-                for column in (own.calls, own.bytes, own.total_ns, own.driving_ns)
+                for column in (own.calls, own.bytes, own.total_ns, own.total_ns * own.is_driving)
             )
             whole_ns = completion_ns[call, label]
             labels = {texts.texts[each] for each in self.label[own_rows].tolist()}

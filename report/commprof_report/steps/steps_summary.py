@@ -6,8 +6,7 @@ reading asks the run.
                   --> by_calls        when each step of each rank begins and ends, or     Bounds
                                       marked(), negotiated(), by_region()
                   --> judged          the warm-up, outliers, steps that lack samples      Boundaries
-                  --> in_steps        what each rank did in each of its steps             Spent
-                  --> step_costs      means over the ranks, with the waits of late        Costs
+    timelines     --> step_costs      the parts of each step, means over the ranks        Costs
                   --> slowest         who makes the others wait                           Slowest
                   --> critical_paths  which rank, doing what, made a step as long         PathRow
     activities    --> gpu_steps       what the GPUs did in each step                      GpuStepRow
