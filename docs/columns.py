@@ -17,6 +17,7 @@ from commprof_report.calls.by_size_class import HVPROF
 from commprof_report.calls.histogram import LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import columns as compare
+from commprof_report.fleet.questions import FIELDS
 from commprof_report.gpu.gpu_activity import (
     ALGORITHM, COPY, DEVICE, KERNEL, RUN, STREAM, WINDOW,
 )
@@ -68,6 +69,7 @@ TABLES = {  # by the head of their first column
     "key of `late --by call`": late.CALL,
     "key of `late --by state`": late.STATE,
     "key of `late --by size`": late.SIZE,
+    "key of `fleet`": FIELDS.values(),
 }
 
 

@@ -1,0 +1,135 @@
+"""`fleet add STORE RUN...` adds runs to a store, a folder of Parquet files; `--from SPOOL` all runs
+below a folder that are new and complete, or have been quiet for --quiet-s. Adding a run again does
+nothing. Killed jobs are read from their ledgers. A job has some 20 kB there, whatever its size: at
+most 60 rows of calls with histograms, its hosts and settings; no single calls. The store is made by
+the first `add`; --hash-users and --keep say what it may hold of people and machines.
+
+The other questions are asked of all jobs in a store: `top`, whose jobs spend most in a call;
+`programs`, which ones would gain most; `libraries`, versions under one program; `sizes`, how long
+messages of each size take; `trend`, month by month; `job`, one job. `forget STORE USER` removes the
+jobs of a user. The questions are SQL files that any engine reads (docs/FLEET.md); the Python
+package duckdb answers them here."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..base import units
+from ..base.errors import ReportError, UsageError
+from ..base.options import option
+from ..display import tables
+from ..fleet import add as adding
+from ..fleet.engines import engine_open, rows_of
+from ..fleet.questions import QUESTIONS, fields
+from ..fleet.store import forget, store_create, store_open
+from ..fleet.tables import NAMES
+from . import Command, common
+
+MOST_PROBLEMS = 20
+
+
+def run(arguments: argparse.Namespace) -> None:
+    others = {"add": add, "forget": forget_user}
+    others.get(arguments.question, ask)(arguments)
+
+
+def add(arguments: argparse.Namespace) -> None:
+    folders = [Path(word) for word in arguments.runs]
+    if arguments.spool:
+        folders += adding.folders_below(arguments.spool)
+    elif not folders:
+        raise UsageError("fleet add", "takes runs, or --from SPOOL")
+    store = store_create(arguments.store, arguments.keep, arguments.hash_users)
+    problems: list[ReportError] = []
+    quiet_s = arguments.quiet_s if arguments.spool else 0
+    added = adding.add(store, folders, arguments.cluster, quiet_s, problems)
+    common.print_notes(map(str, problems[:MOST_PROBLEMS]))
+    if len(problems) > MOST_PROBLEMS:
+        common.print_notes([f"{len(problems) - MOST_PROBLEMS:,} more folders have problems"])
+    print(
+        f"{units.counted(added.jobs, 'job')} added; {added.known:,} known; {added.not_quiet:,} not "
+        "complete yet"
+    )
+
+
+def forget_user(arguments: argparse.Namespace) -> None:
+    for user in arguments.runs:
+        jobs = forget(store_open(arguments.store), user)
+        common.print_line(f"{units.counted(jobs, 'job')} of {user} removed")
+
+
+def ask(arguments: argparse.Namespace) -> None:
+    if arguments.question == "job" and len(arguments.runs) != 1:
+        raise UsageError("fleet job", "takes the id of a job, after the store")
+    asked = {"call": arguments.call, "job": "".join(arguments.runs[:1])}
+    engine = engine_open(store_open(arguments.store), arguments.engine)
+    rows = rows_of(engine, arguments.question, asked)
+    columns, note = fields(arguments.question), QUESTIONS[arguments.question].note
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, [field.key for field in columns])
+    elif not rows:
+        print("no job of the store answers this")
+    else:
+        print(tables.first_rows(columns, rows, arguments.top, " (--top)"))
+        if note:
+            common.print_line(note.format(call=arguments.call))
+
+
+COMMANDS = {"fleet": Command(
+    __doc__, (
+        option(
+            "question", choices=("add", "forget", *QUESTIONS), metavar="QUESTION",
+            help=", ".join(("add", "forget", *QUESTIONS)),
+        ),
+        option("store", metavar="STORE", type=Path, help="the folder of the store"),
+        option(
+            "runs", metavar="RUN", nargs="*",
+            help="of add: folders of runs; of job: its id; of forget: users",
+        ),
+        *tables.ROWS,
+        option(
+            "--top", type=common.row_count, default=20, metavar="N",
+            help="so many rows in text (default: 20)",
+        ),
+        option(
+            "--call", default="MPI_Allreduce", metavar="NAME",
+            help="of top, sizes and trend: this call; %% stands for any text (default: "
+            "MPI_Allreduce)",
+        ),
+        option(
+            "--engine", default="duckdb", metavar="ENGINE",
+            help="what answers: duckdb (default)",
+        ),
+        option(
+            "--from", type=Path, dest="spool", metavar="SPOOL", group="add",
+            help="all runs below this folder, each in a folder of its own",
+        ),
+        option(
+            "--quiet-s", type=float, default=3600, metavar="SECONDS", group="add",
+            help="with --from, leave a run that lacks a database until nothing has changed in its "
+            "folder for so long: more than copy-s of the jobs (default: 3600)",
+        ),
+        option(
+            "--cluster", default="main", metavar="NAME", group="add",
+            help="where the jobs ran (default: main)",
+        ),
+        option(
+            "--keep", nargs="+", choices=NAMES, metavar="NAME", group="add",
+            help=f"of a new store: of {', '.join(NAMES)} only these (default: all)",
+        ),
+        option(
+            "--hash-users", action="store_true", group="add",
+            help="of a new store: users are salted hashes; the salt is in STORE/store.json",
+        ),
+    ), run,
+    (
+        (
+            "All that is new in a spool, from cron",
+            "hvprof-report fleet add STORE --from /scratch/commprof",
+        ),
+        ("Who spends most time in Allreduce", "hvprof-report fleet top STORE"),
+        ("The sizes of a whole centre", "hvprof-report fleet sizes STORE --call MPI_%"),
+    ),
+    ("summary", "compare"),
+)}
