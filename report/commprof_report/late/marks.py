@@ -16,6 +16,7 @@ is one, too.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
@@ -121,9 +122,16 @@ def steps_agreed_on(connection: Connection) -> int:
     return (SQL.run(connection, "steps_agreed_on").fetchone() or (0,))[0]
 
 
+def is_wait(region: str) -> bool:
+    """Its name, the last part of a path, begins with "wait" or "sync"."""
+    return region.rsplit("/", 1)[-1].lower().startswith(("wait", "sync"))
+
+
 def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
-    SQL.run(connection, "wait_visits", handed=HANDED)
+    names = [name for (name,) in connection.execute("SELECT DISTINCT name FROM region")]
+    regions = json.dumps([name for name in names if is_wait(name)])
+    SQL.run(connection, "wait_visits", handed=HANDED, regions=regions)
     visits = connection.execute(
         "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY 1, 2, 3"
     )

@@ -1,25 +1,22 @@
--- When was each rank in a region whose name begins with "wait" or "sync", a path's last part, and in
--- which its thread calls no MPI? On the thread that visited it most often. And from when to when
--- does the main thread of a rank that negotiates wait, handing over its last tensor in the middle
--- between two rounds, or at the latest if it could be at any time?
+-- When was each rank in a wait region (:regions, a list), in which its thread calls no MPI? On the
+-- thread that visited it most often. And from when to when does the main thread of a rank that
+-- negotiates wait, handing over its last tensor in the middle between two rounds, or at the latest
+-- if it could be at any time?
 DROP TABLE IF EXISTS temp.wait_visit;
 CREATE TEMP TABLE wait_visit AS
-WITH named AS (
-    SELECT world_rank, region, name, replace(name, rtrim(name, replace(name, '/', '')), '') AS last_part FROM region
-),
-visited AS (
-    SELECT named.name, region_span.*, count(*) OVER (PARTITION BY region_span.world_rank, region_span.region, thread) AS visits
+WITH visited AS (
+    SELECT name, region_span.*, count(*) OVER (PARTITION BY region_span.world_rank, region_span.region, thread) AS visits
     FROM region_span
-    JOIN named USING (world_rank, region)
-    WHERE (last_part LIKE 'wait%' OR last_part LIKE 'sync%') AND end_ns > begin_ns
+    JOIN region USING (world_rank, region)
+    WHERE name IN (SELECT value FROM json_each(:regions)) AND end_ns > begin_ns
 ),
 chosen AS (
     SELECT world_rank, region, thread, row_number() OVER (PARTITION BY world_rank, region ORDER BY visits DESC, thread) AS place FROM visited
 ),
 calling AS (
-    SELECT world_rank, thread, named.name
+    SELECT world_rank, thread, region.name
     FROM cell
-    JOIN named USING (world_rank, region)
+    JOIN region USING (world_rank, region)
     JOIN call ON call.name = cell.call
     WHERE library = 'mpi' AND measure IN ('call', 'poll')
 )

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, joined, np, read, table,
+    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, joined, np, read,
+    table,
 )
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits

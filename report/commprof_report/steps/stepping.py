@@ -22,6 +22,7 @@ from ..base import units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..base.present import present
 from ..base.thresholds import threshold
+from ..late.marks import is_wait
 from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, filtered, levels, nest_text
 from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
 
@@ -130,13 +131,8 @@ def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
     return [
         f"{REGION} '{visit.name}'" for visit in visits
         if abs(visit.number - steps) <= 1 and "epoch" not in visit.name.lower()
-        and (visit.time_ns >= IN_REGION * span_ns or _is_wait(visit.name))
+        and (visit.time_ns >= IN_REGION * span_ns or is_wait(visit.name))
     ][:1]
-
-
-def _is_wait(region: str) -> bool:
-    """As the wait regions of late."""
-    return region.rsplit("/", 1)[-1].lower().startswith(("wait", "sync"))
 
 
 def _with_bytes(
