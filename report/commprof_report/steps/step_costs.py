@@ -28,13 +28,13 @@ from ..base.columns import (
 )
 from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
-from ..late.reading import CallInfo
+from ..late.depends import Waits
 from ..late.late_ranks import Late
+from ..late.reading import CallInfo
 from ..late.reading import is_on
 from ..late.timelines import (
     FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, called, timelines,
 )
-from ..late.waits import Waits
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from .boundaries import Boundaries, Steps
