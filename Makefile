@@ -65,7 +65,7 @@ PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c src/tools/preload
 	src/base/filesystems.c src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 PLAYER_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/mpi/datatypes.c src/base/host.c
 REPLAY_SOURCES := $(PLAYER_SOURCES) src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
-# What the reporter reads (base/library_files.py): the last line for `replay source`.
+# What the reporter reads (base/files.py): the last line for `replay source`.
 READ_BY_REPORTER := src/output/schema.sql src/output/rows.def src/ledger/ledger_format.h src/ledger/counters.def \
 	src/base/hot.h $(PLAYER_SOURCES) $(wildcard $(PLAYER_SOURCES:.c=.h)) src/tools/replay/kit.def
 LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c),$(wildcard src/*/*.c))

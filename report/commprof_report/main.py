@@ -14,8 +14,7 @@ from typing import NoReturn
 
 from . import __version__
 from .base import units
-from .base.attempt import FAULTS, attempt
-from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base.errors import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt
 from .base.options import options_add
 from .commands import ALIASES, COMMANDS, QUESTIONS, SEPARATOR, help_of
 

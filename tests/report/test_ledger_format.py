@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 
 import pytest
-from commprof_report.base.library_files import library_text
+from commprof_report.base.files import library_text
 from commprof_report.run import ledger
 from commprof_report.run.ledger_format import FORMAT, LIMITS, Format
 from commprof_report.run.rows import COLUMNS, NAMES

@@ -9,7 +9,7 @@ import sqlite3
 
 import planted
 import pytest
-from commprof_report.base.aside import written_whole
+from commprof_report.base.files import written_whole
 
 TABLES = (
     "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",

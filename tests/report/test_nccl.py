@@ -10,7 +10,7 @@ import time
 
 import planted
 import pytest
-from commprof_report.base.members import Members, members_text
+from commprof_report.base.units import Members, members_text
 from known_calls import CALLS
 from planted import (
     NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing,

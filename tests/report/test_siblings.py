@@ -12,7 +12,7 @@ from statistics import fmean
 import planted
 import pytest
 from commprof_report.base import units
-from commprof_report.base.siblings import Sibling, outside
+from commprof_report.base.chance import Sibling, outside
 from test_root_causes import MS, grid
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))

@@ -575,7 +575,7 @@ def test_in_a_scan_each_rank_waits_for_those_behind_that_are_below_it(stuck):
 
 
 def test_members_are_read_as_the_library_writes_them():
-    from commprof_report.base.members import Members
+    from commprof_report.base.units import Members
 
     members = Members("0-3,8,16-30:2,-1")
     assert list(members.below(40)) == [0, 1, 2, 3, 8, *range(16, 31, 2)]

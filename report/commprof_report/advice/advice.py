@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
-from ..base.attempt import attempt
+from ..base.errors import attempt
 from ..base.field import Field, row_type
-from ..base.present import Unknown
+from ..base.values import Unknown
 from ..base.query import Row
 from ..calls.views import operation
 from ..gpu.gpu_activity import gpu

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.bins import pow2
+from ..base.summarize import pow2
 from ..base.columns import NONE, Groups, grouped, np
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
 from ..calls.negotiation import Negotiation

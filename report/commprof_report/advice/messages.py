@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.gather import gathered
-from ..base.present import Unknown
+from ..base.values import Unknown, gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
 from .inputs import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.present import Unknown, present
+from ..base.values import Unknown, present
 from ..base.thresholds import threshold
 from ..base.units import Ranks
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows

@@ -9,9 +9,8 @@ from typing import Any
 
 from ..base import query, units
 from ..base.columns import NONE, Flags, Floats, Ints, found_in, np
-from ..base.bins import HVPROF_BOUNDS, hvprof_classes
+from ..base.summarize import HVPROF_BOUNDS, Sums, View, hvprof_classes, ratio, summarize, total
 from ..base.field import Field, Row, number, text
-from ..base.summarize import Sums, View, ratio, summarize, total
 from ..run.cells import Cells, cells_of, columns_of
 from .views import timed_on
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from math import log2
 from sqlite3 import Connection
 
-from ..base.columns import np
+from ..base.columns import np, summed
 from ..base.field import Field, Row, row_type
-from ..base.percentiles import summed
 from ..run.cells import cells_of
 
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis

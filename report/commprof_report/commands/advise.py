@@ -31,8 +31,8 @@ from collections.abc import Iterator, Sequence
 from ..advice import advice
 from ..advice.advice import Advice
 from ..base import units
-from ..base.attempt import attempt
-from ..base.gather import gathered
+from ..base.errors import attempt
+from ..base.values import gathered
 from ..display import page
 from ..display.tables import Column
 from ..late.late_ranks import late

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ..base import units
-from ..base.attempt import take_note
+from ..base.errors import take_note
 from ..base.options import Option, option
 from ..display import page, pictures, tables
 from ..run import selection

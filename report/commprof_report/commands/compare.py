@@ -39,11 +39,10 @@ from itertools import islice
 from pathlib import Path
 
 from ..base import units
-from ..base.errors import UsageError
+from ..base.errors import Progress, UsageError
 from ..base.field import Field, keys, shown
 from ..base.forked import forked
 from ..base.options import option
-from ..base.progress import Progress
 from ..base.thresholds import threshold
 from ..compare import sentences, sides as sides_of
 from ..compare.columns import (
@@ -58,7 +57,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment, plan_read
 from ..run.rank_files import files_mode
-from . import Command, SEPARATOR, common
+from . import SEPARATOR, Command, common
 
 WIDTH = 120
 # the space between a number and its unit

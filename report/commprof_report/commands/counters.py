@@ -11,10 +11,10 @@ from operator import attrgetter
 from typing import Any
 
 from ..base import units
-from ..base.bins import BINS
+from ..base.summarize import BINS
 from ..base.errors import UsageError
 from ..base.field import Field, shown, telling
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.options import option
 from ..calls.by_pair import PEER, peer_name, peer_rows
 from ..calls.by_rank import RANK, rank_rows

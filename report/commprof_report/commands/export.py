@@ -64,9 +64,8 @@ from sqlite3 import Connection, Cursor
 from typing import Callable, NamedTuple, TextIO
 
 from ..base import units
-from ..base.aside import renamed_whole, written_whole
-from ..base.attempt import attempt
-from ..base.errors import ReportError, UsageError
+from ..base.files import renamed_whole, written_whole
+from ..base.errors import ReportError, UsageError, attempt
 from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..base.present import present
+from ..base.values import present
 from ..late.marks import HANDED
 from ..late.sentences import mark_text
 from ..steps.steps_summary import StepsRow, waited_text

@@ -9,10 +9,9 @@ from functools import partial
 from statistics import fmean
 
 from ..base import units
-from ..base.attempt import attempt
+from ..base.errors import attempt
 from ..base.field import Field, shown, telling
-from ..base.gather import gathered
-from ..base.present import present
+from ..base.values import gathered, present
 from ..base.query import Row
 from ..calls.by_region import OUTSIDE, REGION
 from ..display import page, tables

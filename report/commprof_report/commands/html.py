@@ -25,9 +25,8 @@ from pathlib import Path
 from ..advice import advice
 from ..advice.advice import Advice
 from ..base import units
-from ..base.attempt import FAULTS, attempt
-from ..base.aside import written_whole
-from ..base.errors import UsageError
+from ..base.errors import FAULTS, UsageError, attempt
+from ..base.files import written_whole
 from ..base.options import option
 from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules

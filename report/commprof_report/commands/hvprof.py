@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
-from ..base.attempt import attempt
+from ..base.errors import attempt
 from ..base.field import Field, shown
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.options import option
 from ..base.thresholds import threshold
 from ..calls.by_size_class import HVPROF, hvprof_rows

@@ -35,10 +35,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
 from ..base.field import Field, Row, keys, shown
-from ..base.gather import gathered
+from ..base.values import gathered, present
 from ..base.options import option
-from ..base.present import present
-from ..base.siblings import Sibling, outside
+from ..base.chance import Sibling, outside
 from ..base.thresholds import whole
 from ..display import tables
 from ..late.columns import LATE

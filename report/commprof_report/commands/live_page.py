@@ -25,8 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from ..base import units
-from ..base.attempt import print_note
-from ..base.errors import ReportError
+from ..base.errors import ReportError, print_note
 from ..display import page, svg
 from ..display.tables import Column
 from . import common, html

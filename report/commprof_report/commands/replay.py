@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base import units
-from ..base.aside import renamed_whole, written_whole
+from ..base.files import renamed_whole, written_whole
 from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..compare.figures import Figures, row_name

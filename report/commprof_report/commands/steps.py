@@ -37,10 +37,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from ..base import units
-from ..base.attempt import attempt
+from ..base.errors import attempt
 from ..base.field import Field, Row, keys, shown
 from ..base.options import option
-from ..base.present import present
+from ..base.values import present
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late

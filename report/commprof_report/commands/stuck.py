@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..base import units
-from ..base.gather import by
+from ..base.values import by
 from ..base.options import option
 from ..base.thresholds import threshold
 from ..display import tables

@@ -31,9 +31,9 @@ from itertools import chain
 from sqlite3 import Connection
 
 from ..base import units
-from ..base.attempt import attempt, attempts
+from ..base.errors import attempt, attempts
 from ..base.options import option
-from ..base.present import present
+from ..base.values import present
 from ..base.thresholds import threshold
 from ..calls.views import Row, of_nccl
 from ..display import tables

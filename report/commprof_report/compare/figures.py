@@ -26,12 +26,10 @@ from statistics import fmean
 from typing import Any, Tuple
 
 from ..base import query, units
-from ..base.columns import NONE, Flags, Ints, np
-from ..base.attempt import attempt
-from ..base.errors import ReportError
-from ..base.gather import gathered
-from ..base.members import Members, members_text
-from ..base.percentiles import of_buckets
+from ..base.columns import NONE, Flags, Ints, np, of_buckets
+from ..base.errors import ReportError, attempt
+from ..base.values import gathered
+from ..base.units import Members, members_text
 from ..base.summarize import View, measures, own, summarize, sums, total
 from ..experiment.plan import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text

@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
-from ..base.percentiles import DEVIATION, around_median
+from ..base.columns import DEVIATION, around_median
 from ..base.thresholds import threshold, whole
 from .columns import Compared
 from .figures import FIGURES, Figures

@@ -18,7 +18,7 @@ from statistics import fmean, median
 from typing import Any
 
 from ..base import units
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.thresholds import threshold, whole
 from .figures import Figures, Key, Row, cores_in, row_name
 from .judge import Judge, Paired, known, shift_of

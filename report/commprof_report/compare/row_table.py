@@ -16,10 +16,10 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from ..base import units
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.thresholds import threshold, whole
 from .columns import DIFFERENT, MIXED, OTHER, Compared, SizeRow
-from .figures import Figures, Key, NO_GROUP, PERCENTILES, Part
+from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .judge import Judge, benjamini_hochberg, fewest_pairs, known, median_known
 from .sides import Side, labels_of
 

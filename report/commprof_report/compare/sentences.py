@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from ..base import units
-from ..base.present import present
+from ..base.values import present
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow

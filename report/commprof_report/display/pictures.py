@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..base.aside import renamed_whole
+from ..base.files import renamed_whole
 from ..base.errors import ReportError
 from .colours import INK, in_both_modes
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..base import units
 from ..base.columns import np
-from ..base.present import present
+from ..base.values import present
 from ..base.summarize import Row, summarize, sums
 from ..calls.by_rank import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS, is_call

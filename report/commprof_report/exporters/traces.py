@@ -20,13 +20,12 @@ import re
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
-from ..base.errors import ReportError
-from ..base.json_stream import JsonStream, json_open
-from ..base.present import present
-from ..base.progress import Progress
+from ..base.errors import Progress, ReportError
+from ..base.json_file import JsonStream, json_open
+from ..base.values import present
 from ..base.thresholds import whole
 from ..run.selection import Selection
 

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.errors import ReportError
+from ..base.errors import Progress, ReportError
 from ..base.forked import forked
-from ..base.progress import Progress
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
 from .job import Job, job_read, run_key
 from .store import Store, jobs_write, known

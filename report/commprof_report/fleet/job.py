@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..run.archive import file_of
 from ..run.database import database_count, database_create, rows_insert
 from ..run.ledger import ledger_read

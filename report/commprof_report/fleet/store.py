@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..base.aside import aside_of
+from ..base.files import aside_of
 from ..base.errors import ReportError, UsageError
-from ..base.gather import gathered
+from ..base.values import gathered
 from .job import Job, hashed
 from .tables import NAMES, SCHEMA, TABLES
 

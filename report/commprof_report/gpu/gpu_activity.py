@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.columns import Flags, Ints, Texts, np
 from ..base.field import Field, Row, number, row_type, text
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.summarize import (
     Counters, View, among, measures, ratio, summarize, total,
 )
@@ -26,7 +26,7 @@ from ..base.units import (
 from ..run.cells import columns_of, histogram_of
 from . import kernel_names
 from .overlap import (
-    Busy, Group, OTHER_STREAM, STATES, busy, device_groups, incomplete_ranks, states_together,
+    OTHER_STREAM, STATES, Busy, Group, busy, device_groups, incomplete_ranks, states_together,
 )
 
 SQL = query.beside(__file__)

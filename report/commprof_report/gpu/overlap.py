@@ -27,8 +27,8 @@ from sqlite3 import Connection
 from typing import List, NamedTuple, Tuple
 
 from ..base import query
-from ..base.columns import Columns, Texts, joined, read, np
-from ..base.gather import gathered
+from ..base.columns import Columns, Texts, joined, np, read
+from ..base.values import gathered
 from ..base.query import Row
 from ..base.thresholds import threshold
 from ..run.holes import holes, sampled_spans

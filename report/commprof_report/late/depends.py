@@ -34,7 +34,7 @@ from ..base import query
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, np, numbered, pairs,
 )
-from ..base.members import Members
+from ..base.units import Members
 
 SQL = query.beside(__file__)
 MOST_RANKS = 1 << 31

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.field import Row
-from ..base.gather import gathered
-from ..base.present import present
+from ..base.values import gathered, present
 from ..base.thresholds import threshold
 from ..run.cpu_time import CpuTimeRow, Use, cpu_times, use_of
 from ..run.crowding import core_uses

@@ -25,7 +25,7 @@ from typing import Callable, NamedTuple
 
 from ..base import query
 from ..base.columns import Ints, np
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.query import Row
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..base import units
 from ..base.columns import np
 from ..base.field import Row
-from ..base.present import Unknown, present
+from ..base.values import Unknown, present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text, waited_ns
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..base.columns import NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered
+from ..base.columns import (
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered, of_groups,
+)
 from ..base.field import Field, Row, number, row_type, text
-from ..base.gather import by
-from ..base.percentiles import of_groups
+from ..base.values import by
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, duration, share as share_text, size
 from .causes import Causes, Compared

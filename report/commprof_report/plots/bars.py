@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..base import units
 from ..base.field import Row
-from ..base.present import present
+from ..base.values import present
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 from ..steps.step_costs import StepRow

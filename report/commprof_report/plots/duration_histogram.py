@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base import units
-from ..base.percentiles import of_buckets
+from ..base.columns import of_buckets
 from ..base.query import Row
 from ..calls.histogram import LEAST_NS
 from ..display.colours import of_call

@@ -8,7 +8,7 @@ from itertools import islice
 from math import nan
 
 from ..base import units
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..calls.views import Row
 from ..display.colours import of_call
 from .bars import time_axis

@@ -49,7 +49,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..base.errors import ReportError
-from ..base.library_files import library_text
+from ..base.files import library_text
 
 VERSION = 1
 NONE = "-"

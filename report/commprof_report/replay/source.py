@@ -7,7 +7,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from ..base.library_files import has_library_file, library_text
+from ..base.files import has_library_file, library_text
 from . import kit as kits
 
 MAIN = "tools/replay/commprof_replay.c"

@@ -29,7 +29,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.columns import np
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.thresholds import threshold
 from .kit import Call, Kit, stem
 from .traffic import Row

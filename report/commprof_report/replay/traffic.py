@@ -11,13 +11,13 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base.columns import NONE, Columns, Texts, np
-from ..base.members import Members
+from ..base.units import Members
 from ..base.query import row_type
 from ..base.summarize import values_of
 from ..run.alignment import Alignment
 from ..run.holes import holes_aligned, without_holes
 from ..run.sampled import sampled
-from .kit import Comm, Record, SELF, Type, WORLD
+from .kit import SELF, WORLD, Comm, Record, Type
 
 SILENT = ("setup", "communicator")  # families that a replay needs no more
 RECEIVES = ("MPI_Recv", "MPI_Irecv")

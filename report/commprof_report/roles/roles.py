@@ -13,13 +13,12 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.attempt import attempt
+from ..base.errors import attempt
 from ..base.field import Field, row_type, text
-from ..base.gather import gathered
-from ..base.members import members_shown
+from ..base.values import gathered
+from ..base.units import members_shown, shortened
 from ..base.query import Row
 from ..base.thresholds import threshold
-from ..base.units import shortened
 from ..calls.views import COMMUNICATOR_USE
 from ..run.cells import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of

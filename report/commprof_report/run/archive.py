@@ -18,7 +18,7 @@ from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 from ..base.errors import ReportError
-from ..base.regular import regular_open
+from ..base.files import regular_open
 
 ARCHIVE = re.compile(r"node-\d+-.+\.tar")
 BLOCK = tarfile.BLOCKSIZE

@@ -11,10 +11,10 @@ from functools import cached_property
 from sqlite3 import Connection, Cursor
 from typing import Any
 
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, found_in, np, numbered, read
-from ..base.bins import BINS
-from ..base.percentiles import Histogram
-from ..base.summarize import Counters, Row, View, summarize
+from ..base.columns import (
+    NONE, Columns, Flags, Histogram, Ints, Texts, found_in, np, numbered, read,
+)
+from ..base.summarize import BINS, Counters, Row, View, summarize
 from .traffic_class import traffic_classify
 
 CELLS = (

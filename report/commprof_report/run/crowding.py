@@ -17,10 +17,9 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.attempt import attempt
-from ..base.gather import gathered
-from ..base.members import span_of
-from ..base.present import present
+from ..base.errors import attempt
+from ..base.values import gathered, present
+from ..base.units import span_of
 from ..base.query import Row
 from ..base.thresholds import threshold
 from .cpu_time import CpuTimeRow, Use, cpu_times, use_of

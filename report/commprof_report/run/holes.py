@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 from ..base import query
 from ..base.columns import Ints, np
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..base.query import Row
 from .alignment import Alignment
 

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ..base import units
 from ..base.columns import Columns, Groups, grouped, joined, np
 from ..base.errors import ReportError, version_check
-from ..base.regular import regular_open
+from ..base.files import regular_open
 from . import process
 from .ledger_format import (
     BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, FACTS, FORMAT, HEADER_BYTES, KERNELS,

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from ..base.columns import np
-from ..base.library_files import source_text
+from ..base.files import source_text
 
 CODES = {
     "char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..base.members import span_of
+from ..base.units import span_of
 
 ONE_PER_NODE = "one-per-node"
 MOST = 1 << 20  # ranks that are listed; a file may claim any number

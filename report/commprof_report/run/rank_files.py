@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
-from ..base.errors import ReportError
+from ..base.errors import Progress, ReportError
 from ..base.forked import forked
-from ..base.gather import gathered
-from ..base.present import present
-from ..base.progress import Progress
-from ..base.regular import regular_open
+from ..base.values import gathered, present
+from ..base.files import regular_open
 from ..base.query import Row
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks

@@ -10,7 +10,7 @@ from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from ..base.columns import np
-from ..base.library_files import source_text
+from ..base.files import source_text
 from .ledger_format import BYTES_UNKNOWN, NO_RANK, number
 
 # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage

@@ -13,11 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..base import query, units
-from ..base.errors import ReportError
+from ..base.errors import Progress, ReportError
 from ..base.forked import forked
-from ..base.members import Gathered, members_shown
-from ..base.progress import Progress
-from ..base.regular import common_folder, distinct
+from ..base.units import Gathered, members_shown
+from ..base.files import common_folder, distinct
 from . import process
 from .archive import ARCHIVE, database_of, file_of
 from .database import (

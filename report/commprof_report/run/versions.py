@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..base.library_files import library_text
+from ..base.files import library_text
 
 # By version and table: the columns that it has added, each with its value in older rows; None: the
 # table itself. The columns that ranks_of_file.sql reads never change.

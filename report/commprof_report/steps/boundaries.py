@@ -19,11 +19,9 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Texts, by_rank, covered, grouped, joined, np, table,
+    NONE, Columns, Flags, Ints, Texts, around_median, by_rank, covered, grouped, joined, np, table,
 )
-from ..base.gather import gathered
-from ..base.percentiles import around_median
-from ..base.present import present
+from ..base.values import gathered, present
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
 from ..late.marks import HANDED

@@ -15,10 +15,9 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple, Tuple
 
-from ..base.columns import NONE, Columns, Flags, by_rank, grouped, np
+from ..base.columns import DEVIATION, NONE, Columns, Flags, around_median, by_rank, grouped, np
 from ..base.field import Field
-from ..base.gather import gathered
-from ..base.percentiles import DEVIATION, around_median
+from ..base.values import gathered
 from ..base.query import Row, row_type
 from ..base.thresholds import whole
 from ..gpu.gpu_activity import device_facts, selected_groups

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..base import kendall, units
+from ..base import chance, units
 from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
 from ..base.thresholds import threshold, whole
 from ..late.verdict import spans
@@ -144,10 +144,10 @@ def trend(step_ns: Sequence[float]) -> Trend:
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)
     medians = [median(step_ns[begin:end]) for begin, end in parts(len(step_ns))]
-    score = kendall.score(medians)
+    score = chance.score(medians)
     tenth = len(step_ns) // 10
     first_ns, last_ns = median(step_ns[:tenth]), median(step_ns[-tenth:])
-    change_ns, p = last_ns - first_ns, kendall.chance(len(medians), abs(score))
+    change_ns, p = last_ns - first_ns, chance.chance(len(medians), abs(score))
     is_notable = change_ns * score > 0 and abs(change_ns) >= NOTABLE * median(step_ns)
     seen = ("slower" if score > 0 else "faster") if p < TREND_LEVEL and is_notable else "none"
     return Trend(seen, p, first_ns, last_ns)

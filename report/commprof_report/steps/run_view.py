@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined, np
-from ..base.gather import gathered
+from ..base.values import gathered
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
 from ..late.timelines import COUNT, NOBODY, OUTSIDE, UNSEEN, WAITING, Piece, Timeline

@@ -17,7 +17,7 @@ from typing import Any, Dict
 
 from ..base import units
 from ..base.columns import NONE, by_rank, np
-from ..base.present import Unknown
+from ..base.values import Unknown
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
 from ..late.sentences import is_mostly, not_known

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
-from ..base.present import present
+from ..base.values import present
 from ..base.thresholds import threshold
 from ..late.marks import is_wait
 from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, filtered, levels, nest_text

@@ -22,10 +22,9 @@ from sqlite3 import Connection
 from statistics import fmean
 
 from ..base import query, units
-from ..base.attempt import attempt
-from ..base.columns import by_rank, grouped, np
+from ..base.errors import attempt
+from ..base.columns import by_rank, grouped, np, of_values
 from ..base.field import Row
-from ..base.percentiles import of_values
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow

@@ -12,8 +12,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.gather import gathered
-from ..base.present import present
+from ..base.values import gathered, present
 from ..base.query import Row
 from ..base.summarize import View, summarize, total
 from ..calls.by_rank import rank_rows

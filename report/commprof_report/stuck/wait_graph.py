@@ -25,9 +25,8 @@ from itertools import islice
 from typing import NamedTuple, Union
 
 from ..base import query, units
-from ..base.gather import by, gathered
-from ..base.members import Members
-from ..base.present import present
+from ..base.values import by, gathered, present
+from ..base.units import Members
 from ..base.query import Row
 from ..calls.by_rank import rank_rows
 from ..run.ledger_format import PEER_ANY

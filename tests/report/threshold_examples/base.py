@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commprof_report.base.same_steps import agree, matched, warm_up
-from commprof_report.base.siblings import Sibling, outside
+from commprof_report.base.chance import Sibling, outside
 from commprof_report.late.sentences import part_text
 
 from .late import RUN
