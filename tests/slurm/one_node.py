@@ -67,8 +67,8 @@ def missing() -> str:
 def task_prolog(library: Path) -> str:
     """The script of docs/SITES.md, for this library."""
     text = TASK_PROLOG.search((REPOSITORY / "docs/SITES.md").read_text())[1]
-    assert "/opt/commprof/lib/libcommprof.so" in text
-    return text.replace("/opt/commprof/lib/libcommprof.so", str(library))
+    (installed,) = set(re.findall(r"/opt/commprof/\S*/libcommprof\.so", text))
+    return text.replace(installed, str(library))
 
 
 def unused_ports() -> list[int]:
