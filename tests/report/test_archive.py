@@ -12,7 +12,7 @@ import planted
 import pytest
 from commprof_report.commands import COMMANDS
 from commprof_report.run import run as reading
-from commprof_report.run.archive import BLOCK
+from commprof_report.run.database import BLOCK
 from planted import archive
 
 NODES = ("node-1-node17-5c3e09b1.tar", "node-1-node18-00000000.tar")

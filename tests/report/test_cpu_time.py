@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from commprof_report.late.judgement import compared
-from commprof_report.run.cpu_time import Use
+from commprof_report.run.crowding import Use
 from planted import SECOND, Cell, CpuTime, Rank, write_databases
 from planted_job import HostClock, Job
 from test_advise import KIB, LARGE, run_of

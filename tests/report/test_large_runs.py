@@ -21,7 +21,7 @@ from commprof_report.compare.sides import sides_named
 from commprof_report.late import late_ranks
 from commprof_report.run import database, run as run_module
 from commprof_report.run.database import database_create
-from commprof_report.run.holes import holes
+from commprof_report.run.unseen import holes
 from commprof_report.run.run import run_open
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))

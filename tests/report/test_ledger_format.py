@@ -10,8 +10,7 @@ import subprocess
 import pytest
 from commprof_report.base.files import library_text
 from commprof_report.run import ledger
-from commprof_report.run.ledger_format import FORMAT, LIMITS, Format
-from commprof_report.run.rows import COLUMNS, NAMES
+from commprof_report.run.ledger_format import COLUMNS, FORMAT, LIMITS, NAMES, Format
 from planted import ROOT, SCHEMA, bucket_of
 
 STRUCTS = FORMAT.layouts

@@ -21,9 +21,8 @@ from commprof_report.plots import bars
 from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
 from commprof_report.roles.roles import communicator_rows, families
 from commprof_report.roles.world import world_of
-from commprof_report.run.cells import view_rows
+from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
-from commprof_report.run.selection import select
 from commprof_report.steps.columns import step_row
 from parallel import world
 from planted import Cell, Communicator, Rank

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.run import run_folders
+from commprof_report.run import rank_files
 
 EVERY_COMMAND = (
     "summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators",
@@ -115,8 +115,8 @@ def test_a_search_ends_with_as_many_files_and_folders_as_may_be_looked_at(
     (tmp_path / "rank-9.db").touch()
     for number in range(3):
         planted.write_databases(tmp_path / f"job-{number}", other_job(f"job-{number}")[:1])
-    monkeypatch.setattr(run_folders, "MOST_ENTRIES", most)
-    assert len(run_folders.runs_find(tmp_path)) == runs
+    monkeypatch.setattr(rank_files, "MOST_ENTRIES", most)
+    assert len(rank_files.runs_find(tmp_path)) == runs
 
 
 def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, tmp_path):

@@ -16,7 +16,7 @@ from commprof_report.base.errors import ReportError
 from commprof_report.exporters import parquet
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
-from commprof_report.run.views import VIEWS
+from commprof_report.run.database import VIEWS
 from planted_job import HostClock, Job, Program
 from test_root_causes import MS, grid
 

@@ -6,8 +6,8 @@ from sqlite3 import Connection
 
 from ..base import query, units
 from ..base.field import Field, Row, keys, number, row_type, text
-from ..run.cells import view_rows
-from ..run.cpu_time import cpu_times
+from ..run.selection import view_rows
+from ..run.crowding import cpu_times
 from .views import RANK_SUMS, busiest_threads
 
 SQL = query.beside(__file__)

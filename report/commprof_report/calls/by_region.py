@@ -10,7 +10,7 @@ from ..base import query, units
 from ..base.columns import Flags
 from ..base.field import Field, Row, number, row_type, text
 from ..base.summarize import View, among, own, summarize, total
-from ..run.cells import Cells, cells_of
+from ..run.selection import Cells, cells_of
 from .views import is_call, is_device, is_working
 
 SQL = query.beside(__file__)

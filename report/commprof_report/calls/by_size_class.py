@@ -11,7 +11,7 @@ from ..base import query, units
 from ..base.columns import NONE, Flags, Floats, Ints, found_in, np
 from ..base.summarize import HVPROF_BOUNDS, Sums, View, hvprof_classes, ratio, summarize, total
 from ..base.field import Field, Row, number, text
-from ..run.cells import Cells, cells_of, columns_of
+from ..run.selection import Cells, cells_of, columns_of
 from .views import timed_on
 
 SQL = query.beside(__file__)

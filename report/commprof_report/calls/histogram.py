@@ -8,7 +8,7 @@ from sqlite3 import Connection
 
 from ..base.columns import np, summed
 from ..base.field import Field, Row, row_type
-from ..run.cells import cells_of
+from ..run.selection import cells_of
 
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
 

@@ -12,7 +12,7 @@ from collections import namedtuple
 from sqlite3 import Connection
 
 from ..base import query
-from ..run.traffic_class import traffic_classify
+from ..run.selection import traffic_classify
 
 SQL = query.beside(__file__)
 

@@ -13,7 +13,7 @@ from ..base.field import Field, number, text
 from ..base.summarize import (
     Row, Sums, View, Where, among, any_total, durations, measures, own, ratio, total,
 )
-from ..run.cells import Cells, view_rows
+from ..run.selection import Cells, view_rows
 
 SQL = query.beside(__file__)
 

@@ -40,7 +40,7 @@ from ..late.sentences import headline
 from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.selection import Selection
-from ..run.unsampled import unsampled_text
+from ..run.unseen import unsampled_text
 from ..steps.steps_summary import steps_or_none
 from ..summary.run_summary import run_summary
 from . import Command, common
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments, run, rows, Advice._fields,
         lambda: [common.lines_text([
             attempt("Waiting", headline, split) or "", "",
-            *lines(rows, unsampled_text(run), list(common.part_facts(run))),
+            *lines(rows, unsampled_text(run.connection), list(common.part_facts(run))),
         ])],
         nothing=str,
     )
@@ -214,7 +214,7 @@ def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     sentence = verdict(rows)
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
     folded, facts, before = [], [], None
-    for head, parts in closing(rows, unsampled_text(run), list(common.part_facts(run))):
+    for head, parts in closing(rows, unsampled_text(run.connection), list(common.part_facts(run))):
         if head in (NOT_FOUND, NOTHING):
             folded.append(page.folded(head, parts))
             continue

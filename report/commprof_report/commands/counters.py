@@ -26,7 +26,7 @@ from ..calls.views import (
 from ..display import page, tables
 from ..display.tables import Column
 from ..plots import bars, duration_histogram, peer_heat_map, size_lines
-from ..run.cells import view_rows
+from ..run.selection import view_rows
 from ..run.run import Run
 from ..stuck import doing
 from . import Command, common

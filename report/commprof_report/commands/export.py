@@ -73,10 +73,9 @@ from ..exporters.traces import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run import anonymous
 from ..run.alignment import align
-from ..run.database import database_is_plain, database_write
+from ..run.database import VIEWS, database_is_plain, database_write, views_create
 from ..run.rank_files import file_scan, files_mode
 from ..run.run import Run
-from ..run.views import VIEWS, views_create
 from . import Command, common
 
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
@@ -178,7 +177,7 @@ def write_sqlite(arguments: argparse.Namespace) -> None:
     output_check(output)
     if arguments.anonymous:
         anonymous.anonymise(run)
-    views_create(run.connection, align(run.connection))
+    views_create(run.connection, align(run.connection).lines())
     if arguments.anonymous:
         run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
     try:
@@ -251,7 +250,7 @@ def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
     """The run, with views if some are wanted."""
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     if {*wanted} & {*VIEWS}:
-        views_create(run.connection, align(run.connection))
+        views_create(run.connection, align(run.connection).lines())
     return run
 
 

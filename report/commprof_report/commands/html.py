@@ -40,9 +40,8 @@ from ..roles import roles
 from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
-from ..run.cells import view_rows
+from ..run.selection import Selection, view_rows
 from ..run.run import Run
-from ..run.selection import Selection
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import (

@@ -55,11 +55,10 @@ from ..plots import bars as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
-from ..run.profiled import Profiled
-from ..run.run import Run
+from ..run.run import Profiled, Run
 from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
-from ..run.unsampled import unsampled_facts
+from ..run.unseen import unsampled_facts
 from . import Command, common
 
 MOST_ROWS = 64
@@ -109,7 +108,7 @@ def print_text(run: Selection, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
         print(common.lines_text((headline(answers), "")))
         common.print_facts((
-            *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run),
+            *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run.connection),
         ))
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
     shown = [

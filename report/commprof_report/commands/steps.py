@@ -51,7 +51,7 @@ from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.selection import Selection
-from ..run.unsampled import unsampled_facts
+from ..run.unseen import unsampled_facts
 from ..steps.columns import STEP, STEPS, remark
 from ..steps.critical_path import PATH, doing_text
 from ..steps.step_costs import CALL
@@ -129,7 +129,7 @@ def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> Non
         *crowded_facts(crowding(run.connection)),
         *facts(answers, waits),
         ("Late", attempt("Waiting", headline_of, waits) or "not known"),
-        *unsampled_facts(run),
+        *unsampled_facts(run.connection),
         *common.part_facts(run),
     ))
     if calls := attempt("Calls", family_rows, run, answers):

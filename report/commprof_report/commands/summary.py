@@ -45,8 +45,7 @@ from ..late.sentences import basis_text, details, efficiency_text, headline as r
 from ..run.alignment import align
 from ..run.run import Run, programs_text
 from ..run.selection import Selection
-from ..run.unsampled import unsampled_facts
-from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows
+from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled_facts
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
@@ -376,7 +375,7 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
     yield from attempts(("GPU", gpu_facts, run.connection))
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Seen", summary.seen
-    yield from unsampled_facts(run)
+    yield from unsampled_facts(run.connection)
     if together := merged(answers.seen):
         yield "Less detail", f"{', '.join(map(reason_text, together))}; all their calls are counted"
     yield from attempts(("Ranks", rank_facts, run, answers))

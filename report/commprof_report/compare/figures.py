@@ -36,10 +36,9 @@ from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
 from ..run import crowding, selection
 from ..run.alignment import align
-from ..run.cells import Cells, cells_of
-from ..run.cpu_time import cpu_times, use_of
+from ..run.selection import Cells, Selection, cells_of
+from ..run.crowding import cpu_times, use_of
 from ..run.run import run_open
-from ..run.selection import Selection
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
 from ..steps.outliers import Trend, trend

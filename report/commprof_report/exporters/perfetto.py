@@ -34,11 +34,11 @@ from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
-from ..run.unsampled import unsampled_text
+from ..run.unseen import unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
 from .events import (
-    Beside, PLACES_OF_RANK, event_text, horovod_events, process_named, thread_named, us,
+    PLACES_OF_RANK, Beside, event_text, horovod_events, process_named, thread_named, us,
 )
 from .traces import OfRank
 
@@ -186,7 +186,7 @@ class Trace:
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
         (sampled,) = SQL.rows(self.connection, "trace_sampled")
-        unsampled = unsampled_text(self.run)
+        unsampled = unsampled_text(self.run.connection)
         return {
             "run": units.visible(self.run.run_id),
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",

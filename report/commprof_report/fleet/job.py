@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from ..base import query, units
 from ..base.errors import ReportError
 from ..base.values import gathered
-from ..run.archive import file_of
-from ..run.database import database_count, database_create, rows_insert
+from ..run.database import database_count, database_create, file_of, rows_insert
 from ..run.ledger import ledger_read
 from ..run.ledger_rows import ledger_rows
 from ..run.rank_files import RankFile, run_describe

@@ -23,7 +23,7 @@ from ..base.thresholds import whole
 from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
 )
-from ..run.cells import columns_of, histogram_of
+from ..run.selection import columns_of, histogram_of
 from . import kernel_names
 from .overlap import (
     OTHER_STREAM, STATES, Busy, Group, busy, device_groups, incomplete_ranks, states_together,

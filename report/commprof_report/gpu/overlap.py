@@ -31,7 +31,7 @@ from ..base.columns import Columns, Texts, joined, np, read
 from ..base.values import gathered
 from ..base.query import Row
 from ..base.thresholds import threshold
-from ..run.holes import holes, sampled_spans
+from ..run.unseen import holes, sampled_spans
 from ..run.sampled import sampled
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8

@@ -19,9 +19,8 @@ from ..base import query, units
 from ..base.field import Row
 from ..base.values import gathered, present
 from ..base.thresholds import threshold
-from ..run.cpu_time import CpuTimeRow, Use, cpu_times, use_of
-from ..run.crowding import core_uses
-from ..run.holes import holes
+from ..run.crowding import CpuTimeRow, Use, core_uses, cpu_times, use_of
+from ..run.unseen import holes
 from .marks import Last
 from .sums import HeldUp
 from .timelines import FILES, OUTSIDE, TRANSFER, Lines

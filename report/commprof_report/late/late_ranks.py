@@ -32,9 +32,8 @@ from ..calls.negotiation import Negotiation, negotiation
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
-from ..run.holes import together_share
+from ..run.unseen import no_log_text, together_share
 from ..run.selection import Selection
-from ..run.unsampled import no_log_text
 from .causes import Causes, Compared, compare_own_time, no_causes, root_causes
 from .columns import late_row
 from .depends import Waits

@@ -29,7 +29,7 @@ from ..base.values import gathered
 from ..base.query import Row
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
-from ..run.traffic_class import CONTROL_BYTES
+from ..run.selection import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, MAJORITY, NOTABLE, Participants, blame, block_count, costs_of
 
 SQL = query.beside(__file__)

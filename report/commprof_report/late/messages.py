@@ -34,7 +34,7 @@ from ..base.columns import (
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment
-from ..run.holes import FAR_NS, without_holes
+from ..run.unseen import FAR_NS, without_holes
 from ..run.sampled import sampled
 from .depends import LONG_AGO_NS, Operations
 from .reading import Clocks, Known, are_chosen

@@ -22,7 +22,7 @@ from ..retime.graph import (
     Calls, Chains, Change, Depends, Efficiency, Graph, Members, Usual, efficiency,
 )
 from ..run.alignment import Alignment, storable
-from ..run.holes import FAR_NS, without_holes
+from ..run.unseen import FAR_NS, without_holes
 from ..run.sampled import sampled
 from .depends import (
     ALL, LONG_AGO_NS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives, Operations, Waits,

@@ -20,7 +20,7 @@ from typing import Dict, NamedTuple
 
 from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joined, np
 from ..run.alignment import Alignment
-from ..run.holes import holes_aligned
+from ..run.unseen import holes_aligned
 from ..run.sampled import Calls
 from .depends import Waits
 from .reading import Known, followed, is_on, polls

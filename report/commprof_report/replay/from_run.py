@@ -15,14 +15,14 @@ from typing import Any, Dict, Tuple
 
 from ..base import units
 from ..run.alignment import Alignment, align
-from ..run.holes import FAR_NS
+from ..run.unseen import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
     BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
     TAKING, Call, Kit, Made, Type, stem,
 )
-from .thread import Memory, NO_BUFFERS, Operation, Persistent, Polls, Sleep, Slots, spans
+from .thread import NO_BUFFERS, Memory, Operation, Persistent, Polls, Sleep, Slots, spans
 from .traffic import (
     BYTES, NOTHING, RECEIVES, Row, Signature, buffers_of, communicators, counts_of, place_of,
     received_by, received_of, recorded, rows_in, rows_of, rows_with, sent_by, types_of, window,

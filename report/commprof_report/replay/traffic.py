@@ -15,7 +15,7 @@ from ..base.units import Members
 from ..base.query import row_type
 from ..base.summarize import values_of
 from ..run.alignment import Alignment
-from ..run.holes import holes_aligned, without_holes
+from ..run.unseen import holes_aligned, without_holes
 from ..run.sampled import sampled
 from .kit import SELF, WORLD, Comm, Record, Type
 

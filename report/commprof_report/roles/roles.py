@@ -20,7 +20,7 @@ from ..base.units import members_shown, shortened
 from ..base.query import Row
 from ..base.thresholds import threshold
 from ..calls.views import COMMUNICATOR_USE
-from ..run.cells import view_rows
+from ..run.selection import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"

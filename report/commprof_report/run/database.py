@@ -1,24 +1,31 @@
 """SQLite files of a rank or of a merged run: checked before anything in them is trusted, then
-copied."""
+copied.
+
+<archive>/rank-<n>.db is the path of one in an archive with the databases of a node's ranks,
+node-*.tar, from which it is unpacked while it is read. An archive is untrusted input, and ranks may
+be appending to it. Bytes after its last whole member are no part of it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
+import tarfile
 from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Tuple, TypeVar
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
 from ..base import query
 from ..base.errors import ReportError, version_check
+from ..base.files import regular_open
 from ..base.query import Row
-from .archive import unpacked
 from .sampled import Sampled
 from .thinning import SAMPLED, Thinning
 from .unseen import view_text
@@ -57,7 +64,7 @@ class RunConnection(sqlite3.Connection):
     visit all pages changed so far each time."""
 
     sampled: Sampled | None = None  # its sampled calls (sampled.py), once they are known
-    chosen: Any = None  # what the filters leave of it (cells.py)
+    chosen: Any = None  # what the filters leave of it (selection.py)
 
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
@@ -376,3 +383,121 @@ def _read_only(path: Path) -> Iterator[str]:
     file system may not permit locks."""
     with unpacked(path) as file:
         yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
+
+
+ARCHIVE = re.compile(r"node-\d+-.+\.tar")
+BLOCK = tarfile.BLOCKSIZE
+
+
+class Member(NamedTuple):
+    """Position of a file in its archive."""
+
+    begin: int
+    bytes: int
+
+
+def archive_members(archive: Path) -> dict[str, Member]:
+    """By name. Raises ReportError if the archive cannot be read."""
+    try:
+        status = os.stat(archive)
+        return _members(archive, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise ReportError(archive, error.strerror or str(error)) from None
+
+
+@lru_cache(maxsize=4096)
+def _members(archive: Path, archive_bytes: int, _changed_ns: int) -> dict[str, Member]:
+    found: dict[str, Member] = {}
+    begin = BLOCK
+    with regular_open(archive) as file, suppress(tarfile.HeaderError):
+        while True:
+            file.seek(begin - BLOCK)
+            header = tarfile.TarInfo.frombuf(file.read(BLOCK), "utf-8", "surrogateescape")
+            if not 0 <= header.size <= archive_bytes - begin:
+                break
+            found.setdefault(header.name, Member(begin, header.size))
+            begin += -(-header.size // BLOCK) * BLOCK + BLOCK
+    return found
+
+
+def file_of(path: Path) -> Path:
+    """The file on the disk: the path itself, or the archive that it is in."""
+    return path.parent if ARCHIVE.fullmatch(path.parent.name) and path.parent.is_file() else path
+
+
+def database_of(ledger: Path) -> Path:
+    """The database that a ledger has become: a file of its own, or one in an archive beside it."""
+    own = ledger.with_suffix(".db")
+    for archive in [] if own.exists() else ledger.parent.glob("node-*.tar"):
+        with suppress(ReportError):
+            if ARCHIVE.fullmatch(archive.name) and own.name in archive_members(archive):
+                return archive / own.name
+    return own
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The file itself; a temporary one for that of an archive."""
+    if file_of(path) == path:
+        yield path
+        return
+    with ExitStack() as stack:
+        try:
+            aside = stack.enter_context(NamedTemporaryFile(prefix="commprof-"))
+            aside.write(_read(path))
+            aside.flush()
+        except OSError as error:
+            raise ReportError(path, f"cannot be unpacked: {error.strerror or error}") from None
+        yield Path(aside.name)
+
+
+def _read(path: Path) -> bytes:
+    member = archive_members(path.parent).get(path.name)
+    if not member:
+        raise ReportError(path, "is not in the archive")
+    with regular_open(path.parent) as file:
+        file.seek(member.begin)
+        return file.read(member.bytes)
+
+
+MOST_SUM = (1 << 63) - 1  # largest integer of SQLite
+ALMOST = 0.999  # share of MOST_SUM; a sum of floats is not exact
+
+
+class LargeSum:
+    """SQL's sum() without overflow: exact up to SQLite's largest integer, a float beyond."""
+
+    def __init__(self) -> None:
+        self.sum: int | float | None = None
+
+    def step(self, value: int | float | None) -> None:
+        if value is not None:
+            self.sum = value if self.sum is None else self.sum + value
+
+    def finalize(self) -> int | float | None:
+        return self.sum if self.sum is None or abs(self.sum) <= MOST_SUM else float(self.sum)
+
+
+def sums_secure(connection: sqlite3.Connection) -> None:
+    """SQLite's sum() fails with an error beyond 2^63. Ours is slow, so it replaces it only in runs
+    whose sums may come near, after the files were read: views of a trusted schema alone, which is
+    ours, may call it. Window functions must use total(), because Python cannot replace sum() there.
+    """
+    (largest,) = SQL.run(connection, "largest_sum").fetchone()
+    if largest > ALMOST * MOST_SUM:
+        # typeshed knows aggregates of one integer alone
+        connection.create_aggregate("sum", 1, LargeSum)  # type: ignore[arg-type]
+        connection.execute("PRAGMA trusted_schema = ON")
+
+
+VIEWS = ("named_cell", "sizes", "percentiles", "calls", "collectives", "seen")
+
+
+def views_create(connection: sqlite3.Connection, clock_lines: Iterable[tuple]) -> None:
+    SQL.run(connection, "views")
+    connection.execute(view_text())
+    connection.execute(
+        "INSERT INTO communicator_label SELECT identity, label, size, members FROM "
+        "temp.run_communicator"
+    )
+    connection.executemany("INSERT INTO clock_line VALUES (?, ?, ?, ?, ?)", clock_lines)

@@ -31,12 +31,11 @@ from ..base.errors import ReportError, version_check
 from ..base.files import regular_open
 from . import process
 from .ledger_format import (
-    BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, FACTS, FORMAT, HEADER_BYTES, KERNELS,
-    MEMORY_KIND_TO_BIT, MOST_CHUNKS, NO_RANK, NO_TAG, PEER_SLOT_BIT, SAMPLES, SIGNATURES, THREADS,
-    VERSION, layout, number,
+    BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, COLUMNS, FACTS, FORMAT, HEADER_BYTES, KERNELS,
+    MEMORY_KIND_TO_BIT, MOST, MOST_CHUNKS, NAMES, NO_RANK, NO_TAG, PEER_SLOT_BIT, SAMPLES,
+    SIGNATURES, THREADS, VERSION, layout, number, numbers_of, plausible, text,
 )
-from .rows import COLUMNS, MOST, NAMES, numbers_of, plausible, text
-from .stub import Stub, not_here, stub_read
+from .process import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
 MOST_RANKS = 1 << 24

@@ -1,4 +1,5 @@
-"""The layout of a ledger: the numbers and structs that ledger_format.h declares.
+"""The layout of a ledger: the numbers and structs that ledger_format.h declares; and from its
+entries to rows of tables, as src/output/rows.def says.
 
 The C header itself is parsed, so every field is declared in one place. It uses little of C: enums,
 #define of a number, and structs of numbers and arrays without padding. Neighbouring bit fields are
@@ -11,9 +12,10 @@ from __future__ import annotations
 import re
 import struct
 from collections import namedtuple
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from itertools import islice, repeat
+from typing import Any, NamedTuple
 
 from ..base.columns import np
 from ..base.files import source_text
@@ -133,3 +135,154 @@ def __getattr__(name: str) -> Any:
 def layout(name: str) -> Layout:
     """Layout of a struct, without ledger_ in front."""
     return FORMAT.layouts["ledger_" + name]
+
+
+# larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
+MOST = 1 << 62
+
+
+@lru_cache(1 << 14)
+def text(data: bytes) -> str:
+    """A text of the ledger, up to the first NUL, in any encoding."""
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def believed(span_ns: int) -> int:
+    return span_ns if 0 <= span_ns <= MOST else min(max(span_ns, 0), MOST)
+
+
+def known_bytes(amount: int) -> int | None:
+    return None if amount == number("BYTES_UNKNOWN") else min(amount, MOST)
+
+
+def known_rank(rank: int) -> int | None:
+    return None if rank == number("NO_RANK") else rank
+
+
+def unless(is_absent: np.ndarray, values: np.ndarray) -> list[Any]:
+    """The values as Python's, None where they are absent."""
+    return np.where(is_absent, np.array(None), values).tolist()
+
+
+def hexadecimal(values: np.ndarray) -> np.ndarray:
+    """The texts of numbers of 64 bits."""
+    return np.array([f"{value:016x}" for value in values.tolist()], object)
+
+
+class Column(NamedTuple):
+    """A line of rows.def."""
+
+    kind: str  # RANK, COLUMN, NAME, FLAG, COMPUTED
+    name: str
+    # COLUMN: the conversion; NAME: the list; FLAG: the mask; COMPUTED: the source, in quotes
+    what: str = ""
+    field: str = ""
+
+
+SOURCE = source_text("output/rows.def")
+NAMES: dict[str, tuple[str, ...]] = {
+    name: tuple(re.findall(r'"(.*?)"', names))
+    for name, names in re.findall(r"^NAMES\((\w+), (.*)\)$", SOURCE, re.M)
+}
+COLUMNS: dict[str, list[Column]] = {
+    table.lower(): [
+        Column(kind, *arguments.split(", ", 1 if kind == "COMPUTED" else -1))
+        for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)
+    ]
+    for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
+}
+ROWS: dict[str, Any] = {
+    table: namedtuple(table.title().replace("_", ""), [column.name for column in columns])
+    for table, columns in COLUMNS.items()
+}
+
+
+def numbers_of(table: str, but: Iterable[str]) -> list[str]:
+    """The fields that a table's numbers are, without the columns `but`."""
+    return [
+        column.field for column in COLUMNS[table]
+        if column.what == "number" and column.name not in but
+    ]
+
+
+def plausible(entries: np.ndarray, fields: Iterable[str]) -> np.ndarray:
+    """Which entries have no number in these fields that counts as damage."""
+    return np.all([entries[field] < MOST for field in fields], axis=0)
+
+
+class Kind(NamedTuple):
+    """How entries of a kind become rows: functions of Rows and the entries, as columns."""
+
+    kind: str
+    what: str = ""  # the word for them, where some are damaged
+    key: str = ""  # only the first entry with each
+    are_there: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
+    are_sound: Callable[[Rows, np.ndarray], Any] = lambda rows, found: np.ones(len(found), bool)
+    counts: Callable[[Rows, np.ndarray], Any] = lambda rows, found: slice(None)
+    computed: Callable[[Rows, np.ndarray], dict[str, Any]] = lambda rows, found: {}
+
+
+class Rows:
+    """Makes rows of a ledger's entries. `clock`: converts its ticks; `last_ns`: until when its rank
+    is known to have lived. Times are nanoseconds since the rank's start."""
+
+    def __init__(self, ledger: Any, clock: Any, last_ns: int) -> None:
+        header = self.header = ledger.header
+        self.ledger, self.clock, self.last_ns = ledger, clock, last_ns
+        self.reset_ns = clock.reset_ns(header)
+        self.world_rank, self.start_ns = header.world_rank, header.start_ns
+        self.conversions: dict[str, Callable] = {
+            "number": lambda value: value if value <= MOST else MOST,
+            "unless_zero": lambda value: value or None,
+            "boolean": lambda value: int(value != 0),
+            "text": text,
+            "bytes": known_bytes,
+            "rank": known_rank,
+            "call": lambda call: ledger.call_name(call) if call else "",
+            "ticks": clock.since_start_ns,
+            "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,
+        }
+
+    def of_kind(self, table: str, kind: Kind) -> list[Any]:
+        """The rows of a table; most ledgers have no entries of most kinds."""
+        if number(kind.kind) not in self.ledger.chunks:
+            return []
+        found = self.ledger.entries(kind.kind, kind.key)
+        found = found[kind.are_there(self, found)]
+        found = self.ledger.sound(found, kind.are_sound(self, found), kind.what)
+        found = found[kind.counts(self, found)]
+        return self.rows(table, found, **kind.computed(self, found))
+
+    def call_names(self, calls: np.ndarray) -> list[str]:
+        return [self.conversions["call"](call) for call in calls.tolist()]
+
+    def since_ns(self, monotonic_ns: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the rank's start, at least 0."""
+        return np.array([believed(ns - self.start_ns) for ns in monotonic_ns.tolist()], np.int64)
+
+    def _conversion(self, column: Column) -> Callable:
+        """How the field becomes the column's value."""
+        if column.kind == "NAME":
+            names = NAMES[column.what]
+            return lambda value: names[value] if value < len(names) else names[0]
+        if column.kind == "FLAG":
+            mask = number(column.what)
+            return lambda value: int(value & mask != 0)
+        return self.conversions[column.what]
+
+    def rows(self, table: str, entries: np.ndarray, **computed: object) -> list[Any]:
+        """The rows of entries; columns in `computed` have the values given there, one for each
+        entry or the same for all."""
+        if not len(entries):
+            return []
+        computed.setdefault("world_rank", self.world_rank)
+        columns: list[Any] = []
+        for column in COLUMNS[table]:
+            if column.name not in computed:
+                values = entries[column.field].tolist()
+                columns.append(map(self._conversion(column), values))
+            elif isinstance(values := computed[column.name], (list, np.ndarray)):
+                columns.append(values if isinstance(values, list) else values.tolist())
+            else:
+                columns.append(repeat(values))
+        return list(map(ROWS[table]._make, islice(zip(*columns), len(entries))))

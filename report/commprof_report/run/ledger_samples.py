@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from ..base.columns import Columns, np
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
-    DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS, OF_STREAM,
-    OF_THREAD, ON_OBJECT_BIT, PAGE_SAMPLES, PEER_ANY, SAMPLE_BYTES_UNKNOWN, SAMPLE_FURTHER,
-    SAMPLE_MESSAGE, SAMPLE_POLLED, SAMPLE_RECEIVED, WINDOW_NS_LOG2, layout,
+    DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, MOST, NAMES, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS,
+    OF_STREAM, OF_THREAD, ON_OBJECT_BIT, PAGE_SAMPLES, PEER_ANY, SAMPLE_BYTES_UNKNOWN,
+    SAMPLE_FURTHER, SAMPLE_MESSAGE, SAMPLE_POLLED, SAMPLE_RECEIVED, WINDOW_NS_LOG2, Rows, believed,
+    layout, unless,
 )
-from .rows import MOST, NAMES, Rows, believed, unless
 
 Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
 

@@ -5,34 +5,30 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.errors import Progress, ReportError
-from ..base.forked import forked
-from ..base.units import Gathered, members_shown
 from ..base.files import common_folder, distinct
+from ..base.forked import forked
+from ..base.units import Gathered, members_shown, span_of
 from . import process
-from .archive import ARCHIVE, database_of, file_of
 from .database import (
-    database_copy, database_count, database_create, database_write, rows_insert,
+    ARCHIVE, database_copy, database_count, database_create, database_of, database_write, file_of,
+    rows_insert, sums_secure,
 )
-from .grown import identities_agree
-from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
-from .profiled import Profiled, profiled_ranks
+from .process import LedgerIsNotHere
 from .rank_files import (
-    ASIDES, RankFile, file_scan, files_mode, folder_scan, newcomers, problems_joined,
-    run_describe, runs_split, spawned_ranks,
+    ASIDES, RankFile, file_scan, files_mode, folder_scan, newcomers, newest_run, one_run,
+    problems_joined, run_describe, runs_inside, runs_split, spawned_ranks,
 )
-from .run_folders import newest_run, one_run, runs_inside
-from .stub import LedgerIsNotHere
 from .thinning import COUNTED_FILES, MOST_SAMPLES, Thinning
 
 SQL = query.beside(__file__)
@@ -386,3 +382,101 @@ def _early_note(run: Run) -> None:
         early = [world_rank for (world_rank,) in ranks]
         if early:
             run.note(run.path, f"{units.rank_names(early)} {what.format(*VERBS[len(early) > 1])}")
+
+
+GROWN = "nccl.grown."
+TURN, BITS = 7, 64  # of identity_of_child in src/nccl/nccl_communicators.c
+FORCED = 4  # bits that are set in every identity
+MOST_GENERATIONS = 64
+
+
+def identities_agree(connection: sqlite3.Connection) -> None:
+    """Of NCCL communicators that have grown (ncclCommGrow), old ranks derive the identity from the
+    parent's, new ranks from the unique id. One rank knows both and records them as the fact
+    nccl.grown.<identity from the id>. Replaces the latter identity by the former, also for
+    communicators created from such a communicator."""
+    facts = connection.execute(
+        "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(GROWN), GROWN)
+    ).fetchall()
+    if not facts:
+        return
+    known = {
+        key[len(GROWN) :]: value for key, value in facts
+        if _is_identity(key[len(GROWN) :]) and _is_identity(value)
+    }
+    children = connection.execute(
+        "SELECT DISTINCT identity, parent_identity FROM communicator WHERE library = 'nccl'"
+    ).fetchall()
+    agreed = _agreed(
+        known, [(child, parent) for child, parent in children if parent and _is_identity(child)]
+    )
+    for column in ("identity", "parent_identity"):
+        connection.executemany(
+            f"UPDATE communicator SET {column} = ? WHERE {column} = ?",
+            [(new, old) for old, new in agreed.items()],
+        )
+
+
+def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str, str]:
+    """Maps each identity that is replaced to its replacement."""
+    agreed = known
+    for _ in range(MOST_GENERATIONS):
+        before = agreed
+        agreed = {old: before.get(new, new) for old, new in before.items()}
+        agreed |= {
+            child: _child_agreed(child, parent, agreed[parent]) for child, parent in children
+            if parent in agreed
+        }
+        if agreed == before:
+            break
+    return agreed
+
+
+def _is_identity(text: str) -> bool:
+    return len(text) == BITS // 4 and set(text) <= set("0123456789abcdef")
+
+
+def _child_agreed(child: str, parent: str, agreed_parent: str) -> str:
+    return f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed_parent) | FORCED:016x}"
+
+
+def _turned(identity: str) -> int:
+    number = int(identity, 16)
+    return (number << TURN | number >> BITS - TURN) & (1 << BITS) - 1
+
+
+ONE_PER_NODE = "one-per-node"
+MOST_LISTED = 1 << 20  # ranks that are listed; a file may claim any number
+
+
+class Profiled(NamedTuple):
+    """Which ranks of a job were profiled, where COMMPROF_RANKS chose some. The others leave no file
+    and are not missing."""
+
+    setting: str  # as it was given: 0-63:8
+    ranks: frozenset[int]
+
+    def __contains__(self, rank: object) -> bool:
+        return rank in self.ranks
+
+
+def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Profiled | None:
+    """None: all were to be. One per node: which ones is known from their files alone."""
+    if setting == ONE_PER_NODE:
+        return Profiled(setting, frozenset(present))
+    spans = _spans(setting, world_size) if setting else None
+    if spans is None or sum(map(len, spans)) > MOST_LISTED:
+        return None
+    return Profiled(setting, frozenset(present).union(*spans))
+
+
+def _spans(setting: str, world_size: int) -> list[range] | None:
+    found = [span_of(part) for part in setting.split(",")]
+    known = [span for span in found if span is not None]
+    spans = [range(span.start, min(span.stop, world_size), span.step) for span in known]
+    return spans if len(spans) == len(found) else None
+
+
+def fact_rows(connection: sqlite3.Connection) -> list[query.Row]:
+    """Provenance of a run: program, host, launcher, settings."""
+    return list(SQL.rows(connection, "facts"))

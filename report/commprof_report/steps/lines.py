@@ -24,7 +24,7 @@ from ..calls.views import operation
 from ..late.reading import CallInfo, Known, known
 from ..loops.choice import Kind, Line
 from ..run.sampled import Calls, Communicators, FurtherMessages, Starts, sampled
-from ..run.traffic_class import traffic_classify
+from ..run.selection import traffic_classify
 
 SOUGHT = ("collective", "neighborhood", "point-to-point", "completion", "rma", "io")
 ANY_ORDER = ("Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome", "get_status")

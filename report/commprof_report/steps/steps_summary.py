@@ -32,9 +32,8 @@ from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_row
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
-from ..run.holes import holes
+from ..run.unseen import holes, no_log_text
 from ..run.selection import Selection
-from ..run.unsampled import no_log_text
 from .boundaries import (
     Apart, Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
 )

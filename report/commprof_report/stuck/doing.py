@@ -17,7 +17,7 @@ from ..base.query import Row
 from ..base.summarize import View, summarize, total
 from ..calls.by_rank import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
-from ..run.cells import cells_of
+from ..run.selection import cells_of
 from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 
 # in these states the last call lasted until the last known time

@@ -17,11 +17,9 @@ from ..calls.by_rank import rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.graph import Efficiency
-from ..run.cells import view_rows
+from ..run.selection import traffic_classify, view_rows
 from ..run.crowding import crowding, sentence
-from ..run.facts import fact_rows
-from ..run.run import Run
-from ..run.traffic_class import traffic_classify
+from ..run.run import Run, fact_rows
 from ..run.unseen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {

@@ -26,7 +26,7 @@ from commprof_report.late.verdict import (
 )
 from commprof_report.late.depends import Waits
 from commprof_report.run.alignment import Error
-from commprof_report.run.cpu_time import Use
+from commprof_report.run.crowding import Use
 
 from .stored import stored
 

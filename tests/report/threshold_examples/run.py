@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 from commprof_report.base.errors import UsageError
 from commprof_report.late.judgement import compared
-from commprof_report.run.cpu_time import CpuTimeRow, Use, is_read, use_of
-from commprof_report.run.crowding import Lost, is_crowded, taken_text
+from commprof_report.run.crowding import (
+    CpuTimeRow, Lost, Use, is_crowded, is_read, taken_text, use_of,
+)
 from commprof_report.run.selection import identities_find
 from commprof_report.run.unseen import seen_rows
 
