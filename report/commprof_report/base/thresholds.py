@@ -1,11 +1,13 @@
 """Every number that decides what a report names, says or refuses, in one table.
 
 tests/report/test_thresholds.py shows each from both sides: what is said just below it, and just
-above. docs/TRUTH.md prints the table (`python3 -m commprof_report.base.thresholds`).
+above. `python3 -m commprof_report.base.thresholds` prints docs/thresholds.csv.
 """
 
 from __future__ import annotations
 
+import csv
+import sys
 from typing import NamedTuple
 
 
@@ -381,18 +383,5 @@ def whole(name: str) -> int:
     return value
 
 
-def as_markdown() -> str:
-    """The table of docs/TRUTH.md."""
-    rows = (
-        f"| `{each.name}` | {each.value:,} | {each.unit} | {each.why} | {each.below} |"
-        f" {each.above} |\n"
-        for each in sorted(TABLE)
-    )
-    return (
-        "| name | value | unit | why | just below | just above |\n"
-        "| --- | ---: | --- | --- | --- | --- |\n" + "".join(rows)
-    )
-
-
 if __name__ == "__main__":
-    print(as_markdown(), end="")
+    csv.writer(sys.stdout, lineterminator="\n").writerows([Threshold._fields, *sorted(TABLE)])
