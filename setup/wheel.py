@@ -7,6 +7,7 @@ STRIP of a cross compiler the wheel is for that compiler's machine."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -22,7 +23,9 @@ class Programs(BuildHookInterface):
         build = Path(self.root, "build", "wheel")
         shutil.rmtree(build, ignore_errors=True)  # it may be another machine's
         prefix = build / "prefix"
-        subprocess.run(  # pip hides what it says, but with -v
+        with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
+            print("commprof: compiling, a minute or two (pip install -v shows it)", file=terminal)
+        subprocess.run(  # pip hides its output without -v
             ["make", f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=",
              "install-programs"], cwd=self.root, stdout=sys.stderr, check=True,
         )
