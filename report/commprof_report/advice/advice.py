@@ -34,7 +34,7 @@ from .ranks import with_cores
 ADVICE = (
     Field(
         "rule",
-        "see below; `together`: what all pieces save together, where there are several",
+        "see [rules](METHODS.md#advice); `together`: what all pieces save together",
     ),
     Field("found", "1: advice; 0: none"),
     Field("title", "the advice; if nothing was found, what the rule checks"),

@@ -60,7 +60,7 @@ VERDICT = (
 OF_CONTRAST = (
     Field("first_ns", "medians over the runs of the reference and of the side"),
     Field("second_ns", ""),
-    Field("change", "see above"),
+    Field("change", "see [Comparisons](METHODS.md#comparisons)"),
     *(
         Field(key, "")
         for key in ("low", "high", "p", "same_p", "detectable", "agreeing", "outcome")
@@ -95,7 +95,7 @@ ROW = (
         "per",
         "what the times of the row are taken over: `call`, `step` (on a rank), `rank` (`other`)",
     ),
-    Field("adjusted_p", "see above"),
+    Field("adjusted_p", "p of an exploratory row, adjusted by Benjamini and Hochberg"),
     Field(
         "p50_change",
         "of a row per call: ratio of the medians over the runs of p50 and of p99, less 1: whether "
@@ -113,7 +113,7 @@ ROW = (
         "of a row that all blocks agree in and that may be chance among the rows all the same: the "
         "fewest blocks that would show it if all agree; else null",
     ),
-    Field("is_confirmed", "see above"),
+    Field("is_confirmed", "see [Comparisons](METHODS.md#comparisons)"),
     Field(
         "part_of_change",
         "`change_ns` over that of all rows (null without a verdict of `less` or `more`)",

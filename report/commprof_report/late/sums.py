@@ -140,7 +140,7 @@ SIZE = (
     ),
 )
 STATE = (
-    text("wait_state", "see above", "wait state"),
+    text("wait_state", "see [wait states](METHODS.md#whom-a-call-waits-for)", "wait state"),
     Field(
         "calls", "number of analysed calls in which a rank waited so, each rank's counted", "calls",
         of=lambda groups: groups.groups.counts,

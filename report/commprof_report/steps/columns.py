@@ -24,11 +24,7 @@ STEPS = (
         "`marks`, `region` and its name, `bytes of the parameters`, `order`, `pauses`; `--loop`: "
         "the user chose",
     ),
-    Field(
-        "why",
-        "why there are none, or which ranks are left out (of visits to a region) or have none, "
-        "and why the first of them has none, in words",
-    ),
+    Field("why", "why there are none; or which ranks are left out or have none, and why"),
     Field(
         "communicator",
         "label of the communicator with whose collectives most ranks' steps end (null: messages); "
@@ -219,20 +215,19 @@ STEP = (  # times are means over the ranks
     Field("background_ns", "", "other thread", lambda value: duration(value or None)),
     Field("ranks", "number of ranks on which this step is known"),
     Field(
-        "slowest_rank", "see above; null: none, or neither judged nor compared by arrival",
+        "slowest_rank",
+        "the [slowest rank](METHODS.md#steps) and its lead; null: none, or not judged",
         "slowest", lambda value: NO_VALUE if value is None else f"rank {value}",
     ),
     Field("lead_ns", ""),
-    Field("is_complete", "see above"),
+    Field("is_complete", "see [Steps](METHODS.md#steps)"),
     Field("is_warm_up", ""),
     Field("is_outlier", ""),
     Field(
         "why",
-        "for an outlier: calls in it that fewer than a tenth of the steps have; and what explains "
-        "at least half of the excess: time outside MPI (if `is_driven`), or a call (of the driving "
-        "thread, if `is_driven`), on how many ranks, and a mean over these; if neither does, that "
-        "none does. A rank is named only if it is the `slowest_rank` and its `lead_ns` at least "
-        "half of the excess",
+        "for an outlier: calls in it that fewer than a tenth of the steps have; what explains half "
+        "of the excess or more (time outside MPI, or a call, and on how many ranks), or that "
+        "nothing does; a rank only if its `lead_ns` is half of the excess or more",
     ),
     Field("nccl_host_ns", "as above, of this step"),
     Field("nccl_device_ns", "", "NCCL on device"),
