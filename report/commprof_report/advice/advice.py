@@ -40,8 +40,8 @@ ADVICE = (
     Field("title", "the advice; if nothing was found, what the rule checks"),
     Field(
         "evidence",
-        "the numbers on which the advice is based; if nothing was found, why the rule could not "
-        "look (empty: it looked, or there is nothing to look at)",
+        "the numbers on which it is based; if nothing was found, why the rule could not look "
+        "(empty: it looked, or nothing is there)",
     ),
     Field("suggestion", "what you can do"),
     Field("certainty", "`sure`, `likely`, `possible`"),
@@ -49,9 +49,8 @@ ADVICE = (
     Field("saving_share", "saving_ns / the mean counted time of the ranks"),
     Field(
         "call",
-        "what the advice concerns: the call (the largest contributor, if several), label and "
-        "[role](METHODS.md#roles) of the communicator, and the size that contributes most; null: "
-        "none, or several communicators",
+        "what it concerns: the call, label and [role](METHODS.md#roles) of the communicator, the "
+        "size that contributes most; null: none, or several",
     ),
     *(Field(key, "") for key in ("communicator", "role", "bytes")),
     Field(

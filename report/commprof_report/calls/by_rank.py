@@ -103,8 +103,8 @@ RANK = (
     Field("involuntary_switches_per_cpu_s", "involuntary_switches / cpu_ns"),
     Field(
         "core_read_ns",
-        "the time between its first and last reading of CPU time, on a core and waiting for one "
-        "meanwhile ([Time on a core](METHODS.md#time-on-a-core)); null: not known",
+        "the time between its readings of CPU time, on a core and waiting for one meanwhile "
+        "([Time on a core](METHODS.md#time-on-a-core))",
     ),
     Field("core_ns", ""),
     Field("core_wait_ns", ""),

@@ -482,9 +482,8 @@ def sizes_text(row: Row) -> str:
 OF_TRAFFIC = (
     Field(
         "traffic",
-        "`bulk`, `control`; `completion`: Wait and Test, which complete either kind, and Start and "
-        "Pready, which start it; `file`; `group`: NCCL's groups; `alone`: collectives on "
-        "communicators of one rank",
+        "`bulk`, `control`; `completion`: Wait, Test, Start and Pready; `file`; `group`: NCCL's "
+        "groups; `alone`: collectives on communicators of one rank",
         "traffic", TRAFFIC_HEADS.__getitem__, False,
     ),
     text(

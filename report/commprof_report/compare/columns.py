@@ -46,7 +46,7 @@ VERDICT = (
     Field(
         "is_control",
         "1: the side runs the reference's command once more (`--aa`); its verdict is about the "
-        "experiment, has the whole level, and costs the others nothing",
+        "experiment",
     ),
     Field("skipped", "the share of the steps that `--skip-steps` leaves out; 0: none"),
     Field("kit", "SHA-256 of the kit that all these runs replay; empty: they do not"),

@@ -323,8 +323,8 @@ RUN = (
     Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
     Field(
         "cost_begin_ns",
-        "time to attach to the GPU's tracing interface (on a thread of the profiler); time that "
-        "the end of the job waited for its last records; sums over ranks",
+        "time to attach to CUPTI, on the profiler's thread; time that the end of the job waited "
+        "for its last records; sums over ranks",
     ),
     Field("cost_end_ns", ""),
 )

@@ -38,16 +38,16 @@ READ = (
     Field("span_ns", ""),
     Field(
         "clock_mean_mhz",
-        "mean and minimum of the SMs' clock over the readings in which the device was not known to "
-        "be idle; null: there are none",
+        "mean and minimum of the SMs' clock, over readings in which the device was not known to "
+        "be idle",
         "MHz",
     ),
     Field("clock_least_mhz", "", "least"),
     Field("limit_readings", "readings in which it is known whether the clock was lowered"),
     Field(
         "throttled_share",
-        "shares of these in which the clock was lowered for any of the three reasons, for the "
-        "power limit, for heat, by the hardware otherwise; null: limit_readings is 0",
+        "shares of these in which the clock was lowered for any reason, for the power limit, for "
+        "heat, by the hardware otherwise",
         "throttled",
     ),
     Field("power_share", "", "power"),

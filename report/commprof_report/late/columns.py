@@ -67,14 +67,14 @@ LATE = (
     ),
     Field(
         "unmatched",
-        "messages whose other side is not known, each side counted; receives among them that have "
-        "no `number` (table [sample](#sample-single-calls) says when)",
+        "messages whose other side is not known, each side counted; receives among them without a "
+        "`number` (table [sample](#sample-single-calls))",
     ),
     Field("unnumbered", ""),
     Field(
         "clocks",
-        "different clocks; groups of them, but for the first, that neither collectives nor "
-        "messages in both directions connect with it",
+        "different clocks; groups of them that neither collectives nor messages connect with the "
+        "first",
     ),
     Field("unconnected_clocks", ""),
     Field(

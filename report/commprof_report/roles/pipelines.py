@@ -57,9 +57,8 @@ STAGE = (
     Field("replica_communicator", "label of its replica group; null: none"),
     Field(
         "wait_ns",
-        "waiting for other ranks in messages and collectives ([late](#late)); null: `coverage` is"
-        " less than half, the rank's file was not read, or it has NCCL messages, which wait on "
-        "the device",
+        "waiting for other ranks ([late](#late)); null: `coverage` is less than half, its file "
+        "was not read, or it has NCCL messages, which wait on the device",
     ),
     Field("bubble_share", "wait_ns / counted_ns"),
     Field(
