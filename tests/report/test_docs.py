@@ -185,3 +185,25 @@ def test_tables_of_columns_are_those_that_the_reporter_says(monkeypatch):
     import columns
 
     assert columns.page(TEXT) == TEXT, "python3 docs/columns.py prints it"
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them from headings, and those that a page sets itself."""
+    text = page.read_text()
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads} | {
+        *re.findall(r'<a id="(\S+?)"', text)
+    }
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda page: page.stem
+)
+def test_links_lead_to_a_page_and_its_heading(page):
+    links = re.findall(r"\]\((?!http)([^)#\s]*)#?(\S*?)\)", page.read_text())
+    dead = [
+        f"{path}#{anchor}" for path, anchor in links
+        if not (target := page.parent / path if path else page).exists()
+        or (anchor and target.suffix == ".md" and anchor not in anchors(target))
+    ]
+    assert dead == []
