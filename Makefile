@@ -124,10 +124,10 @@ $(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/
 	$(Q)PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
 
 COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
-$(COMPLETIONS): $(BUILD)/bin/commprof-run $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
+$(COMPLETIONS): $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
 	$(call SAY,GEN)
-	$(Q)COMMPROF_CONFIG=/dev/null $< --help | PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) >$@
+	$(Q)COMMPROF_CONFIG=/dev/null PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) $(wordlist 1,2,$^) >$@
 
 .PHONY: python3
 python3:
@@ -248,7 +248,7 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	$(FILL_IN) packaging/commprof.pc.in >$(TO)/share/pkgconfig/commprof.pc # Fedora's pkg-config searches lib64/ and share/, not lib/
 	$(FILL_IN) packaging/modulefile.tcl.in >$(TO)/share/modulefiles/commprof/$(VERSION)
 	$(FILL_IN) packaging/modulefile.lua.in >$(TO)/share/modulefiles/commprof/$(VERSION).lua
-	for program in $(filter-out commprof-replay,$(PROGRAMS)); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
+	for program in $(PROGRAMS); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
 	install -m 644 $(BUILD)/completion/zsh $(TO)/share/zsh/site-functions/_commprof
 
 # What is compiled, alone: setup/wheel.py takes it from there.

@@ -1,28 +1,30 @@
 """The completion of words in bash and zsh, written from the parsers and from what commprof-run
---help prints. In zsh the function of bash does it, as bashcompinit lets it.
+and commprof-replay print for --help. In zsh the function of bash does it, as bashcompinit lets it.
 
-commprof-run --help | python3 -m commprof_report.completion bash
-commprof-run --help | python3 -m commprof_report.completion zsh
+python3 -m commprof_report.completion bash commprof-run commprof-replay
+python3 -m commprof_report.completion zsh commprof-run commprof-replay
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Dict, Optional, Tuple
 
 from . import experiment_main, main, manual
 
-RUN = "commprof-run"
 BASH = """\
 # completion of {programs}
 _commprof_words() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} \
 program=${{COMP_WORDS[0]##*/}} command="" words=""
     [ "$COMP_CWORD" -eq 1 ] || command=${{COMP_WORDS[1]}}
-    [ "$program" != {run} ] || command=""
+    [[ " {alone} " != *" $program "* ]] || command=""
     COMPREPLY=()
     case "$program $command $before" in
 {values}
@@ -61,16 +63,16 @@ def words_of_parser(program: str, parser: argparse.ArgumentParser) -> dict[str, 
     return options
 
 
-def words_of_run(text: str) -> Words:
-    """From the lines `  --memory SIZE   COMMPROF_MEMORY   [64M]`."""
+def words_of_program(path: str) -> Words:
+    """From the lines `  --memory SIZE   COMMPROF_MEMORY   [64M]` of its help."""
+    text = subprocess.run([path, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
     words: Words = {}
     for name, value in re.findall(r"^  (--\S+)(?: (\S+))?(?:   .*)?$", text, re.MULTILINE):
         if name.endswith(","):  # --help, --version
             words |= dict.fromkeys((name[:-1], value))
-        elif value == "on|off":
-            words |= {name: ("on", "off"), f"--no-{name[2:]}": None}
         else:
-            words[name] = () if value else None
+            words[name] = tuple(value.split("|")) if "|" in value else () if value else None
+            words |= {f"--no-{name[2:]}": None} if value == "on|off" else {}
     return words
 
 
@@ -82,15 +84,17 @@ def script(shell: str, table: Mapping[str, Words]) -> str:
     options = [
         f'                "{key}") words="{" ".join(words)}" ;;' for key, words in table.items()
     ]
-    programs = dict.fromkeys(key.partition(" ")[0] for key in table)
+    commands = Counter(key.partition(" ")[0] for key in table)
+    alone = (program for program, number in commands.items() if number == 1)
     return SHELLS[shell].format(
-        programs=" ".join(programs), run=RUN, values="\n".join(values), options="\n".join(options)
+        programs=" ".join(commands), alone=" ".join(alone), values="\n".join(values),
+        options="\n".join(options),
     )
 
 
 if __name__ == "__main__":
     known = {
-        f"{RUN} ": words_of_run(sys.stdin.read()),
+        **{f"{Path(path).name} ": words_of_program(path) for path in sys.argv[2:]},
         **words_of_parser(main.PROGRAM, main.parser_build()),
         **words_of_parser(experiment_main.PROGRAM, experiment_main.parser_build()),
     }

@@ -49,6 +49,12 @@ WHY = {
 }
 
 
+def action(text: str) -> str:
+    if text not in ACTIONS and Path(text).exists():
+        raise argparse.ArgumentTypeError(f"of a run: hvprof-report replay kit {text}")
+    return text
+
+
 def run(arguments: argparse.Namespace) -> None:
     action = arguments.action
     if tables.is_for_scripts(arguments) and action != "check":
@@ -204,7 +210,7 @@ RUN = {"kit": write_kit, "show": show_kit, "source": write_source, "check": chec
 
 COMMANDS = {"replay": Command(
     __doc__, (
-        option("action", choices=ACTIONS, help="what to do"),
+        option("action", type=action, choices=ACTIONS, help="what to do"),
         option(
             "runs", metavar="RUN", type=Path, nargs="*",
             help="a run (default: the newest here); a kit; JOB... -- REPLAY...",

@@ -331,7 +331,9 @@ def one_run(files: Sequence[RankFile]) -> None:
     if len(runs) > 1:
         described = " and ".join(f"{run_describe(run)} in {run[0].folder}" for run in runs[:2])
         raise ReportError(
-            "these folders", f"hold {len(runs)} runs, {described}: name the folders of one"
+            "these folders",
+            f"hold {len(runs)} runs, {described}: name the folders of one, or ask hvprof-report "
+            "compare",
         )
     holders: dict[int, Path] = {}
     for file in files:

@@ -150,6 +150,8 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
     if getattr(arguments, "memory_kind", None):
         texts["memory_kind"] = _memory_kinds(run, arguments.memory_kind)
     sizes = arguments.bytes or ByteRange(None, None)
+    if arguments.bytes:
+        _sizes(run, sizes)
     bounds = (-1 if sizes.low is None else sizes.low, MOST if sizes.high is None else sizes.high)
     run.connection.execute(
         "INSERT INTO selected_size VALUES (?, ?)", [min(bound, MOST) for bound in bounds]
@@ -236,11 +238,23 @@ def _memory_kinds(run: Run, wanted: str) -> set[str]:
     return {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
 
 
+def _sizes(run: Run, sizes: ByteRange) -> None:
+    """Raises UsageError if no call has such a size; names the nearest one."""
+    low, high = sizes.low or 0, MOST if sizes.high is None else sizes.high
+    known = _column(run, "SELECT DISTINCT bytes FROM cell WHERE bytes IS NOT NULL")
+    if known and not any(low <= size <= high for size in known):
+        near = min(known, key=lambda size: min(abs(size - low), abs(size - high)))
+        raise UsageError(
+            "--bytes", f"no call of this run has such a size; the nearest is {units.size(near)}, "
+            f"--bytes {near} (K is 1,024 bytes, KB is 1,000)",
+        )
+
+
 def _ranks(run: Run, spans: list[tuple[int, int]]) -> list[int]:
     present = _column(run, "SELECT world_rank FROM rank ORDER BY world_rank")
     chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
     if not chosen:
-        raise UsageError("--rank", "none of these ranks is in the run")
+        raise UsageError("--rank", f"the run has ranks {units.rank_list(present)}")
     return chosen
 
 
