@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import parallel
 import planted
@@ -251,6 +252,21 @@ def test_a_rank_that_all_others_exchange_messages_with_is_their_server(rows, ser
 def test_who_serves_whom_is_said(report, tmp_path, pairs, sentence):
     folder = planted.write_databases(tmp_path, sending_run(pairs))
     assert report("pipeline", folder).out.startswith(sentence + "\nNo pipeline")
+
+
+def test_control_messages_beside_bulk_collectives_are_no_pattern(report, tmp_path):
+    """A pickled tree of a few bytes goes around before each Allreduce."""
+    pairs = [(rank, (rank + 1) % 4) for rank in range(4)]
+    ranks = [
+        replace(
+            rank,
+            cells=[Cell("MPI_Send", 16, [1_000] * 20), Cell("MPI_Allreduce", 1 << 20, [1_000] * 20)],
+            peers=[(*peer[:4], 320, 16) for peer in rank.peers],
+        )
+        for rank in sending_run(pairs)
+    ]
+    said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
+    assert said.startswith("No pipeline: no ranks exchange bulk messages")
 
 
 def sending_run(pairs: list[tuple[int, int]]) -> list[planted.Rank]:

@@ -18,6 +18,7 @@ from ..base.values import gathered
 from ..base.units import Members
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
+from ..run.traffic_class import traffic_classify
 
 SQL = query.beside(__file__)
 
@@ -82,6 +83,7 @@ def world_of(connection: Connection) -> World:
     read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
     described = SQL.ask(connection, "run_communicators", DescribedRow)
     groups = [Group(row, members_of(row, size), use.get(row.identity, [])) for row in described]
+    traffic_classify(connection)
     messages = SQL.ask(connection, "messages", MessageRow)
     passed = [row for rows in use.values() for row in rows if is_passed(row)]
     busy = busy_of(groups, size)
