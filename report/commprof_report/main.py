@@ -138,9 +138,9 @@ def main(words: list[str] | None = None) -> int:
         if unknown:  # or behind an option
             arguments = arguments.command_parser.parse_intermixed_args(words[1:])
         FAULTS.clear()
-        attempt(arguments.command_name, arguments.run_command, arguments)
+        status = attempt(arguments.command_name, arguments.run_command, arguments)
         sys.stdout.flush()
-        return EXIT_FAULT if FAULTS else EXIT_READ
+        return EXIT_FAULT if FAULTS else status or EXIT_READ
     except UsageError as error:
         complain(error)
         return EXIT_USAGE
@@ -151,6 +151,8 @@ def main(words: list[str] | None = None) -> int:
         if isinstance(error, OSError) and not error.filename:
             drop_output()
         complain(as_report(error))
+        if any(word.startswith("--fail-if") for word in words or ()):
+            return EXIT_FAULT  # no answer, which is not that a side is slower
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return EXIT_NOTHING_READ

@@ -240,6 +240,19 @@ def test_other_figures_can_be_judged(slower, verdict):
 
 
 @pytest.mark.slow
+def test_the_exit_status_is_the_answer_for_ci(slower, equal, compared, tmp_path):
+    """0: not slower, 1: slower by so much, 3: neither is known, also if nothing can be read."""
+    gate = "--fail-if", "slower:3%"
+    found = compared(slower, "--json", *gate)
+    assert found.status == 1 and found.rows and "slower: b v. a: " in found.err
+    assert compared(slower, "--fail-if", "slower:99%").status == 0
+    assert compared(equal, *gate).status == 0
+    few = compared(slower[:4], *gate)
+    assert few.status == 3 and "no answer: b v. a: none: 2 pairs" in few.err
+    assert compared([tmp_path / "a-none.db", tmp_path / "b-none.db"], *gate).status == 3
+    assert compared(equal, "--fail-if", "faster:3%").status == 2
+
+
 def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
     """Five pairs prove nothing, however many calls the runs made and however different they are;
     six do."""

@@ -26,6 +26,11 @@ listed. A library that tunes itself differs within a run: where steps settle, a 
 --skip-steps 33% leaves the first third of them out. Intervals and tests are exact and assume no
 distribution: Wilcoxon's signed rank test for pairs, that of Mann and Whitney otherwise.
 docs/COMPARING.md is an introduction.
+
+With --fail-if slower:3% the exit status is the answer, and one line for each side on standard error
+says why. 1: a side is slower in the metric beyond chance, and its estimate is 3 % or more. 0: all
+of each interval is below 3 %. 3: neither is known: runs that are refused, too few or cannot be
+read, or an interval around 3 %.
 """
 
 from __future__ import annotations
@@ -55,7 +60,7 @@ from ..compare.refusals import KINDS
 from ..compare.sides import Side, checked_read
 from ..display import tables
 from ..display.tables import Column
-from ..experiment.plan import CHECK, is_experiment, plan_read
+from ..experiment.plan import CHECK, is_experiment
 from ..run.rank_files import files_mode
 from . import SEPARATOR, Command, common
 
@@ -91,6 +96,13 @@ def level(text: str) -> float:
     if not 0.5 <= value <= 0.999:
         raise argparse.ArgumentTypeError(f"{text}: a level from 50% to 99.9%")
     return value
+
+
+def limit(text: str) -> float:
+    way, _, share = text.partition(":")
+    if way != "slower":
+        raise argparse.ArgumentTypeError(f"{text}: slower:N%, like slower:3%")
+    return percent(share)
 
 
 def kinds(text: str) -> tuple[str, ...]:
@@ -140,7 +152,16 @@ RULES = (
 )
 
 
-def run(arguments: argparse.Namespace) -> None:
+GATE = {0: "not slower", 1: "slower", 3: "no answer"}  # by exit status
+FAIL_IF = option(
+    "--fail-if", type=limit, metavar="slower:N%",
+    help="exit with 1 if a side is slower than the first by N %% or more, with 3 if that is not "
+    "known",
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns the exit status."""
     if arguments.skip_steps and arguments.by in ("row", "size"):
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
@@ -155,12 +176,32 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(answers, arguments.by)
     else:
         print_text(answers)
+    return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
+
+
+def gate(answers: Comparison, most: float) -> int:
+    """Says of each side whether it is slower by so much; returns the first of 1, 3, 0 that one of
+    them has."""
+    found = [(gate_of(pair.verdict, most), pair) for pair in answers.tested]
+    for status, pair in found:
+        common.print_notes([
+            f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
+            f"{sentences.finding_text(pair)}"
+        ])
+    return next(status for status in (1, 3, 0) if status in dict(found))
+
+
+def gate_of(row: VerdictRow, most: float) -> int:
+    if row.verdict in ("refused", "too few"):
+        return 3
+    if row.verdict == "more" and row.change >= most:
+        return 1
+    return 0 if row.high < most else 3
 
 
 def compared(words: list[Path], by_rules: Rules) -> Comparison:
     sides = read(chosen(words), by_rules.skipped)
     if names_experiment(words):
-        by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
         beside = words[0] / CHECK
         if by_rules.checked is None and beside.exists():
             by_rules = by_rules._replace(checked=checked_read(beside))
@@ -356,6 +397,7 @@ COMMANDS = {"compare": Command(
             "experiment",
         ),
         *RULES,
+        FAIL_IF,
         option(
             "--by", choices=TABLES,
             help="this table only (--json and --csv: row unless said otherwise); size has a "
@@ -370,6 +412,10 @@ COMMANDS = {"compare": Command(
         ),
         ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
         ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
+        (
+            "In CI: fail if the second is slower by 3 % or more",
+            "hvprof-report compare --metric wall --fail-if slower:3% before-* -- after-*",
+        ),
         (
             "All sizes, a column for each library",
             "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*",
