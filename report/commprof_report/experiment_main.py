@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
 import re
@@ -13,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NoReturn
@@ -23,13 +22,12 @@ from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.options import option, options_add
 from .base.thresholds import whole
-from .commands.compare import percent
-from .compare.comparison import Comparison, compare
+from .compare.comparison import compare
 from .compare.notes import differences_text
-from .compare.figures import Figures, figures
+from .compare.figures import figures
 from .compare.judge import Rules, fewest_pairs
 from .compare.refusals import binding, layout
-from .compare.sides import Side, experiment_read
+from .compare.sides import Side
 from .experiment.plan import (
     Arm, FAILED, OK, PLACEHOLDER, Plan, REMOVED, Run, WARM_UP, folder_of, is_replay, launch,
 )
@@ -108,11 +106,6 @@ RUN = (
         "arms differ as much without it",
     ),
     option(
-        "--until", type=percent, metavar="N%",
-        help="then more blocks, until each interval is at most this much above and below its "
-        "estimate",
-    ),
-    option(
         "--seed", type=partial(number, least=-plans.MOST, most=plans.MOST), metavar="N",
         help="decides which arm runs first (default: by chance; recorded)",
     ),
@@ -174,7 +167,7 @@ def begin(arguments: argparse.Namespace) -> None:
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
     plans.plan_write(
         arguments.folder,
-        Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd(), replayed),
+        Plan(arms, arguments.blocks, seed, os.getcwd(), replayed),
     )
     go_on(arguments)
 
@@ -224,7 +217,6 @@ class Runner:
         self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
         self.end_s = None if limit_s is None else time.monotonic() + limit_s
         self.runs = plans.runs_of(folder, plan)
-        self.compared: dict[int, Comparison] = {}  # by the number of runs
 
     def run(self) -> None:
         self.commprof_run = program_find("commprof-run")
@@ -235,18 +227,18 @@ class Runner:
             for each in self.plan.arms:
                 self.warm_up(each)
             self.describe()
-            while self.wanted() > len(self.complete()):
+            while self.plan.blocks > len(self.complete()):
                 self.must_end(self.block_s())
                 self.block()
         except OutOfTime:
             say(
-                f"{self.blocks_text(self.wanted())}; more would not end within --limit. Go on "
-                f"with: {PROGRAM} resume {name}"
+                f"{self.blocks_text()}; more would not end within --limit. Go on with: {PROGRAM} "
+                f"resume {name}"
             )
             return
         say(
-            f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them "
-            f"with: hvprof-report compare {name}"
+            f"done: {units.counted(len(self.complete()), 'block')}. Read them with: hvprof-report "
+            f"compare {name}"
         )
 
     def replay_command(self) -> str:
@@ -261,9 +253,8 @@ class Runner:
         """Before the first run, that the blocks wanted can give no verdict."""
         arms = [each for each in self.plan.arms if not each.is_bare]
         verdicts = sum(not each.of for each in arms) - 1 or 1
-        rules = Rules(is_sequential=self.plan.until is not None)
-        needed = fewest_pairs(rules.judge(True, verdicts).level)
-        if self.plan.until is None and self.plan.blocks < needed:
+        needed = fewest_pairs(Rules().judge(True, verdicts).level)
+        if self.plan.blocks < needed:
             blocks = units.counted(self.plan.blocks, "block")
             say(
                 f"{blocks} of {len(arms)} arms can give no verdict: {needed} are needed at least "
@@ -278,39 +269,8 @@ class Runner:
     def complete(self) -> list[int]:
         return plans.complete_blocks(self.plan, self.runs)
 
-    def wanted(self) -> int:
-        """Complete blocks, of which with --until the last ones are an estimate: an interval's width
-        falls with the root of their number."""
-        done = len(self.complete())
-        if self.plan.until is None or done < self.plan.blocks:
-            return self.plan.blocks
-        most = max(whole("compare.most-pairs"), self.plan.blocks)
-        width = self.widest()
-        if width is None:
-            return min(done + 1, most)
-        return min(max(done, blocks_until(self.plan.until, width, done)), most)
-
-    def blocks_text(self, wanted: int) -> str:
-        return (
-            f"{len(self.complete())} of {'' if self.plan.until is None else 'about '}{wanted} "
-            "blocks"
-        )
-
-    def precision(self) -> str:
-        """Sentence to print if --until was not reached."""
-        width = None if self.plan.until is None else self.widest()
-        if width is None or self.plan.until is None or width <= self.plan.until:
-            return ""
-        return (
-            f", the most that --until runs; an interval is still {units.share(width)} above and "
-            "below its estimate"
-        )
-
-    def widest(self) -> float | None:
-        """Half the width of the widest interval; null: one is not known."""
-        widths = [pair.half_width for pair in self.interim().tested]
-        known = [width for width in widths if width is not None]
-        return max(known) if known and len(known) == len(widths) else None
+    def blocks_text(self) -> str:
+        return f"{len(self.complete())} of {self.plan.blocks} blocks"
 
     def block_s(self) -> float:
         """How long a block takes, by those so far; before the first one, by the runs that were
@@ -353,7 +313,7 @@ class Runner:
         first = self.folder / "block-00"
         answers = compare(
             [
-                Side(each.name, [figures_of(first / each.name)])
+                Side(each.name, [figures(first / each.name)[0]])
                 for each in self.plan.arms if not each.is_bare
             ],
             Rules(),
@@ -402,49 +362,19 @@ class Runner:
                 run.arm, f"failed {most} times in a row; {said}; {way_on(self.folder)}"
             )
 
-    def interim(self) -> Comparison:
-        """The comparison of the runs so far, made once."""
-        so_far = len(self.runs)
-        if so_far not in self.compared:
-            arms = experiment_read(self.folder)
-            sides = [each._replace(runs=[*map(figures_of, each.paths)]) for each in arms]
-            rules = Rules(is_sequential=self.plan.until is not None)
-            self.compared = {so_far: compare(sides, rules)}
-        return self.compared[so_far]
-
     def progress(self) -> None:
-        """The estimate so far, and how long the rest takes."""
-        done, wanted = len(self.complete()), self.wanted()
-        for pair in self.interim().pairs if done else ():
-            row = pair.verdict
-            between = (
-                "" if row.low is None
-                else f", between {units.change(row.low)} and {units.change(row.high)}"
-            )
-            change = "not known" if row.change is None else f"{units.change(row.change)}{between}"
-            refused = f"; no verdict ({row.refused})" if row.refused else ""
-            say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}{refused}")
-        if wanted > done:
-            left_ns = (wanted - done) * self.block_s() * 1e9
-            left = f"; about {units.duration(left_ns)} left" if left_ns else ""
-            say(f"  {self.blocks_text(wanted)}{left}")
-
-
-@lru_cache(maxsize=None)
-def figures_of(path: Path) -> Figures:
-    found, _ = figures(path)
-    return found
+        """How long the rest takes, if anything is left."""
+        left = self.plan.blocks - len(self.complete())
+        if left > 0:
+            left_ns = left * self.block_s() * 1e9
+            about = f"; about {units.duration(left_ns)} left" if left_ns else ""
+            say(f"  {self.blocks_text()}{about}")
 
 
 def gives_up(runs: Sequence[Run]) -> bool:
     """runs: of one arm. The last ones have all failed."""
     most = whole("experiment.failures")
     return [run.status for run in runs[-most:]] == [FAILED] * most
-
-
-def blocks_until(until: float, width: float, blocks: int) -> int:
-    """How many are needed for intervals of this half width, where so many have another."""
-    return math.ceil(blocks * (math.log1p(width) / math.log1p(until)) ** 2)
 
 
 def program_find(name: str) -> str:
@@ -466,9 +396,8 @@ def show(arguments: argparse.Namespace) -> None:
     folder, plan = arguments.folder, plans.plan_read(arguments.folder)
     runner = Runner(folder, plan, None, None)
     runs, done = runner.runs, runner.complete()
-    until = "" if plan.until is None else f", then until +-{units.share(plan.until)}"
     kit = f"; kit {plan.kit}" if plan.kit else ""
-    say(f"{len(done)} of {plan.blocks} blocks complete{until}; seed {plan.seed}{kit}")
+    say(f"{len(done)} of {plan.blocks} blocks complete; seed {plan.seed}{kit}")
     for each in plan.arms:
         own = [run for run in runs if run.arm == each.name]
         failed = [run for run in own if run.status == FAILED]
@@ -487,7 +416,7 @@ def show(arguments: argparse.Namespace) -> None:
     runner.progress()
     name = shlex.quote(str(folder))
     say(
-        f"next: {PROGRAM} resume {name}" if len(done) < runner.wanted()
+        f"next: {PROGRAM} resume {name}" if len(done) < plan.blocks
         else f"next: hvprof-report compare {name}"
     )
 

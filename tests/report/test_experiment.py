@@ -20,12 +20,9 @@ from typing import NamedTuple
 
 import pytest
 from commprof_report.base.errors import ReportError
-from commprof_report.compare.columns import VerdictRow
-from commprof_report.compare.comparison import Comparison, Pair
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run, is_replay
-from compared_runs import execute
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
@@ -149,34 +146,6 @@ def test_add_runs_that_many_more_blocks(here):
 
 
 @pytest.mark.slow
-def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(here, report):
-    """Equal profiles have an interval without a width, as soon as there is one: with six blocks."""
-    answer = start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b"))
-    assert answer.status == 0, answer.err
-    assert "done: 6 blocks." in answer.out
-    assert "then until +-2.0 %" in start(here, "status", "exp").out
-    (verdict,) = report("compare", here / "exp", "--by", "verdict", "--json").rows
-    assert (verdict["pairs"], verdict["verdict"], verdict["level"]) == (
-        6, "same", pytest.approx(1 - 0.05 * 2 / 3),
-    )
-    assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(
-        report("compare", here / "exp").out.split()
-    )
-
-
-@pytest.mark.slow
-def test_intervals_of_several_arms_until_they_are_narrow_have_the_level_that_is_said(here, report):
-    start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b", "c"))
-    verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
-    assert [row["level"] for row in verdicts] == pytest.approx([1 - 0.05 * 2 / 3 / 2] * 2)
-    text = " ".join(report("compare", here / "exp").out.split())
-    assert (
-        "they are at 98.3 %, so that 95.0 % holds for all verdicts together" in text
-        and "98.3 % interval" in text
-    )
-
-
-@pytest.mark.slow
 def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     answer = start(here, "run", "exp", "--blocks", 6, "--aa", *arms(here, "a", "b"))
     assert answer.status == 0, answer.err
@@ -243,41 +212,6 @@ def test_one_arm_against_itself_is_an_experiment(here):
     assert Counter(run.arm for run in runs(here)) == {"a": 1, "a-again": 1}
 
 
-@pytest.fixture
-def runner(tmp_path, monkeypatch):
-    """A runner after ten blocks, of which the intervals are those given."""
-
-    def made(plan: Plan, *intervals: tuple[float, float]) -> Runner:
-        found = [
-            VerdictRow(
-                **{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high, "is_control": 0}
-            )
-            for low, high in intervals
-        ]
-        pairs = [Pair(verdict, [], [], []) for verdict in found]
-        answers = Comparison(**{**dict.fromkeys(Comparison._fields), "pairs": pairs})
-        monkeypatch.setattr(Runner, "complete", lambda self: list(range(10)))
-        monkeypatch.setattr(Runner, "interim", lambda self: answers)
-        return Runner(tmp_path, plan, None, None)
-
-    return made
-
-
-def test_the_blocks_still_wanted_grow_with_the_square_of_the_width(runner):
-    plan = Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1, 0.02)
-    assert runner(plan, (-0.019, 0.019)).wanted() == 10
-    assert runner(plan, (0.30, 0.34)).wanted() == 10, "around an estimate, whatever it is"
-    assert 40 <= runner(plan, (-0.039, 0.041)).wanted() <= 42
-    assert 40 <= runner(plan, (-0.01, 0.01), (-0.039, 0.041)).wanted() <= 42, "the widest decides"
-    assert runner(plan, (-0.5, 0.5)).wanted() == 60
-    assert "the most that --until runs" in runner(plan, (-0.5, 0.5)).precision()
-    assert runner(plan, (-0.01, 0.01)).precision() == ""
-    assert runner(plan._replace(until=None), (-0.5, 0.5)).wanted() == 8, (
-        "significance and width alone decide nothing"
-    )
-    assert runner(plan._replace(blocks=12), (-0.001, 0.001)).wanted() == 12
-
-
 def test_before_the_first_run_nothing_is_known_of_the_time_left(tmp_path, capsys):
     Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 4, 1), None, None).progress()
     assert capsys.readouterr().out == "  0 of 4 blocks\n"
@@ -305,7 +239,7 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
         "1 of 3 blocks; more would not end within --limit. Go on with: commprof-experiment "
         "resume " in capsys.readouterr().out
     )
-    Runner(here / "exp", plans.plan_read(here / "exp")._replace(until=0.01), None, 0).run()
+    Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=9), None, 0).run()
     assert "1 of about 2 blocks; more would not end within --limit" in capsys.readouterr().out
     assert made(here) == before
     assert re.search(r"^  a: 1 run, \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
@@ -545,7 +479,6 @@ WRONG = (
     ["run", "exp", "--arm", "a: x {}", "--arm", "a: y {}"],
     ["run", "exp", "--arm", "a: x", "--arm", "b: y {}"],
     ["run", "exp", "--arm", "../a: x {}", "--arm", "b: y {}"],
-    ["run", "exp", "--until", "0%", "--arm", "a: x {}", "--arm", "b: y {}"],
     ["run", "exp", "--limit", "soon", "--arm", "a: x {}", "--arm", "b: y {}"],
     ["add", "exp"],
     ["run", "exp", "--blocks", "0", "--arm", "a: x {}", "--arm", "b: y {}"],
@@ -570,17 +503,6 @@ def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
         answer.status == 2
         and "go on with: commprof-experiment resume exp (other commands: in another folder)"
         in answer.err
-    )
-
-
-@pytest.mark.slow
-def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
-    out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
-    assert "  so far transfer of b v. a: +0.0 %\n" in out
-    execute(here / "exp/block-01/b/rank-0.db", "UPDATE rank SET dropped_calls = 3")
-    assert (
-        "  so far transfer of b v. a: +0.0 %; no verdict (partial)\n"
-        in start(here, "status", "exp").out
     )
 
 

@@ -15,7 +15,7 @@ from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
 
 CASES = 400
-PLAN = Plan([Arm("a", "mpirun {} x"), Arm("b", "srun {} x")], 3, 7, 0.02, "/tmp")
+PLAN = Plan([Arm("a", "mpirun {} x"), Arm("b", "srun {} x")], 3, 7, "/tmp")
 RUN = Run(1, "a", "block-01/a", plans.OK, 1.5, "")
 DEEP = "[" * 200_000 + "]" * 200_000
 RAW = (
@@ -55,7 +55,7 @@ def test_a_plan_of_any_damage_is_read_or_refused_in_one_line(tmp_path):
         (tmp_path / plans.EXPERIMENT).write_bytes(damaged(plan_values(), random.Random(number)))
         try:
             plan = plans.plan_read(tmp_path)
-            assert plan.arms and plan.blocks >= 1 and (plan.until is None or 0 < plan.until <= 1)
+            assert plan.arms and plan.blocks >= 1
             plans.order_of(plan, 0)
         except ReportError as error:
             assert len(str(error)) < 300 + len(str(tmp_path)) and "\n" not in str(error), number

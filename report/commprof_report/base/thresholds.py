@@ -314,9 +314,6 @@ TABLE = (
               "usual; --level", "unknown", "same"),
     Threshold("compare.min-effect", 0.02, "ratio of a side to the reference, less 1",
               "smaller differences rarely matter; --min-effect", "same", "more"),
-    Threshold("compare.until", 2 / 3, "p, over 1 - level, with --until",
-              "without it, blocks until intervals are narrow find up to 8 % where 5 % is claimed",
-              "same", "unknown"),
     Threshold("compare.covered", 0.5, "share of the time inside MPI that was split",
               "transfer stands for the time if it is known for most of it", "time", "transfer"),
     Threshold("compare.nearly-all", 0.9, "share of the time inside MPI that was split",
@@ -362,8 +359,6 @@ TABLE = (
               "1 of 2 million normal runs is so far off", "silent", "note"),
     Threshold("compare.outlier-runs", 8, "runs of a side",
               "the deviation of fewer is too uncertain", "silent", "note"),
-    Threshold("compare.most-pairs", 60, "pairs", "an hour of runs of 30 s; more are not asked for",
-              "another block", "no more"),
     Threshold("experiment.failures", 3, "failed runs of an arm in a row",
               "the next one would fail, too", "goes on", "ends"),
 )

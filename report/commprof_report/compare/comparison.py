@@ -10,7 +10,6 @@ part of the level (Bonferroni).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -46,14 +45,6 @@ class Pair(NamedTuple):
     def primary(self) -> Compared:
         """The figure that the verdict is about."""
         return next(figure for figure in self.figures if figure.is_primary)
-
-    @property
-    def half_width(self) -> float | None:
-        """Half the width of the ratio's interval, on a logarithmic scale: 0.02 is from -2 % to
-        +2 % around the estimate."""
-        low, high = self.verdict.low, self.verdict.high
-        is_known = low is not None and high is not None
-        return math.expm1((math.log1p(high) - math.log1p(low)) / 2) if is_known else None
 
 
 class Comparison(NamedTuple):
@@ -101,7 +92,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
         for side in others
     ]
-    said = [*notes.of_sides(compared, metric, rules, judge.level, table.unmatched)]
+    said = [*notes.of_sides(compared, metric, rules, table.unmatched)]
     if metric in OF_CALLS and _have_other_calls(allowed):
         said.append(
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "

@@ -68,8 +68,7 @@ class Judge(NamedTuple):
 class Rules(NamedTuple):
     """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
     skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
-    have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
-    width of the intervals. checked: how well replays of a kit stand for its job, if that is known.
+    have all steps, are not compared then. checked: how well replays of a kit stand for its job, if that is known.
     """
 
     metric: str | None = None
@@ -79,13 +78,11 @@ class Rules(NamedTuple):
     pairs: bool = True
     all_rows: bool = False
     skipped: float = 0.0
-    is_sequential: bool = False
     checked: Checked | None = None
 
     def judge(self, is_paired: bool, verdicts: int) -> Judge:
         """The judge of each of so many verdicts, which hold together at the level."""
-        chance = (1 - self.level) * (threshold("compare.until") if self.is_sequential else 1)
-        return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
+        return Judge(is_paired, 1 - (1 - self.level) / verdicts, math.log1p(self.min_effect))
 
 
 def known(values: Sequence[float | None]) -> list[float]:

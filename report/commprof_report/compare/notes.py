@@ -20,12 +20,10 @@ from .sides import Side
 
 
 def of_sides(
-    sides: Sequence[Side], metric: str, rules: Rules, level_of_each: float, unmatched: int
+    sides: Sequence[Side], metric: str, rules: Rules, unmatched: int
 ) -> Iterator[str]:
     """unmatched: rows that some run lacks."""
     runs = [run for side in sides for run in side.runs]
-    if rules.is_sequential:
-        yield _sequential(rules, level_of_each, len(sides) > 2)
     if rules.skipped:
         share = units.share(rules.skipped)
         yield (
@@ -44,14 +42,6 @@ def of_sides(
         yield from _outliers(side, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
-
-
-def _sequential(rules: Rules, level_of_each: float, are_several: bool) -> str:
-    together = " for all verdicts together" if are_several else ""
-    return (
-        "blocks were added until intervals are narrow (--until), which costs certainty: they are "
-        f"at {units.share(level_of_each)}, so that {units.share(rules.level)} holds{together}"
-    )
 
 
 def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[str]:

@@ -44,7 +44,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its 
 BLOCK = re.compile(r"block-(\d{1,6})")
 MOST_BLOCKS = 999_999
 MOST_ARMS = 100
-LEAST_UNTIL = 1e-9
 MOST = 10**15  # of any other number
 
 
@@ -59,14 +58,12 @@ class Arm(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """blocks: complete ones that are wanted at least. until: then more, up to this half width of
-    the intervals; null: no more. directory: where the commands are run; empty: in the current one.
+    """blocks: complete ones that are wanted. directory: where the commands are run; empty: in the current one.
     kit: SHA-256 of the one that arms replay; empty: they have programs of their own."""
 
     arms: list[Arm]
     blocks: int
     seed: int
-    until: float | None = None
     directory: str = ""
     kit: str = ""
 
@@ -112,10 +109,9 @@ def _plan(values: Any) -> Plan:
         or not all(map(NAME.fullmatch, names))
     ):
         raise ValueError(f"names of arms: {units.shortened(', '.join(names), 80) or 'none'}")
-    until = None if values.get("until") is None else number_in(values, "until", LEAST_UNTIL, 1)
     seed = whole_in(values, "seed", -MOST, MOST, 0)
     return Plan(
-        arms, whole_in(values, "blocks", 1, MOST, 1), seed, until,
+        arms, whole_in(values, "blocks", 1, MOST, 1), seed,
         text_in(values, "directory", ""), text_in(values, "kit", ""),
     )
 

@@ -12,8 +12,8 @@ from commprof_report.compare.figures import Figures, Key, NO_GROUP, RankRow, Row
 from commprof_report.compare.judge import Rules, Shift
 from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
-from commprof_report.experiment.plan import Arm, Canary, FAILED, Plan, Run
-from commprof_report.experiment_main import Runner, gives_up
+from commprof_report.experiment.plan import Canary, FAILED, Run
+from commprof_report.experiment_main import gives_up
 from commprof_report.steps.outliers import Trend
 
 RANK = RankRow(
@@ -174,18 +174,6 @@ def of_outlier(deviations: float, runs: int) -> str:
     return note(notes._outliers(side(run(time_ns=value) for value in values), "time", 0.0))
 
 
-def of_blocks(done: int) -> str:
-    class Done(Runner):
-        def complete(self) -> list[int]:
-            return list(range(done))
-
-        def widest(self) -> None:
-            return None
-
-    wanted = Done(Path("none"), Plan([Arm("a", "{}")], 1, 1, 0.01), None, None).wanted()
-    return "another block" if wanted > done else "no more"
-
-
 def of_failures(count: int) -> str:
     failed = Run(1, "a", "block-01/a", FAILED, 1.0, "exit status 7")
     return "ends" if gives_up([failed] * count) else "goes on"
@@ -202,7 +190,6 @@ def of_tail(part: float) -> str:
 EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.level": lambda level: outcome_of(1 - level, RULES),
     "compare.min-effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
-    "compare.until": lambda part: outcome_of(part * 0.05, Rules(is_sequential=True)),
     "compare.covered": lambda share: comparison._default_metric(
         [side([run(coverage=share)])], RULES
     ),
@@ -227,6 +214,5 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.settling": of_settling,
     "compare.outlier": lambda deviations: of_outlier(deviations, 100),
     "compare.outlier-runs": lambda runs: of_outlier(1_000, runs),
-    "compare.most-pairs": of_blocks,
     "experiment.failures": of_failures,
 }
