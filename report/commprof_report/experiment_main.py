@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import NoReturn
 
 from . import __version__
 from .base import units
@@ -32,16 +31,12 @@ from .experiment.plan import (
     Arm, FAILED, OK, PLACEHOLDER, Plan, REMOVED, Run, WARM_UP, folder_of, is_replay, launch,
 )
 from .experiment import plan as plans
+from .main import Parser
 from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
 MOST_OF_LOG = 200  # characters of its last line
 OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError("options", f"{message} (see {self.prog} --help)")
 
 
 def arm(text: str) -> Arm:

@@ -24,15 +24,14 @@ SKEW_NS = 300 * US
 def planted(
     path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1,
     command: str = "lib/app 1", slow_steps: int = 0, slow_factor: float = 1.0,
-    each_50th: float = 1.0,
 ) -> Path:
     """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us
     later. Transfers times the size's factor. The first, slow steps last half as long again, and
-    their transfers `slow_factor` times as long; those of each 50th step `each_50th` times."""
+    their transfers `slow_factor` times as long."""
     clocks = [HostClock(77, wall_ns=round(start_s * SECOND)) for _ in range(hosts)]
     job = Job([clocks[0], clocks[-1]])
     for step in range(calls):
-        scale = slow_factor if step < slow_steps else each_50th if step % 50 == 7 else 1.0
+        scale = slow_factor if step < slow_steps else 1.0
         for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
             come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
             arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]

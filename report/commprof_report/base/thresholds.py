@@ -322,8 +322,6 @@ TABLE = (
               "less changes the second digit at most", "silent", "note"),
     Threshold("compare.clock-error", 0.1, "error of the clocks, over the change per call",
               "less changes the second digit of the change at most", "silent", "note"),
-    Threshold("compare.tail", 0.5, "change at p50, over that of the mean",
-              "what half of the calls have is no tail", "tail", "all calls"),
     Threshold("compare.small", 0.01, "share of the time of all rows",
               "smaller rows are many, and each explains little", "other", "a row of its own"),
     Threshold("compare.work", 0.01, "difference of the mean calls or bytes of a row",

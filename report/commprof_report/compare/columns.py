@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..base import units
 from ..base.field import Field, row_type, text
-from ..base.thresholds import threshold
 
 DIFFERENT = ("less", "more")  # outcomes
 OTHER = "other"  # the call of small rows added up
@@ -97,12 +95,6 @@ ROW = (
     ),
     Field("adjusted_p", "p of an exploratory row, adjusted by Benjamini and Hochberg"),
     Field(
-        "p50_change",
-        "of a row per call: ratio of the medians over the runs of p50 and of p99, less 1: whether "
-        "a change is in all calls or in the longest",
-    ),
-    Field("p99_change", ""),
-    Field(
         "reference_algorithm",
         "the most frequent algorithm that NCCL reports for this size (`ring, ll128, 16 "
         "channels`), of the reference and of the side; empty: not known",
@@ -174,18 +166,6 @@ class Compared(compared_row):
     def difference(self) -> float | None:
         """The change, if it is beyond chance."""
         return self.change if self.outcome in DIFFERENT else None
-
-    @property
-    def is_in_tail(self) -> bool:
-        """The change is one of its longest calls: at p50 it is less than a part of it, at p99
-        more."""
-        if not self.difference or self.p50_change is None or self.p99_change is None:
-            return False
-        changes = self.difference, self.p50_change, self.p99_change
-        change, middle, tail = (
-            math.copysign(1, self.difference) * math.log1p(each) for each in changes
-        )
-        return middle < threshold("compare.tail") * change and tail > change
 
 
 NOTHING = Compared._make([None] * len(compared_row._fields))._replace(

@@ -132,17 +132,8 @@ def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
         if deviation and abs(value - middle) > far:
             apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
             yield (
-                f"{run.path} stands apart: {metric} {apart}{_peculiar(run, side)}; it is compared "
-                "like the others"
+                f"{run.path} stands apart: {metric} {apart}; it is compared like the others"
             )
-
-
-def _peculiar(run: Figures, side: Side) -> str:
-    """Hosts that no other run of its side had, a possible reason for a run that stands apart."""
-    others = [other for other in side.runs if other is not run]
-    hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
-    names = ", ".join(sorted(host or "an unknown host" for host in hosts))
-    return f"; no other run was on {units.shortened(names, 40)}" if hosts else ""
 
 
 MOST_SETTINGS = 6

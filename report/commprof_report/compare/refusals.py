@@ -432,8 +432,7 @@ def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[tuple[str, flo
         if change is not None and _size(change) > judge.margin:
             took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
-            where = _where(name, reference, side, change)
-            yield f"{noun} took {took} {than}{where}", change
+            yield f"{noun} took {took} {than}", change
 
 
 def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
@@ -466,20 +465,3 @@ def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
         host: math.expm1(shift.estimate) for host, shift in shifts.items()
         if shift.low > math.log(threshold("compare.slow-host"))
     }
-
-
-def _where(name: str, reference: Side, side: Side, change: float) -> str:
-    """The host that changed most, if there are several."""
-    first, second = (_medians(name, each.runs) for each in (reference, side))
-    ratios = {host: math.log(second[host] / first[host]) for host in first if host in second}
-    return (
-        f", most on {max(ratios, key=lambda host: math.copysign(1, change) * ratios[host])}"
-        if len(ratios) > 1 else ""
-    )
-
-
-def _medians(name: str, runs: Sequence[Figures]) -> dict[str, float]:
-    values = gathered(
-        (host, getattr(canary, name)) for run in runs for host, canary in run.canaries.items()
-    )
-    return {host: median(own) for host, own in values.items()}

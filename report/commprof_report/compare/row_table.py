@@ -92,8 +92,6 @@ class RowTable:
         values = [self.values(key, each) for each in (self.sides[0], side)]
         return self._compared(judge, [key], side, *values)._replace(
             **self._named(key),
-            p50_change=self._change_at("p50", key, side),
-            p99_change=self._change_at("p99", key, side),
             reference_algorithm=_algorithm(self.sides[0], key),
             algorithm=_algorithm(side, key),
         )
@@ -121,15 +119,6 @@ class RowTable:
             "metric": self.metrics[key],
             "per": key.per,
         }
-
-    def _change_at(self, percentile: str, key: Key, side: Side) -> float | None:
-        """Ratio of the medians over the runs, less 1."""
-        first, second = (
-            median_known([run.rows[key].value(percentile) for run in each.runs])
-            if key.per == "call" and all(run.rows[key].buckets for run in each.runs) else None
-            for each in (self.sides[0], side)
-        )
-        return second / first - 1 if first and second else None
 
     def _other(self, judge: Judge, keys: Sequence[Key], side: Side) -> Compared:
         metrics = {self.metrics[key] for key in keys}

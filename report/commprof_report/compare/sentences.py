@@ -274,8 +274,7 @@ def cause_text(row: Compared) -> str:
         f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
         f"{units.share(row.part_of_change)} of the change"
     )
-    tail = tail_text(row) if row.is_in_tail else ""
-    return "; ".join(filter(None, [part, tail, algorithm_text(row)]))
+    return "; ".join(filter(None, [part, algorithm_text(row)]))
 
 
 def algorithm_text(row: Compared) -> str:
@@ -285,11 +284,6 @@ def algorithm_text(row: Compared) -> str:
         return f"algorithm: {first} | {second}" if first != second else ""
     known = ((first, row.reference), (second, row.side))
     return next((f"algorithm: {each} in {side}" for each, side in known if each), "")
-
-
-def tail_text(row: Compared) -> str:
-    changes = units.change(row.p50_change), units.change(row.p99_change)
-    return f"its longest calls: at p50 {changes[0]}, at p99 {changes[1]}"
 
 
 def figure_name(row: Compared) -> str:
@@ -342,7 +336,5 @@ def _finding(row: Compared, min_effect: float) -> str:
         return (
             "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
         )
-    if row.is_in_tail:
-        return tail_text(row)
     is_tested = row.is_confirmed or row.is_primary
     return "exploratory" if row.difference is not None and not is_tested else ""

@@ -179,14 +179,6 @@ def of_failures(count: int) -> str:
     return "ends" if gives_up([failed] * count) else "goes on"
 
 
-def of_tail(part: float) -> str:
-    found = RowTable([side([run(rows={key("Bcast"): row()})] * 8, name) for name in "ab"],
-                     [key("Bcast")], "time")
-    (same,) = found.tested(JUDGE, found.sides[1], shows_all=True, is_found=True)
-    changes = dict(change=0.1, p50_change=1.1**part - 1, p99_change=1.0)
-    return "tail" if same._replace(outcome="more", **changes).is_in_tail else "all calls"
-
-
 EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.level": lambda level: outcome_of(1 - level, RULES),
     "compare.min-effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
@@ -197,7 +189,6 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.estimated": lambda share: note(notes._estimates(share, "transfer")),
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,
-    "compare.tail": of_tail,
     "compare.work": of_calls,
     "compare.same-steps": lambda part: "alike" if row_table.alike(1 - part, 1.0) else "differ",
     "compare.lost-steps": of_steps,
