@@ -27,7 +27,9 @@ NCCL_GROUP = "ncclGroup"  # operations that share kernels count as one
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
 PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyond all others
 FIRST_PERSISTENT = 1 << PERSISTENT_LOG2
-OF_ALL = "world_rank thread call region start_ns end_ns polled_since_ns polled_ns"
+OF_ALL = (
+    "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns polled_ns"
+)
 OF_COLLECTIVES = (
     "member world_rank call sequence bytes root region start_ns end_ns completed_ns is_shared "
     "device_start_ns device_end_ns"

@@ -7,7 +7,8 @@ of waiting are differences of sums over a timeline.
     point     0        1         2          3          4          5         6         7
 
 Calls of NCCL are outside MPI. A nonblocking call that starts an operation cannot wait: all of it is
-transfer. The analysis of waiting does not tell negotiation apart (NEGOTIATING); drawings do.
+transfer. The analysis of waiting does not tell negotiation apart (NEGOTIATING), nor that a rank has
+not begun or has ended (ABSENT); drawings do.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..run.sampled import Calls
 from .depends import Waits
 from .reading import Known, followed, is_on, polls
 
-OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING = STATES = range(7)
+OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING, ABSENT = STATES = range(8)
 COUNT = len(STATES)
 DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause of being late
 NOBODY = -1
@@ -186,11 +187,11 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
     for rank in called.ranks:
         own = slice(*(4 * np.searchsorted(calls.world_rank, (rank, rank + 1))))
         line_states, line_calls, line_waits = (column[own] for column in columns)
-        lines[rank] = _timeline(ends_ns[own], line_states, line_calls, line_waits, texts)
+        lines[rank] = timeline(ends_ns[own], line_states, line_calls, line_waits, texts)
     return lines
 
 
-def _timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> Timeline:
+def timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> Timeline:
     """It goes on in each state until that end, one after the other; not at all if that is
     before."""
     upto_ns = np.maximum.accumulate(np.append(0, ends_ns))

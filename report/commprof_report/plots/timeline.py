@@ -10,10 +10,10 @@ from ..base.columns import np
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import (
-    FILES, NEGOTIATING, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
+    ABSENT, FILES, NEGOTIATING, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
 )
 from ..steps.run_view import (
-    ABSENT, CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, RankView, StepView,
+    CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, RankView, StepView,
     View,
 )
 

@@ -12,17 +12,20 @@ parts of equally many calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import takewhile
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..base.columns import NONE, Columns, Ints, TextInts, by_rank, grouped, joined, np
+from ..base.columns import NONE, Columns, Ints, by_rank, grouped, joined, np
 from ..base.values import gathered
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
-from ..late.timelines import COUNT, NOBODY, OUTSIDE, UNSEEN, WAITING, Piece, Timeline
+from ..late.timelines import (
+    ABSENT, COUNT, NOBODY, OUTSIDE, UNSEEN, Called, Piece, Timeline, timeline,
+)
 from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
@@ -47,9 +50,9 @@ FINEST = 4_000
 MOST_BINS, MOST_CELLS = 640, 250_000  # bins of a rank or GPU; of all together
 FEWEST_BINS = 16
 MOST_MARKS = 4_000  # steps whose begin is marked
-# classes of time, after the states of a timeline. ABSENT: the rank has not begun, or has ended
-ABSENT, GPU_COMPUTING, GPU_EXPOSED, GPU_COPYING = range(COUNT, COUNT + 4)
-CLASSES = COUNT + 4
+# classes of time, after the states of a timeline
+GPU_COMPUTING, GPU_EXPOSED, GPU_COPYING = range(COUNT, COUNT + 3)
+CLASSES = COUNT + 3
 PARTS = 20  # shares are in whole parts of a bin
 
 
@@ -61,51 +64,22 @@ class Shown(NamedTuple):
     detail: str
 
 
-@dataclass(frozen=True)
-class Operations(Columns):
-    """Nonblocking and persistent operations, from their start to their completion."""
-
-    world_rank: Ints
-    begin_ns: Ints
-    end_ns: Ints
-    call: TextInts
-    communicator: Ints
-    bytes: Ints
-
-
-@dataclass(frozen=True)
-class Messages(Columns):
-    """Messages of which both sides are known, from the posting of the send to the completion of the
-    receive."""
-
-    sender: Ints
-    receiver: Ints
-    begin_ns: Ints
-    end_ns: Ints
-
-
-class InFlight(NamedTuple):
-    begin_ns: int
-    end_ns: int
-    call: str
-    detail: str
-
-
 class GpuLane(NamedTuple):
     number: int
     cells: np.ndarray
 
 
 class RankView(NamedTuple):
-    """cells: a row for each bin, how many PARTS of it were of each class: a state of a timeline,
-    ABSENT, or what a GPU did."""
+    """cells: a row for each bin, how many PARTS of it were of each class: a state of a timeline, or
+    what a GPU did. in_flight: begin, end, call and detail of nonblocking and persistent operations.
+    """
 
     rank: int
     begin_ns: int
     end_ns: int
     cells: np.ndarray
     pieces: list[Shown]
-    in_flight: list[InFlight]
+    in_flight: list[tuple[int, int, str, str]]
     gpus: list[GpuLane]
 
 
@@ -128,7 +102,7 @@ class View(NamedTuple):
     ranks: list[RankView]
     steps: list[StepView]
     marks: list[tuple[int, int, int]]  # of all steps, or of each n-th: number, begin and end
-    messages: Messages
+    messages: Columns  # of which both sides are known
     ranks_left_out: int
     left_out_ns: int
     in_flight_left_out_ns: int
@@ -158,12 +132,16 @@ def run_view(
     end_ns = max(1, *ends.values())
     negotiated = _negotiated(found.sampled, alignment)
     lines = {
-        row.rank: Line(late, row.rank, ends[row.rank], negotiated.get(row.rank)) for row in rows
+        row.rank: _line(
+            late, row.rank, begins[row.rank], ends[row.rank], end_ns, negotiated.get(row.rank)
+        ) for row in rows
     }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
     steps, windows = _windows(found, alignment, late, lines, end_ns, most, wanted)
-    details = Details(connection, found.sampled, alignment, late)
-    pieces, left_out_ns = _pieces(lines, windows, details, most)
+    labels = {
+        (rank, number): label for rank, number, label in SQL.run(connection, "step_labels")
+    }
+    pieces, left_out_ns = _pieces(lines, windows, late, labels, most)
     in_flight, in_flight_ns = _longest(
         _operations(found.sampled, alignment), windows, most // 2
     )
@@ -171,10 +149,12 @@ def run_view(
     bins = _bins(len(rows) + sum(map(len, known.values())))
     edges = np.linspace(0, end_ns, bins + 1).astype(np.int64)
     lanes = _gpu_lanes(connection, alignment, known, edges)
+    no_gpu = ((0, 0), (0, CLASSES - COUNT))
     ranks = [
         RankView(
-            rank, begins[rank], ends[rank], line.cells(edges, begins[rank]), pieces[rank],
-            details.in_flight(rank, in_flight), lanes.get(rank, []),
+            rank, begins[rank], ends[rank],
+            in_parts(np.pad(np.diff(line.spent(edges), axis=0), no_gpu), edges), pieces[rank],
+            _in_flight(rank, in_flight, found.sampled, labels), lanes.get(rank, []),
         )
         for rank, line in lines.items()
     ]
@@ -192,60 +172,28 @@ def _negotiated(sampled: SampledCalls, alignment: Alignment) -> dict[int, tuple[
     return {rank: (begin_ns[own], end_ns[own]) for rank, own in by_rank(calls.world_rank)}
 
 
-class Line:
-    """The timeline of a rank to the rank's end."""
+def _line(
+    late: Late, rank: int, begin_ns: int, end_ns: int, last_ns: int,
+    negotiated: tuple[Ints, Ints] | None,
+) -> Timeline:
+    """The timeline of a rank, which is ABSENT before its begin and from its end to the run's. After
+    its last call it is not seen as long as it may have made a call that is not sampled."""
+    line: Timeline = late.timelines[rank]
+    line = line.with_negotiation(*negotiated) if negotiated else line
+    gaps = late.stages.split.of_all.called.gaps
+    gap_ns = int(gaps[rank][1].max(initial=0)) if rank in gaps else 0
+    return timeline(
+        np.concatenate([[begin_ns], line.points[1:], [min(gap_ns, end_ns), end_ns, last_ns]]),
+        np.concatenate([[ABSENT], line.states, [UNSEEN, OUTSIDE, ABSENT]]),
+        np.concatenate([[NONE], line.calls, [NONE] * 3]),
+        np.concatenate([[NOBODY], line.waits, [NOBODY] * 3]), line.texts,
+    )
 
-    def __init__(
-        self, late: Late, rank: int, end_ns: int, negotiated: tuple[Ints, Ints] | None
-    ) -> None:
-        line = late.timelines[rank]
-        self.line: Timeline = line.with_negotiation(*negotiated) if negotiated else line
-        self.end_ns = end_ns
-        nothing = np.array([], np.int64), np.array([], np.int64)
-        _, gap_ends = late.stages.split.of_all.called.gaps.get(rank, nothing)
-        # until then the rank may have made a call that is not sampled
-        self.unseen_ns = max(self._left_ns, min(int(gap_ends.max(initial=0)), end_ns))
 
-    @property
-    def _left_ns(self) -> int:
-        return int(self.line.points[-1])
-
-    def count(self, begin_ns: int, end_ns: int) -> int:
-        return self.line.pieces_between(begin_ns, end_ns) + (self.unseen_ns > self._left_ns)
-
-    def cells(self, edges: Ints, begin_ns: int) -> np.ndarray:
-        spent = np.zeros((len(edges) - 1, CLASSES), np.int64)
-        spent[:, :COUNT] = np.diff(self.line.spent(edges), axis=0)
-        for state, since_ns, until_ns in (
-            (UNSEEN, self._left_ns, self.unseen_ns),
-            (ABSENT, 0, begin_ns), (ABSENT, self.end_ns, int(edges[-1])),
-        ):
-            moved_ns = np.diff(np.clip(edges, since_ns, max(since_ns, until_ns)))
-            moved_ns = np.minimum(moved_ns, spent[:, OUTSIDE])
-            spent[:, state] += moved_ns
-            spent[:, OUTSIDE] -= moved_ns
-        return in_parts(spent, edges)
-
-    def pieces(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, Piece]]:
-        """All but the time outside MPI; with the begin of their call. The transfer that follows a
-        wait belongs to the same call."""
-        line = self.line
-        first = max(0, int(np.searchsorted(line.points, begin_ns, "right")) - 1)
-        last = int(np.searchsorted(line.points, end_ns))
-        called_ns = NONE
-        for place in range(first - (first > 0), min(last, len(line.states))):
-            since_ns, until_ns = line.points[place : place + 2].tolist()
-            state = int(line.states[place])
-            is_same_call = place and line.states[place - 1] == WAITING and called_ns != NONE
-            called_ns = called_ns if is_same_call else since_ns
-            if state != OUTSIDE and place >= first:
-                yield called_ns, Piece(
-                    max(since_ns, begin_ns), min(until_ns, end_ns), state,
-                    line.texts.text(line.calls[place]) or "", int(line.waits[place]),
-                )
-        since_ns, until_ns = max(begin_ns, self._left_ns), min(end_ns, self.unseen_ns)
-        if since_ns < until_ns:
-            yield NONE, Piece(since_ns, until_ns, UNSEEN, "", NOBODY)
+def _shown_pieces(line: Timeline, begin_ns: int, end_ns: int) -> list[Piece]:
+    """All in this time but that outside MPI."""
+    pieces = takewhile(lambda piece: piece.end_ns > begin_ns, line.back_from(end_ns))
+    return [piece for piece in pieces if piece.state not in (OUTSIDE, ABSENT)][::-1]
 
 
 def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
@@ -315,7 +263,7 @@ def is_whole(row: StepRow) -> bool:
 
 
 def _windows(
-    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Line], end_ns: int,
+    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Timeline], end_ns: int,
     most: int, wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
     """The steps that are drawn, the median one first, then the longest ones, then the others; or
@@ -323,7 +271,7 @@ def _windows(
     whole = [row for row in found.costs.steps if is_whole(row) and found.costs.is_driven]
     times = found.steps.aligned(alignment, {row.step for row in whole})
     spans = {step: _span(of_step, end_ns) for step, of_step in times.items()}
-    pieces = sum(line.count(0, end_ns) for line in lines.values())
+    pieces = sum(line.pieces_between(0, end_ns) for line in lines.values())
     has_room = not wanted and pieces + RANK_PIECES * len(lines) * len(whole) <= most
     by_time = sorted(whole, key=lambda row: row.step_ns)
     median = by_time[(len(whole) - 1) // 2] if whole else None
@@ -362,13 +310,13 @@ def spread(rows: Sequence[StepRow]) -> list[StepRow]:
 
 def _fitting(
     rows: Sequence[StepRow], times: Mapping[int, Mapping[int, tuple[int, int]]],
-    spans: Mapping[int, tuple[int, int]], lines: Mapping[int, Line], most_pieces: int,
+    spans: Mapping[int, tuple[int, int]], lines: Mapping[int, Timeline], most_pieces: int,
 ) -> Iterator[StepRow]:
     """The first one always."""
     pieces = 0
     for row in rows:
         pieces += sum(
-            RANK_PIECES + lines[rank].count(*spans[row.step]) for rank in times[row.step]
+            RANK_PIECES + lines[rank].pieces_between(*spans[row.step]) for rank in times[row.step]
             if rank in lines
         )
         if row is not rows[0] and pieces > most_pieces:
@@ -386,62 +334,31 @@ def _span(times: Mapping[int, tuple[int, int]], last_ns: int) -> tuple[int, int]
     return max(0, begin_ns - margin_ns), min(last_ns, end_ns + margin_ns)
 
 
-class Details:
-    """Sizes and communicators of calls, in words."""
+def _text(labels: Mapping[tuple[int, int], str], rank: int, communicator: int, own: int) -> str:
+    """The size of a call (own, in bytes), and its communicator, as far as they are known."""
+    label = labels.get((rank, communicator), units.NO_VALUE)
+    parts = ("" if own == NONE else units.size(own), "" if label == units.NO_VALUE else label)
+    return ", ".join(filter(None, parts))
 
-    def __init__(
-        self, connection: Connection, sampled: SampledCalls, alignment: Alignment, late: Late
-    ) -> None:
-        self.sampled, self.late, self.alignment = sampled, late, alignment
-        labels = SQL.run(connection, "step_labels")
-        self.labels = {(rank, number): label for rank, number, label in labels}
 
-    def text(self, rank: int, communicator: int, own_bytes: int) -> str:
-        size = "" if own_bytes == NONE else units.size(own_bytes)
-        label = self.labels.get((rank, communicator), units.NO_VALUE)
-        return ", ".join(filter(None, (size, "" if label == units.NO_VALUE else label)))
-
-    def of_calls(self, windows: Spans) -> dict[tuple[int, int], str]:
-        """By rank and begin of the calls of main threads in the windows."""
-        calls = self.sampled.calls
-        start_ns = self.alignment.aligned(calls.world_rank, calls.start_ns)
-        end_ns = start_ns + calls.end_ns - calls.start_ns
-        rows = np.flatnonzero(in_spans(start_ns, end_ns, windows))
-        rows = rows[self.sampled.on_main(rows)]
-        columns = (calls.world_rank[rows], start_ns[rows], calls.communicator[rows])
-        texts = {
-            (rank, at_ns): self.text(rank, communicator, own_bytes)
-            for rank, at_ns, communicator, own_bytes in zip(
-                *(column.tolist() for column in columns), calls.bytes[rows].tolist()
-            )
-        }
-        for call in self.late.stages.sums.waits.estimated():
-            if call in texts:
-                texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))
-        return texts
-
-    def in_flight(self, rank: int, rows: Operations) -> list[InFlight]:
-        own = rows.take(rows.world_rank == rank)
-        names = (self.sampled.texts.text(call) or "" for call in own.call.tolist())
-        columns = (own.begin_ns, own.end_ns, own.communicator, own.bytes)
-        return [
-            InFlight(begin_ns, end_ns, name, self.text(rank, communicator, own_bytes))
-            for name, begin_ns, end_ns, communicator, own_bytes in zip(
-                names, *(column.tolist() for column in columns)
-            )
-        ]
+def _in_flight(
+    rank: int, rows: Columns, sampled: SampledCalls, labels: Mapping[tuple[int, int], str]
+) -> list[tuple[int, int, str, str]]:
+    own = rows.take(rows.world_rank == rank)
+    columns = (own.begin_ns, own.end_ns, own.call, own.communicator, own.bytes)
+    return [
+        (begin_ns, end_ns, sampled.texts.text(call) or "", _text(labels, rank, *of_call))
+        for begin_ns, end_ns, call, *of_call in zip(*(column.tolist() for column in columns))
+    ]
 
 
 def _pieces(
-    lines: Mapping[int, Line], windows: Spans, details: Details, most: int
+    lines: Mapping[int, Timeline], windows: Spans, late: Late,
+    labels: Mapping[tuple[int, int], str], most: int,
 ) -> tuple[dict[int, list[Shown]], int]:
     """By rank; and how long those are at least that are not left out."""
-    texts = details.of_calls(windows)
     found = {
-        rank: [
-            shown for window in windows for call_ns, piece in line.pieces(*window)
-            for shown in [_shown(piece, texts.get((rank, call_ns), ""))]
-        ]
+        rank: [piece for window in windows for piece in _shown_pieces(line, *window)]
         for rank, line in lines.items()
     }
     left_out_ns = 0
@@ -449,22 +366,38 @@ def _pieces(
         shortest_ns = min(end_ns - begin_ns for begin_ns, end_ns in windows)
         left_out_ns = 2 * left_out_ns or shortest_ns // FINEST + 1
         found = {
-            rank: [
-                shown for shown in own if shown.piece.end_ns - shown.piece.begin_ns >= left_out_ns
-            ]
+            rank: [piece for piece in own if piece.end_ns - piece.begin_ns >= left_out_ns]
             for rank, own in found.items()
         }
-    return found, left_out_ns
+    estimated = {*late.stages.sums.waits.estimated()}
+    called = late.stages.split.of_all.called
+    return {
+        rank: [*_shown(rank, own, called, estimated, labels, windows)]
+        for rank, own in found.items()
+    }, left_out_ns
 
 
-def _shown(piece: Piece, detail: str) -> Shown:
-    """No arrival ended a wait that is an estimate."""
-    return Shown(
-        piece._replace(waits_for=NOBODY) if detail.endswith(ESTIMATE) else piece, detail
-    )
+def _shown(
+    rank: int, pieces: Sequence[Piece], called: Called, estimated: Container[tuple[int, int]],
+    labels: Mapping[tuple[int, int], str], windows: Spans,
+) -> Iterator[Shown]:
+    """With their calls, cut at the windows. No arrival ended a wait that is an estimate."""
+    own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))
+    starts_ns, calls = called.start_ns[own], called.calls.take(own)
+    begins_ns = [begin_ns for begin_ns, _ in windows]
+    for piece in pieces:
+        detail, window = "", bisect(begins_ns, piece.end_ns - 1) - 1
+        if piece.call:
+            place = int(np.searchsorted(starts_ns, piece.begin_ns, "right")) - 1
+            detail = _text(labels, rank, int(calls.communicator[place]), int(calls.bytes[place]))
+            if (rank, int(starts_ns[place])) in estimated:
+                piece = piece._replace(waits_for=NOBODY)
+                detail = ", ".join(filter(None, (detail, ESTIMATE)))
+        yield Shown(piece._replace(begin_ns=max(piece.begin_ns, begins_ns[window])), detail)
 
 
-def _operations(sampled: SampledCalls, alignment: Alignment) -> Operations:
+def _operations(sampled: SampledCalls, alignment: Alignment) -> Columns:
+    """Nonblocking and persistent operations, from their start to their completion."""
     parts = []
     for rows in (sampled.calls, sampled.messages, sampled.starts):
         rows = rows.take(rows.completed_ns > rows.end_ns)
@@ -472,17 +405,20 @@ def _operations(sampled: SampledCalls, alignment: Alignment) -> Operations:
             alignment.aligned(rows.world_rank, own) for own in (rows.start_ns, rows.completed_ns)
         )
         parts.append(
-            Operations(
-                rows.world_rank, begin_ns, end_ns, rows.call, rows.communicator, rows.bytes
+            Columns(
+                world_rank=rows.world_rank, begin_ns=begin_ns, end_ns=end_ns, call=rows.call,
+                communicator=rows.communicator, bytes=rows.bytes,
             )
         )
-    found = joined(Operations, parts)
+    found = joined(Columns, parts)
     return found.take(
         sampled.known.which(found.call, sampled.texts, lambda call: call.library == "mpi")
     )
 
 
-def _messages(split: WaitSplit, alignment: Alignment) -> Messages:
+def _messages(split: WaitSplit, alignment: Alignment) -> Columns:
+    """Those of which both sides are known, from the posting of the send to the completion of the
+    receive."""
     rows, texts = split.later, split.texts
     probes = {text for text in texts.texts if "probe" in text.lower()}
     rows = rows.take(
@@ -490,7 +426,9 @@ def _messages(split: WaitSplit, alignment: Alignment) -> Messages:
         & (rows.wait_state == texts.number("late sender")) & ~texts.among(rows.call, probes)
     )
     end_ns = alignment.aligned(rows.world_rank, rows.gone_ns)
-    return Messages(rows.last_rank, rows.world_rank, rows.peer_ns, end_ns)
+    return Columns(
+        sender=rows.last_rank, receiver=rows.world_rank, begin_ns=rows.peer_ns, end_ns=end_ns
+    )
 
 
 def _longest(rows, windows: Spans, most: int):
