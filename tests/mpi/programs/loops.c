@@ -8,6 +8,11 @@
  * stencil: halos of three fields, then the smallest time step
  * exchange: halos, without any collective
  * multigrid: halos on three levels, with a reduction of the residual
+ * vcycles: halos on six levels, down and up; nothing is reduced
+ * spins: particles move on in turns, each with its Waits, as often as a step needs
+ * neighbours: halos; lists of neighbours are rebuilt now and then, thermodynamics every 50 steps
+ * nested: an inner solver of changing length in each outer iteration
+ * blocks: gradients of six equal blocks
  * ensembles: two halves that never talk to each other; the second has a quarter of the steps
  */
 #include <mpi.h>
@@ -201,6 +206,67 @@ static void multigrid(int step)
     reduce(1);
 }
 
+static void vcycles(int step)
+{
+    (void)step;
+    for (int level = 0; level < 6; level++) {
+        for (int i = 0; i < 2; i++)
+            halo(HALO >> level);
+        work(100);
+    }
+    for (int level = 5; level >= 0; level--) {
+        halo(HALO >> level);
+        work(100);
+    }
+}
+
+static void spins(int step)
+{
+    int turns = 20 + step * 37 % 200;
+    for (int i = 0; i < turns; i++) {
+        MPI_Request requests[2];
+        MPI_Irecv(received[0], 1, MPI_INT, (rank + size - 1) % size, 4, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(sent, 1, MPI_INT, (rank + 1) % size, 4, MPI_COMM_WORLD, &requests[1]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    }
+    work(2000);
+    reduce(1);
+}
+
+static void neighbours(int step)
+{
+    halo(HALO);
+    work(500);
+    if (step % 9 == 0 || step % 23 == 7) {
+        for (int i = 0; i < 6; i++)
+            halo(100 + 10 * (step % 7) + i);
+        reduce(1);
+    }
+    halo(HALO);
+    for (int i = 0; step % 50 == 0 && i < 6; i++)
+        reduce(1);
+}
+
+static void nested(int step)
+{
+    for (int i = 0; i < 5 + step % 7; i++) {
+        halo(HALO);
+        work(200);
+        reduce(1);
+    }
+    reduce(2);
+}
+
+static void blocks(int step)
+{
+    (void)step;
+    for (int i = 0; i < 6; i++) {
+        work(300);
+        reduce(GRADIENTS);
+    }
+}
+
 static void ensembles(int steps)
 {
     int half = rank < size / 2 ? 0 : 1;
@@ -227,6 +293,11 @@ static const struct {
     {"stencil", stencil},
     {"exchange", exchange},
     {"multigrid", multigrid},
+    {"vcycles", vcycles},
+    {"spins", spins},
+    {"neighbours", neighbours},
+    {"nested", nested},
+    {"blocks", blocks},
 };
 
 int main(int argc, char **argv)
