@@ -45,11 +45,9 @@ def test_others_wait_for_a_rank_that_works_between_start_and_completion(late):
 
 def test_the_verdict_says_where_it_makes_no_progress(report, tmp_path):
     path = held_up(40 * MS).write(tmp_path / "run.db")
-    between = "it is outside MPI between MPI_Iallreduce and the call that completes it"
-    for command in ("late", "summary", "advise"):
-        assert between in " ".join(report(command, path).out.split())
     said = "Rank 1 is late: it makes no progress with MPI_Iallreduce while outside MPI. Without "
-    assert report("late", path).out.startswith(said)
+    for command in ("late", "summary", "advise"):
+        assert said in " ".join(report(command, path).out.split())
     assert "MPICH_ASYNC_PROGRESS" in report("advise", path).out
 
 

@@ -27,7 +27,7 @@ from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import messages, ranks
-from .inputs import POSSIBLE, Finding, Inputs, Point, inputs_of, is_notable, together_ns
+from .inputs import POSSIBLE, Curve, Finding, Inputs, Point, inputs_of, is_notable, together_ns
 from .messages import BARRIER, fusible, is_message
 from .ranks import with_cores
 
@@ -72,9 +72,6 @@ Advice = row_type("Advice", ADVICE)
 NO_ADVICE = Advice("", 0, "", "", "", "", *[None] * 6, "", None, "")
 
 
-MOST_NAMES = 60  # characters, of calls that no rule can judge
-
-
 class Basis(NamedTuple):
     """The part that a rule can analyse of what its title speaks of. whole 0: the run has none."""
 
@@ -87,13 +84,8 @@ class Basis(NamedTuple):
         return min(1.0, self.part / self.whole) if self.whole else None
 
 
-def of_knees(inputs: Inputs) -> Basis:
-    points = (point for curve in fusible(inputs) if curve.knee for point in curve.points)
-    return _of_calls(inputs, _does("allreduce"), points)
-
-
-def of_allreduces(inputs: Inputs) -> Basis:
-    points = (point for curve in inputs.curves for point in curve.points)
+def of_allreduces(inputs: Inputs, curves: Iterable[Curve]) -> Basis:
+    points = (point for curve in curves for point in curve.points)
     return _of_calls(inputs, _does("allreduce"), points)
 
 
@@ -109,7 +101,8 @@ def of_messages(inputs: Inputs) -> Basis:
 
 def of_late(inputs: Inputs) -> Basis:
     row = inputs.late.run
-    split_ns, whole_ns = row.wait_ns + row.transfer_ns, 0 if inputs.is_alone else row.total_ns
+    split_ns = row.wait_ns + row.transfer_ns
+    whole_ns = 0 if inputs.late.processes == 1 else row.total_ns
     return Basis(basis_text(row) if split_ns else "none", split_ns, whole_ns)
 
 
@@ -118,18 +111,6 @@ def of_nonblocking(inputs: Inputs) -> Basis:
     started = sum(row.count for row in mpi)
     completed = sum(row.count for row in inputs.completed)
     return _of(completed, max(started, completed), "operation")
-
-
-def of_rounds(inputs: Inputs) -> Basis:
-    return _all((inputs.negotiation.rounds if inputs.negotiation else 0) or 0, "round")
-
-
-def of_cores(inputs: Inputs) -> Basis:
-    return _all(len(with_cores(inputs)), "rank")
-
-
-def of_all_calls(inputs: Inputs) -> Basis:
-    return _all(sum(row.count for row in inputs.answers.calls), "call")
 
 
 def of_copies(inputs: Inputs) -> Basis:
@@ -154,11 +135,11 @@ def _of_calls(
     if calls or not whole:
         share = units.share(part_ns / (inputs.counted_ns or 1))
         return _of(calls, whole, "call", f", {share} of the time")
-    names = units.shortened(", ".join(sorted({row.call for row in named})), MOST_NAMES)
+    names = units.shortened(", ".join(sorted({row.call for row in named})), 60)
     return Basis(f"{units.counted(whole, 'call')} of {names}", 0, whole)
 
 
-def _all(number: float, noun: str) -> Basis:
+def all_of(number: float, noun: str) -> Basis:
     return _of(number, number, noun)
 
 
@@ -183,19 +164,19 @@ class Rule(NamedTuple):
 CORES = "cores"
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
-STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
-BLOCKING = "blocking calls of MPI"
-TRACED = "GPUs that are traced (COMMPROF_GPU)"
-CORES_KNOWN = "the cores of each rank"
 
 # fmt: off
 RULES = (
     Rule(CORES, "ranks that lack a core of their own",
-         CORES_KNOWN, of_cores, ranks.cores),
+         "the cores of each rank", lambda inputs: all_of(len(with_cores(inputs)), "rank"),
+         ranks.cores),
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
-         ALLREDUCES, of_knees, messages.small_messages, True),
+         ALLREDUCES,
+         lambda inputs: of_allreduces(inputs, (each for each in fusible(inputs) if each.knee)),
+         messages.small_messages, True),
     Rule("tiny_messages", "many Allreduces of a few bytes",
-         ALLREDUCES, of_allreduces, messages.tiny_messages, True),
+         ALLREDUCES, lambda inputs: of_allreduces(inputs, inputs.curves), messages.tiny_messages,
+         True),
     Rule("imbalance", "a rank that the others wait for",
          SAMPLED, of_late, ranks.imbalance),
     Rule("waiting", "much waiting for ranks that are not named",
@@ -207,15 +188,18 @@ RULES = (
     Rule("overlap", "nonblocking operations that overlap with nothing",
          "requests followed to completion", of_nonblocking, messages.overlap, True),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
-         STEPS, of_rounds, ranks.cycle),
+         "steps that were sampled whole: marked (commprof_step(3)) or found",
+         lambda inputs: all_of((inputs.negotiation and inputs.negotiation.rounds) or 0, "round"),
+         ranks.cycle),
     Rule("barriers", "barriers that cost time",
-         BLOCKING, of_barriers, messages.barriers, True),
+         "blocking calls of MPI", of_barriers, messages.barriers, True),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
-         "", of_all_calls, ranks.gaps),
+         "", lambda inputs: all_of(sum(row.count for row in inputs.answers.calls), "call"),
+         ranks.gaps),
 )
 GPU_RULES = (
     Rule("staging", "GPU data that goes through the host to MPI",
-         TRACED, of_copies, ranks.staging),
+         "GPUs that are traced (COMMPROF_GPU)", of_copies, ranks.staging),
 )
 # fmt: on
 
@@ -226,7 +210,8 @@ def advice(
     """All advice: cores, before which nothing else is known; the largest savings; findings of
     another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
-    rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
+    uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
+    rules = (*RULES, *(GPU_RULES if uses_gpu else ()))
     said: list[Finding] = []
     rows = [
         row for rule in rules

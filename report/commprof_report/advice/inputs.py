@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.columns import NONE, grouped, np, of_groups
 from ..base.summarize import pow2
-from ..base.columns import NONE, Groups, grouped, np
 from ..base.values import gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
@@ -66,20 +66,6 @@ class Inputs(NamedTuple):
         """The time inside MPI, and on devices in NCCL; for each rank that of the one with most."""
         most_ns = max((rank.mpi_ns or 0 for rank in self.answers.ranks), default=0)
         return max(self.ranks * most_ns, self.late.run.total_ns)
-
-    @property
-    def is_alone(self) -> bool:
-        """No other rank can be waited for."""
-        return self.late.processes == 1
-
-    @property
-    def uses_gpu(self) -> bool:
-        return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
-
-    @property
-    def is_beside_main_mostly(self) -> bool:
-        """Most time inside MPI is on threads other than the main one."""
-        return self.late.run.background_share >= BACKGROUND
 
     def is_beside_main(self, call: str, identities: Collection[str] = ()) -> bool:
         """Threads other than the main one make these calls; without identities, on any
@@ -295,13 +281,12 @@ def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, i
     family = np.array([*(families.get(text, NONE) for text in texts), NONE])[waits.identity]
     own = (waits.completion == NONE) & (family != NONE)
     waits, family = waits.take(own), family[own]
-    order, _ = grouped(waits.call, family, waits.bytes, waits.transfer_ns)
+    order, groups = grouped(waits.call, family, waits.bytes)
     waits, family = waits.take(order), family[order]
-    groups = Groups(waits.call, family, waits.bytes)
     first, all_ns = groups.first, groups.sum(waits.wait_ns + waits.transfer_ns)
     columns = (
         waits.call[first], family[first], waits.bytes[first], groups.counts,
-        waits.transfer_ns[first + (groups.counts - 1) // 2],
+        of_groups(waits.transfer_ns, groups, 50),
         groups.sum(waits.wait_ns) / np.maximum(1, all_ns),
     )
     return {

@@ -10,11 +10,10 @@ from ..base.values import Unknown, gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
 from .inputs import (
-    FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee, Point, gain_ns,
+    BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee, Point, gain_ns,
     is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,
 )
 
-TINY_BYTES = whole("advice.tiny")
 LITTLE = threshold("advice.overlap")
 FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
 LEAVE_OUT = "leave HOROVOD_FUSION_THRESHOLD out"
@@ -36,7 +35,10 @@ def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     for curve in fusible(inputs):
         if curve.knee:
             yield from _below(curve.knee, curve, inputs)
-        elif _is_off(inputs) and _are_much(curve, inputs):
+        elif (
+            _is_off(inputs) and _count(curve.points) >= MANY * curve.ranks
+            and is_notable_time(spans_of(curve.points).total_ns, inputs)
+        ):
             yield _fusing(curve, None, curve.points, 1.0, inputs)
         else:
             yield Unknown(
@@ -59,12 +61,6 @@ def _below(knee: Knee, curve: Curve, inputs: Inputs) -> Iterator[Finding | Unkno
         yield found
 
 
-def _are_much(curve: Curve, inputs: Inputs) -> bool:
-    return _count(curve.points) >= MANY * curve.ranks and is_notable_time(
-        spans_of(curve.points).total_ns, inputs
-    )
-
-
 def _count(points: Sequence[Point]) -> float:
     return sum(point.count for point in points)
 
@@ -77,7 +73,7 @@ def is_many(calls: float, inputs: Inputs) -> bool:
 
 def is_tiny(point: Point) -> bool:
     """An Allreduce of a value, not of a tensor, unless a framework's negotiation is known."""
-    return point.bytes <= TINY_BYTES
+    return point.bytes <= whole("advice.tiny")
 
 
 def _small(curve: Curve, knee: Knee, inputs: Inputs) -> list[Point]:
@@ -172,7 +168,7 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """A background thread that has nothing else to do may make many."""
     if inputs.negotiation:
         return
-    if inputs.is_beside_main_mostly:
+    if inputs.late.run.background_share >= BACKGROUND:
         yield Unknown(
             f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on "
             "background threads, which may have been idle"

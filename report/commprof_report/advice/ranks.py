@@ -12,7 +12,7 @@ from ..base.thresholds import threshold
 from ..base.units import Ranks
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.judgement import LOST_CORE, OWN, Kind, Reason, remedy
-from ..late.late_ranks import Late, LateRow
+from ..late.late_ranks import Late
 from ..late.links import Link
 from ..late.sentences import (
     LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
@@ -24,8 +24,6 @@ from ..run.crowding import core_uses, cores_of, scheduling_text, waited_ns
 from ..run.unseen import merged, missing, reason_text
 from .inputs import LIKELY, POSSIBLE, SURE, Finding, Inputs, is_notable
 from .messages import is_message, waited_for
-
-MUCH = threshold("advice.waiting")
 
 
 def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
@@ -121,24 +119,21 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
         return
     most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
     share = units.share((most.wait_ns or 0) / row.wait_ns)
+    # few late arrivals stand for most of the waiting, because most of the time was not sampled
+    is_scaled = row.blocks < FEWEST_BLOCKS and present(row.sampled_share) < COVERED
     found = Finding(
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
         f"{inputs.where([most.identity])} (analysed: {basis_text(row)})",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
-        POSSIBLE if _is_scaled_from_few(row) else SURE, call=most.call, identities=[most.identity],
+        POSSIBLE if is_scaled else SURE, call=most.call, identities=[most.identity],
     )
     yield _crowded(found, inputs)
 
 
 def is_much_waiting(wait_ns: int, counted_ns: int) -> bool:
-    return wait_ns >= MUCH * counted_ns > 0
-
-
-def _is_scaled_from_few(row: LateRow) -> bool:
-    """Few late arrivals stand for most of the waiting, because most of the time was not sampled."""
-    return row.blocks < FEWEST_BLOCKS and present(row.sampled_share) < COVERED
+    return wait_ns >= threshold("advice.waiting") * counted_ns > 0
 
 
 def progress(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -174,9 +169,6 @@ def _slow_text(link: Link) -> str:
     return f"the link from rank {link.sender} to rank {link.receiver} is slow"
 
 
-LONG = threshold("advice.cycle")  # gradients then wait for half of it, on average
-ALIKE = threshold("advice.copies-alike")
-STAGED = threshold("advice.staged")
 
 
 def cores(inputs: Inputs) -> Iterator[Finding]:
@@ -204,11 +196,12 @@ def cycle(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def is_long(cycle_ns: float, step_ns: float) -> bool:
-    return cycle_ns >= LONG * step_ns
+    return cycle_ns >= threshold("advice.cycle") * step_ns
 
 
 def _long_cycle(cycle_ns: float, step_ns: float, call: str, inputs: Inputs) -> Finding | Unknown:
-    if _bound(inputs) or inputs.late.crowding:
+    numbers = [bin(cores_of(row.affinity)).count("1") for row in with_cores(inputs)]
+    if 1 in numbers or inputs.late.crowding:
         return Unknown(
             "threads share cores, where fewer rounds may save as much time as earlier ones"
         )
@@ -230,11 +223,6 @@ def with_cores(inputs: Inputs) -> list:
     return [row for row in core_uses(inputs.run.connection) if cores_of(row.affinity)]
 
 
-def _bound(inputs: Inputs) -> list:
-    """The ranks that may run on one core only."""
-    return [row for row in with_cores(inputs) if bin(cores_of(row.affinity)).count("1") == 1]
-
-
 def staging(inputs: Inputs) -> Iterator[Finding]:
     """MPI has host buffers only, and GPUs copy about as much to the host and back."""
     summary = inputs.answers.summary
@@ -242,10 +230,15 @@ def staging(inputs: Inputs) -> Iterator[Finding]:
     volumes = [row.volume_bytes for row in copied]
     if summary.device_volume_share or not is_staged(volumes, summary.volume_bytes):
         return
+    # 1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)
+    copies = " and ".join(
+        f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})"
+        for row in reversed(copied)
+    )
     yield Finding(
         "hand GPU buffers to MPI",
         f"MPI calls have host buffers only ({units.volume(summary.volume_bytes)}), and GPUs copied "
-        f"{_copies_text(copied)} while they were traced: it looks staged, though what was copied "
+        f"{copies} while they were traced: it looks staged, though what was copied "
         "for MPI is not known",
         "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on "
         "GPUs",
@@ -257,16 +250,9 @@ def is_staged(copied_bytes: Sequence[int], mpi_bytes: int) -> bool:
     """copied_bytes: to the host and to the device. Copies that come to little (a batch of data, a
     loss) say nothing."""
     return (
-        len(copied_bytes) == 2 and min(copied_bytes) >= ALIKE * max(copied_bytes)
-        and max(copied_bytes) >= STAGED * mpi_bytes > 0
-    )
-
-
-def _copies_text(copied: Sequence) -> str:
-    """1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)"""
-    return " and ".join(
-        f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})"
-        for row in reversed(copied)
+        len(copied_bytes) == 2
+        and min(copied_bytes) >= threshold("advice.copies-alike") * max(copied_bytes)
+        and max(copied_bytes) >= threshold("advice.staged") * mpi_bytes > 0
     )
 
 

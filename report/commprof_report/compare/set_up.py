@@ -12,8 +12,6 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ..base.columns import NONE, Flags, Floats, Ints, np
-from ..late.causes import no_causes
-from ..late.scaled import Scaled
 from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares
 from ..late.depends import Waits
@@ -104,10 +102,10 @@ def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
         is_barrier = sums.texts.among(waits.call, {BARRIER})
         return is_barrier & (waits.start_ns < first_ns[waits.world_rank])
 
-    scaled, is_early = sums.scaled, are_early(sums.waits)
+    is_early = are_early(sums.waits)
     own = ~is_early
-    left = Scaled(scaled.rows[own], scaled.waits.take(own), scaled.factor[own], scaled.exact)
-    return Sums(left, no_causes(), sums.texts), sums.waits.take(is_early)
+    left = Sums(sums.rows[own], sums.waits.take(own), sums.factor[own], sums.exact, sums.texts)
+    return left, sums.waits.take(is_early)
 
 
 def _starts(split: Split, inside: dict[str, int]) -> tuple[Ints, Floats]:

@@ -68,17 +68,14 @@ LEAST_SHARE = threshold("late.least-cause")
 CausesOfWait = dict[Optional[int], float]  # nanoseconds by rank
 
 
-@dataclass(frozen=True)
 class Causes(Columns):
-    """The root causes of waits: which ranks caused how much of each."""
-
-    wait: Ints  # row of Waits
-    cause_rank: Ints  # NONE: not known
-    caused_ns: Floats
+    """The root causes of waits: which ranks caused how much of each. wait: row of Waits;
+    cause_rank (NONE: not known); caused_ns."""
 
 
 def no_causes() -> Causes:
-    return Causes(np.array([], np.int64), np.array([], np.int64), np.array([]))
+    nothing = np.array([], np.int64)
+    return Causes(wait=nothing, cause_rank=nothing, caused_ns=np.array([]))
 
 
 class Meetings(Columns):
@@ -278,7 +275,9 @@ def _rows(
         [by_last[direct], rest_ns[unknown], [ns for causes in found for ns in causes.values()]]
     )
     order = np.argsort(place, kind="stable")
-    return Causes(wait[place[order]], cause_rank[order], caused_ns[order])
+    return Causes(
+        wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order]
+    )
 
 
 def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:

@@ -101,12 +101,6 @@ LATE = (
         "no known cause",
     ),
     Field(
-        "late_direct_share",
-        "the part that they cause directly; the other ranks through which they cause 1 % of the "
-        "waiting or more",
-    ),
-    Field("late_through", ""),
-    Field(
         "late_progress_share",
         "the part of what ranks wait for them that is in state `no progress`",
     ),

@@ -116,21 +116,14 @@ def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations
     last_ns = np.where(found.row >= 0, arrived_ns[found.row] + after_ns, LONG_AGO_NS)
     nothing = np.full(len(rows), NONE)
     return Operations(
-        rows.world_rank,
-        np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
-        rows.identity,
-        rows.sequence,
-        rows.call,
-        rows.bytes,
-        rows.wait_state,
-        last_ns,
-        np.minimum(found.second_ns + after_ns, last_ns),
-        rows.world_rank[found.row],
-        found.row == np.arange(len(rows)),  # only where all wait for all
-        rows.is_estimate,
-        nothing,
-        nothing,
-        np.ones(len(rows), bool),
+        world_rank=rows.world_rank, identity=rows.identity, sequence=rows.sequence, call=rows.call,
+        bytes=rows.bytes, wait_state=rows.wait_state,
+        gone_ns=np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
+        last_ns=last_ns, without_ns=np.minimum(found.second_ns + after_ns, last_ns),
+        last_rank=rows.world_rank[found.row],
+        is_last=found.row == np.arange(len(rows)),  # only where all wait for all
+        is_estimate=rows.is_estimate, peer_ns=nothing, peer_gone_ns=nothing,
+        is_known=np.ones(len(rows), bool),
     )
 
 
@@ -186,27 +179,24 @@ def _neighbors(
 LONG_AGO_NS = NONE  # before all times
 
 
-@dataclass(frozen=True)
 class Operations(Columns):
     """What a rank may have to wait for: its part of a collective, a side of a message, a partner of
-    an epoch. Times are on the run's axis, but for gone_ns."""
+    an epoch. Times are on the run's axis, but for gone_ns.
 
-    world_rank: Ints
-    gone_ns: Ints  # return of the call that completed it, in the rank's own time
-    identity: TextInts
-    sequence: Ints  # of a collective; NONE: a message
-    call: TextInts
-    bytes: Ints
-    wait_state: TextInts  # if the rank waited
-    last_ns: Ints  # when the last rank that it depends on arrived; LONG_AGO_NS: it does not wait
-    without_ns: Ints  # the last arrival of any other rank than last_rank
-    last_rank: Ints
-    is_last: Flags  # all wait for all, and the rank itself arrived last
-    is_estimate: Flags  # durations stand for arrivals
-    # of a message: when last_rank posted its side, waited for or not; NONE: a collective
-    peer_ns: Ints
-    peer_gone_ns: Ints  # when that side was complete; NONE: a collective, or not known
-    is_known: Flags  # False: it is not known on whose arrival it depends
+    world_rank
+    gone_ns       return of the call that completed it, in the rank's own time
+    identity, call, bytes
+    sequence      of a collective; NONE: a message
+    wait_state    if the rank waited
+    last_ns       when the last rank that it depends on arrived; LONG_AGO_NS: it does not wait
+    last_rank
+    without_ns    the last arrival of any other rank than last_rank
+    is_last       all wait for all, and the rank itself arrived last
+    is_estimate   durations stand for arrivals
+    peer_ns       of a message: when last_rank posted its side, waited for or not; NONE: a collective
+    peer_gone_ns  when that side was complete; NONE: a collective, or not known
+    is_known      False: it is not known on whose arrival it depends
+    """
 
 
 @dataclass(frozen=True)

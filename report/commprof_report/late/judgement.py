@@ -50,7 +50,6 @@ class Kind(Enum):
 
 
 NAMING = Kind.IMBALANCE, Kind.MOSTLY
-Chain = tuple[float, Sequence[int]]  # sums.chain
 Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
@@ -75,16 +74,13 @@ def judged(
 
 
 def naming(
-    named: Named, chain: Chain, gain_ns: int, played_share: float, progress: float
+    named: Named, gain_ns: int, played_share: float, progress: float
 ) -> Judged:
     """gain_ns: of the run, seen in played_share of it. progress: progress_share."""
-    direct_share, through = chain
     return dict(
         late_ranks=units.Ranks(named.ranks),
         late_share=named.share,
         late_others_share=named.others_share,
-        late_direct_share=direct_share,
-        late_through=units.Ranks(through) if through else None,
         late_progress_share=progress,
         late_gain_ns=gain_ns if played_share else None,
         late_gain_share=played_share,

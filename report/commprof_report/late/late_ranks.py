@@ -11,19 +11,25 @@ Each stage is a function of what the stages before it gave; only reading asks th
 
 Here is, too, from which recorded calls the efficiencies
 of the POP centre are known; of the run and of its regions.
+
+The split calls that the user chose, scaled to all calls: only some calls may be sampled, the
+cells hold the time of all.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query, units
-from ..base.columns import Ints, by_rank, found_in, grouped, np
+from ..base.columns import (
+    NONE, Columns, Flags, Floats, Ints, Texts, by_rank, found_in, grouped, np, read,
+)
 from ..base.field import Row
 from ..base.summarize import row_type
 from ..base.thresholds import threshold
@@ -34,7 +40,7 @@ from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.unseen import no_log_text, together_share
 from ..run.selection import Selection
-from .causes import Causes, Compared, compare_own_time, no_causes, root_causes
+from .causes import Compared, compare_own_time, root_causes
 from .columns import late_row
 from .depends import Waits
 from .judgement import (
@@ -43,12 +49,11 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reading import Known, known
+from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
-from .scaled import chosen_rows, scale
 from .sums import (
-    HeldUp, Sums, arrival_costs, call_rows, chain, held_up, host_rows, rank_rows, rest_rows,
-    run_row, size_rows, state_rows, uncaused_ns,
+    HeldUp, Sums, arrival_costs, call_rows, held_up, host_rows, rank_rows, rest_rows, run_row,
+    size_rows, state_rows, uncaused_ns,
 )
 from .timelines import Lines, timelines
 from .verdict import (
@@ -140,14 +145,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
         _members(sums.waits), sums.texts, {row.rank: row.wait_ns for row in ranks},
     )
 
-    def is_played(own: tuple[int, ...]) -> bool:
-        """Whether playing the calls again shows what these ranks cost."""
-        return is_in_played(found, own)
-
     def sooner_ns(own: tuple[int, ...]) -> int:
         """How much sooner others, or all, would be done without these ranks being late; where calls
         were not played, what each of the others waits for them, on average."""
-        if is_played(own):
+        if is_in_played(found, own):
             return played.sooner_ns(own)
         return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
 
@@ -181,7 +182,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     verdict: Judged = dict(verdict=kind, blocks=blocks)
     if to_blame:
         verdict |= naming(
-            to_blame, chain(sums, named), played.gain_ns(named), played.share * is_played(named),
+            to_blame, played.gain_ns(named), played.share * is_in_played(found, named),
             progress_share(named, waiting_for_progress, ranks),
         )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
@@ -263,7 +264,7 @@ def is_in_played(found: Stages, ranks: Collection[int]) -> bool:
     own = np.isin(sums.causes.cause_rank, list(ranks))
     wait, caused_ns = sums.causes.wait[own], sums.caused_ns[own]
     played = np.concatenate([np.empty(0, np.int64), *(part.wait for part in parts)])
-    is_in = np.isin(sums.scaled.rows[wait], played) | sums.waits.is_polled[wait]
+    is_in = np.isin(sums.rows[wait], played) | sums.waits.is_polled[wait]
     return bool(parts) and bool(caused_ns[is_in].sum() >= MAJORITY * caused_ns.sum() > 0)
 
 
@@ -336,7 +337,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     of_all = wait_split(run, alignment, about)
     waits, texts = of_all.waits, of_all.texts
     rows = chosen_rows(connection, waits, texts)
-    sums = Sums(scale(connection, waits, rows, texts), no_causes(), texts)
+    sums = scale(connection, waits, rows, texts)
     walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
@@ -359,21 +360,16 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     compared = compare_own_time(
         found.of_all.collectives, alignment, waits, lines, is_rooted, texts
     )
-    scaled = found.sums.scaled
-    sums = Sums(scaled, _of_rows(causes, scaled.rows), texts)
-    return Stages(found, lines, compared, sums, played(connection, alignment, found))
+    return Stages(
+        found, lines, compared, found.sums.with_causes(causes),
+        played(connection, alignment, found),
+    )
 
 
 def played(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
     return retimed(
         connection, alignment, split.known, split.of_all, split.run.sampled_share
     )
-
-
-def _of_rows(causes: Causes, rows: Ints) -> Causes:
-    """The causes of these waits, numbered as they are here."""
-    wait = found_in((causes.wait,), (rows,))
-    return replace(causes, wait=wait).take(wait >= 0)
 
 
 def is_beside_main(row: Row) -> bool:
@@ -429,3 +425,68 @@ def _efficiencies(
         bounds = np.stack([alignment.aligned(ranks, ns) for ns in times], 1)
         own = {rank: bounds[place] for rank, place in by_rank(ranks)}
         yield name, part.efficiency_within(own)
+
+
+def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
+    """The waits that the user selected, whatever their rank."""
+    found = are_chosen(
+        connection, texts, call=waits.call, identity=waits.identity, region=waits.region
+    )
+    low_bytes, high_bytes = connection.chosen.sizes
+    found &= (waits.bytes >= (low_bytes or 0)) | (low_bytes is None)
+    return np.flatnonzero(found & ((waits.bytes <= (high_bytes or 0)) | (high_bytes is None)))
+
+
+def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:
+    """The chosen waits, those of which the cells know the time of all such calls. waits: of the run;
+    rows: of those that the user selected. If a rank calls NCCL's
+    point-to-point operations on a communicator, its groups there are not extrapolated: only the
+    split ones count."""
+    waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
+    row = found_in(*(
+        (table.world_rank, table.identity, table.call) for table in (waits, exact)
+    ))
+    own = waits.is_blocking_collective & (row >= 0)
+    spent_ns = waits.wait_ns + waits.transfer_ns
+    sampled, sampled_ns = (
+        np.bincount(row[own], weights, len(exact)) for weights in (None, spent_ns[own])
+    )
+    is_mixed = _are_mixed(connection, exact, texts)
+    exact = exact.changed(total_ns=np.where(is_mixed, sampled_ns, exact.total_ns))
+    # 0: the cells do not know this call of this rank on this communicator
+    of_collectives = np.append(_factors(sampled, sampled_ns, exact.count, exact.total_ns), 0.0)
+    factor = np.where(
+        waits.is_blocking_collective, of_collectives[row],
+        _of_completions(connection, waits, texts),
+    )
+    is_counted = factor > 0
+    return Sums(
+        rows[is_counted], waits.take(is_counted), factor[is_counted],
+        exact.take(~is_mixed | (sampled > 0)), texts,
+    )
+
+
+def _are_mixed(connection: Connection, exact: Columns, texts: Texts) -> Flags:
+    mixed = read(Columns, SQL.run(connection, "mixed_groups"), texts)
+    place = found_in((exact.world_rank, exact.identity), (mixed.world_rank, mixed.identity))
+    return (exact.call == texts.number("ncclGroup")) & (place >= 0)
+
+
+def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:
+    is_whole = (sampled >= count) | (sampled_ns == 0)
+    return np.where(is_whole, 1.0, np.maximum(1.0, total_ns / np.where(is_whole, 1, sampled_ns)))
+
+
+def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Floats:
+    """Calls that complete requests have no communicator, and messages may be split in part: the
+    factor of each call that waits for requests or a message is that of all its samples, whatever
+    they completed. 0: as above."""
+    call = np.where(waits.completion == NONE, waits.call, waits.completion)
+    names = [texts.text(number) for number in np.unique(call[~waits.is_blocking_collective])]
+    counted = read(
+        Columns, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts
+    )
+    factors = np.append(
+        _factors(counted.samples, counted.sampled_ns, counted.count, counted.total_ns), 0.0
+    )
+    return factors[found_in((waits.world_rank, call), (counted.world_rank, counted.call))]

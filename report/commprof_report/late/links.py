@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..base.columns import NONE, Flags, Floats, Groups, Ints, Texts, grouped, np
+from ..base.columns import NONE, Floats, Groups, Ints, Texts, grouped, np, of_groups
 from ..base.thresholds import threshold, whole
 from .depends import Waits
 from .reading import CallInfo
@@ -54,8 +54,9 @@ def slow_links(
     kinds = Groups(waits.call, waits.identity, waits.bytes, is_near)
     others_ns = _between_others(waits, pairs, kinds)
     found: dict[tuple[int, int], list[Link]] = {}
-    low_ns, middle_ns = (quantile(waits.transfer_ns, pairs, part) for part in (0.25, 0.5))
-    is_slow = (pairs.counts >= FEWEST) & is_slow_link(low_ns, others_ns)
+    low_ns, middle_ns = (of_groups(waits.transfer_ns, pairs, percent) for percent in (25, 50))
+    is_slow = low_ns >= threshold("late.slow-link") * others_ns
+    is_slow &= (others_ns > 0) & (pairs.counts >= FEWEST)
     for pair in np.flatnonzero(is_slow).tolist():
         first = pairs.first[pair]
         rows = slice(first, first + pairs.counts[pair])
@@ -71,10 +72,6 @@ def slow_links(
             )
         )
     return sorted(map(_of_pair, found.values()), key=lambda link: -link.excess_ns)
-
-
-def is_slow_link(low_ns: Ints, others_ns: Ints) -> Flags:
-    return (low_ns >= threshold("late.slow-link") * others_ns) & (others_ns > 0)
 
 
 def _of_pair(links: list[Link]) -> Link:
@@ -99,17 +96,11 @@ def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:
     median over the pairs of their medians; 0: too few pairs have any."""
     is_whole = waits.wait_ns > 0
     of_pair = Groups(pairs.of_row[is_whole])
-    median_ns = quantile(waits.transfer_ns[is_whole], of_pair, 0.5)
+    median_ns = of_groups(waits.transfer_ns[is_whole], of_pair, 50)
     of_kind = Groups(kinds.of_row[is_whole][of_pair.first])
     typical_ns = np.where(
-        of_kind.counts >= whole("late.pairs"), quantile(median_ns, of_kind, 0.5), 0
+        of_kind.counts >= whole("late.pairs"), of_groups(median_ns, of_kind, 50), 0
     )
     by_kind = np.zeros(len(kinds), np.int64)
     by_kind[kinds.of_row[is_whole][of_pair.first][of_kind.first]] = typical_ns
     return by_kind[kinds.of_row[pairs.first]]
-
-
-def quantile(values: Ints, groups: Groups, part: float) -> Ints:
-    """The greatest value of each group that no more than this part of the others is below."""
-    ordered = values[np.lexsort((values, groups.of_row))]
-    return ordered[groups.first + (part * (groups.counts - 1)).astype(np.int64)]

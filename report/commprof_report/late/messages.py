@@ -82,21 +82,13 @@ def messages(
     is_early = ~sides.is_received & (sides.is_buffered | (peer_ns >= gone_ns[own]))
     nothing, no = np.full(len(own), NONE), np.zeros(len(own), bool)
     operations = Operations(
-        rank,
-        sides.gone_ns,
-        sides.identity,
-        nothing,
-        sides.call,
-        sides.bytes,
-        np.where(sides.is_received, *map(texts.number, ("late sender", "late receiver"))),
-        np.where(is_known & ~is_early, peer_ns, LONG_AGO_NS),
-        nothing,
-        peer,
-        no,
-        no,
-        peer_ns,
-        gone_ns[other],
-        is_known,
+        world_rank=rank, gone_ns=sides.gone_ns, identity=sides.identity, sequence=nothing,
+        call=sides.call, bytes=sides.bytes, without_ns=nothing, last_rank=peer, is_last=no,
+        wait_state=np.where(
+            sides.is_received, *map(texts.number, ("late sender", "late receiver"))
+        ),
+        last_ns=np.where(is_known & ~is_early, peer_ns, LONG_AGO_NS),
+        is_estimate=no, peer_ns=peer_ns, peer_gone_ns=gone_ns[other], is_known=is_known,
     )
     is_chosen = are_chosen(connection, texts, call=sides.call, identity=sides.identity)
     is_unmatched = is_chosen & ~is_matched
@@ -175,7 +167,6 @@ def _windows(
 
 START, COMPLETE, POST = "MPI_Win_start", "MPI_Win_complete", "MPI_Win_post"
 WAITS = ("MPI_Win_wait", "MPI_Win_test")
-LATE_POST, LATE_COMPLETE = "late post", "late complete"
 
 
 def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
@@ -212,21 +203,12 @@ def epoch_operations(
     )
     nothing, no = np.full(len(rows), NONE), np.zeros(len(rows), bool)
     found = Operations(
-        rows.world_rank,
-        rows.end_ns,
-        rows.identity,
-        nothing,
-        rows.call,
-        _moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
-        np.where(is_wait, texts.number(LATE_COMPLETE), texts.number(LATE_POST)),
-        np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),
-        nothing,
-        rows.peer,
-        no,
-        no,
-        last_ns,
-        partner_gone_ns,
-        is_known & is_sure,
+        world_rank=rows.world_rank, gone_ns=rows.end_ns, identity=rows.identity, sequence=nothing,
+        call=rows.call, without_ns=nothing, last_rank=rows.peer, is_last=no, is_estimate=no,
+        bytes=_moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
+        wait_state=np.where(is_wait, *map(texts.number, ("late complete", "late post"))),
+        last_ns=np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),
+        peer_ns=last_ns, peer_gone_ns=partner_gone_ns, is_known=is_known & is_sure,
     )
     is_own = is_origin | is_wait
     return found.take(is_own), (is_known & ~is_sure)[is_own]

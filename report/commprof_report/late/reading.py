@@ -281,14 +281,8 @@ class CallInfo(_InfoRow):
             self.family == "point-to-point" and self.form == "blocking"
             and self.bandwidth == "one-way"
         )
-        return (
-            self.family in ("completion", "probe") or is_message or self.is_of_epoch
-        )
-
-    @property
-    def is_of_epoch(self) -> bool:
-        """It may wait for the partners of an epoch of post, start, complete and wait."""
-        return self.waits_for in ("targets", "origins")
+        is_of_epoch = self.waits_for in ("targets", "origins")  # post, start, complete, wait
+        return self.family in ("completion", "probe") or is_message or is_of_epoch
 
     @property
     def only_starts(self) -> bool:

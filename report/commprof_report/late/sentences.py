@@ -228,7 +228,7 @@ def blamed_text(late: Late) -> str:
     others = f"; others together {units.share(row.late_others_share)}" * is_mostly(row)
     return (
         f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting"
-        f"{chain_text(row)}{when_text(late)}{outside_text(late)}{others}"
+        f"{when_text(late)}{others}"
     )
 
 
@@ -239,20 +239,11 @@ def when_text(late: Late) -> str:
         identity for identity, members in late.participants.members.items()
         if not set(ranks).isdisjoint(members)
     ]
-    found = when(late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs)))
-    arrivals = units.counted(found.late_arrivals, "late arrival")
-    return f", nearly all of it in {found.few:,} of {arrivals}" if found.few else ""
-
-
-def chain_text(row: LateRow) -> str:
-    """Clause on ranks that were late because they waited for the named ranks."""
-    if row.late_through is None:
-        return ""
-    indirect = units.share(present(row.late_share) - present(row.late_direct_share))
-    return (
-        f", {units.share(row.late_direct_share)} directly and {indirect} through "
-        f"{units.rank_names(row.late_through, 24)}"
+    few, arrived = when(
+        late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs))
     )
+    arrivals = units.counted(arrived, "late arrival")
+    return f", nearly all of it in {few:,} of {arrivals}" if few else ""
 
 
 def late_text(row: LateRow) -> str:
@@ -356,15 +347,6 @@ def is_through_link(late: Late) -> bool:
 def is_held_up(row: LateRow) -> bool:
     """The others wait for the named ranks mostly in operations that these have begun."""
     return (row.late_progress_share or 0.0) >= MAJORITY
-
-
-def outside_text(late: Late) -> str:
-    """Clause on named ranks that have begun what the others wait for."""
-    if not is_held_up(late.run):
-        return ""
-    ranks = present(late.run.late_ranks)
-    they = units.agreeing("they are", len(ranks))
-    return f": {they} outside MPI between {_started(_held_up_call(ranks, late))}"
 
 
 def _held_up_call(ranks: Sequence[int], late: Late) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,14 +14,13 @@ from ..base.field import Field, Row, number, row_type, text
 from ..base.values import by
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, duration, share as share_text, size
-from .causes import Causes, Compared
+from .causes import Causes, Compared, no_causes
 from .columns import sums_row
+from .depends import Waits
 from .reading import CallInfo
-from .scaled import Scaled
-from .verdict import NOTABLE, Costs, sums_of
+from .verdict import Costs
 from .wait_split import NO_PROGRESS
 
-MOST_REST = 3  # calls
 NOTHING = {"f": 0.0, "b": False, "i": NONE}
 MOST_NUMBER = (1 << 63) - 1
 # waiting for a rank's progress in operations that it has begun, by rank and call, the longest first
@@ -182,15 +181,26 @@ class Sums(Table):
     """The chosen waits of a run and their root causes, ready to be added up: with the columns of
     the waits, where wait_ns and transfer_ns are scaled to all calls."""
 
-    def __init__(self, scaled: Scaled, causes: Causes, texts: Texts) -> None:
-        """causes: of the scaled waits."""
-        super().__init__(scaled.waits, texts)
-        self.scaled, self.causes = scaled, causes
-        self.waits, self.factor = scaled.waits, scaled.factor
+    def __init__(
+        self, rows: Ints, waits: Waits, factor: Floats, exact: Columns, texts: Texts,
+        causes: Causes | None = None,
+    ) -> None:
+        """waits: those rows of the run's Waits. factor: how many nanoseconds one sampled nanosecond
+        of this rank, call and communicator represents. exact: the time of all calls of a rank on a
+        communicator. causes: of these waits."""
+        super().__init__(waits, texts)
+        self.rows, self.waits, self.factor, self.exact = rows, waits, factor, exact
+        self.causes = causes or no_causes()
         self.wait_ns, self.transfer_ns = (
             self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor,
         )
-        self.caused_ns = causes.caused_ns * self.factor[causes.wait]
+        self.caused_ns = self.causes.caused_ns * self.factor[self.causes.wait]
+
+    def with_causes(self, causes: Causes) -> Sums:
+        """causes: of the run's waits."""
+        wait = found_in((causes.wait,), (self.rows,))
+        own = causes.changed(wait=wait).take(wait >= 0)
+        return Sums(self.rows, self.waits, self.factor, self.exact, self.texts, own)
 
     def of_ranks(self, ranks: Iterable[int]) -> Flags:
         return np.isin(self.waits.world_rank, list(ranks))
@@ -314,7 +324,7 @@ def call_rows(
 
 def _timed(sums: Sums) -> Columns:
     """What call_rows adds up: the exact time of blocking collectives, waits, and their causes."""
-    waits, exact, of_cause = sums.waits, sums.scaled.exact, sums.waits.take(sums.causes.wait)
+    waits, exact, of_cause = sums.waits, sums.exact, sums.waits.take(sums.causes.wait)
     spent_ns = sums.wait_ns + sums.transfer_ns
     completes = ~waits.is_blocking_collective
 
@@ -440,7 +450,7 @@ def rest_rows(
     for name, ns in zip(sums.texts.texts, split_ns.tolist()):
         rest_ns[name] -= ns
     known = [(name, rounded(ns)) for name, ns in rest_ns.items() if ns > 0]
-    return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_REST])
+    return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:3])
 
 
 def run_row(
@@ -488,18 +498,6 @@ def _calls_of_half(sums: Sums, own: Flags) -> int:
         return 0
     calls = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
     return min(calls, len(largest_ns))
-
-
-def chain(sums: Sums, ranks: Sequence[int]) -> tuple[float, list[int]]:
-    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks
-    through which they cause the rest, as far as that is notable."""
-    last, is_own = sums.waits.last_rank[sums.causes.wait], np.isin(sums.causes.cause_rank, ranks)
-    by_last, whole_ns = sums_of(last[is_own], sums.caused_ns[is_own]), float(sums.caused_ns.sum())
-    direct_ns = sum(by_last.pop(rank, 0.0) for rank in ranks)
-    through = [
-        rank for rank, ns in by_last.items() if rank is not None and ns >= NOTABLE * whole_ns
-    ]
-    return direct_ns / (whole_ns or 1), through
 
 
 def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:

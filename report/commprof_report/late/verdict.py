@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, takewhile
-from typing import NamedTuple, Optional
+from itertools import takewhile
+from typing import List, NamedTuple, Optional, Tuple
 
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, np,
@@ -138,12 +138,14 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [])
-Gains = Callable[[tuple[int, ...]], int]
+# ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show this
+# or more, corrected
+LateUnits = Tuple[List[int], float]
 
 
 def blame(
-    costs: Costs, participants: Participants, gains_ns: Gains = lambda ranks: 1,
-    least_ns: float = 1,
+    costs: Costs, participants: Participants,
+    gains_ns: Callable[[tuple[int, ...]], int] = lambda ranks: 1, least_ns: float = 1,
 ) -> Blame:
     """Different late ranks in different calls take precedence over ranks of the run that are as
     sure, if they explain notably more of the waiting. gains_ns: what the run would gain if these
@@ -153,15 +155,14 @@ def blame(
     of_run, by_call = Case(costs, participants), _by_call(costs, participants)
 
     def certain(case: Case) -> Named | None:
-        return next(case.candidates(LEVEL / len(by_call)), None)
+        return next(iter(case.candidates(LEVEL / len(by_call))), None)
 
     def mostly(case: Case) -> Named | None:
         return certain(case) or case.below_half(MOSTLY_LEVEL / len(by_call))
 
     candidates = of_run.candidates(LEVEL)
-    first = next(candidates, None)
-    named, most_ns = first, 0
-    for each in chain([first, *of_run.wider(first)] if first else [], candidates):
+    named, most_ns = next(iter(candidates), None), 0
+    for each in candidates + (of_run.wider(candidates[0]) if candidates else []):
         gain_ns = gains_ns(each.ranks) if each.is_measurable else 0
         if gain_ns >= max(least_ns, 2 * most_ns):
             named, most_ns = each, gain_ns
@@ -199,14 +200,9 @@ class Case:
         )
         return replace(self.costs, cause_rank=cause, awaited_rank=awaited)
 
-    def candidates(self, level: float) -> Iterator[Named]:
-        """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably
-        more than the few ranks do. Then more ranks: of equally late ones one may cause most by
-        chance, but the run gains only if all of them are on time."""
-        of_ranks = (self._name(*found) for found in self.ranks.beyond_chance(level))
-        of_hosts = next(self.hosts.beyond_chance(level), None) if self.hosts else None
-        yield from self._in_order(next(of_ranks, None), of_hosts)
-        yield from of_ranks
+    def candidates(self, level: float) -> list[Named]:
+        """A few of these ranks, and the ranks of a few hosts, that cause most of the waiting."""
+        return self._found(lambda suspects: suspects.beyond_chance(level))
 
     def wider(self, found: Named) -> list[Named]:
         """With these ranks, the others that hardly wait either: of ranks that are equally late, one
@@ -226,23 +222,21 @@ class Case:
         unknown_ns = self.costs.caused_ns.get(None, 0.0)
         if unknown_ns >= COVERED * self.costs.whole_ns:
             return None
-        found = self.ranks.below_half(level)
-        of_hosts = self.hosts.below_half(level) if self.hosts else None
-        return next(self._in_order(found and self._name(*found), of_hosts), None)
+        return next(iter(self._found(lambda suspects: suspects.below_half(level))), None)
 
-    def _in_order(self, of_ranks: Named | None, hosts: LateUnits | None) -> Iterator[Named]:
-        """Ranks or hosts that explain notably more come first."""
-        of_hosts = hosts and self._name(
-            [
-                rank for rank, host in self.host_of.items() if host in hosts.units
+    def _found(self, find: Callable[[Suspects], LateUnits | None]) -> list[Named]:
+        """Of ranks, and of hosts; those first that explain notably more."""
+        of_ranks, of_hosts = (find(each) if each else None for each in (self.ranks, self.hosts))
+        found = [self._name(*of_ranks)] if of_ranks else []
+        if of_hosts:
+            ranks = [
+                rank for rank, host in self.host_of.items() if host in of_hosts[0]
                 and (rank in self.participants.ranks or rank in self.costs.cause_rank)
-            ],
-            hosts.p,
-        )
-        found = [each for each in (of_ranks, of_hosts) if each]
+            ]
+            found.append(self._name(ranks, of_hosts[1]))
         if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
             found.reverse()
-        yield from found
+        return found
 
     def _name(self, ranks: Sequence[int], p: float) -> Named:
         own, caused = self.costs.of(ranks), self.costs.caused_ns
@@ -263,19 +257,13 @@ class Case:
         return each_ns / max(1, len(np.unique(late.arrival)))
 
 
-class When(NamedTuple):
-    """Ranks cause nearly all of what they cause in so few late arrivals of collectives, out of
-    late_arrivals; few is 0: not in few."""
-
-    few: int
-    late_arrivals: int
-
-
-def when(own: Costs, among: Costs) -> When:
-    """own: of the costs `among`. A message has only one rank that may be late."""
+def when(own: Costs, among: Costs) -> tuple[int, int]:
+    """In how few late arrivals of collectives ranks cause nearly all of what they cause (0: not in
+    few), and of how many. own: of the costs `among`. A message has only one rank that may be
+    late."""
     arrived, needed = late_arrivals(among.take(~among.is_message)), costliest_arrivals(own)
     is_known = not (own.is_message & (own.cost_ns > 0)).any()
-    return When(needed if is_known and is_concentrated(needed, arrived) else 0, arrived)
+    return needed if is_known and is_concentrated(needed, arrived) else 0, arrived
 
 
 def main_cause(costs: Costs) -> tuple[int, float, float]:
@@ -368,14 +356,6 @@ class Compared(NamedTuple):
     member: Ints
 
 
-class LateUnits(NamedTuple):
-    """Ranks, or numbers of hosts. p: the largest one of theirs, that chance alone would show this
-    or more, corrected."""
-
-    units: list[int]
-    p: float
-
-
 class Suspects:
     """Units (ranks, or numbers of hosts) that may be late, and what they cost. members: the units
     of each communicator; on one that is missing here, all call. is_brief: what delays an arrival
@@ -399,23 +379,13 @@ class Suspects:
         """-1: not known."""
         return found_in((units,), (self.all,))
 
-    def beyond_chance(self, level: float) -> Iterator[LateUnits]:
-        """The fewest units that cause most of the whole cost, each beyond chance; then with 1, 2, 4
-        ... of those that cause most of the rest, and with all of them, as long as each is beyond
-        chance."""
+    def beyond_chance(self, level: float) -> LateUnits | None:
+        """The fewest units that cause most of the whole cost, each beyond chance."""
         order = self.order[: nameable(self.units)] if self.is_enough else []
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
         fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
-        if fewest > len(order):
-            return
-        worst, number, yielded = 0.0, 0, 0
-        for number, (_, p) in enumerate(self._sure(order, level), 1):
-            worst, more = max(worst, p), number - fewest
-            if more >= 0 and more & (more - 1) == 0:
-                yield LateUnits(order[:number], worst)
-                yielded = number
-        if number > max(yielded, fewest):
-            yield LateUnits(order[:number], worst)
+        found = dict(self._sure(order[:fewest], level))
+        return (list(found), max(found.values())) if len(found) == fewest else None
 
     def below_half(self, level: float) -> LateUnits | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
@@ -427,7 +397,7 @@ class Suspects:
         found = dict(self._sure(order, level))
         is_notable = sum(self.caused_ns[unit] for unit in found) >= notable_ns > 0
         is_few = len(found) <= most
-        return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
+        return (list(found), max(found.values())) if is_notable and is_few else None
 
     def _sure(self, order: Sequence[int], level: float) -> Iterator[tuple[int, float]]:
         """The units, in this order, up to the first that is not beyond chance; with its

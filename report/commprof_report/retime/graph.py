@@ -209,21 +209,22 @@ class Graph:
 
 
 def _levels(target: Ints, source: Ints, nodes: int) -> Iterator[Ints]:
-    """The nodes that depend on none, those that depend only on these, and so on."""
-    waits_for = np.bincount(target, minlength=nodes)
+    """The nodes that depend on none, those that depend only on these, and so on. In lists: of two
+    ranks that take turns each level has a node or two."""
+    waits_for = np.bincount(target, minlength=nodes).tolist()
     order = np.argsort(source, kind="stable")
-    target = target[order]
-    first = np.searchsorted(source[order], np.arange(nodes + 1))
-    level = np.flatnonzero(waits_for == 0)
-    while len(level):
-        yield level
-        counts = first[level + 1] - first[level]
-        edge = np.arange(counts.sum()) + np.repeat(
-            first[level] - np.cumsum(counts) + counts, counts
-        )
-        reached, times = np.unique(target[edge], return_counts=True)
-        waits_for[reached] -= times
-        level = reached[waits_for[reached] == 0]
+    first = np.searchsorted(source[order], np.arange(nodes + 1)).tolist()
+    reached = target[order].tolist()
+    level = [node for node, count in enumerate(waits_for) if not count]
+    while level:
+        yield np.array(level)
+        following = []
+        for source_node in level:
+            for node in reached[first[source_node] : first[source_node + 1]]:
+                waits_for[node] -= 1
+                if not waits_for[node]:
+                    following.append(node)
+        level = following
 
 
 class Efficiency(NamedTuple):

@@ -67,8 +67,8 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def named(costs: Costs, ranks: int) -> str:
-    found = next(Suspects(costs, range(ranks)).beyond_chance(LEVEL), None)
-    return ranks_text(sorted(found.units) if found else [])
+    found = Suspects(costs, range(ranks)).beyond_chance(LEVEL)
+    return ranks_text(sorted(found[0]) if found else [])
 
 
 def mostly(costs: dict[int | None, float], ranks: int) -> str:
@@ -92,7 +92,7 @@ def with_another(share: float) -> str:
 
 def named_below_half(costs: Costs, ranks: int) -> str:
     found = Suspects(costs, range(ranks)).below_half(MOSTLY_LEVEL)
-    return ranks_text(sorted(found.units) if found else [])
+    return ranks_text(sorted(found[0]) if found else [])
 
 
 def at_chance(p: float, who: Callable[[Costs, int], str] = named) -> str:
@@ -105,9 +105,9 @@ def at_chance(p: float, who: Callable[[Costs, int], str] = named) -> str:
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        found = next(Suspects(costs(middle), range(3)).beyond_chance(1.0), None)
+        found = Suspects(costs(middle), range(3)).beyond_chance(1.0)
         assert found
-        low, high = (middle, high) if found.p < p else (low, middle)
+        low, high = (middle, high) if found[1] < p else (low, middle)
     return who(costs(low), 3)
 
 
@@ -173,7 +173,7 @@ def among_links(pairs: int, times: float) -> str:
 def in_one(share: float) -> str:
     """Rank 0 causes this share in one of 20 arrivals, and the rest in the others."""
     causes = caused({0: share}, *[{0: (1 - share) / 19}] * 19)
-    return "few" if when(causes, causes).few else "many"
+    return "few" if when(causes, causes)[0] else "many"
 
 
 def rest_of(share: float) -> str:
