@@ -10,11 +10,8 @@ from pathlib import Path
 
 from commprof_report.advice.advice import ADVICE
 from commprof_report.base.field import table_of_meanings
-from commprof_report.calls.by_pair import PEER
-from commprof_report.calls.by_rank import RANK
-from commprof_report.calls.by_region import REGION
-from commprof_report.calls.by_size_class import HVPROF
-from commprof_report.calls.histogram import LATENCY
+from commprof_report.calls.parts import PEER, RANK, REGION
+from commprof_report.calls.by_size import HVPROF, LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
 from commprof_report.compare import columns as compare
 from commprof_report.fleet.questions import FIELDS

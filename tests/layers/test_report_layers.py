@@ -67,9 +67,9 @@ def _with_import(module: str, line: str) -> list[str]:
 
 
 def test_an_import_of_an_upper_room_is_found() -> None:
-    said = [f"{TOP}calls/by_pair uses {TOP}late/late_ranks: {TOP}calls/ may not use {TOP}late/"]
-    assert _with_import("calls/by_pair", "from ..late.late_ranks import late") == said
-    assert _with_import("calls/by_pair", "from ..late import late_ranks") == said
+    said = [f"{TOP}calls/by_size uses {TOP}late/late_ranks: {TOP}calls/ may not use {TOP}late/"]
+    assert _with_import("calls/by_size", "from ..late.late_ranks import late") == said
+    assert _with_import("calls/by_size", "from ..late import late_ranks") == said
 
 
 def test_a_circle_of_modules_within_a_room_is_found() -> None:

@@ -9,8 +9,8 @@ import re
 import parallel
 import planted
 import pytest
-from commprof_report.calls.by_pair import PeerRow
-from commprof_report.calls.histogram import LatencyRow
+from commprof_report.calls.parts import PeerRow
+from commprof_report.calls.by_size import LatencyRow
 from commprof_report.calls.views import CALLS, RANK_CALLS
 from commprof_report.roles.roles import CommunicatorRow
 from planted import Cell, Rank

@@ -13,10 +13,11 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base.columns import Texts
-from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
 from commprof_report.late.verdict import Participants, blame, costs_of
 from commprof_report.run.alignment import align
+from commprof_report.run.run import run_open
+from commprof_report.run.selection import FILTERS, select
 from planted import SECOND
 from planted_job import HostClock, Job, Program, repeated, waits_for
 
@@ -1153,7 +1154,8 @@ def test_the_page_says_who_is_late(report, tmp_path):
 
 def test_clocks_can_be_aligned_again(tmp_path):
     path = late_job(2, [HostClock()] * 3).write(tmp_path / "run.db")
-    run = open_whole(argparse.Namespace(run=path), with_samples=True)
+    arguments = argparse.Namespace(**dict.fromkeys(FILTERS))
+    run = select(run_open(path, with_samples=True), arguments)
     align(run.connection)
     first, again = answers(run, align(run.connection)), answers(run, align(run.connection))
     columns = dict.fromkeys(("stages", "costs", "participants"))

@@ -11,9 +11,8 @@ from math import log2
 import planted
 import pytest
 import training
-from commprof_report.calls.by_pair import PeerRow, peer_rows
-from commprof_report.calls.by_size_class import hvprof_rows
-from commprof_report.calls.histogram import LatencyRow, latency_rows
+from commprof_report.calls.parts import PeerRow, peer_rows
+from commprof_report.calls.by_size import LatencyRow, hvprof_rows, latency_rows
 from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_rows
 from commprof_report.commands import counters, groups, hvprof
 from commprof_report.display import pictures

@@ -18,7 +18,7 @@ from ..base.summarize import pow2
 from ..base.values import gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
-from ..calls.negotiation import Negotiation
+from ..calls.parts import Negotiation
 from ..calls.views import operation, size_rows
 from ..late.late_ranks import Late
 from ..late.sums import Sums

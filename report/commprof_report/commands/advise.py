@@ -47,7 +47,7 @@ from . import Command, common
 
 WIDTH = 110
 MOST_PIECES = 10
-NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
+NOT_FOUND, NOTHING = FOLDED = "Looked for and not found", "Nothing to look at"
 COLUMNS = (
     Column("advice", lambda row: row.title, False),
     Column("could save (estimate)", lambda row: saving_text(row), False),
@@ -173,56 +173,50 @@ def closing_lines(
 
 def closing(
     rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, list[str]]]:
+) -> list[tuple[str, list[str]]]:
     """The rules that found nothing: how much they analysed, or why they could not and what lets
     them."""
-    for head, text in part:
-        yield head, [text]
-    yield from (("Together", [row.title]) for row in rows if row.rule == "together")
-    if absent := able_rules(rows):
-        yield NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in absent]
-    if unmade := [
-        row.title for row in rows
-        if not row.found and not row.evidence and row.coverage is None
-        and row.rule != "together"
-    ]:
-        yield NOTHING, unmade
     unknown = gathered((row.evidence, row.title) for row in unable_rules(rows))
     said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
-    for why, titles in unknown.items():
-        if why not in said:
-            yield "Not known", [f"{'; '.join(titles)} ({why})"]
-    if unsampled:
-        yield "Not known", [f"the single calls of {unsampled}"]
+    unmade = [
+        row.title for row in rows
+        if not row.found and not row.evidence and row.coverage is None and row.rule != "together"
+    ]
+    found = [
+        *((head, [text]) for head, text in part),
+        ("Together", [row.title for row in rows if row.rule == "together"]),
+        (NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in able_rules(rows)]),
+        (NOTHING, unmade),
+        *(
+            ("Not known", [f"{'; '.join(titles)} ({why})"])
+            for why, titles in unknown.items() if why not in said
+        ),
+        ("Not known", [f"the single calls of {unsampled}"] if unsampled else []),
+    ]
+    return [(head, parts) for head, parts in found if parts]
 
 
-def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
-    """The first piece in one sentence; else, if most rules could not look, the verdict."""
+def to_try_text(rows: Sequence[Advice]) -> str:
+    """The first piece in one sentence."""
     pieces = [row for row in rows if row.found]
-    if not pieces and len(unable_rules(rows)) > len(able_rules(rows)):
-        yield "To try", verdict(rows)
-    for row in pieces[:1]:
-        more = (
-            f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1
-            else ""
-        )
-        yield "To try", f"{head_text(row)}. {units.capital(row.suggestion)}.{more}"
+    if not pieces:
+        return verdict(rows)
+    more = (
+        f" {units.counted(len(pieces) - 1, 'more piece')} of advice below."
+        if len(pieces) > 1 else ""
+    )
+    return f"{head_text(pieces[0])}. {units.capital(pieces[0].suggestion)}.{more}"
 
 
 def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
-    sentence = verdict(rows)
-    table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
-    folded, facts, before = [], [], None
-    for head, parts in closing(rows, unsampled_text(run.connection), list(common.part_facts(run))):
-        if head in (NOT_FOUND, NOTHING):
-            folded.append(page.folded(head, parts))
-            continue
-        for part in parts:
-            facts.append(("" if head == before else head, part))
-            before = head
-    known = [page.facts_list(facts)] if facts else []
-    return page.section("What could be better", sentence, *table, *known, *folded)
+    closed = closing(rows, unsampled_text(run.connection), list(common.part_facts(run)))
+    facts = [(head, part) for head, parts in closed if head not in FOLDED for part in parts]
+    return page.section(
+        "What could be better", verdict(rows), page.table(COLUMNS, pieces[:MOST_PIECES]),
+        page.facts_list(facts),
+        *(page.folded(head, parts) for head, parts in closed if head in FOLDED),
+    )
 
 
 COMMANDS = {"advise": Command(

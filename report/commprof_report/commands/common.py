@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from ..base import units
 from ..base.errors import take_note
-from ..base.options import Option, option
+from ..base.options import option
 from ..display import page, pictures, tables
 from ..run import selection
 from ..run.run import Run, run_open
@@ -20,27 +22,23 @@ from ..run.thinning import MOST_SAMPLES
 from ..run.unseen import unseen_calls_text
 
 
-def run_options(nargs: str = "*") -> tuple[Option, ...]:
-    return (
-        option(
-            "run", metavar="RUN", type=Path, nargs=nargs,
-            help="a run folder, a merged database, or one rank's file; several folders of one run; "
-            "default: the newest run here",
-        ),
-    )
-
-
-RUN = run_options()
-
-
-HEAD_WIDTH = 16  # of facts
+RUN = (
+    option(**dict.fromkeys(selection.FILTERS)),  # of commands that take none
+    option(
+        "run", metavar="RUN", type=Path, nargs="*",
+        help="a run folder, a merged database, or one rank's file; several folders of one run; "
+        "default: the newest run here",
+    ),
+)
+HEAD_WIDTH, WIDEST = 16, 1 << 20  # of facts
+# the space between a number and its unit
+OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
+KEPT = "\N{NO-BREAK SPACE}"
 PLOT = option(
     "--plot", type=pictures.picture_path, metavar="FILE",
     help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
 )
-NO_FILTERS: dict[str, Any] = dict.fromkeys(selection.FILTERS)
 ONLY_RANKS = (
-    option(**NO_FILTERS),
     option(
         "--rank", type=selection.rank_spans, metavar="LIST", group="filters",
         help="these world ranks only: 0,3-5",
@@ -60,20 +58,11 @@ def row_count(word: str) -> int:
 
 def open_selected(
     arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact",
-    with_samples: bool = False,
+    with_samples: bool = False, most_samples: int | None = MOST_SAMPLES,
 ) -> Selection:
     """The run with the filters applied; what there is to say about its files is said."""
-    run = open_noted(arguments, with_histograms, with_samples)
-    return selection.select(run, arguments, bins)
-
-
-def open_whole(
-    arguments: argparse.Namespace, with_histograms: bool = True, with_samples: bool = False,
-    most_samples: int | None = MOST_SAMPLES,
-) -> Selection:
-    """The run, of commands without filters."""
     run = open_noted(arguments, with_histograms, with_samples, most_samples)
-    return selection.select(run, argparse.Namespace(**NO_FILTERS))
+    return selection.select(run, arguments, bins)
 
 
 def open_noted(
@@ -119,21 +108,22 @@ def answer(
         print(said or "\n\n".join(filter(None, blocks())))
 
 
-def fact_line(head: str, text: str) -> str:
-    return f"{head:<{HEAD_WIDTH}}{text}"
-
-
 def lines_text(lines: Iterable[str]) -> str:
     return "\n".join(map(units.visible, lines))
 
 
-def facts_text(facts: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(units.visible(fact_line(*fact)) for fact in facts)
-
-
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    for fact in facts:
-        print_line(fact_line(*fact))
+def facts_text(facts: Iterable[tuple[str, str]], width: int = WIDEST) -> str:
+    """A line for each fact that has a text, or several where it is wider. No number is parted from
+    its unit."""
+    lines = []
+    for head, text in facts:
+        kept = OF_A_NUMBER.sub(KEPT, units.visible(text))
+        for part in textwrap.wrap(
+            kept, width - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False
+        ):
+            lines.append(f"{units.visible(head):<{HEAD_WIDTH}}{part}".replace(KEPT, " "))
+            head = ""
+    return "\n".join(lines)
 
 
 def picture_save(

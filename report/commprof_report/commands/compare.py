@@ -38,7 +38,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import textwrap
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -65,9 +64,6 @@ from ..run.rank_files import files_mode
 from . import SEPARATOR, Command, common
 
 WIDTH = 120
-# the space between a number and its unit
-OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
-KEPT = "\N{NO-BREAK SPACE}"
 OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
 TABLES = {  # for scripts: their columns, and their rows
     "verdict": (VERDICT, lambda answers: [pair.verdict for pair in answers.pairs]),
@@ -165,18 +161,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.skip_steps and arguments.by in ("row", "size"):
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
-    if tables.is_for_scripts(arguments):
-        by = arguments.by or ("figure" if arguments.skip_steps else "row")
-        if by == "size" and arguments.csv and arguments.take_rows is None:
-            write_sizes_csv(answers)
-            return
-        fields, rows_of = TABLES[by]
-        tables.write_rows(arguments, rows_of(answers), keys(fields))
-    elif arguments.by:
-        print_table(answers, arguments.by)
+    if not tables.is_for_scripts(arguments):
+        print(TEXTS[arguments.by](answers))
     else:
-        print_text(answers)
+        write(arguments, answers)
     return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
+
+
+def write(arguments: argparse.Namespace, answers: Comparison) -> None:
+    by = arguments.by or ("figure" if arguments.skip_steps else "row")
+    if by == "size" and arguments.csv and arguments.take_rows is None:
+        write_sizes_csv(answers)
+        return
+    fields, rows_of = TABLES[by]
+    tables.write_rows(arguments, rows_of(answers), keys(fields))
 
 
 def gate(answers: Comparison, most: float) -> int:
@@ -273,27 +271,24 @@ def write_sizes_csv(answers: Comparison) -> None:
     tables.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
 
 
-def print_table(answers: Comparison, by: str) -> None:
-    if by == "size":
-        print_sizes(answers)
-    elif by == "run":
-        print(tables.text_table(run_columns(answers), answers.runs))
-    elif by == "verdict":
-        for pair in answers.pairs:
-            said = sentences.verdict_text if pair in answers.tested else sentences.control_text
-            common.print_line(f"{sentences.name_of(pair)}: {said(answers, pair)}")
-    else:
-        table = figure_table if by == "figure" else row_table
-        print("\n\n".join(map(table, answers.pairs)))
+def verdicts_text(answers: Comparison) -> str:
+    says = (
+        (sentences.verdict_text if pair in answers.tested else sentences.control_text, pair)
+        for pair in answers.pairs
+    )
+    return common.lines_text(
+        f"{sentences.name_of(pair)}: {said(answers, pair)}" for said, pair in says
+    )
 
 
-def print_sizes(answers: Comparison) -> None:
-    print(tables.text_table(size_columns(answers.sizes), answers.sizes))
+def sizes_text(answers: Comparison) -> str:
+    table = tables.text_table(size_columns(answers.sizes), answers.sizes)
+    kinds = "; ".join(refusal.kind for refusal in answers.refused)
     if any(row.best for row in answers.sizes):
-        print("\n* less than each other side, beyond chance among the rows (exploratory)")
-    elif answers.refused:
-        kinds = "; ".join(refusal.kind for refusal in answers.refused)
-        print(f"\nno side is marked: not the same experiment ({kinds})")
+        table += "\n\n* less than each other side, beyond chance among the rows (exploratory)"
+    elif kinds:
+        table += f"\n\nno side is marked: not the same experiment ({kinds})"
+    return table
 
 
 def comparison_columns(verdict: VerdictRow) -> list[Column]:
@@ -310,8 +305,10 @@ def comparison_columns(verdict: VerdictRow) -> list[Column]:
 
 
 def figure_columns(pair: Pair) -> list[Column]:
-    name = Column("Per rank (* verdict)", sentences.figure_name, False)
-    return [name, *comparison_columns(pair.verdict)]
+    return [
+        Column("Per rank (* verdict)", sentences.figure_name, False),
+        *comparison_columns(pair.verdict),
+    ]
 
 
 def known_figures(pair: Pair) -> list[Compared]:
@@ -344,10 +341,7 @@ def row_columns(pair: Pair) -> list[Column]:
 
 
 def size_columns(rows: list[SizeRow]) -> list[Column]:
-    names = rows[0].sides if rows else ()
-
-    def of_side(place: int) -> Column:
-        name = names[place]
+    def of_side(place: int, name: str) -> Column:
         return Column(
             name,
             lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""),
@@ -359,7 +353,7 @@ def size_columns(rows: list[SizeRow]) -> list[Column]:
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("calls", lambda row: units.count(row.count)),
         Column("metric", lambda row: row.metric, False),
-        *map(of_side, range(len(names))),
+        *(of_side(*each) for each in enumerate(rows[0].sides if rows else ())),
     ]
 
 
@@ -368,27 +362,21 @@ def run_columns(answers: Comparison) -> list[Field]:
     return columns if any(row.memory_ns is not None for row in answers.runs) else columns[:-2]
 
 
-def print_text(answers: Comparison) -> None:
-    for head, text in sentences.facts(answers):
-        print_fact(head, text)
+def whole_text(answers: Comparison) -> str:
+    blocks = [common.facts_text(sentences.facts(answers), WIDTH)]
     for pair in answers.tested:
-        print()
-        for head, text in sentences.pair_facts(answers, pair, sentences.name_of(pair)):
-            print_fact(head, text)
-        print("\n" + figure_table(pair))
-        if pair.rows:
-            print("\n" + row_table(pair))
+        facts = sentences.pair_facts(answers, pair, sentences.name_of(pair))
+        blocks += [common.facts_text(facts, WIDTH), figure_table(pair)]
+        blocks += [row_table(pair)] if pair.rows else []
+    return "\n\n".join(blocks)
 
 
-def print_fact(head: str, text: str) -> None:
-    kept = OF_A_NUMBER.sub(KEPT, units.visible(text))
-    first, *rest = textwrap.wrap(
-        kept, WIDTH - common.HEAD_WIDTH, break_on_hyphens=False, break_long_words=False
-    ) or [""]
-    for name, line in zip((head, *[""] * len(rest)), (first, *rest)):
-        print(common.fact_line(name, line).replace(KEPT, " "))
-
-
+TEXTS = {  # by --by
+    None: whole_text, "verdict": verdicts_text, "size": sizes_text,
+    "run": lambda answers: tables.text_table(run_columns(answers), answers.runs),
+    "figure": lambda answers: "\n\n".join(map(figure_table, answers.pairs)),
+    "row": lambda answers: "\n\n".join(map(row_table, answers.pairs)),
+}
 COMMANDS = {"compare": Command(
     __doc__, (
         option(

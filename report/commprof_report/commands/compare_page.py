@@ -41,37 +41,30 @@ def title(answers: Comparison) -> str:
     )
 
 
-def parts(answers: Comparison) -> Iterator[str]:
-    yield opening(answers)
-    yield measures_section(answers)
-    yield rows_section(answers)
-    yield differences_section(answers)
-    yield runs_section(answers)
+def parts(answers: Comparison) -> list[str]:
+    sections = opening, measures_section, rows_section, differences_section, runs_section
+    return [section(answers) for section in sections]
 
 
 def opening(answers: Comparison) -> str:
+    """Without what the page shows in other places than the text."""
     pairs = answers.tested
     (_, program), *sides = sentences.sides_facts(answers)
+    elsewhere = {"Verdict", "Also different", *["Compared"] * (len(pairs) == 1)}
     facts = [*sentences.refusal_facts(answers), *sides]
     for pair in pairs:
-        way = sentences.way_text(answers, pair)
-        facts += [("For a verdict", way)] if way else []
-        facts += [
-            fact for fact in sentences.pair_facts(answers, pair, sentences.name_of(pair))
-            if fact[0] not in elsewhere(pairs)
-        ]
-    if answers.notes:
-        facts.append(("Notes", f"{len(answers.notes)}, at the end of this page"))
-    headline = f"Verdict: {sentences.finding_text(pairs[0])}"
+        facts.append(("For a verdict", sentences.way_text(answers, pair)))
+        own = sentences.pair_facts(answers, pair, sentences.name_of(pair))
+        facts += [fact for fact in own if fact[0] not in elsewhere]
+    notes = f"{len(answers.notes)}, at the end of this page" if answers.notes else ""
+    headline, findings = f"Verdict: {sentences.finding_text(pairs[0])}", []
     if len(pairs) > 1:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
-        facts = [*((pair.verdict.side, sentences.finding_text(pair)) for pair in pairs), *facts]
-    return page.header(headline, [f"{title(answers)}: {program}"], list(cards(answers)), facts)
-
-
-def elsewhere(pairs: Sequence[Pair]) -> set[str]:
-    """Names of facts that the page shows in other places than the text."""
-    return {"Verdict", "Also different"} | ({"Compared"} if len(pairs) == 1 else set())
+        findings = [(pair.verdict.side, sentences.finding_text(pair)) for pair in pairs]
+    return page.header(
+        headline, [f"{title(answers)}: {program}"], list(cards(answers)),
+        [*findings, *facts, ("Notes", notes)],
+    )
 
 
 def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
@@ -96,39 +89,33 @@ def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
 def tables(
     answers: Comparison, columns: Callable[[Pair], list[Column]],
     rows: Callable[[Pair], Sequence[object]],
-) -> list[str]:
+) -> Iterator[str]:
     """One for each pair, under its name where there are several."""
-    pairs, shown = answers.tested, []
-    for pair in pairs:
+    for pair in answers.tested:
         *known, last = columns(pair)
-        name = f"<p><b>{page.text(sentences.name_of(pair))}</b></p>" if len(pairs) > 1 else ""
-        shown.append(name + page.table([*known, last._replace(head="remark")], rows(pair)))
-    return shown
+        if len(answers.tested) > 1:
+            yield page.sentence_of(sentences.name_of(pair))
+        yield page.table([*known, last._replace(head="remark")], rows(pair))
 
 
 def measures_section(answers: Comparison) -> str:
-    sentence = (
-        "Left: a mark for each run, side by side; the scale begins at the least value and ends at "
-        "the most. Right: the change against"
-        f" {answers.sides[0].name} with its interval. A filled mark is a difference beyond chance, "
-        "a hollow one is none or has no verdict;"
-        " changes within the grey band do not matter. The mouse names the mark it is on, the arrow "
-        "keys those of a drawing that has the focus."
-    )
     pairs = answers.tested
     found = [
         measure(
-            answers,
-            sentences.figure_name(row),
-            [
-                own for pair in pairs for own in known_figures(pair)
-                if own.figure == row.figure
-            ],
+            answers, sentences.figure_name(row),
+            [own for pair in pairs for own in known_figures(pair) if own.figure == row.figure],
         )
         for row in known_figures(pairs[0])
     ]
     return page.section(
-        "Measures", sentence, *tables(answers, figure_columns, known_figures),
+        "Measures",
+        "Left: a mark for each run, side by side, on a logarithmic scale from the least value to "
+        f"the most. Right: the change against {answers.sides[0].name} with its interval, on a "
+        "scale that draws large changes closer together. A filled mark is a difference beyond "
+        "chance, a hollow one is none or has no verdict; changes within the grey band do not "
+        "matter. The mouse names the mark it is on, the arrow keys those of a drawing that has "
+        "the focus.",
+        *tables(answers, figure_columns, known_figures),
         changes.drawings(found, pairs[0].verdict.min_effect),
     )
 
@@ -175,33 +162,25 @@ def change_columns(pair: Pair) -> list[Column]:
 
 
 def rows_section(answers: Comparison) -> str:
+    """The rows of all pairs are the same."""
     pairs = answers.tested
-    if not pairs[0].rows:
-        return ""
-    sentence = (
-        "Calls by communicator and size, those with the largest change first: per rank is by how "
-        "much all calls of a row take longer or shorter"
-        " on a rank. Rows below 1 % of the time are added up as other, unless --all-rows."
-    )
-    places = sorted(
-        range(len(pairs[0].rows)),
-        key=lambda place: -max(abs(pair.rows[place].change_ns) for pair in pairs),
+    by_row = sorted(
+        zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
     )
     found = [
-        measure(
-            answers, sentences.row_text(pairs[0].rows[place]), [pair.rows[place] for pair in pairs]
-        )
-        for place in places[:MOST_ROWS]
+        measure(answers, sentences.row_text(own[0]), list(own)) for own in by_row[:MOST_ROWS]
     ]
-    drawn = changes.drawings(found, pairs[0].verdict.min_effect)
     return page.section(
-        "Calls and sizes", sentence,
+        "Calls and sizes",
+        "Calls by communicator and size, those with the largest change first: per rank is by how "
+        "much all calls of a row take longer or shorter on a rank. Rows below 1 % of the time are "
+        "added up as other, unless --all-rows.",
         *tables(
             answers, change_columns,
             lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
         ),
-        drawn,
-    )
+        changes.drawings(found, pairs[0].verdict.min_effect),
+    ) if found else ""
 
 
 def hosts(side: Side) -> set[str]:
@@ -209,20 +188,19 @@ def hosts(side: Side) -> set[str]:
 
 
 def differences_section(answers: Comparison) -> str:
-    sentence = (
+    none = "no setting or software that is known differs."
+    return page.section(
+        "What differs, and notes",
         "What the sides ran on, and settings and software in which all runs of one side "
-        "differ from all of the other."
+        "differ from all of the other.",
+        page.table(SIDE_COLUMNS, answers.sides),
+        *(
+            page.table(difference_columns(pair), pair.differences)
+            or page.sentence_of(f"{sentences.name_of(pair)}: {none}")
+            for pair in answers.tested
+        ),
+        page.facts_list(("Note", note) for note in answers.notes),
     )
-    shown = [page.table(SIDE_COLUMNS, answers.sides)]
-    for pair in answers.tested:
-        if pair.differences:
-            shown.append(page.table(difference_columns(pair), pair.differences))
-        else:
-            none = f"{sentences.name_of(pair)}: no setting or software that is known differs."
-            shown.append(f"<p>{page.text(none)}</p>")
-    if answers.notes:
-        shown.append(page.facts_list(("Note", note) for note in answers.notes))
-    return page.section("What differs, and notes", sentence, *shown)
 
 
 def difference_columns(pair: Pair) -> list[Column]:

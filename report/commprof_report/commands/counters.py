@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -16,9 +16,8 @@ from ..base.errors import UsageError
 from ..base.field import Field, shown, telling
 from ..base.values import gathered
 from ..base.options import option
-from ..calls.by_pair import PEER, peer_name, peer_rows
-from ..calls.by_rank import RANK, rank_rows
-from ..calls.histogram import LATENCY, latency_rows, merged
+from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
+from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
     CALL, CALLS, KINDS, MARKS, OF_KIND, OF_TRAFFIC, RANK_CALL, RANK_CALLS, RANK_TIMES, SIZE,
     TRAFFIC, TRAFFIC_HEADS, Row, best_timed, dominating_size, marks, of_nccl, size_rows,
@@ -37,6 +36,7 @@ RECEIVES = frozenset(
     f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
+FEW_PAIRS = 8  # are no map
 MOST_COLUMNS, MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 16, 30, 64, 60, 3
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
 LARGEST = (1 << 63) - 1
@@ -261,25 +261,21 @@ def carries_messages(row: Row) -> bool:
 
 
 def histogram(arguments: argparse.Namespace) -> None:
+    """The buckets of the call and size that were asked for, or that took the most time of what was
+    asked for."""
     run = common.open_selected(arguments)
-    rows = buckets_of(run, arguments)
+    chosen, asked = dominating_size(run.connection), arguments.bytes
+    low, high = (
+        bound if bound is None else min(bound, LARGEST)
+        for bound in asked or (chosen and (chosen.bytes_low, chosen.bytes_high)) or (None, None)
+    )
+    rows = (
+        latency_rows(run.connection, chosen.call, low or 0, high, chosen.measure) if chosen else []
+    )
     common.answer(
         arguments, run, rows, LATENCY, lambda: histogram_texts(rows),
         lambda: (duration_histogram, rows, counted(rows)),
     )
-
-
-def buckets_of(run: Run, arguments: argparse.Namespace) -> list[Row]:
-    """The buckets of the call and size that were asked for, or that took the most time of what was
-    asked for."""
-    chosen = dominating_size(run.connection)
-    if chosen is None:
-        return []
-    low, high = chosen.bytes_low, chosen.bytes_high
-    if arguments.bytes:
-        low = min(arguments.bytes.low or 0, LARGEST)
-        high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
-    return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
 
 
 def histogram_texts(buckets: Sequence[Row]) -> list[str]:
@@ -411,27 +407,27 @@ def shares_of_traffic(kinds: Sequence[Row]) -> bars.Picture | None:
     return bars.Picture("Bulk and control traffic", [*names.values()], [panel])
 
 
-def traffic_facts(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """(head, text) a line."""
     bulk, control = (
         sum(row.count for row in rows if row.traffic == kind) for kind in ("bulk", "control")
     )
-    if any(row.call.endswith("_init") for row in rows):
-        yield (
-            "Persistent",
-            "operations are counted once, where they are set up, however often they start",
-        )
-    elif bulk and control:
-        yield "Control calls", f"{units.three_digits(control / bulk)} for each bulk call"
+    is_persistent = any(row.call.endswith("_init") for row in rows)
     is_told = any(row.told_count for row in rows)
-    if is_told:
-        yield (
-            "Negotiation",
-            "control on the thread that negotiates is reductions of bits, and bytes to or from a "
-            "root",
-        )
-    if not is_told or any(row.threshold_bytes for row in rows):
-        yield "Control sizes", threshold_text(rows)
+    has_sizes = not is_told or any(row.threshold_bytes for row in rows)
+    ratio = f"{units.three_digits(control / (bulk or 1))} for each bulk call"
+    return [
+        (
+            "Persistent", "operations are counted once, where they are set up, however often they "
+            "start" if is_persistent else "",
+        ),
+        ("Control calls", ratio if bulk and control and not is_persistent else ""),
+        (
+            "Negotiation", "control on the thread that negotiates is reductions of bits, and bytes "
+            "to or from a root" if is_told else "",
+        ),
+        ("Control sizes", threshold_text(rows) if has_sizes else ""),
+    ]
 
 
 def threshold_text(rows: Sequence[Row]) -> str:
@@ -512,10 +508,8 @@ def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Colu
             "Each bar is the time that all ranks together spent putting operations of NCCL "
             "into a stream's queue: no communication."
         )
-    if volume_note(rows):
-        sentence += " The bytes of messages count where they are sent, so receives have no volume."
     return page.section(
-        "Where the time goes", sentence,
+        "Where the time goes", f"{sentence} {volume_note(rows)}".rstrip(),
         common.picture(bars, bars.of_calls(timed), "time by call"),
         *(
             page.table([*columns, *(more if columns[0].head == "call" else ())], part)
@@ -526,69 +520,59 @@ def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Colu
 
 def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
     """times: of each call on each rank, which are drawn."""
-    sentence = (
-        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
-        'inside a collective contains waiting for other ranks: see "Who is late".'
-    )
-    if len(rows) > MOST_RANKS:
-        sentence += f" The table has the first {MOST_RANKS} of {len(rows):,} ranks."
     return page.section(
-        "Rank by rank", sentence,
+        "Rank by rank",
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
+        'inside a collective contains waiting for other ranks: see "Who is late".',
         common.picture(bars, bars.of_ranks(times), "time in MPI by rank"),
-        page.table(rank_columns(rows), rows[:MOST_RANKS]),
+        page.table(rank_columns(rows), rows, MOST_RANKS),
         *(page.table(*part) for part in rank_call_tables(view_rows(run.connection, RANK_CALLS))),
     )
 
 
 def traffic_section(run: Run) -> str:
     kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
-    if not rows:
-        return ""
-    sentence = (
-        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
-        "negotiation of what is ready, barriers and the like."
-    )
-    by_kind, by_call = traffic_tables(kinds, rows)
+    by_kind, by_call = (page.table(*table) for table in traffic_tables(kinds, rows))
     return page.section(
-        "Bulk and control", sentence, page.table(*by_kind), page.facts_list(traffic_facts(rows)),
-        page.table(*by_call),
-    )
+        "Bulk and control",
+        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
+        "negotiation of what is ready, barriers and the like.",
+        by_kind, page.facts_list(traffic_facts(rows)), by_call,
+    ) if rows else ""
 
 
 def sizes_section(run: Run, families: Mapping[str, str]) -> str:
     in_families = size_rows(run.connection, families=families)
     timed = best_timed(in_families)
     rows = [row for row in timed if carries_messages(row)]
-    if not rows:
-        return ""
-    sentence = (
+    is_long = len(rows) > MOST_SIZES
+    ordered = sorted(rows, key=lambda row: -row.total_ns) if is_long else rows
+    used = {mark for row in rows for mark in marks(row)}
+    explained = ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used)
+    return page.section(
+        "Message sizes",
         "Each point is one message size: the line is the median duration, the bands reach to the "
         "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
         "wide band means that calls of that size take very different times, mostly by waiting for "
-        "a late rank."
-    )
-    largest = sorted(sorted(rows, key=attrgetter("total_ns"))[-MOST_SIZES:], key=rows.index)
-    if len(rows) > MOST_SIZES:
-        sentence += f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
-    used = {mark for row in largest for mark in marks(row)}
-    if explained := ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used):
-        sentence += f" Marks of sizes: {explained}."
-    return page.section(
-        "Message sizes", sentence,
+        f"a late rank.{explained and f' Marks of sizes: {explained}.'}",
         common.picture(size_lines, size_lines.with_message(timed), "latency by message size"),
-        page.table(telling_columns(in_families, rows), largest),
-    )
+        page.table(telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"),
+    ) if rows else ""
 
 
 def peers_section(run: Run, rows: Sequence[Row]) -> str:
-    sentence = (
+    """A table where a few pairs exchange messages, which a map would hide."""
+    pairs = sorted((row for row in rows if row.bytes), key=lambda row: -row.bytes)
+    matrix = peer_heat_map.matrix_of(rows, run.world_size, "bytes")
+    if len(pairs) <= FEW_PAIRS:
+        return page.section("Who sends to whom", "", page.table(shown(PEER), pairs)) * bool(pairs)
+    return page.section(
+        "Who sends to whom",
         "Each field is what one rank sent to another with point-to-point calls, as the sender "
         "counted it; empty: nothing. Pipelines show as lines beside the diagonal, a coordinator as "
-        "one full row and column."
+        "one full row and column.",
+        common.picture(peer_heat_map, matrix, "bytes from rank to rank"),
     )
-    matrix = peer_heat_map.matrix_of(rows, run.world_size, "bytes")
-    picture = common.picture(peer_heat_map, matrix, "bytes from rank to rank")
-    return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
 COMMANDS = {

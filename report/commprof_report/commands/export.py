@@ -65,7 +65,7 @@ from typing import Callable, NamedTuple, TextIO
 
 from ..base import units
 from ..base.files import renamed_whole, written_whole
-from ..base.errors import ReportError, UsageError, attempt
+from ..base.errors import attempt, print_note, ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
@@ -102,14 +102,21 @@ def seconds(word: str) -> int:
 
 def run(arguments: argparse.Namespace) -> None:
     form = FORMATS[arguments.format or ("csv" if arguments.csv else "json")]
-    if arguments.table and form.without_table:
-        raise UsageError("export", f"{form.without_table}: leave --table out")
-    if not form.is_timeline and (arguments.from_ns, arguments.to_ns) != (None, None):
-        raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
-    if not form.is_timeline and arguments.with_trace:
-        raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
-    if arguments.anonymous and form is not FORMATS["sqlite"]:
-        raise UsageError("export", "--anonymous makes a database: --format sqlite")
+    cuts = (arguments.from_ns, arguments.to_ns) != (None, None)
+    for is_wrong, why in (
+        (arguments.table and form.without_table, f"{form.without_table}: leave --table out"),
+        (cuts and not form.is_timeline, "--from and --to cut a timeline: --format perfetto"),
+        (
+            arguments.with_trace and not form.is_timeline,
+            "--with-trace adds to a timeline: --format perfetto",
+        ),
+        (
+            arguments.anonymous and form is not FORMATS["sqlite"],
+            "--anonymous makes a database: --format sqlite",
+        ),
+    ):
+        if is_wrong:
+            raise UsageError("export", why)
     form.write(arguments)
 
 
@@ -206,7 +213,7 @@ def output_check(output: Path) -> None:
 
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
-    run = common.open_whole(arguments, with_samples=True)
+    run = common.open_selected(arguments, with_samples=True)
     waits = attempt("Waiting", late, run, attempt("Clocks", align, run.connection))
     with output_open(arguments.output, run.mode) as file:
         file.writelines(f"{line}\n" for line in prometheus.text(run, waits))
@@ -218,7 +225,7 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "--from is not before --to")
     files = trace_files(arguments.with_trace)
     most_samples = MOST_CALLS if cut == perfetto.Cut() else None
-    run = common.open_whole(
+    run = common.open_selected(
         arguments, with_histograms=False, with_samples=True, most_samples=most_samples
     )
     samples_note(run)
@@ -259,33 +266,30 @@ def samples_note(run: Run) -> None:
     calls, activities = run.connection.execute(
         "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)"
     ).fetchone()
-    shown = calls + activities
-    if not shown:
-        note = "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty"
+    if not calls + activities:
+        note(run.path, "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty")
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
-        share = units.share(run.thinning.share)
-        note = (
-            f"the timeline shows {shown:,} {what}, those in {share} of the time; with --from "
-            "and --to a part with all of them"
+        note(
+            run.path, f"the timeline shows {calls + activities:,} {what}, those in "
+            f"{units.share(run.thinning.share)} of the time; with --from and --to a part with all "
+            "of them",
         )
-    else:
-        return
-    print(f"hvprof-report: {units.visible(str(run.path))}: {note}", file=sys.stderr)
 
 
 def traces_note(traces: list[OfRank]) -> None:
     """How far the events of traces may be out of place."""
     for found, process in traces:
         if process.was_set:
-            what = (
-                f"the wall clock of rank {process.rank} was set by "
-                f"{units.duration(abs(process.stepped_ns))} during the run"
+            note(
+                found.path, f"the wall clock of rank {process.rank} was set by "
+                f"{units.duration(abs(process.stepped_ns))} during the run; its events may be out "
+                "of place by as much",
             )
-            print(
-                f"hvprof-report: {units.visible(str(found.path))}: {what}; its events may be out "
-                "of place by as much", file=sys.stderr,
-            )
+
+
+def note(path: Path, text: str) -> None:
+    print_note(f"{path}: {text}")
 
 
 def output_open(output: Path | None, mode: int) -> AbstractContextManager[TextIO]:

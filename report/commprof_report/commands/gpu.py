@@ -118,7 +118,7 @@ def drawn(run: Selection, by: str | None) -> tuple[ModuleType, object, str]:
 def why_none(run: Selection, by: str | None) -> str:
     found = gpu_activity.gpu(run.connection)
     unseen = [] if found.is_seen else unseen_facts(found, losses(seen_rows(run.connection)))
-    return "; ".join(text for _, text in unseen) or f"no {by or 'GPU'} was traced"
+    return "; ".join(text for _, text in unseen if text) or f"no {by or 'GPU'} was traced"
 
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
@@ -239,33 +239,40 @@ def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
     return tables.first_rows(TABLES[by].columns, rows, most, f"; --by {by} --csv has them all.")
 
 
-def facts(answers: Answers) -> Iterator[tuple[str, str]]:
+def facts(answers: Answers) -> list[tuple[str, str]]:
     """(head, text) a line."""
-    if answers.gpu.is_seen:
-        yield from traced_facts(answers)
-    yield from unseen_facts(answers.gpu, losses(answers.seen))
-
-
-def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
-    summary = answers.gpu.summary
-    yield "GPUs", devices_text(summary)
-    yield from shared_facts(answers.gpu)
-    yield from late_facts(answers.gpu)
-    yield "GPU time", time_text(answers.gpu)
-    yield from exposed_facts(summary, step_times(answers.steps))
-    yield from sm_facts(summary)
-    yield from mpi_facts(answers.gpu)
-    yield "Cost of tracing", cost_text(answers.cost)
-    for text in sorted({row.device_memory for row in answers.gpu.ranks} - {""}):
-        yield "", f"device memory: {text}"  # that CUPTI takes; ranks report the same, as a rule
-    yield from coverage_facts(answers.gpu)
-    yield (
-        "Not recorded",
-        losses(answers.seen) or f"nothing is missing of {units.counted(summary.records, 'record')}",
+    found, lost = answers.gpu, losses(answers.seen)
+    if not found.is_seen:
+        return unseen_facts(found, lost)
+    summary = found.summary
+    error = (
+        "an unknown time" if summary.clock_error_ns is None
+        else f"{units.duration(summary.clock_error_ns)} at most"
     )
-    is_known = summary.clock_error_ns is not None
-    error = f"{units.duration(summary.clock_error_ns)} at most" if is_known else "an unknown time"
-    yield "GPU's clock", f"off by {error}"
+    empty = units.counted(summary.empty_windows, "window")
+    memory = sorted({row.device_memory for row in found.ranks} - {""})  # mostly all report the same
+    return [
+        ("GPUs", devices_text(summary)),
+        *shared_facts(found),
+        ("Late records", late_text(found)),
+        ("GPU time", time_text(found)),
+        *exposed_facts(summary, step_times(answers.steps)),
+        *mpi_facts(found),
+        ("Cost of tracing", cost_text(answers.cost)),
+        *(("", f"device memory: {text}") for text in memory),  # that CUPTI takes
+        ("Traced", coverage_text(found)),
+        *part_facts(found),
+        (
+            "", f"{empty} without any record: the GPU was idle, or CUPTI gave none"
+            if summary.empty_windows else "",
+        ),
+        (
+            "Not recorded",
+            lost or f"nothing is missing of {units.counted(summary.records, 'record')}",
+        ),
+        ("GPU's clock", f"off by {error}"),
+        *unseen_facts(found, lost),
+    ]
 
 
 def devices_text(summary: GpuRow) -> str:
@@ -276,54 +283,49 @@ def devices_text(summary: GpuRow) -> str:
     )
 
 
-def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+def shared_facts(found: Gpu) -> list[tuple[str, str]]:
     """Devices that several ranks use, how much is known of what these did together, and who is left
     out."""
     shared = [row for row in found.devices if row.sharing_ranks > 1]
     if not shared:
-        return
+        return []
     first, more = shared[0], ", ..." if len(shared) > 1 else ""
     where = f" of {units.shortened(first.host, 30)}" if first.host else ""
-    yield (
-        "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use GPU "
-        f"{first.device}{where}{more}",
-    )
     together = [row for row in shared if row.merged_ranks > 1]
-    known_ns = sum(row.traced_ns for row in together)
-    if known_ns:
-        yield (
+    known_ns, unknown = sum(row.traced_ns for row in together), sum(
+        not row.traced_ns for row in together
+    )
+    partly = sum(row.merged_ranks < row.sharing_ranks for row in shared)
+    return [
+        (
+            "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use "
+            f"GPU {first.device}{where}{more}",
+        ),
+        (
             "", f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all "
-            "activities and MPI calls are sampled",
-        )
-    if unknown := [row for row in together if not row.traced_ns]:
-        yield (
-            "",
-            f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}, "
-            "left out of the times below",
-        )
-    if partly := sum(row.merged_ranks < row.sharing_ranks for row in shared):
-        yield (
-            "",
-            f"{units.counted(partly, 'device')} also used by ranks that are not selected: times "
-            "are of the selected ones alone",
-        )
+            "activities and MPI calls are sampled" if known_ns else "",
+        ),
+        (
+            "", f"what its ranks ran at once is not known for {units.counted(unknown, 'device')}, "
+            "left out of the times below" if unknown else "",
+        ),
+        (
+            "", f"{units.counted(partly, 'device')} also used by ranks that are not selected: "
+            "times are of the selected ones alone" if partly else "",
+        ),
+    ]
 
 
-def late_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+def late_text(found: Gpu) -> str:
     """Devices whose times are unknown, as records came too late to be summed up."""
     late = [
         row for row in found.devices
         if row.sharing_ranks == 1 and row.rank in found.incomplete and not row.traced_ns
     ]
-    if not late:
-        return
     lasted = [found.incomplete[row.rank] for row in late]
     time = "" if None in lasted else f" of {units.duration(sum(filter(None, lasted)))}"
     why = f"records of activities{time} came too late to be summed up"
-    yield (
-        "Late records",
-        f"{devices_of(late, found)} left out of the times below: {why}",
-    )
+    return f"{devices_of(late, found)} left out of the times below: {why}" if late else ""
 
 
 def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
@@ -347,63 +349,63 @@ def time_text(found: Gpu) -> str:
     )
 
 
-def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]]:
-    if not summary.traced_ns:
-        return
-    if not summary.communicating_ns:
-        yield (
-            "Communication", "no kernel of a library that communicates was seen in "
-            f"{units.duration(summary.traced_ns)} that were traced",
-        )
-        return
-    yield (
-        "Communication",
-        f"{units.share(summary.exposed_share)} of the traced time is exposed communication "
-        f"({units.duration(summary.exposed_ns)}); "
-        f"{units.share(summary.overlap)} of all communication is hidden behind computing "
-        f"({units.duration(summary.hidden_ns)})",
-    )
-    if summary.strictly_exposed_ns < summary.exposed_ns:
-        strict_share = units.share(summary.strictly_exposed_ns / summary.traced_ns)
-        yield (
-            "", f"{strict_share} ({units.duration(summary.strictly_exposed_ns)}) if copies hide "
-            "it, too",
-        )
-    if steps.steps:
-        time = f"{units.duration(steps.step_exposed_ns)} of {units.duration(steps.step_ns)}"
-        yield (
-            "  in a step", f"{units.share(steps.step_exposed_share)} exposed, {time} (medians of "
-            f"{units.counted(steps.steps, 'step')})",
-        )
+def exposed_facts(summary: GpuRow, steps: StepTimes) -> list[tuple[str, str]]:
+    traced = units.duration(summary.traced_ns)
+    none = f"no kernel of a library that communicates was seen in {traced} that were traced"
+    if not summary.traced_ns or not summary.communicating_ns:
+        return [("Communication", none if summary.traced_ns else ""), ("  on SMs", sm_text(summary))]
+    is_strict = summary.strictly_exposed_ns < summary.exposed_ns
+    strictly = units.share(summary.strictly_exposed_ns / summary.traced_ns)
+    return [
+        (
+            "Communication",
+            f"{units.share(summary.exposed_share)} of the traced time is exposed communication "
+            f"({units.duration(summary.exposed_ns)}); "
+            f"{units.share(summary.overlap)} of all communication is hidden behind computing "
+            f"({units.duration(summary.hidden_ns)})",
+        ),
+        (
+            "", f"{strictly} ({units.duration(summary.strictly_exposed_ns)}) if copies hide it, too"
+            if is_strict else "",
+        ),
+        (
+            "  in a step",
+            f"{units.share(steps.step_exposed_share)} exposed, "
+            f"{units.duration(steps.step_exposed_ns)} of {units.duration(steps.step_ns)} (medians "
+            f"of {units.counted(steps.steps, 'step')})" if steps.steps else "",
+        ),
+        ("  on SMs", sm_text(summary)),
+    ]
 
 
-def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
+def sm_text(summary: GpuRow) -> str:
     if summary.communication_sms is None:
-        return
+        return ""
     whole = "" if summary.sms is None else f" of {summary.sms:,}"
-    yield (
-        "  on SMs",
+    return (
         f"its kernels' blocks occupy at most {units.three_digits(summary.communication_sms)}{whole}"
-        f" SMs on average, those of one kernel {summary.communication_most_sms:,}",
+        f" SMs on average, those of one kernel {summary.communication_most_sms:,}"
     )
 
 
-def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+def mpi_facts(found: Gpu) -> list[tuple[str, str]]:
     """Idle, and in MPI: of the traced time, too."""
     summary = found.summary
     if not summary.traced_ns:
-        return
+        return []
 
     def part(name: str) -> str:
         ns = getattr(summary, f"{name}_ns")
         return f"{units.share(ns / summary.traced_ns)} ({units.duration(ns)})"
 
-    yield "Idle", f"{part('idle')}; while the process was in MPI {part('starved')}"
-    if doubt := gpu_activity.graph_doubt(found):
-        yield "", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}"
-    yield (
-        "Process in MPI", f"{part('in_mpi')}; while no kernel computed {part('exposed_mpi')}",
-    )
+    doubt = gpu_activity.graph_doubt(found)
+    return [
+        ("Idle", f"{part('idle')}; while the process was in MPI {part('starved')}"),
+        ("", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}" if doubt else ""),
+        (
+            "Process in MPI", f"{part('in_mpi')}; while no kernel computed {part('exposed_mpi')}",
+        ),
+    ]
 
 
 def cost_text(cost: TracingCost) -> str:
@@ -448,30 +450,26 @@ def part_facts(found: Gpu) -> Iterator[tuple[str, str]]:
             )
 
 
-def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
-    summary = found.summary
-    yield "Traced", coverage_text(found)
-    yield from part_facts(found)
-    if summary.empty_windows:
-        yield (
-            "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was "
-            "idle, or CUPTI gave none",
-        )
-
-
 def losses(seen: Sequence[Row]) -> str:
     """Missing activities of GPUs, with the reasons; "": none."""
     return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
 
 
-def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
+def unseen_facts(found: Gpu, lost: str) -> list[tuple[str, str]]:
     """Ranks without a GPU, and why."""
     groups = gpu_activity.unseen(found.ranks)
-    for (state, reason), ranks in groups.items():
-        who = "" if len(ranks) == len(found.ranks) else f"{units.rank_names(ranks)}: "
-        yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
-    if not groups and not found.is_seen:
-        yield "No GPU", lost or "nothing that a GPU did was seen"
+    nothing = "" if groups or found.is_seen else lost or "nothing that a GPU did was seen"
+    return [
+        *(
+            (
+                "No GPU",
+                ("" if len(ranks) == len(found.ranks) else f"{units.rank_names(ranks)}: ")
+                + UNSEEN[state] + (f": {reason}" if reason else ""),
+            )
+            for (state, reason), ranks in groups.items()
+        ),
+        ("No GPU", nothing),
+    ]
 
 
 def gpu_section(run: Selection, in_steps: StepsSummary) -> str:

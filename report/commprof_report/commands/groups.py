@@ -13,7 +13,7 @@ from ..base.errors import attempt
 from ..base.field import Field, shown, telling
 from ..base.values import gathered, present
 from ..base.query import Row
-from ..calls.by_region import OUTSIDE, REGION
+from ..calls.parts import OUTSIDE, REGION
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
@@ -93,14 +93,11 @@ def communicator_columns(rows: Sequence[Row]) -> list[Field]:
 
 def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
     rows = communicator_rows(run.connection, purposes)
-    sentence = (
-        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
-        "communicator each."
-    )
-    if len(rows) > MOST_ROWS:
-        sentence += f" Shown are the {MOST_ROWS} of {len(rows):,} with the most time."
     return page.section(
-        "Communicators", sentence, page.table(communicator_columns(rows), rows[:MOST_ROWS])
+        "Communicators",
+        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
+        "communicator each.",
+        page.table(communicator_columns(rows), rows, MOST_ROWS, "have the most time"),
     )
 
 
@@ -200,27 +197,20 @@ def headline(rows: Sequence[Row]) -> str:
     """The region with the most time, without the regions within it."""
     inside = [row for row in rows if row.region]
     if not any(row.count or row.nccl_count for row in inside):
-        most = max(inside, key=lambda row: row.span_ns, default=None)
-        if most is None:
-            return "No region of this selection was visited"
+        longest = max(inside, key=lambda row: row.span_ns, default=None)
         return (
-            f"No MPI call is made in a region; the longest is {most.region}: "
-            f"{units.duration(most.span_mean_ns)} per rank in"
-            f" {units.counted(round(most.visits / most.ranks), 'visit')}"
-        )
-    if not any(row.count for row in rows):
-        most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
-        where = f"in {most.region}" if most.region else "outside all regions"
-        return (
-            f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
-        )
-    most = max(rows, key=lambda row: row.own_ns)
-    total_ns = sum(row.own_ns for row in rows)
+            f"No MPI call is made in a region; the longest is {longest.region}: "
+            f"{units.duration(longest.span_mean_ns)} per rank in"
+            f" {units.counted(round(longest.visits / longest.ranks), 'visit')}"
+        ) if longest else "No region of this selection was visited"
+    most = max(rows, key=lambda row: (row.own_ns, row.nccl_device_ns, row.nccl_host_ns))
     where = f"in {most.region}" if most.region else "outside all regions"
-    share = units.share(most.own_ns / total_ns) if total_ns else units.NO_VALUE
+    total_ns = sum(row.own_ns for row in rows)
+    if not total_ns:
+        return f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
     return (
         f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, "
-        f"{share} of the time inside MPI,"
+        f"{units.share(most.own_ns / total_ns)} of the time inside MPI,"
         f" {units.share(most.own_share_of_wall)} of wall time"
     )
 
@@ -249,13 +239,12 @@ def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
     if not has_regions(run):
         return ""
     rows = region_rows(run.connection, alignment, lambda: waits and waits.working)
-    sentences = (
-        f"{headline(rows)}. Regions are the parts of the program that it has named; each row holds "
-        'what lies in it, the column "by itself" leaves out the regions within.', *gaps(run, rows),
-    )
     return page.section(
-        "Region by region", " ".join(sentences),
-        page.table(region_columns(rows), rows[:MOST_ROWS]),
+        "Region by region",
+        f"{headline(rows)}. Regions are the parts of the program that it has named; each row holds "
+        'what lies in it, the column "by itself" leaves out the regions within. '
+        f"{' '.join(gaps(run, rows))}",
+        page.table(region_columns(rows), rows, MOST_ROWS),
     )
 
 
@@ -297,12 +286,12 @@ def pipeline(arguments: argparse.Namespace) -> None:
     their master or parameter server: traffic does not show which. NCCL's messages wait on the
     device: for a pipeline that uses them the volume is shown, not who waits. --plot draws what the
     stages do in the counted time."""
-    run = common.open_whole(arguments, with_histograms=False, with_samples=True)
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
     unseen = unseen_calls_text(run.connection)
     common.answer(
         arguments, run, found.rows, StageRow._fields,
-        lambda: [common.lines_text(pipeline_lines(found, unseen))],
+        lambda: pipeline_texts(found, unseen),
         lambda: (plot, of_stages(found), units.counted(len(found.rows), "stage")),
         str, lambda: why_no_stage(found, unseen),
     )
@@ -346,17 +335,13 @@ def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
     return pipelines.pipelines(world, pipelines.stage_times(run.connection), split)
 
 
-def pipeline_lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
-    yield from verdict(found, unseen)
-    first = by_pipeline(found)[:MOST_PIPELINES]
-    if first:
-        yield ""
-        stages = [row for rows in first for row in rows]
-        yield from tables.text_table(STAGE_COLUMNS, stages).splitlines()
-    if len(by_pipeline(found)) > len(first):
-        yield (
-            f"... and {len(by_pipeline(found)) - len(first):,} more pipelines; --csv has them all."
-        )
+def pipeline_texts(found: Pipelines, unseen: str = "") -> list[str]:
+    pipelines, more = by_pipeline(found), ""
+    if (left := len(pipelines) - MOST_PIPELINES) > 0:
+        more = f"\n... and {left:,} more pipelines; --csv has them all."
+    stages = [row for rows in pipelines[:MOST_PIPELINES] for row in rows]
+    table = tables.text_table(STAGE_COLUMNS, stages) if stages else ""
+    return [common.lines_text(verdict(found, unseen)), table + more]
 
 
 def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
@@ -461,10 +446,12 @@ def pipeline_section(run: Run, world: World, split: Late) -> str:
     if not found.rows:
         said = [star_text(star) for star in found.graph.stars]
         return page.section("Messages", "", page.bullets(said)) if said else ""
-    stages = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
-    sentence = "The bubble is the waiting for other ranks over the counted time."
     return page.section(
-        "Pipelines", sentence, page.bullets(verdict(found)), page.table(STAGE_COLUMNS, stages)
+        "Pipelines", "The bubble is the waiting for other ranks over the counted time.",
+        page.bullets(verdict(found)),
+        page.table(
+            STAGE_COLUMNS, [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
+        ),
     )
 
 

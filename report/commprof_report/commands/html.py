@@ -19,7 +19,6 @@ import argparse
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from heapq import nlargest
 from pathlib import Path
 
 from ..advice import advice
@@ -28,13 +27,15 @@ from ..base import units
 from ..base.errors import FAULTS, UsageError, attempt
 from ..base.files import written_whole
 from ..base.options import option
-from ..calls.views import RANK_TIMES
+from ..base.values import present
+from ..calls.views import RANK_TIMES, Row
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.late_ranks import Late, is_beside_main, late as late_answers
 from ..late.judgement import Kind
-from ..late.sentences import headline
+from ..late.marks import HANDED
+from ..late.sentences import headline, mark_text
 from ..plots import bars, timeline
 from ..roles import roles
 from ..roles.world import world_of
@@ -43,9 +44,9 @@ from ..run.alignment import Alignment, align
 from ..run.selection import Selection, view_rows
 from ..run.run import Run
 from ..steps.run_view import View, is_whole, run_view
-from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
+from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (
-    RunSummary, communicating, run_summary, times_apart, with_negotiation_apart,
+    RunSummary, SummaryRow, communicating, run_summary, times_apart, with_negotiation_apart,
 )
 from . import (
     Command,
@@ -54,7 +55,6 @@ from . import (
     compare,
     compare_page,
     counters,
-    front_page,
     gpu,
     groups,
     hvprof,
@@ -71,10 +71,13 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = (
+NO_PICTURES = [
     "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
     "steps and the timeline"
-)
+]
+FOLDERS = re.compile(r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])")  # of a command line
+WAITS = ("MPI_Wait", "MPI_Test")
+Card = tuple[str, str]  # the figure, and what it is
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -128,17 +131,15 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     families, purposes = (
         attempt("Communicators", named, world) or {} for named in (roles.families, roles.roles)
     )
-    communicates = communicating(answers.calls) or answers.summary.has_nccl
     # the timeline needs none
     stepless = in_steps or attempt("Steps", steps_summary, run, alignment, "none", late=split)
     row = in_steps.summary if in_steps else None
-    advised = (
-        attempt("Advice", advice.advice, run, answers, split, row, world) if communicates else None
-    )
     whole = split if is_whole else None
     timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
-    made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
-    if communicates:
+    times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
+    advised, made = [], [("GPU", gpu.gpu_section, run, in_steps)]
+    if communicating(answers.calls) or answers.summary.has_nccl:
+        advised = attempt("Advice", advice.advice, run, answers, split, row, world) or []
         made += [
             ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
             ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
@@ -148,12 +149,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
                 "Calls", counters.calls_section, answers.calls, timed,
                 summary.negotiation_columns(answers),
             ),
-            (
-                "Ranks", lambda: counters.ranks_section(
-                    run, answers.ranks,
-                    times_apart(view_rows(run.connection, RANK_TIMES), answers),
-                ),
-            ),
+            ("Ranks", counters.ranks_section, run, answers.ranks, times),
             ("Regions", partial(groups.regions_section, waits=split), run, alignment),
             ("Traffic", counters.traffic_section, run),
             ("Sizes", counters.sizes_section, run, families),
@@ -163,45 +159,116 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Communicators", groups.communicators_section, run, purposes),
         ]
     sections = [attempt(*each) or "" for each in made]
-    top = attempt("Top", lambda: opening(run, answers, row, split, is_whole, advised or [])) or ""
-    yield top
-    yield page.warnings(
-        run.notes + FAULTS + ([] if pictures.is_possible() else [NO_PICTURES])
-    )
+    yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
+    yield page.warnings(run.notes + FAULTS + NO_PICTURES * (not pictures.is_possible()))
     yield from sections
-    yield conditions_section(answers)
+    yield page.folded_section(
+        "Conditions of the run",
+        "Where and how the run took place: program, MPI library, settings, environment of "
+        "the MPI libraries.",
+        page.table(FACT_COLUMNS, answers.facts),
+    )
 
 
 def opening(
-    run: Selection, answers: RunSummary, in_steps: StepsRow | None, waits: Late | None,
-    is_whole: bool, advised: Sequence[Advice],
+    run: Selection, answers: RunSummary, in_steps: StepsRow | None, whole: Late | None,
+    timed: Sequence[Row], advised: Sequence[Advice],
 ) -> str:
+    """The program without the folders of its files, which stand under Conditions; figures, answers
+    to the first questions, and the summary."""
     row = answers.summary
     name = f"run {row.run_id or 'without a name'}"
-    lines = ["; ".join((summary.where_and_when(row), summary.library_name(row), name))]
-    shares = "; ".join(summary.share_texts(answers))
-    facts = [("In MPI", shares)] if summary.has_mpi(row) else []
-    facts += summary.nccl_facts(answers)
-    step = summary.in_a_step(in_steps, waits if is_whole else None)
-    facts += summary.closing_facts(run, answers, step)
-    questions = [("Waiting", attempt("Waiting", headline, waits) or "not known")]
-    questions += [fact for fact in facts if fact[0] in FIRST]
-    timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
-    if advised and timed:
-        timed = [call for call in timed if not call.call.endswith(units.NEGOTIATION)] or timed
-        most = max(timed, key=lambda call: call.total_ns)
-        awaited = row.awaited_call if most.call == row.top_call else None
-        waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
-        spent = bars.call_text(most)
-        questions.append(("Costs most", f"{most.call}{waits_for}: {spent}, over all ranks"))
-    if advised:
-        questions += list(advise.to_try_facts(advised)) or [("To try", advise.verdict(advised))]
-    title = row.command_line or row.program or "unknown program"
-    others = [fact for fact in facts if fact[0] not in FIRST]
+    step = summary.in_a_step(in_steps, whole)
+    facts = [
+        ("In MPI", "; ".join(summary.share_texts(answers)) if summary.has_mpi(row) else ""),
+        *summary.nccl_facts(answers), *summary.closing_facts(run, answers, step),
+    ]
+    questions = [
+        ("Waiting", attempt("Waiting", headline, answers.late) or "not known"),
+        *(fact for fact in facts if fact[0] in FIRST),
+        ("Costs most", costs_text(row, timed) if advised and timed else ""),
+        ("To try", advise.to_try_text(advised) if advised else ""),
+    ]
     return page.header(
-        title, lines, attempt("Figures", front_page.cards, answers, in_steps) or [],
-        others, questions
+        FOLDERS.sub("", row.command_line or row.program or "unknown program"),
+        ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
+        attempt("Figures", cards, answers, in_steps) or [],
+        [fact for fact in facts if fact[0] not in FIRST], questions,
     )
+
+
+def costs_text(row: SummaryRow, timed: Sequence[Row]) -> str:
+    """The call with the most time that is no negotiation, where there is one."""
+    most = max(timed, key=lambda call: (not call.call.endswith(units.NEGOTIATION), call.total_ns))
+    is_wait = row.awaited_call and most.call == row.top_call and most.call.startswith(WAITS)
+    waits_for = f" (longest for {row.awaited_call})" if is_wait else ""
+    return f"{most.call}{waits_for}: {bars.call_text(most)}, over all ranks"
+
+
+def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
+    """The figures at the top: what a step is, or where the time of other runs goes."""
+    row = answers.summary
+    cost, wall = units.share(row.cost_share), summary.wall_time(row)
+    spent = units.duration(row.nccl_device_ns)
+    nccl = [
+        (spent, "NCCL on the device, all ranks, as far as it was traced"),
+        (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
+    ] if row.has_nccl else []
+    mpi = [share_card(row, steps)] if summary.has_mpi(row) else []
+    if steps.steps_per_s is None:
+        moved = (units.volume(row.volume_bytes), "handed to MPI, all ranks")
+        own = (cost, "of wall time is the profiler's own")
+        return [(wall, "wall time"), *mpi, *[moved][: len(mpi)], *nccl, own]
+    return [
+        *step_cards(steps), *mpi, *nccl[:1],
+        (wall, f"wall time; {cost} of it is the profiler's own"),
+    ]
+
+
+def step_cards(steps: StepsRow) -> Iterator[Card]:
+    """Steps of more than a second are given by their time. A step waits for none to all of what
+    another thread communicates, unless a region around the wait shows it."""
+    step, count = units.duration(steps.step_ns), units.counted(steps.steps, "step")
+    steps_per_s = present(steps.steps_per_s)
+    if steps_per_s < 1:
+        yield step, f"a step, the mean of {count}"
+    else:
+        yield f"{units.three_digits(steps_per_s)} steps/s", f"{step} a step, the mean of {count}"
+    of_step, has_nccl = "of a step is exposed communication", steps.nccl_host_ns is not None
+    if steps.gpu_steps and has_nccl:
+        exposed = units.duration(steps.gpu_exposed_ns)
+        yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
+    if steps.is_driven:
+        where = " in MPI" if has_nccl or steps.wait_region else ""
+        exposed = units.duration(steps.communication_ns)
+        yield units.share(steps.communication_share), f"{of_step}{where} ({exposed})"
+    if steps.wait_region:
+        handed = "after its gradients are handed over"
+        where = handed if steps.wait_region == HANDED else f"in {mark_text(steps.wait_region)}"
+        exposed = units.duration(steps.wait_region_ns)
+        yield waited_text(steps), f"{of_step} ({exposed} {where})"
+    elif not steps.is_driven and steps.background_ns and not steps.negotiation:
+        most, spent = min(1.0, present(steps.background_share)), units.duration(steps.background_ns)
+        yield (
+            f"0 to {units.share(most)}", f"{of_step}: a background thread communicates for {spent}",
+        )
+    if steps.messages:
+        mean, whole = (
+            units.size(present(steps.message_bytes) / number) for number in (steps.messages, 1)
+        )
+        number = units.three_digits(steps.messages)
+        yield number, f"data collectives a step, of {mean} on average: {whole}"
+
+
+def share_card(row: SummaryRow, steps: StepsRow) -> Card:
+    """How many rounds of a negotiation are idle is known of steps."""
+    whole = summary.whole(row)
+    if row.negotiation_share_mean is None:
+        return units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks"
+    text = f"of {whole} in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
+    if steps.steps_per_s is not None and steps.idle_rounds_share is not None:
+        text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
+    return units.share(row.data_share_mean), text
 
 
 def timeline_section(
@@ -240,7 +307,7 @@ def timeline_section(
             "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
             "is exposed."
         )
-    drawing = page.timeline(timeline.data(view, waits.participants.hosts))
+    drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
     return page.section(
         "The run in time", f"What {thread} of each rank did, from the whole run to single calls. "
         f"{contents}", drawing,
@@ -261,63 +328,42 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
     """Which calls are in the page. Steps that were not sampled whole, or that there is no room for,
     are not."""
     shown = len(view.steps)
-    choice = (
-        " Choose one in the list, by a click on its bar in the picture above, or there with the "
-        "arrow keys."
-    ) if shown else ""
-    if view.is_whole and not wanted:
-        return f"All sampled calls are in this page.{choice}"
-    if not shown and not wanted:
-        return "Single calls are in this page where the bar beneath the axis is."
-    if not shown:
-        return "None of the steps asked for was sampled whole."
-    if not wanted and shown == whole:
-        return f"Each step that was sampled whole, after the warm-up, is in this page.{choice}"
     steps = units.counted(len(wanted) if wanted else whole, "step")
     which = "the median, the longest, and others spread over the run"
+    said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
     if wanted:
         ends = "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]}))
         which = f"{'step' if len(wanted) == 1 else 'steps'} {ends}"
-    return f"Single calls of {shown:,} of {steps} are in this page: {which}.{choice}"
+        said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
+    elif view.is_whole:
+        said = "All sampled calls are in this page."
+    elif shown == whole:
+        said = "Each step that was sampled whole, after the warm-up, is in this page."
+    if not shown and not view.is_whole:
+        said = "Single calls are in this page where the bar beneath the axis is."
+    choice = " Choose one in the list, or by a click on its bar in the picture above."
+    return said + choice * bool(shown)
 
 
 def late_section(run: Run, answers: Late) -> str:
-    sentence = (
-        "In a collective or message a rank waits for others to arrive, and then the transfer "
-        "itself takes time. Each bar is one rank: a rank"
-        " that waits little while others wait long may be the one they wait for."
-    )
+    known = page.facts_list(late.facts(run, answers))
     if answers.is_negotiated or answers.run.verdict is Kind.NONE:
-        return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
-    ranks = sorted(
-        nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank
-    )
-    if len(ranks) < len(answers.ranks):
-        sentence += (
-            f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others "
-            "most."
-        )
-    picture = common.picture(bars, bars.of_waits(ranks), "waiting and transfer by rank")
-    by_rank = page.table(late.cause_columns(late.RANK, ranks), ranks)
-    note = page.sentence_of(late.legend(ranks))
+        return page.section("Who is late", "", known)
+    ranks = sorted(answers.ranks, key=lambda row: -row.cost_ns)
+    drawn = sorted(ranks[:MOST_RANKS], key=lambda row: row.rank)
     calls = late.family_rows(run, answers)
-    by_call = page.table(late.call_columns(calls), calls)
-    by_host = (
-        page.table(late.cause_columns(late.HOST, answers.hosts), answers.hosts)
-        if len(answers.hosts) > 1 else ""
-    )
+    hosts = answers.hosts if len(answers.hosts) > 1 else []
     return page.section(
-        "Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, note,
-        by_host, by_call,
-    )
-
-
-def conditions_section(answers: RunSummary) -> str:
-    return page.folded_section(
-        "Conditions of the run",
-        "Where and how the run took place: program, MPI library, settings, environment of "
-        "the MPI libraries.",
-        page.table(FACT_COLUMNS, answers.facts),
+        "Who is late",
+        "In a collective or message a rank waits for others to arrive, and then the transfer "
+        "itself takes time. Each bar is one rank: a rank that waits little while others wait long "
+        "may be the one they wait for.",
+        known,
+        common.picture(bars, bars.of_waits(drawn), "waiting and transfer by rank"),
+        page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS, "cost the others most"),
+        page.sentence_of(late.legend(ranks)),
+        page.table(late.cause_columns(late.HOST, hosts), hosts),
+        page.table(late.call_columns(calls), calls),
     )
 
 

@@ -35,8 +35,7 @@ from ..base.field import Field, shown
 from ..base.values import gathered
 from ..base.options import option
 from ..base.thresholds import threshold
-from ..calls.by_size_class import HVPROF, hvprof_rows
-from ..calls.odd_sizes import OddSizes, odd_sizes
+from ..calls.by_size import HVPROF, OddSizes, hvprof_rows, odd_sizes
 from ..calls.views import Row, size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
@@ -349,16 +348,14 @@ def odd_sizes_text(each: Side) -> str:
 
 def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     each = side(run, AS_RUN, in_steps.steps if in_steps else None)
-    if not each.rows:
-        return ""
-    said = (numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each))
-    sentence = " ".join(("By the size classes of hvprof's papers.", *said))
+    said = numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each)
     rows = best_timed(merged([each]))
-    drawing = common.picture(plot, picture([each]), "calls and time by size class")
     return page.section(
-        "Calls by size class (hvprof)", sentence, drawing,
+        "Calls by size class (hvprof)",
+        " ".join(("By the size classes of hvprof's papers.", *said)),
+        common.picture(plot, picture([each]), "calls and time by size class"),
         page.table(columns([each], rows, False), rows),
-    )
+    ) if rows else ""
 
 
 COMMANDS = {"hvprof": Command(

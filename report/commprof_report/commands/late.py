@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.field import Field, Row, keys, shown
+from ..base.field import Field, Row, shown
 from ..base.values import gathered, present
 from ..base.options import option
 from ..base.chance import Sibling, outside
@@ -62,9 +62,10 @@ from ..run.unseen import unsampled_facts
 from . import Command, common
 
 MOST_ROWS = 64
-SCRIPT_ROWS = {
-    "rank": ("ranks", RANK), "host": ("hosts", HOST), "call": ("calls", CALL),
-    "state": ("states", STATE), "size": ("sizes", SIZE),
+SCRIPT_ROWS = {  # their columns, and the rows among the answers
+    "rank": (RANK, lambda answers: answers.ranks), "host": (HOST, lambda answers: answers.hosts),
+    "call": (CALL, lambda answers: answers.calls), "state": (STATE, lambda answers: answers.states),
+    "size": (SIZE, lambda answers: answers.sizes), "run": (LATE, lambda answers: [answers.run]),
 }
 WIDTH = 100  # of lines on screen
 CALL_COLUMNS = shown(
@@ -77,26 +78,19 @@ CALL_COLUMNS = shown(
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run, align(run.connection))
-    if arguments.plot:
-        counted = (
-            (answers.run.collectives, "collective"), (answers.run.message_calls, "message call"),
-        )
-        drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
-        why_none = (
-            headline(answers) if answers.run.verdict is Kind.NONE
-            else common.nothing_text(run, "call that was split")
-        )
-        common.picture_save(
-            arguments, run, plot, plot.of_waits(answers.ranks), drawn,
-            why_none,
-        )
-    if tables.is_for_scripts(arguments) and arguments.by == "run":
-        tables.write_rows(arguments, [answers.run], keys(LATE))
-    elif tables.is_for_scripts(arguments):
-        name, fields = SCRIPT_ROWS[arguments.by or "rank"]
-        tables.write_rows(arguments, getattr(answers, name), keys(fields))
-    else:
-        print_text(run, answers, arguments.by)
+    fields, rows_of = SCRIPT_ROWS[arguments.by or "rank"]
+    counted = (
+        (answers.run.collectives, "collective"), (answers.run.message_calls, "message call"),
+    )
+    drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
+    why_none = (
+        headline(answers) if answers.run.verdict is Kind.NONE
+        else common.nothing_text(run, "call that was split")
+    )
+    common.answer(
+        arguments, run, rows_of(answers), fields, lambda: blocks(run, answers, arguments.by),
+        lambda: (plot, plot.of_waits(answers.ranks), drawn), str, lambda: why_none,
+    )
 
 
 def sibling(row: Row) -> Sibling:
@@ -104,24 +98,16 @@ def sibling(row: Row) -> Sibling:
     return Sibling(row.communicator, wait_ns / row.ranks, (wait_ns + transfer_ns) / row.ranks)
 
 
-def print_text(run: Selection, answers: Late, by: str | None) -> None:
-    if by in (None, "run"):
-        print(common.lines_text((headline(answers), "")))
-        common.print_facts((
-            *crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run.connection),
-        ))
-    found = text_tables(answers, answers.calls if by else family_rows(run, answers))
-    shown = [
-        table for name, table in found.items()
-        if by == name or (by is None and name in shown_unasked(answers))
-    ]
-    for place, table in enumerate(shown):
-        print(("\n" if place or by is None else "") + table)
-
-
-def shown_unasked(answers: Late) -> Collection[str]:
+def blocks(run: Selection, answers: Late, by: str | None) -> Iterator[str]:
     """No rank is shown as one that others wait for because of a background thread's timing."""
-    return () if answers.is_negotiated else ("rank", "host", "call", "state")
+    if by in (None, "run"):
+        yield units.visible(headline(answers))
+        crowded = crowded_facts(answers.crowding)
+        yield common.facts_text((*crowded, *facts(run, answers), *unsampled_facts(run.connection)))
+    found = text_tables(answers, answers.calls if by else family_rows(run, answers))
+    unasked = () if answers.is_negotiated else ("rank", "host", "call", "state")
+    for name in [by] if by else unasked:
+        yield found.get(name, "")
 
 
 def family_rows(run: Run, answers: Late) -> list[Row]:
@@ -175,74 +161,70 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
     ]
 
 
-def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
+def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     """The answer in words, and how certain it is; without what is said of the whole
     run beside it."""
     row = answers.run
-    yield from details(answers)
-    if row.late_ranks is not None:
-        yield "Certainty", certainty_text(row)
-    yield from final_facts(answers)
-    if answers.unfinished:
-        yield (
-            "Unfinished",
-            f"{unfinished_text(answers)}, which is not counted here: see hvprof-report stuck",
-        )
-    if row.verdict is Kind.NONE:
-        if notable_rest(answers):
-            yield "Not split", rest_text(answers)
-        if row.unjudged:
-            yield "NCCL", unjudged_text(row)
-        yield from unread_facts(run)
-        return
-    if row.verdict is Kind.MARKS:
-        yield "Based on", marks_basis_text(answers)
-        yield "Waiting", ahead_text(present(answers.last))
-        yield from unread_facts(run)
-        return
-    yield "Based on", coverage_text(row)
-    if notable_rest(answers):
-        yield "Not split", rest_text(answers)
-    spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
-    moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
-    yield (
-        "Waiting",
-        f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}",
-    )
-    if answers.links:
-        yield "Slow link", f"{links_text(answers)}; {LINK}"
-    if held_up := held_up_text(answers):
-        yield "No progress", f"{held_up}; {PROGRESS}"
-    if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
-        share, more = (
-            units.share(row.unknown_cause_ns / row.wait_ns),
-            more_text(row) if is_unknown(row) else "",
-        )
-        yield (
-            "No known cause",
-            f"{share} of the waiting: for ranks whose calls before it were not split, or not "
-            f"sampled{more}",
-        )
-    together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
-    yield "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved}; {together}"
-    yield from library_facts(answers)
-    yield from sibling_facts(run, answers)
-    yield (
-        "Clocks",
-        clock_text(
-            row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls)
-            else "collective",
+    unfinished = unfinished_text(answers) if answers.unfinished else ""
+    said = [
+        *details(answers),
+        ("Certainty", "" if row.late_ranks is None else certainty_text(row)),
+        *final_facts(answers),
+        (
+            "Unfinished", f"{unfinished}, which is not counted here: see hvprof-report stuck"
+            if unfinished else "",
         ),
-    )
-    yield from unread_facts(run)
+    ]
+    rest = ("Not split", rest_text(answers) if notable_rest(answers) else "")
+    if row.verdict is Kind.NONE:
+        said += [rest, ("NCCL", unjudged_text(row))]
+    elif row.verdict is Kind.MARKS:
+        said += [
+            ("Based on", marks_basis_text(answers)), ("Waiting", ahead_text(present(answers.last))),
+        ]
+    else:
+        said += [("Based on", coverage_text(row)), rest, *split_facts(run, answers)]
+    return [*said, *unread_facts(run)]
 
 
-def unread_facts(run: Run) -> Iterator[tuple[str, str]]:
+def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
+    """Waiting and transfer, where the time was split."""
+    row = answers.run
+    spent, moved = (units.duration(ns / row.ranks) for ns in (row.wait_ns, row.transfer_ns))
+    links, held_up = links_text(answers) if answers.links else "", held_up_text(answers)
+    is_notable = row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0
+    unknown = units.share(row.unknown_cause_ns / row.wait_ns) if is_notable else ""
+    has_nccl = any(call.library == "nccl" for call in answers.calls)
+    return [
+        (
+            "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was "
+            f"split, {spent} per rank",
+        ),
+        ("Slow link", f"{links}; {LINK}" if links else ""),
+        ("No progress", f"{held_up}; {PROGRESS}" if held_up else ""),
+        (
+            "No known cause",
+            f"{unknown} of the waiting: for ranks whose calls before it were not split, or not "
+            f"sampled{more_text(row) if is_unknown(row) else ''}" if unknown else "",
+        ),
+        (
+            "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved} per rank; waiting "
+            f"and transfer together: {units.share(row.share_of_wall)} of counted time",
+        ),
+        ("NCCL", unjudged_text(row)),
+        *library_facts(answers),
+        *sibling_facts(run, answers),
+        ("Clocks", clock_text(row, "collective of MPI" if has_nccl else "collective")),
+    ]
+
+
+def unread_facts(run: Run) -> list[tuple[str, str]]:
     """The ranks that the verdict cannot name."""
-    if run.missing:
-        yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
-    if run.profiled:
-        yield "Part", part_of_run_text(run.profiled, run.world_size)
+    missing = f"{units.span_names(run.missing)}: late ranks may be among them"
+    return [
+        ("Not read", missing if run.missing else ""),
+        ("Part", part_of_run_text(run.profiled, run.world_size) if run.profiled else ""),
+    ]
 
 
 def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
@@ -300,22 +282,15 @@ def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
 
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
     """MPI and NCCL apart, where there is NCCL."""
-    if answers.run.unjudged:
-        yield "NCCL", unjudged_text(answers.run)
     split = [row for row in answers.calls if row.wait_ns is not None]
-    if not any(row.library == "nccl" for row in split):
-        return
     for library, where in (("mpi", ""), ("nccl", " on the device")):
         own = [row for row in split if row.library == library]
         wait_ns = sum(row.wait_ns or 0 for row in own)
         whole_ns = wait_ns + sum(row.transfer_ns or 0 for row in own)
-        if whole_ns:
-            share = units.share(wait_ns / whole_ns)
-            yield (
-                library.upper(),
-                f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per "
-                f"rank{where}",
-            )
+        if whole_ns and any(row.library == "nccl" for row in split):
+            spent = units.duration(whole_ns / answers.run.ranks)
+            waits = units.share(wait_ns / whole_ns)
+            yield library.upper(), f"{waits} waiting of {spent} per rank{where}"
 
 
 def ahead_text(last: Last) -> str:
@@ -343,7 +318,7 @@ def unjudged_text(row: LateRow) -> str:
     return (
         f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since the "
         "time of queueing does not show when a collective ran"
-    )
+    ) if row.unjudged else ""
 
 
 def coverage_text(row: LateRow) -> str:
@@ -404,7 +379,7 @@ COMMANDS = {"late": Command(
     __doc__, (
         *common.DRAWN,
         option(
-            "--by", choices=(*SCRIPT_ROWS, "run"),
+            "--by", choices=SCRIPT_ROWS,
             help="this table only (--json and --csv: ranks unless said otherwise)",
         ),
     ), run,

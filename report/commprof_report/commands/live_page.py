@@ -25,8 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from ..base import units
-from ..base.errors import ReportError, print_note
-from ..display import page, svg
+from ..base.errors import print_note, ReportError
+from ..display import page
 from ..display.tables import Column
 from . import common, html
 
@@ -218,20 +218,20 @@ def served(arguments: argparse.Namespace) -> Iterator[LivePage]:
         live.server.server_close()
 
 
-def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> Iterator[str]:
+def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
     mpi_shares, bandwidths = zip(*courses)
     title, _, head = screen.head[0].partition(": ")
-    yield page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], [])
-    drawn = (
-        svg.course("time in MPI", mpi_shares, units.share),
-        svg.course("bytes", bandwidths, units.bandwidth),
-    )
-    yield page.section("Look by look", "All ranks together.", *drawn)
-    shown = screen.ranks[:MOST_RANKS]
-    left_out = len(screen.ranks) - len(shown)
-    more = (
-        f"{units.counted(left_out, 'more rank')} would be below; --sort and --rank choose."
-        if left_out else ""
-    )
-    yield page.section("Ranks", more, page.table(screen.columns, shown))
-    yield '<p><a href="page">The whole page, of this moment</a></p>'
+    lines = [head, *screen.head[1:], *filter(None, [screen.end])]
+    return [
+        page.header(title, lines, [], []),
+        page.section(
+            "Look by look", "All ranks together.",
+            page.course("time in MPI", mpi_shares, units.share),
+            page.course("bytes", bandwidths, units.bandwidth),
+        ),
+        page.section(
+            "Ranks", "",
+            page.table(screen.columns, screen.ranks, MOST_RANKS, "are shown; --sort and --rank choose others"),
+        ),
+        '<p><a href="page">The whole page, of this moment</a></p>',
+    ]

@@ -96,30 +96,30 @@ def write_source(arguments: argparse.Namespace) -> None:
 
 
 def print_kit(kit: kits.Kit, digest: str) -> None:
-    made = kit.made
-    total, left = sum(made.values()), sum(kit.left_out.values())
-    common.print_line(
-        f"Kit             {units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
-        f"{units.duration(kit.window_ns)}, recorded under {kit.library}"
+    total, left = sum(kit.made.values()), sum(kit.left_out.values())
+    share = units.share(left / (total + left or 1))
+    facts = common.facts_text((
+        (
+            "Kit", f"{units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
+            f"{units.duration(kit.window_ns)}, recorded under {kit.library}",
+        ),
+        ("Recorded", record_text(kit.record) if kit.record else ""),
+        ("SHA-256", digest),
+        ("Calls", counts_text(kit.made) or "none"),
+        (
+            "Completed last", f"{counts_text(kit.late)}: another thread, or nobody, completed them "
+            "in the job" if kit.late else "",
+        ),
+        (
+            "Left out", f"{units.counted(left, 'call')}, {share} of those of that time"
+            if left else "nothing",
+        ),
+    ))
+    reasons = (
+        units.visible(f"  {name} {calls:,}: {why}")
+        for (name, why), calls in kit.left_out.most_common()
     )
-    if kit.record:
-        common.print_line(f"Recorded        {record_text(kit.record)}")
-    print(f"SHA-256         {digest}")
-    print(f"Calls           {counts_text(made) or 'none'}")
-    if kit.late:
-        print(
-            f"Completed last  {counts_text(kit.late)}: another thread, or nobody, "
-            "completed them in the job"
-        )
-    if not left:
-        print("Left out        nothing")
-        return
-    print(
-        f"Left out        {units.counted(left, 'call')}, {units.share(left / (total + left))} of "
-        "those of that time"
-    )
-    for (name, why), calls in kit.left_out.most_common():
-        common.print_line(f"  {name} {calls:,}: {why}")
+    print("\n".join((facts, *reasons)))
 
 
 def record_text(record: kits.Record) -> str:
@@ -171,23 +171,23 @@ def check_runs(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
         return
-    passes = sorted(set(answers.passes))
-    print(
-        f"Replay          {units.counted(answers.replays, 'replay')} of "
-        f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
-        f"{units.counted(answers.jobs, 'run')} of the job"
-    )
-    known = answers.known_share
-    print(
-        f"Known           for {units.share(known)} of the job's time inside MPI, where its own "
-        f"runs differ by at most {units.share(SCATTER)}"
-    )
-    print(
-        f"Stands          for {units.share(answers.share / (known or 1))} of that, "
-        f"{units.share(answers.tested_share / (known or 1))} by a test, within "
-        f"{units.share(answers.margin)}"
-    )
-    print()
+    passes, known = sorted(set(answers.passes)), answers.known_share
+    print(common.facts_text((
+        (
+            "Replay", f"{units.counted(answers.replays, 'replay')} of "
+            f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
+            f"{units.counted(answers.jobs, 'run')} of the job",
+        ),
+        (
+            "Known", f"for {units.share(known)} of the job's time inside MPI, where its own "
+            f"runs differ by at most {units.share(SCATTER)}",
+        ),
+        (
+            "Stands", f"for {units.share(answers.share / (known or 1))} of that, "
+            f"{units.share(answers.tested_share / (known or 1))} by a test, within "
+            f"{units.share(answers.margin)}",
+        ),
+    )), end="\n\n")
     columns = (
         Column("call", lambda row: row.call),
         Column("communicator", lambda row: units.visible(row.communicator)),

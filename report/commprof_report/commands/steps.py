@@ -38,7 +38,7 @@ from itertools import chain, repeat
 
 from ..base import units
 from ..base.errors import attempt
-from ..base.field import Field, Row, keys, shown
+from ..base.field import Field, Row, shown
 from ..base.options import option
 from ..base.values import present
 from ..display import page, tables
@@ -87,27 +87,20 @@ STEP_COLUMNS: Sequence[Column | Field] = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_whole(arguments, with_histograms=False, with_samples=True)
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     waits = attempt("Waiting", late, run, alignment)
-    answers = steps_summary(
-        run, alignment, arguments.by, arguments.region, waits, arguments.loop
-    )
-    if arguments.plot:
-        steps = answers.costs.steps
-        common.picture_save(
-            arguments, run, plot, plot.of_steps(steps), units.counted(len(steps), "step"),
-            f"no steps: {answers.summary.why}",
-        )
+    answers = steps_summary(run, alignment, arguments.by, arguments.region, waits, arguments.loop)
+    steps = answers.costs.steps
     rows, fields, columns = chosen(arguments, answers)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, keys(fields))
-    elif columns and rows:
-        print(tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all."))
-    elif arguments.critical_path:
-        print("The critical path is not known of any step.")
-    else:
-        print_text(run, answers, waits)
+    common.answer(
+        arguments, run, rows, fields,
+        lambda: [tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
+        if columns and rows else blocks(run, answers, waits),
+        lambda: (plot, plot.of_steps(steps), units.counted(len(steps), "step")),
+        lambda: "The critical path is not known of any step." * arguments.critical_path,
+        lambda: f"no steps: {answers.summary.why}",
+    )
 
 
 def chosen(
@@ -124,18 +117,17 @@ def chosen(
     return [answers.summary], STEPS, ()
 
 
-def print_text(run: Selection, answers: StepsSummary, waits: Late | None) -> None:
-    common.print_facts((
+def blocks(run: Selection, answers: StepsSummary, waits: Late | None) -> list[str]:
+    calls = attempt("Calls", family_rows, run, answers) or []
+    said = common.facts_text((
         *crowded_facts(crowding(run.connection)),
         *facts(answers, waits),
         ("Late", attempt("Waiting", headline_of, waits) or "not known"),
         *unsampled_facts(run.connection),
         *common.part_facts(run),
     ))
-    if calls := attempt("Calls", family_rows, run, answers):
-        print()
-        columns = call_columns(calls[:MOST_CALLS])
-        print(tables.first_rows(columns, calls, MOST_CALLS, "; --per-call has them all."))
+    columns, more = call_columns(calls[:MOST_CALLS]), "; --per-call has them all."
+    return [said, tables.first_rows(columns, calls, MOST_CALLS, more) if calls else ""]
 
 
 def call_rows(
@@ -165,34 +157,37 @@ def step_columns(rows: Sequence[Row]) -> list[Column | Field]:
     ]
 
 
-def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:
+def facts(answers: StepsSummary, waits: Late | None) -> list[tuple[str, str]]:
     """(head, text) a line. `waits`: the analysis of waiting of the whole run, if it was made."""
     summary = answers.summary
     if not summary.delimited_by:
-        yield "Steps", f"none found: {summary.why}"
-        heads = chain(["Loops"], repeat(""))
-        yield from zip(heads, level_texts(answers.steps.detection.found.levels))
-        if not (waits and waits.unsampled):
-            yield "", "the program can mark its steps: see commprof_step(3)"
-        yield from negotiation_facts(summary)
-        return
-    yield "Steps", steps_text(summary)
-    yield "", evidence_text(summary)
-    if summary.loops:
-        yield "Loops", summary.loops
-    if summary.apart:
-        yield "Other steps", summary.apart
-    yield "Step time", time_text(summary)
-    yield from share_facts(summary, waits.run if waits else None)
-    yield from path_facts(answers)
-    yield from negotiation_facts(summary)
-    yield from gpu_facts(summary)
-    yield "Slowest rank", slowest_text(summary)
-    after_warm_up = summary.steps - summary.warm_up_steps
-    if waits and not waits.last and 0 < summary.judged_steps < after_warm_up:
-        yield "", f"judged by {summary.judged_steps:,} of {summary.steps:,} steps"
-    yield "Trend", trend_text(summary)
-    yield from outlier_facts(answers)
+        levels = level_texts(answers.steps.detection.found.levels)
+        way = "the program can mark its steps: see commprof_step(3)"
+        return [
+            ("Steps", f"none found: {summary.why}"),
+            *zip(chain(["Loops"], repeat("")), levels),
+            ("", "" if waits and waits.unsampled else way),
+            *negotiation_facts(summary),
+        ]
+    is_part = waits and not waits.last and (
+        0 < summary.judged_steps < summary.steps - summary.warm_up_steps
+    )
+    judged = f"judged by {summary.judged_steps:,} of {summary.steps:,} steps"
+    return [
+        ("Steps", steps_text(summary)),
+        ("", ("probably: " if summary.certainty == "probably" else "by ") + summary.evidence),
+        ("Loops", summary.loops),
+        ("Other steps", summary.apart),
+        ("Step time", time_text(summary)),
+        *share_facts(summary, waits.run if waits else None),
+        ("Critical path", path_text(answers)),
+        *negotiation_facts(summary),
+        ("On the GPU", gpu_text(summary)),
+        ("Slowest rank", slowest_text(summary)),
+        ("", judged if is_part else ""),
+        ("Trend", trend_text(summary)),
+        *outlier_facts(answers),
+    ]
 
 
 def steps_text(summary: StepsRow) -> str:
@@ -211,11 +206,6 @@ def steps_text(summary: StepsRow) -> str:
         where = f", on {summary.communicator}" if summary.communicator else ""
         steps += f" of {summary.period}{where}"
     return f"{steps}; {summary.why}" if summary.why else steps
-
-
-def evidence_text(summary: StepsRow) -> str:
-    """probably: order"""
-    return f"{'probably: ' if summary.certainty == 'probably' else 'by '}{summary.evidence}"
 
 
 def time_text(summary: StepsRow) -> str:
@@ -239,60 +229,45 @@ def time_text(summary: StepsRow) -> str:
 def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, str]]:
     if summary.step_ns is None:
         return
-    has_nccl = summary.nccl_host_ns is not None
-    if has_nccl and not summary.is_driven and not summary.background_ns:
-        yield "In a step", nccl_text(summary)
-    elif summary.is_driven:
+    thread, waited = thread_text(summary), ""
+    if summary.wait_region:
+        waited = f"{waited_text(summary)} ({units.duration(summary.wait_region_ns)})"
+        waited = f"exposed besides: {waited} in {mark_text(summary.wait_region)}"
+    nccl = "" if summary.nccl_host_ns is None else nccl_text(summary)
+    if summary.is_driven:
+        efficiency = efficiency_text(summary)
         yield "In a step", headline(summary, late)
-        if efficiency := efficiency_text(summary):
-            yield "Efficiency", f"{efficiency} (POP)"
-        share = units.share(summary.communication_share)
+        yield "Efficiency", f"{efficiency} (POP)" if efficiency else ""
         yield (
-            "",
-            f"{share} exposed communication, on the {thread_text(summary)}; means over steps and "
-            "ranks",
+            "", f"{units.share(summary.communication_share)} exposed communication, on the "
+            f"{thread}; means over steps and ranks",
         )
-        if summary.background_ns:
-            other = (
-                f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
-            )
-            yield (
-                "",
-                f"another thread communicates {other} of it; how much of that a step waits for is "
-                "not known",
-            )
-        if summary.wait_region:
-            spent = f"{waited_text(summary)} ({units.duration(summary.wait_region_ns)})"
-            yield (
-                "", f"exposed besides: {spent} in {mark_text(summary.wait_region)}; "
-                f"{waiting_text(summary)}",
-            )
+        other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
+        yield (
+            "", f"another thread communicates {other} of it; how much of that a step waits for is "
+            "not known" if summary.background_ns else "",
+        )
+        yield "", f"{waited}; {waiting_text(summary)}" if waited else ""
+    elif nccl and not summary.background_ns:
+        yield "In a step", nccl
+        nccl = ""
     else:
-        communication = f"{communication_parts(summary)}, all on the {thread_text(summary)}"
-        if summary.wait_region:
-            yield "In a step", headline(summary, late)
-            yield "", f"{waiting_text(summary)}; in all {communication}"
-        else:
-            yield "In a step", communication
-            yield (
-                "",
-                "the thread that drives the steps makes no MPI call: between none and all of this "
-                "may be exposed; a region around the wait for it, named 'wait ...', shows how much "
-                "(commprof_step(3))",
-            )
-    if has_nccl and (summary.is_driven or summary.background_ns):
-        yield "", nccl_text(summary)
-    if summary.poll_share > NOTABLE_POLLS:
+        communication = f"{communication_parts(summary)}, all on the {thread}"
+        yield "In a step", headline(summary, late) if waited else communication
         yield (
-            "",
-            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
-            "in it only before a sampled call that found something",
+            "", f"{waiting_text(summary)}; in all {communication}" if waited else
+            "the thread that drives the steps makes no MPI call: between none and all of this "
+            "may be exposed; a region around the wait for it, named 'wait ...', shows how much "
+            "(commprof_step(3))",
         )
-    if not summary.complete_steps:
-        yield (
-            "",
-            "no step was sampled whole: the time inside MPI is at least this long",
-        )
+    yield "", nccl
+    yield (
+        "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
+        "in it only before a sampled call that found something"
+        if summary.poll_share > NOTABLE_POLLS else "",
+    )
+    least = "no step was sampled whole: the time inside MPI is at least this long"
+    yield "", "" if summary.complete_steps else least
 
 
 def communication_parts(summary: StepsRow) -> str:
@@ -319,57 +294,50 @@ def waiting_text(summary: StepsRow) -> str:
     )
 
 
-def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
+def path_text(answers: StepsSummary) -> str:
     """98.2 % rank 2 outside MPI, 1.1 % rank 0 in MPI_Allreduce, 0.7 % others; over 39 steps"""
-    if not answers.paths:
-        return
     parts: Counter = Counter()
     for row in answers.paths:
         parts[row.rank, row.state, row.call] += row.time_ns
-    whole_ns = sum(parts.values())
-    shown = [
-        (row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS)
-        if time_ns >= NOTABLE_PART * whole_ns
-    ]
-    outside = outside_text(answers.summary)
-    terms = [
-        f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside)}"
-        for (rank, state, call), time_ns in shown
-    ]
-    rest_ns = whole_ns - sum(time_ns for _, time_ns in shown)
+    rest_ns = whole_ns = sum(parts.values())
+    terms, outside = [], outside_text(answers.summary)
+    for (rank, state, call), time_ns in parts.most_common(MOST_PARTS):
+        if time_ns >= NOTABLE_PART * whole_ns:
+            doing = doing_text(state, call, outside)
+            terms.append(f"{units.share(time_ns / whole_ns)} rank {rank} {doing}")
+            rest_ns -= time_ns
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
-    yield (
-        "Critical path", f"{', '.join(terms)}; over "
-        f"{units.counted(len({row.step for row in answers.paths}), 'step')}",
-    )
+    steps = units.counted(len({row.step for row in answers.paths}), "step")
+    return f"{', '.join(terms)}; over {steps}" if terms else ""
 
 
-def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
+def negotiation_facts(summary: StepsRow) -> list[tuple[str, str]]:
     """Facts on a background thread that agrees with the other ranks in every cycle on what to send,
     as Horovod's does."""
     if not summary.negotiation:
-        return
-    yield (
-        "Negotiation",
-        f"a background thread agrees with the other ranks on what to send, as Horovod's does, "
-        f"mostly in {summary.negotiation}",
+        return []
+    exposed = "" if summary.wait_region else ", between none and all of it exposed"
+    bulk = (
+        f", {units.volume(summary.background_bulk_bytes)} a rank in "
+        f"{units.duration(summary.background_bulk_ns)} of MPI's data operations{exposed}"
+    ) if summary.background_bulk_bytes else ""
+    rounds = "" if summary.rounds_per_step is None else (
+        f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, one every "
+        f"{units.duration(summary.cycle_ns)} while nothing is handed over: "
+        f"{units.share(summary.idle_rounds_share)} of them"
     )
-    if summary.rounds_per_step is not None:
-        yield (
-            "",
-            f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, one every "
-            f"{units.duration(summary.cycle_ns)} while nothing is handed over: "
-            f"{units.share(summary.idle_rounds_share)} of them",
-        )
-    said = [f"{units.duration(summary.background_control_ns)} of negotiation"]
-    if summary.background_bulk_bytes:
-        bulk = (
-            f"{units.volume(summary.background_bulk_bytes)} a rank in "
-            f"{units.duration(summary.background_bulk_ns)}"
-        )
-        exposed = "" if summary.wait_region else ", between none and all of it exposed"
-        said.append(f"{bulk} of MPI's data operations{exposed}")
-    yield "", f"that thread over the whole run: {', '.join(said)}"
+    return [
+        (
+            "Negotiation",
+            "a background thread agrees with the other ranks on what to send, as Horovod's does, "
+            f"mostly in {summary.negotiation}",
+        ),
+        ("", rounds),
+        (
+            "", f"that thread over the whole run: {units.duration(summary.background_control_ns)} "
+            f"of negotiation{bulk}",
+        ),
+    ]
 
 
 def nccl_text(summary: StepsRow) -> str:
@@ -384,18 +352,15 @@ def nccl_text(summary: StepsRow) -> str:
     )
 
 
-def gpu_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
-    if summary.gpu_steps:
-        share, time = units.share(summary.gpu_exposed_share), units.duration(summary.gpu_exposed_ns)
-        whose = (
-            f"medians of {units.counted(summary.gpu_steps, 'step')} that were traced whole; "
-            "hvprof-report gpu has more"
-        )
-        yield (
-            "On the GPU",
-            f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; "
-            f"{whose})",
-        )
+def gpu_text(summary: StepsRow) -> str:
+    if not summary.gpu_steps:
+        return ""
+    share, time = units.share(summary.gpu_exposed_share), units.duration(summary.gpu_exposed_ns)
+    return (
+        f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; medians "
+        f"of {units.counted(summary.gpu_steps, 'step')} that were traced whole; hvprof-report gpu "
+        "has more)"
+    )
 
 
 def thread_text(summary: StepsRow) -> str:
@@ -419,23 +384,25 @@ def _steady_text(summary: StepsRow, text: Callable[[float, str], str] = units.co
     return text(summary.steps - summary.warm_up_steps, "step")
 
 
-def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
+def outlier_facts(answers: StepsSummary) -> list[tuple[str, str]]:
     summary = answers.summary
     outliers = sorted(
         (row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns
     )
     if summary.outlier_limit_ns is None:
-        yield "Outliers", "unknown: there is no step but the warm-up"
-        return
+        return [("Outliers", "unknown: there is no step but the warm-up")]
     limit = f"beyond {units.duration(summary.outlier_limit_ns)}"
     if not outliers:
-        yield "Outliers", f"none of {_steady_text(summary)} is {limit}"
-        return
-    yield "Outliers", f"{units.counted(len(outliers), 'step')} {limit}, as means over ranks"
-    for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step):
-        yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
-    if len(outliers) > MOST_OUTLIERS:
-        yield "", f"and {len(outliers) - MOST_OUTLIERS} more{ALL_OUTLIERS}"
+        return [("Outliers", f"none of {_steady_text(summary)} is {limit}")]
+    left = len(outliers) - MOST_OUTLIERS
+    return [
+        ("Outliers", f"{units.counted(len(outliers), 'step')} {limit}, as means over ranks"),
+        *(
+            (f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}")
+            for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step)
+        ),
+        ("", f"and {left} more{ALL_OUTLIERS}" if left > 0 else ""),
+    ]
 
 
 def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> str:
@@ -450,7 +417,7 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
     calls = family_rows(run, answers)
     return page.section(
         "Steps", "", known, page.table(call_columns(calls), calls),
-        page.steps(plot.steps_data(answers.costs.steps, remark)),
+        page.drawing("steps", plot.steps_data(answers.costs.steps, remark)),
     )
 
 

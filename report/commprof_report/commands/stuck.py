@@ -58,14 +58,13 @@ def seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_whole(arguments, with_histograms=False)
+    run = common.open_selected(arguments, with_histograms=False)
     found = wait_graph.stuck(run, round(arguments.after * 1e9))
     unread = run.world_size - len(found.ranks)
     if arguments.json or arguments.csv:
         for_scripts(found, unread, arguments.csv)
-        return
-    for line in lines(found, unread):
-        common.print_line(line)
+    else:
+        print("\n\n".join(map(common.lines_text, filter(None, blocks(found, unread)))))
 
 
 def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
@@ -94,18 +93,20 @@ def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def lines(found: Stuck, unread: int) -> Iterator[str]:
-    for verdict in verdicts(found, unread):
-        yield verdict.text
-    yield from killed_lines(found)
-    yield from communicator_lines(found)
-    yield from message_lines(found)
-    if found.still:
-        yield ""
-        yield (
-            f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
-            f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
-        )
+def blocks(found: Stuck, unread: int) -> Iterator[list[str]]:
+    """Lines that stand together."""
+    yield [verdict.text for verdict in verdicts(found, unread)]
+    yield killed_lines(found)
+    yield from communicator_blocks(found)
+    others = _grouped(
+        [wait for wait in found.waits if wait.sequence is None],
+        lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike),
+    )
+    yield others and ["Other calls", *others]
+    yield [
+        f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
+        f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
+    ] if found.still else []
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:
@@ -145,17 +146,15 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     return Verdict("killed", what)
 
 
-def killed_lines(found: Stuck) -> Iterator[str]:
-    if found.killed:
-        yield ""
-        yield "Where they were"
-        groups = doing.groups(found.killed.ranks, ("killed", "running or killed"))
-        yield from (f"  {group.names}: {group.place}" for group in groups[:MOST_LINES])
-        if len(groups) > MOST_LINES:
-            yield (
-                f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has "
-                "them all"
-            )
+def killed_lines(found: Stuck) -> list[str]:
+    if not found.killed:
+        return []
+    groups = doing.groups(found.killed.ranks, ("killed", "running or killed"))
+    more = f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has them all"
+    return [
+        "Where they were", *(f"  {group.names}: {group.place}" for group in groups[:MOST_LINES]),
+        *[more] * (len(groups) > MOST_LINES),
+    ]
 
 
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
@@ -178,19 +177,15 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
 
 def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
     for ranks, is_sure in found.cycles:
-        if len(ranks) > MOST_CIRCLE:
-            text = (
-                f"{len(ranks)} ranks in a circle, {', '.join(map(str, ranks[:MOST_CIRCLE]))}, "
-                "..., each for the next"
-            )
-        else:
-            text = ", ".join(
-                f"{rank} waits for {following}"
-                for rank, following in zip(ranks, ranks[1:] + ranks[:1])
-            )
-        yield Verdict(
-            "circle", f"A circle: {text}." if is_sure else f"{IF_HUNG}: a circle, {text}.", is_sure
+        text = ", ".join(
+            f"{rank} waits for {following}"
+            for rank, following in zip(ranks, ranks[1:] + ranks[:1])
         )
+        if len(ranks) > MOST_CIRCLE:
+            first = ", ".join(map(str, ranks[:MOST_CIRCLE]))
+            text = f"{len(ranks)} ranks in a circle, {first}, ..., each for the next"
+        said = f"A circle: {text}." if is_sure else f"{IF_HUNG}: a circle, {text}."
+        yield Verdict("circle", said, is_sure)
 
 
 def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
@@ -235,25 +230,21 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     no, all_of = (
         ("no rank that was read", "all that were read") if unread else ("no rank", "all ranks")
     )
-    states = {rank.state for rank in found.ranks.values()}
-    if states == {"finalize"}:
-        text = f"Nothing was stuck: {all_of} reached MPI_Finalize."
-    elif states == {"end"}:
-        text = f"Nothing was stuck: {all_of} ended."
-    elif found.longest is None:
-        text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
-    else:
+    states, longest = {rank.state for rank in found.ranks.values()}, found.longest
+    text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
+    if states in ({"finalize"}, {"end"}):
+        ended = "reached MPI_Finalize" if states == {"finalize"} else "ended"
+        text = f"Nothing was stuck: {all_of} {ended}."
+    elif longest:
         text = (
             f"Nothing is stuck: {no} has been in one call for longer than "
-            f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, "
-            f"{found.longest.call})."
+            f"{units.duration(longest.doing_ns)} (rank {longest.rank}, {longest.call})."
         )
-    if unread:
-        text += f" Nothing is known of {units.counted(unread, 'more rank')}."
-    return Verdict("nothing", text)
+    unknown = f" Nothing is known of {units.counted(unread, 'more rank')}." if unread else ""
+    return Verdict("nothing", text + unknown)
 
 
-def communicator_lines(found: Stuck) -> Iterator[str]:
+def communicator_blocks(found: Stuck) -> Iterator[list[str]]:
     by_identity = by(found.positions, lambda row: row.identity)
     waits = by(
         [wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity)
@@ -263,27 +254,14 @@ def communicator_lines(found: Stuck) -> Iterator[str]:
         if any(row.is_waiting or row.is_behind for row in rows)
     ][:MOST_LINES]
     for rows in notable:
-        yield ""
-        yield rows[0].communicator
-        ordered = sorted(rows, key=lambda row: row.begun)
-        yield from _grouped(
-            ordered, lambda row: position_text(found, waits, row),
+        yield [rows[0].communicator, *_grouped(
+            sorted(rows, key=lambda row: row.begun), lambda row: position_text(found, waits, row),
             lambda alike: position_span(found, waits, alike),
-        )
+        )]
     quiet = len(by_identity) - len(notable)
     if quiet and found.waits:
-        yield ""
-        yield f"{units.counted(quiet, 'other communicator')}: --json has how far each rank is there"
-
-
-def message_lines(found: Stuck) -> Iterator[str]:
-    waits = [wait for wait in found.waits if wait.sequence is None]
-    if waits:
-        yield ""
-        yield "Other calls"
-        yield from _grouped(
-            waits, lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike)
-        )
+        others = units.counted(quiet, "other communicator")
+        yield [f"{others}: --json has how far each rank is there"]
 
 
 def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: Position) -> str:
@@ -337,13 +315,17 @@ def made_text(row) -> str:
     return row.call + (f" ({', '.join(details)})" if details else "")
 
 
-def _grouped(rows: Iterable, text: Callable, span: Callable = lambda alike: "") -> Iterator[str]:
+def _grouped(rows: Iterable, text: Callable, span: Callable) -> list[str]:
     """One line for all ranks of which the same is to be said."""
     groups = list(by(rows, text).items())
-    for said, alike in groups[:MOST_LINES]:
-        yield f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
-    if len(groups) > MOST_LINES:
-        yield f"  and {len(groups) - MOST_LINES} more; --json has them all"
+    more = f"  and {len(groups) - MOST_LINES} more; --json has them all"
+    return [
+        *(
+            f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
+            for said, alike in groups[:MOST_LINES]
+        ),
+        *[more] * (len(groups) > MOST_LINES),
+    ]
 
 
 COMMANDS = {"stuck": Command(

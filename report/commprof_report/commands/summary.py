@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from sqlite3 import Connection
 
 from ..base import units
@@ -42,7 +41,7 @@ from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
 from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
-from ..run.alignment import align
+from ..run.alignment import Alignment, align
 from ..run.run import Run, programs_text
 from ..run.selection import Selection
 from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled_facts
@@ -82,36 +81,43 @@ def run(arguments: argparse.Namespace) -> None:
         return
     run = common.open_selected(arguments, with_samples=True)
     alignment = attempt("Clocks", align, run.connection)
-    waits = attempt("Waiting", late, run, alignment)
-    answers = run_summary(run, waits)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, [answers.summary], list(vars(answers.summary)))
-        return
+    answers = run_summary(run, attempt("Waiting", late, run, alignment))
     whole = alignment if common.is_whole(arguments) else None
-    steps = attempt("Steps", steps_summary, run, whole, late=waits)
-    step = in_a_step(steps.summary if steps else None, waits)
-    said = units.visible(attempt("Waiting", run_headline, waits) or "")
-    print(textwrap.fill(said, WIDTH), end="\n\n")
-    for line in chain(counted_lines(run, answers), closing_lines(run, answers, step)):
-        print(line)
+    common.answer(
+        arguments, run, [answers.summary], list(vars(answers.summary)),
+        lambda: blocks(run, answers, whole),
+    )
 
 
 def show_unseen(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
     rows = seen_rows(run.connection)
+    facts = [
+        fact for row in rows
+        for fact in ((UNSEEN[row.effect], reason_text(row)), ("  way out", row.way_out))
+    ]
     common.answer(
-        arguments, run, rows, SeenRow._fields, lambda: [common.facts_text(unseen_facts(rows))],
-        nothing=str,
+        arguments, run, rows, SeenRow._fields,
+        lambda: [common.facts_text(facts or [("Seen", ALL)])], nothing=str,
     )
 
 
-def unseen_facts(rows: Sequence[SeenRow]) -> Iterator[tuple[str, str]]:
-    if not rows:
-        yield "Seen", ALL
-    for row in rows:
-        yield UNSEEN[row.effect], reason_text(row)
-        if row.way_out:
-            yield "  way out", row.way_out
+def blocks(run: Selection, answers: RunSummary, whole: Alignment | None) -> Iterator[str]:
+    """The headline, what was counted, and the rest of the screen."""
+    summary = answers.summary
+    yield textwrap.fill(units.visible(attempt("Waiting", run_headline, answers.late) or ""), WIDTH)
+    yield common.lines_text(run_lines(run, summary))
+    if has_mpi(summary):
+        yield from (share_text_block(answers), calls_text(answers))
+    if summary.has_nccl:
+        yield from (common.facts_text(nccl_facts(answers)), nccl_text(answers))
+    steps = attempt("Steps", steps_summary, run, whole, late=answers.late)
+    step = in_a_step(steps.summary if steps else None, answers.late)
+    texts = (
+        common.facts_text([fact], WIDTH if fact[0] in WRAPPED else common.WIDEST)
+        for fact in closing_facts(run, answers, step)
+    )
+    yield "\n".join(filter(None, texts))
 
 
 def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
@@ -119,35 +125,13 @@ def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
     return attempt("Steps", headline, steps, late=waits and waits.run) or ""
 
 
-def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
-    """The first part of the screen: what was counted."""
-    summary = answers.summary
-    on_host = (common.fact_line(*fact) for fact in nccl_facts(answers))
-    for block in (
-        run_lines(run, summary),
-        *((share_lines(answers), call_lines(answers)) if has_mpi(summary) else ()),
-        *((on_host, nccl_lines(answers)) if summary.has_nccl else ()),
-    ):
-        yield from (*block, "")
-
-
-def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[str]:
-    """The rest of the screen. `step`: the headline of hvprof-report steps."""
-    for head, text in closing_facts(run, answers, step):
-        lines = (
-            textwrap.wrap(units.visible(text), WIDTH - common.HEAD_WIDTH, break_on_hyphens=False)
-            if head in WRAPPED else [units.visible(text)]
-        )
-        yield from map(common.fact_line, (head, *[""] * (len(lines) - 1)), lines)
-
-
-def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
+def run_lines(run: Run, summary: SummaryRow) -> list[str]:
     command = summary.command_line or summary.program or "unknown program"
-    yield units.visible(
-        programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76)
-    )
-    yield units.visible(f"  {where_and_when(summary)}")
-    yield units.visible(f"  {library_name(summary)}; wall time {wall_time(summary)}")
+    return [
+        programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76),
+        f"  {where_and_when(summary)}",
+        f"  {library_name(summary)}; wall time {wall_time(summary)}",
+    ]
 
 
 def where_and_when(summary: SummaryRow) -> str:
@@ -203,17 +187,18 @@ def whole(summary: SummaryRow) -> str:
     return "counted time" if is_counted_in_part(summary) else "wall time"
 
 
-def share_lines(answers: RunSummary) -> Iterator[str]:
+def share_text_block(answers: RunSummary) -> str:
+    """The shares in MPI, and of few ranks a bar for each."""
     has_bars = 1 < len(answers.ranks) <= MOST_RANKS
     shares = share_texts(answers, " (dots)" if has_bars else "")
-    yield from map(common.fact_line, ("In MPI", "", ""), shares)
-    if has_bars:
-        negotiated = negotiation_shares(answers.ranks, answers.negotiated)
-        for rank in answers.ranks:
-            whole = round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
-            dots = min(whole, round(BAR_WIDTH * negotiated.get(rank.rank, 0)))
-            bar = "#" * (whole - dots) + "." * dots
-            yield f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip()
+    lines = [common.facts_text(zip(("In MPI", "", ""), shares))]
+    negotiated = negotiation_shares(answers.ranks, answers.negotiated)
+    for rank in answers.ranks if has_bars else ():
+        whole = round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
+        dots = min(whole, round(BAR_WIDTH * negotiated.get(rank.rank, 0)))
+        bar = "#" * (whole - dots) + "." * dots
+        lines.append(f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip())
+    return "\n".join(lines)
 
 
 def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
@@ -250,21 +235,18 @@ def share_range(summary: SummaryRow) -> str:
     )
 
 
-def call_lines(answers: RunSummary) -> Iterator[str]:
-    calls = communicating(answers.calls)
-    if not calls:
-        yield "No call was counted besides set-up."
-        return
+def calls_text(answers: RunSummary) -> str:
     of_time = f"of {whole(answers.summary).split()[0]}"
     share = Column(of_time, lambda call: units.share(call.share_of_wall))
-    yield from top_lines(
-        answers, calls, "Most time in", "calls", share, *negotiation_columns(answers)
-    )
+    return top_text(
+        answers, communicating(answers.calls), "Most time in", "calls", share,
+        *negotiation_columns(answers),
+    ) or "No call was counted besides set-up."
 
 
-def top_lines(
+def top_text(
     answers: RunSummary, calls: Sequence[Row], head: str, number: str, *shares: Column
-) -> Iterator[str]:
+) -> str:
     """The calls with the most time, which come first."""
     ranks = len(answers.ranks)
     columns = (
@@ -276,10 +258,10 @@ def top_lines(
         Column("p50", lambda call: units.duration(call.p50_ns)),
         Column("p99", lambda call: units.duration(call.p99_ns)),
     )
-    yield from tables.text_table(columns, calls[:MOST_CALLS]).splitlines()
-    if len(calls) > MOST_CALLS:
-        rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
-        yield f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+    rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
+    more = f"\n  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+    table = tables.text_table(columns, calls[:MOST_CALLS]) if calls else ""
+    return table + more * (len(calls) > MOST_CALLS)
 
 
 def negotiation_columns(answers: RunSummary) -> list[Column]:
@@ -294,48 +276,46 @@ def negotiation_columns(answers: RunSummary) -> list[Column]:
     return [Column("negotiation", part)]
 
 
-def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
+def nccl_facts(answers: RunSummary) -> list[tuple[str, str]]:
     """The calls on the host, and what the operations took on the device."""
     summary, ranks = answers.summary, len(answers.ranks)
     if not summary.has_nccl:
-        return
-    yield (
-        "NCCL on host",
-        f"{units.counted(summary.nccl_count, 'call')} of NCCL, "
-        f"{units.duration(summary.nccl_host_ns / ranks)} per rank, "
-        f"{units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations into "
-        "queues",
-    )
-    if summary.nccl_captured:
-        yield (
+        return []
+    on_device = "not known: the GPU was not traced"
+    if summary.nccl_device_ns is not None:
+        share = units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))
+        on_device = (
+            f"{units.duration(summary.nccl_device_ns / ranks)} per rank in "
+            f"{units.counted(summary.nccl_device_count, 'operation')} that were timed; "
+            f"{summary.top_nccl_call} {share}"
+        )
+    return [
+        (
+            "NCCL on host",
+            f"{units.counted(summary.nccl_count, 'call')} of NCCL, "
+            f"{units.duration(summary.nccl_host_ns / ranks)} per rank, "
+            f"{units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations into "
+            "queues",
+        ),
+        (
             "",
             f"of them {units.counted(summary.nccl_captured, 'call')} into CUDA graphs; how often "
-            "these ran is not counted",
-        )
-    if summary.nccl_setup_ns:
-        yield (
-            "", f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing "
-            "communicators",
-        )
-    if summary.nccl_device_ns is None:
-        yield "NCCL on device", "not known: the GPU was not traced"
-    else:
-        share = units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))
-        yield (
-            "NCCL on device",
-            units.visible(
-                f"{units.duration(summary.nccl_device_ns / ranks)} per rank in "
-                f"{units.counted(summary.nccl_device_count, 'operation')} that were timed; "
-                f"{summary.top_nccl_call} {share}"
-            ),
-        )
+            "these ran is not counted" if summary.nccl_captured else "",
+        ),
+        (
+            "",
+            f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing "
+            "communicators" if summary.nccl_setup_ns else "",
+        ),
+        ("NCCL on device", on_device),
+    ]
 
 
-def nccl_lines(answers: RunSummary) -> Iterator[str]:
+def nccl_text(answers: RunSummary) -> str:
     if timed := of_nccl(answers.calls, "device"):
-        return top_lines(answers, timed, "Most time on device", "timed")
+        return top_text(answers, timed, "Most time on device", "timed")
     rows = of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
-    return top_lines(answers, rows, "NCCL calls, on host", "calls")
+    return top_text(answers, rows, "NCCL calls, on host", "calls")
 
 
 def dominating_size(call) -> str:
@@ -344,87 +324,84 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
-    """The last block: (head, text) a line."""
-    summary, waits = answers.summary, answers.late
-    if summary.launcher:  # this run is one of several that should have been one
-        yield (
-            "Wrong launcher",
-            f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
-            f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
-            "MPI (srun: --mpi=pmix or pmi2)",
-        )
-    if summary.crowding:
-        yield "Crowded", summary.crowding
-    yield from attempts(("Waiting", waiting_facts, waits, summary))
-    if step:
-        yield "In a step", step
-    if summary.completions:
-        yield (
+def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[str, str]]:
+    """The last block: (head, text) a line. `step`: the headline of hvprof-report steps."""
+    summary, together = answers.summary, merged(answers.seen)
+    setup = units.duration(summary.setup_ns / len(answers.ranks))
+    completed = units.counted(summary.completions, "operation")
+    return [
+        ("Wrong launcher", launcher_text(summary)),
+        ("Crowded", summary.crowding or ""),
+        *attempts(("Waiting", waiting_facts, answers.late, summary)),
+        ("In a step", step),
+        (
             "Nonblocking",
-            f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of "
-            "their time overlaps with other work",
-        )
-        if summary.awaited_call:
-            yield "", f"longest waited for: {summary.awaited_call}"
-    yield from buffer_facts(answers)
-    yield "Point-to-point", peer_text(summary)
-    if has_mpi(summary):
-        setup = units.duration(summary.setup_ns / len(answers.ranks))
-        yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-    yield from attempts(("GPU", gpu_facts, run.connection))
-    yield "Profiler's cost", cost_text(summary, len(answers.ranks))
-    yield "Seen", summary.seen
-    yield from unsampled_facts(run.connection)
-    if together := merged(answers.seen):
-        yield "Less detail", f"{', '.join(map(reason_text, together))}; all their calls are counted"
-    yield from attempts(("Ranks", rank_facts, run, answers))
-    for aside in run.asides:
-        yield "Beside it", aside
+            f"{completed}, {units.share(summary.overlap)} of their time overlaps with other work"
+            if summary.completions else "",
+        ),
+        ("", f"longest waited for: {summary.awaited_call}" if summary.awaited_call else ""),
+        ("Buffers", buffers_text(answers)),
+        ("Point-to-point", peer_text(summary)),
+        (
+            "Set-up",
+            f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
+            if has_mpi(summary) else "",
+        ),
+        ("GPU", attempt("GPU", gpu_text, run.connection) or ""),
+        ("Profiler's cost", cost_text(summary, len(answers.ranks))),
+        ("Seen", summary.seen),
+        *unsampled_facts(run.connection),
+        (
+            "Less detail",
+            f"{', '.join(map(reason_text, together))}; all their calls are counted"
+            if together else "",
+        ),
+        *attempts(("Ranks", rank_facts, run, answers)),
+        *(("Beside it", aside) for aside in run.asides),
+    ]
 
 
-def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
-    """Memory kinds of MPI's buffers, printed where a GPU was used."""
+def launcher_text(summary: SummaryRow) -> str:
+    """This run is one of several that should have been one."""
+    return (
+        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
+        f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
+        "MPI (srun: --mpi=pmix or pmi2)"
+    ) if summary.launcher else ""
+
+
+def buffers_text(answers: RunSummary) -> str:
+    """Memory kinds of MPI's buffers, said where a GPU was used; how much of what GPUs copied while
+    they were traced went through MPI is unknown."""
     summary = answers.summary
-    if summary.device_volume_share is None:
-        return
     managed = sum(
         row.volume_bytes for row in answers.memory_kinds
         if row.library == "mpi" and row.memory_kind.startswith("managed")
     )
-    also = f"; {units.volume(managed)} from managed memory" if managed else ""
-    if summary.device_volume_share:
-        share = units.share(summary.device_volume_share)
-        yield (
-            "Buffers",
-            f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}",
-        )
-    elif managed:
-        yield "Buffers", f"none of the bytes in MPI calls came from GPU memory{also}"
-    elif summary.copied_to_host_bytes or summary.copied_to_device_bytes:
-        yield "Buffers", f"host buffers only; {copied_text(summary)}"
-
-
-def copied_text(summary: SummaryRow) -> str:
-    """Volume that GPUs copied while they were traced; how much of it went through MPI is
-    unknown."""
     copied = (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
+    if summary.device_volume_share or managed and summary.device_volume_share is not None:
+        share = units.share(summary.device_volume_share) if summary.device_volume_share else "none"
+        also = f"; {units.volume(managed)} from managed memory" if managed else ""
+        return f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}"
+    if summary.device_volume_share is None or not any(copied):
+        return ""
     out, back = (units.volume(each or 0) for each in copied)
     return (
-        f"GPUs copied {out} to the host and {back} back while they were "
+        f"host buffers only; GPUs copied {out} to the host and {back} back while they were "
         f"traced{': it looks staged' if all(copied) else ''}"
     )
 
 
-def waiting_facts(late: Late, summary: SummaryRow) -> Iterator[tuple[str, str]]:
+def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
     """What qualifies the headline."""
-    yield from details(late)
-    if late.is_known and summary.wait_verdict is not Kind.MARKS:
-        yield "Based on", basis_text(late.run)
-    if efficiency := efficiency_text(summary):
-        share = units.share(summary.efficiency_share)
-        yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
-    yield from final_facts(late)
+    is_split = late.is_known and summary.wait_verdict is not Kind.MARKS
+    efficiency, share = efficiency_text(summary), units.share(summary.efficiency_share)
+    return [
+        *details(late),
+        ("Based on", basis_text(late.run) if is_split else ""),
+        ("Efficiency", f"{efficiency} (POP; from {share} of the run)" if efficiency else ""),
+        *final_facts(late),
+    ]
 
 
 def peer_text(summary: SummaryRow) -> str:
@@ -452,31 +429,27 @@ def partner_text(rank: int | None) -> str:
     return "outside" if rank < 0 else f"rank {rank}"
 
 
-def gpu_facts(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Facts on GPUs where one was used; with the reason if it was not traced."""
+def gpu_text(connection: Connection) -> str:
+    """What GPUs did where one was used; or the reason why that is not known."""
     found = gpu_activity.gpu(connection)
     own = found.summary
-    shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
-    if own.unmerged_devices and not own.traced_ns:
-        yield (
-            "GPU",
-            f"{units.counted(own.devices, 'device')}{shared}: how busy is not known, ranks ran at "
-            "once; see hvprof-report gpu",
-        )
-    elif not own.traced_ns and any(row.rank in found.incomplete for row in found.parts):
-        why = "how busy is not known, records came too late to be summed up"
-        yield "GPU", f"{units.counted(own.devices, 'device')}: {why}; see hvprof-report gpu"
+    devices = units.counted(own.devices, "device")
+    devices += f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.traced_ns:
         doubted = (
             " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
         )
-        yield (
-            "GPU",
+        return (
             f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
             f"exposed communication, {units.share(own.idle_share)} idle{doubted} "
-            f"({units.counted(own.devices, 'device')}{shared}; traced {coverage_text(found)}; see "
-            "hvprof-report gpu)",
+            f"({devices}; traced {coverage_text(found)}; see hvprof-report gpu)"
         )
+    why = ""
+    if own.unmerged_devices:
+        why = "ranks ran at once"
+    elif any(row.rank in found.incomplete for row in found.parts):
+        why = "records came too late to be summed up"
+    return f"{devices}: how busy is not known, {why}; see hvprof-report gpu" if why else ""
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:

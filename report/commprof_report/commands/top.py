@@ -174,17 +174,20 @@ def end_text(rows: Sequence[Row]) -> str:
 def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Screen:
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
     shown = alive or ranks
-    head = (
-        f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} "
-        f"running, {units.timestamp(time.time_ns())}, {span_text(shown, is_first)}"
-    )
+    span = units.duration(max((rank.interval_ns for rank in shown), default=0))
     mpi_share, bytes_per_s = (
         sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
     )
+    calls_per_s = units.count(round(sum(rank.calls_per_s for rank in shown)))
     return Screen(
         is_first,
         [
-            head, together_text(shown, mpi_share, bytes_per_s), least_text(alive),
+            f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} "
+            f"running, {units.timestamp(time.time_ns())}, "
+            f"{'since the start' if is_first else f'the last {span}'}",
+            f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, "
+            f"{units.share(mpi_share)} of the time in MPI on average",
+            least_text(alive),
             *(f"behind now: {one.text}" for one in unhanded(run.connection, 1)),
         ],
         columns_of(ranks), sorted(shown, key=ORDERS[order]), mpi_share, bytes_per_s,
@@ -198,19 +201,6 @@ def columns_of(ranks: Sequence[Rates]) -> list[Column]:
         "GPU busy": any(rank.amounts.traced_ns for rank in ranks),
     }
     return [column for column in COLUMNS if shown.get(column.head, True)]
-
-
-def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
-    interval_ns = max((rank.interval_ns for rank in ranks), default=0)
-    return "since the start" if is_first else f"the last {units.duration(interval_ns)}"
-
-
-def together_text(ranks: Sequence[Rates], mpi_share: float, bytes_per_s: float) -> str:
-    calls_per_s = units.count(round(sum(rank.calls_per_s for rank in ranks)))
-    return (
-        f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, "
-        f"{units.share(mpi_share)} of the time in MPI on average"
-    )
 
 
 def least_text(alive: Sequence[Rates]) -> str:
@@ -232,7 +222,7 @@ def least_text(alive: Sequence[Rates]) -> str:
     if others - share(least) < NOTABLE:
         return f"least time in {where}: all ranks about the same"
     return (
-        f"least time in {where}: rank {least.row.rank}, {units.share(share(least))}; the " "others "
+        f"least time in {where}: rank {least.row.rank}, {units.share(share(least))}; the others "
         f"{units.share(others)} on average"
     )
 

@@ -1,4 +1,5 @@
-"""The HTML page: one file that needs nothing else. All text from files is escaped here.
+"""The HTML page: one file that needs nothing else, and the drawings in it. All text from files is
+escaped here.
 
 Its content security policy allows the page's own style and scripts, by their hashes, and pictures
 inside it: nothing is requested from anywhere, and no text from a file can run.
@@ -10,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -44,8 +45,16 @@ aria-label="time of the steps, mean over ranks"></svg>
 <ul class="legend" id="steps-legend"></ul>
 <noscript><p>The picture of the steps needs JavaScript.</p></noscript>
 """
+MARKS = (  # of the sides of a comparison, which differ without colour too: 8 wide, around 0, 0
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "M0,-5L5,4L-5,4z",
+    "M-4,-4h8v8h-8z",
+    "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
+)
+STYLES = 4
+WIDTH, HEIGHT = 440, 90  # of a course
 # drawn by a script of this name from data of this name
-DRAWINGS = ("timeline", "steps")
+DRAWINGS = {"timeline": TIMELINE, "steps": STEPS}
 
 
 def text(value: object) -> str:
@@ -97,25 +106,24 @@ def header(
 ) -> str:
     """The top of the page: the program, the most important figures, the answers to the first
     questions, and the summary in words."""
-    parts = [f"<h1>{text(title)}</h1>"]
-    parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
     tiles = "".join(
         f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b>'
         f"<span>{text(name)}</span></div>"
         for value, name in cards
     )
-    parts += [f'<div class="cards">{tiles}</div>'] if tiles else []
-    parts += [facts_list(answers, "answers")] if answers else []
-    parts += [facts_list(facts)] if facts else []
-    return f"<header>{''.join(parts)}</header>"
+    soft = "".join(map(sentence_of, lines))
+    shown = f'<div class="cards">{tiles}</div>' if tiles else ""
+    known = facts_list(answers, "answers") + facts_list(facts)
+    return f"<header><h1>{text(title)}</h1>{soft}{shown}{known}</header>"
 
 
 def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
-    return (
-        (f'<dl class="{kind}">' if kind else "<dl>")
-        + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts)
-        + "</dl>"
+    """Those that have a text."""
+    items = "".join(
+        f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts if fact
     )
+    kind = f' class="{kind}"' if kind else ""
+    return f"<dl{kind}>{items}</dl>" if items else ""
 
 
 def folded(head: str, lines: Sequence[str], is_counted: bool = True) -> str:
@@ -128,10 +136,8 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def warnings(lines: Sequence[str]) -> str:
-    if not lines:
-        return ""
     items = "".join(f"<li>{text(line)}</li>" for line in lines)
-    return f'<section class="warn"><ul>{items}</ul></section>'
+    return f'<section class="warn"><ul>{items}</ul></section>' if items else ""
 
 
 def section(title: str, sentence: str, *parts: str) -> str:
@@ -144,48 +150,45 @@ def sentence_of(words: str) -> str:
 
 
 def folded_section(title: str, sentence: str, *parts: str) -> str:
-    inside = f'<p class="soft">{text(sentence)}</p>{"".join(parts)}'
-    head = f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>'
-    return f"{head}{inside}</details></section>"
+    return (
+        f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>'
+        f'{sentence_of(sentence)}{"".join(parts)}</details></section>'
+    )
 
 
 def _anchor(title: str) -> str:
     return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def timeline(data: dict[str, object]) -> str:
-    """plots/timeline.py has its format; timeline.js draws it."""
-    return TIMELINE + _packed("timeline", data)
-
-
-def steps(data: dict[str, object]) -> str:
-    """plots/bars.py has its format; steps.js draws it."""
-    return STEPS + _packed("steps", data)
-
-
-def _packed(name: str, data: dict[str, object]) -> str:
-    packed = MICROSECONDS.sub(" µs", json.dumps(data, separators=(",", ":"))).replace(
-        "<", "\\u003c"
-    )
-    return f'<script type="application/json" id="{name}-data">{packed}</script>'
+def drawing(name: str, data: dict[str, object]) -> str:
+    """Of the format that plots/timeline.py or plots/bars.py gives, to be drawn by the script of
+    this name."""
+    packed = json.dumps(data, separators=(",", ":"))
+    packed = MICROSECONDS.sub(" µs", packed).replace("<", "\\u003c")
+    return f'{DRAWINGS[name]}<script type="application/json" id="{name}-data">{packed}</script>'
 
 
 def picture(svg: bytes | None, description: str) -> str:
     """As an image, so that nothing inside it can reach the page."""
-    if svg is None:
-        return ""
-    data = base64.b64encode(svg).decode("ascii")
-    return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
+    data = base64.b64encode(svg or b"").decode("ascii")
+    return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">' if svg else ""
 
 
-def table(columns: Sequence[Column | Field], rows: Sequence[object]) -> str:
+def table(
+    columns: Sequence[Column | Field], rows: Sequence[object], most: int = 1 << 20,
+    which: str = "are shown",
+) -> str:
+    """The first rows; which: what is said of them where there are more."""
     if not rows:
         return ""
     head = "".join(f"<th{_class(column)}>{text(column.head)}</th>" for column in columns)
-    body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows[:most]
+    )
+    left = f"The first {most:,} of {len(rows):,} rows {which}." if len(rows) > most else ""
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>{left and sentence_of(left)}"
     )
 
 
@@ -200,3 +203,49 @@ def _class(column: Column | Field, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
     return ' class="wide"' if len(shown) > 32 else ""
+
+
+def element(tag: str, *inside: str, **attributes: object) -> str:
+    """`inside` is markup. class_ is the attribute class, text_anchor text-anchor."""
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_shown(value)}"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{named}>{''.join(inside)}</{tag}>"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else text(value)
+
+
+def label(x: float, y: float, words: str, **attributes: object) -> str:
+    return element("text", text(words), x=x, y=y, **attributes)
+
+
+def rule(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
+
+
+def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
+    """A mark that says its name under the mouse."""
+    number = style % STYLES
+    title = [element("title", text(name))] if name else []
+    return element(
+        "path", *title, d=MARKS[number], transform=f"translate({x:.1f},{y:.1f})",
+        class_=f"side-{number} {kind}",
+    )
+
+
+def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
+    """Values at equal distances, from zero to the largest."""
+    most, last = max(values), max(1, len(values) - 1)
+    points = " ".join(
+        f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}"
+        for place, value in enumerate(values)
+    )
+    said = f"{head}: {show(values[-1])}; at most {show(most)}"
+    drawn = element("path", d=f"M0,{HEIGHT}H{WIDTH}"), element("polyline", points=points)
+    drawing = element(
+        "svg", *drawn, viewBox=f"0 -2 {WIDTH} {HEIGHT + 4}", role="img", aria_label=said
+    )
+    return element("figure", element("figcaption", text(said)), drawing, class_="course")

@@ -10,7 +10,7 @@ from ..base import units
 from ..base.columns import np
 from ..base.values import present
 from ..base.summarize import Row, summarize, sums
-from ..calls.by_rank import rank_rows
+from ..calls.parts import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS, is_call
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI

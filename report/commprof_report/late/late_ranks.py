@@ -33,8 +33,8 @@ from ..base.columns import (
 from ..base.field import Row
 from ..base.summarize import row_type
 from ..base.thresholds import threshold
-from ..calls import by_region
-from ..calls.negotiation import Negotiation, negotiation
+from ..calls import parts
+from ..calls.parts import Negotiation, negotiation
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
@@ -308,7 +308,7 @@ def _unsampled(connection: Connection) -> str:
     return no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
 
 
-RegionWorkRow = row_type("RegionWorkRow", (*by_region.RegionRow._fields, *Efficiency._fields))
+RegionWorkRow = row_type("RegionWorkRow", (*parts.RegionRow._fields, *Efficiency._fields))
 
 
 class Split(NamedTuple):
@@ -408,7 +408,7 @@ def region_rows(
     found = dict(_efficiencies(connection, alignment, work))
     return [
         RegionWorkRow(*row, *found.get(row.region, Efficiency()))
-        for row in by_region.region_rows(connection)
+        for row in parts.region_rows(connection)
     ]
 
 

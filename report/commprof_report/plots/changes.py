@@ -13,7 +13,7 @@ from math import asinh, log
 from typing import NamedTuple
 
 from ..base import units
-from ..display import svg
+from ..display import page
 
 WIDTH, NAMED, BEGIN, END, CHANGE_BEGIN, CHANGE_END = 760, 112, 136, 420, 466, 744
 TOP, HEIGHT, FOOT = 26, 20, 18
@@ -81,13 +81,13 @@ def _bent(change: float, min_effect: float) -> float:
 def _drawing(measure: Measure, place: Callable[[float], float], min_effect: float) -> str:
     bottom = TOP + HEIGHT * len(measure.sides)
     said = "; ".join(change.text for change in measure.changes)
-    parts = [svg.label(0, 14, units.shortened(measure.name, MOST_NAME), class_="name")]
+    parts = [page.label(0, 14, units.shortened(measure.name, MOST_NAME), class_="name")]
     if len(measure.changes) == 1:
-        parts.append(svg.label(CHANGE_END, 14, said, text_anchor="end", class_="name"))
+        parts.append(page.label(CHANGE_END, 14, said, text_anchor="end", class_="name"))
     parts += _values(measure.sides, bottom)
     parts += _changes(measure, place, min_effect, bottom)
     described = f"{measure.name}: {said}" if said else measure.name
-    return svg.element(
+    return page.element(
         "svg", *parts, viewBox=f"0 0 {WIDTH} {bottom + FOOT}", class_="measure", role="img",
         aria_label=described,
     )
@@ -99,20 +99,20 @@ def _values(sides: Sequence[Values], bottom: float) -> list[str]:
     for row, side in enumerate(sides):
         y = TOP + HEIGHT * (row + 0.5)
         parts.append(
-            svg.label(NAMED, y + 4, units.shortened(side.side, MOST_SIDE), text_anchor="end")
+            page.label(NAMED, y + 4, units.shortened(side.side, MOST_SIDE), text_anchor="end")
         )
-        parts += [svg.line(BEGIN, y, END, y, "grid"), svg.mark(side.style, NAMED + 11, y, "filled")]
+        parts += [page.rule(BEGIN, y, END, y, "grid"), page.mark(side.style, NAMED + 11, y, "filled")]
         for value, run in zip(side.values_ns, side.runs):
             if value is not None:
                 said = f"{side.side}: {units.duration(value)} ({run})"
                 parts.append(
-                    svg.mark(side.style, _between(value, known[0], known[-1]), y, "run", said)
+                    page.mark(side.style, _between(value, known[0], known[-1]), y, "run", said)
                 )
     if known:
-        parts.append(svg.label(BEGIN, bottom + 13, units.duration(known[0]), class_="tick"))
+        parts.append(page.label(BEGIN, bottom + 13, units.duration(known[0]), class_="tick"))
         if known[-1] > known[0]:
             parts.append(
-                svg.label(
+                page.label(
                     END, bottom + 13, units.duration(known[-1]), text_anchor="end", class_="tick"
                 )
             )
@@ -135,12 +135,12 @@ def _changes(
         return []
     low, high = place(1 / (1 + min_effect) - 1), place(min_effect)
     parts = [
-        svg.element("rect", x=low, y=TOP, width=high - low, height=bottom - TOP, class_="same")
+        page.element("rect", x=low, y=TOP, width=high - low, height=bottom - TOP, class_="same")
     ]
     for tick in _readable(place):
-        parts.append(svg.line(place(tick), TOP, place(tick), bottom, "grid" if tick else "zero"))
+        parts.append(page.rule(place(tick), TOP, place(tick), bottom, "grid" if tick else "zero"))
         parts.append(
-            svg.label(
+            page.label(
                 place(tick), bottom + 13, _tick_text(tick), text_anchor="middle", class_="tick"
             )
         )
@@ -149,13 +149,13 @@ def _changes(
         y = TOP + HEIGHT * (rows[change.style] + 0.5)
         if change.low is not None and change.high is not None:
             parts.append(
-                svg.line(
+                page.rule(
                     place(change.low), y, place(change.high), y,
-                    f"interval side-{change.style % svg.STYLES}",
+                    f"interval side-{change.style % page.STYLES}",
                 )
             )
         parts.append(
-            svg.mark(
+            page.mark(
                 change.style, place(change.change), y, "filled" if change.is_found else "hollow",
                 change.text,
             )

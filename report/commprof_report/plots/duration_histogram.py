@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..base.columns import of_buckets
 from ..base.query import Row
-from ..calls.histogram import LEAST_NS
+from ..calls.by_size import LEAST_NS
 from ..display.colours import of_call
 from .bars import time_axis, time_text
 

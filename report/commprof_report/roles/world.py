@@ -18,7 +18,7 @@ from ..base.values import gathered
 from ..base.units import Members
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
-from ..run.traffic_class import traffic_classify
+from ..run.selection import traffic_classify
 
 SQL = query.beside(__file__)
 

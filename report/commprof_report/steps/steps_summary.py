@@ -26,7 +26,7 @@ from ..base.errors import attempt
 from ..base.columns import by_rank, grouped, np, of_values
 from ..base.field import Row
 from ..base.thresholds import threshold
-from ..calls.negotiation import Negotiation, negotiation
+from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly

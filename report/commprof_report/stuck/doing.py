@@ -15,7 +15,7 @@ from ..base import query, units
 from ..base.values import gathered, present
 from ..base.query import Row
 from ..base.summarize import View, summarize, total
-from ..calls.by_rank import rank_rows
+from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
 from ..run.selection import cells_of
 from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE

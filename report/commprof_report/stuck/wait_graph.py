@@ -28,7 +28,7 @@ from ..base import query, units
 from ..base.values import by, gathered, present
 from ..base.units import Members
 from ..base.query import Row
-from ..calls.by_rank import rank_rows
+from ..calls.parts import rank_rows
 from ..run.ledger_format import PEER_ANY
 from ..run.run import Run
 from . import doing

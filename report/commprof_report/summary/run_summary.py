@@ -12,8 +12,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.query import Row
 from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads, of_nccl
-from ..calls.by_pair import peer_rows
-from ..calls.by_rank import rank_rows
+from ..calls.parts import peer_rows, rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.graph import Efficiency

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
 from commprof_report.calls.views import size_view
-from commprof_report.calls.odd_sizes import OddSizes, odd_sizes
+from commprof_report.calls.by_size import OddSizes, odd_sizes
 from commprof_report.run.selection import traffic_classify
 
 from .stored import stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.calls.by_size_class import hvprof_view
+from commprof_report.calls.by_size import hvprof_view
 from commprof_report.commands import hvprof, late, summary, top
 
 

@@ -1,0 +1,390 @@
+"""Calls by the parts of a run that make them: pairs of ranks, ranks, regions that the program has
+named, and threads that negotiate.
+
+A framework such as Horovod has a background thread that agrees with the other ranks, in every
+cycle, on what to send. It is recognised by its calls, not by a name: a thread other than the main
+one that reduces bits (MPI_BAND, MPI_BOR) or gathers bytes again and again (traffic_class.sql). Its
+rounds are those that the library has counted; docs/SCHEMA.md has the definition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, namedtuple
+from collections.abc import Callable, Iterator
+from sqlite3 import Connection
+
+from ..base import query, units
+from ..base.columns import Flags
+from ..base.field import Field, Row, keys, number, row_type, text
+from ..base.summarize import View, among, own, summarize, total
+from ..run.selection import Cells, cells_of, view_rows, traffic_classify
+from ..run.crowding import cpu_times
+from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
+
+SQL = query.beside(__file__)
+
+
+def peer_name(rank: int | None) -> str:
+    if rank is None:
+        return "unknown"
+    return "outside" if rank < 0 else str(rank)
+
+
+PEER = (
+    Field(
+        "sender",
+        "world ranks, also for NCCL's messages; -1: outside the job; null: the peer in NCCL is not "
+        "known, because its database was not read",
+        "from", peer_name,
+    ),
+    Field("receiver", "", "to", peer_name),
+    Field(
+        "count",
+        "messages and bytes, as the sender counted them; with `--received` as the receiver counted "
+        "them",
+        "messages",
+    ),
+    Field("bytes", "", "volume", units.volume),
+    Field("time_ns", "see table `peer`"),
+    Field("rma_count", "those of `count` that are RMA calls, which table `peer` has like sends"),
+)
+PeerRow = row_type("PeerRow", PEER)
+
+
+def peer_rows(connection: Connection, received: bool = False) -> list[Row]:
+    return SQL.ask(connection, "peers", PeerRow, received=received)
+
+
+RANK = (
+    number("rank", "as in tables `rank` and `fact`", "rank"),
+    text("host", "", "host", 20),
+    Field("pid", ""),
+    Field(
+        "wall_ns", "wall time; 1: an estimate", "wall",
+        of_row=lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns),
+    ),
+    Field("wall_is_estimate", ""),
+    Field("counted_ns", "as in table `rank`"),
+    Field("reset_unix_ns", ""),
+    Field(
+        "mpi_ns", "time in MPI of its busiest thread; the same over counted_ns", "in MPI"
+    ),
+    Field("mpi_share", "", "MPI share"),
+    Field(
+        "mpi_thread", "that thread's name; 1: it is the main thread", "thread", is_number=False,
+        of_row=lambda row: "main" if row.mpi_thread_is_main
+        else units.shortened(row.mpi_thread or "another", 15),
+    ),
+    Field("mpi_thread_is_main", ""),
+    Field("setup_ns", "time inside `MPI_Init`, `MPI_Finalize` and the like"),
+    Field("count", "number of MPI calls; bytes passed to them", "calls"),
+    Field("volume_bytes", "", "volume"),
+    Field("sent_count", "point-to-point messages that it sent"),
+    Field("sent_bytes", ""),
+    Field("ended", "as in table `rank`"),
+    Field("abort_code", ""),
+    Field(
+        "state",
+        "see [Words](#words): `finalize`, `end`, `exit`, `abort`, `running`, `killed`, `running or "
+        "killed`, `snapshot`",
+    ),
+    Field("is_copy", "1: read from a copy of its ledger, see [The ledger](#the-ledger)"),
+    Field("last_unix_ns", "its end; without an end its last sign of life"),
+    Field(
+        "doing_call",
+        "the call that the rank is in or returned from last, as in table `thread`; of several "
+        "threads, of the one that has been inside longest",
+    ),
+    *(
+        Field(f"doing_{key}", "")
+        for key in ("request_call", "communicator", "bytes", "peer", "tag")
+    ),
+    Field("doing_is_inside", "1: it is inside that call, or was when last seen"),
+    Field(
+        "doing_since_unix_ns",
+        "when it entered the call (returned from it, if it is not inside), and the time from then "
+        "to `last_unix_ns`",
+    ),
+    Field("doing_ns", ""),
+    Field("dropped_calls", "as in table `rank`"),
+    *(
+        Field(key, "")
+        for key in (
+            "dropped_messages", "dropped_completions", "interrupted_calls", "untracked_requests",
+            "folded_cells", "folded_communicators",
+        )
+    ),
+    Field("cost_ns", "cost_init_ns + cost_finalize_ns + its calls x cost_per_call_ps / 1000"),
+    Field("start_unix_ns", "as in table `rank`"),
+    Field("end_unix_ns", ""),
+    Field("thread_level", ""),
+    Field(
+        "nccl_count",
+        "number of NCCL calls except those that create and free communicators; bytes passed to "
+        "them; their time on the host, over all threads",
+        "NCCL calls",
+    ),
+    Field("nccl_volume_bytes", ""),
+    Field("nccl_host_ns", "", "on host"),
+    Field(
+        "nccl_device_ns",
+        "time of NCCL's operations on the device, as far as they were timed; null: none",
+        "on device",
+    ),
+    Field(
+        "affinity",
+        "the cores on which its main thread may run, by its last reading (table `fact`); null: "
+        "unknown",
+    ),
+    Field(
+        "cpu_ns",
+        "CPU time of all its threads between its two readings; over the time between them. A rank "
+        "that spins for a core which others use has much less than 1",
+    ),
+    Field("cpu_share", ""),
+    Field("voluntary_switches", "likewise, between the two readings"),
+    Field("involuntary_switches", ""),
+    Field("involuntary_switches_per_cpu_s", "involuntary_switches / cpu_ns"),
+    Field(
+        "core_read_ns",
+        "the time between its readings of CPU time, on a core and waiting for one meanwhile "
+        "([Time on a core](METHODS.md#time-on-a-core))",
+    ),
+    Field("core_ns", ""),
+    Field("core_wait_ns", ""),
+    Field("core_share", "core_ns and core_wait_ns over core_read_ns", "on a core"),
+    Field("core_wait_share", "", "waits for one"),
+    Field(
+        "outside_ready",
+        "readings between these, as in table `cpu_time`; null: there are none",
+    ),
+    *(
+        Field(key, "")
+        for key in (
+            "outside_asleep", "outside_disk", "inside_ready", "inside_asleep", "inside_disk",
+        )
+    ),
+)
+RankRow = row_type("RankRow", RANK)
+NO_CALL = dict.fromkeys(
+    ("setup_ns", "count", "volume_bytes", "nccl_count", "nccl_volume_bytes", "nccl_host_ns",
+     "mpi_ns"), 0,
+)
+
+
+def rank_rows(connection: Connection) -> list[Row]:
+    cpu_times(connection)  # makes rank_core
+    found = SQL.run(connection, "ranks")
+    names = [column[0] for column in found.description]
+    sums = {own.rank: own._asdict() for own in view_rows(connection, RANK_SUMS)}
+    threads = {
+        tuple(place): (name, is_main)
+        for *place, name, is_main in connection.execute(
+            "SELECT world_rank, thread, name, is_main FROM thread"
+        )
+    }
+    busiest = {
+        rank: (most.mpi_ns, *threads.get((rank, most.thread), (None, 1)))
+        for rank, most in busiest_threads(connection).items()
+    }
+    rows = []
+    for values in found:
+        known = {**NO_CALL, **dict(zip(names, values))}
+        mpi_ns, name, is_main = busiest.get(known["rank"], (0, None, 1))
+        known.update(
+            sums.get(known["rank"], {}), mpi_ns=mpi_ns, mpi_thread=name,
+            mpi_share=mpi_ns / known["counted_ns"] if known["counted_ns"] else None,
+            mpi_thread_is_main=is_main,
+        )
+        rows.append(RankRow(*map(known.get, keys(RANK))))
+    return rows
+
+
+OUTSIDE = "(outside all regions)"
+
+
+def if_visited(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
+    return lambda row: show(getattr(row, key)) if row.visits else units.NO_VALUE
+
+
+REGION = (
+    text(
+        "region", "path, `epoch/forward`; empty: the program outside all regions", "region", 60
+    )._replace(form=lambda name: units.shortened(name or OUTSIDE, 60)),
+    Field("ranks", "chosen ranks that made a call in it, or visited it"),
+    Field(
+        "count",
+        "sums over all calls in it and in the regions within it, over all chosen ranks", "calls",
+    ),
+    Field("volume_bytes", "", "volume"),
+    Field("total_ns", ""),
+    Field("mean_ns", "`total_ns` / number of chosen ranks", "in MPI per rank"),
+    Field(
+        "max_ns",
+        "the most time inside MPI that a rank spent in it, and which rank (the lowest of several); "
+        "null: no call was made in it",
+        "most",
+    ),
+    number("max_rank", "", "most rank"),
+    Field(
+        "share_of_wall", "`total_ns` / sum of the chosen ranks' `counted_ns`", "of wall",
+        units.share,
+    ),
+    text("top_call", "the call with the most time in it", "mostly"),
+    Field("own_count", "the same for its own calls, without the regions within it"),
+    Field("own_ns", ""),
+    Field("own_mean_ns", "", "by itself"),
+    Field("own_share_of_wall", ""),
+    Field(
+        "folded_count",
+        "calls of folded sizes: their region is not known, they are counted outside all regions",
+    ),
+    Field(
+        "nccl_count",
+        "NCCL's calls, their time on the host, and that of its operations on the device; all other "
+        "keys are MPI's",
+        "NCCL calls",
+    ),
+    Field("nccl_host_ns", "", "on host"),
+    Field("nccl_device_ns", "", "on device", lambda ns: units.duration(ns or None)),
+    Field(
+        "visits",
+        "how often threads were in it, and for how long (table `region_span`), all chosen ranks; "
+        "over their number. Only of the time in which calls are sampled",
+        "visits per rank",
+        of_row=lambda row: units.count(round(row.visits / row.ranks)) if row.visits
+        else units.NO_VALUE,
+    ),
+    Field("span_ns", ""),
+    Field(
+        "span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)
+    ),
+    Field(
+        "span_max_ns",
+        "the longest that a rank was in it, all visits together, and which rank (the lowest of "
+        "several); null: it was not visited",
+        "longest", of_row=if_visited("span_max_ns", units.duration),
+    ),
+    number("span_max_rank", "", "longest rank"),
+)
+RegionRow = row_type("RegionRow", REGION)  # own_: without the regions inside it
+
+
+of_mpi = among("library", "mpi")
+
+
+def of_nccl(cells: Cells) -> Flags:
+    return cells.is_in("library", "nccl") & is_call(cells)
+
+
+SUMS = {
+    "count": total("count", of_mpi),
+    "volume_bytes": total("volume_bytes", of_mpi),
+    "total_ns": total("total_ns", of_mpi),
+    "folded_count": total("count", lambda cells: (cells.is_folded == 1) & is_call(cells)),
+    "nccl_count": total("count", of_nccl),
+    "nccl_host_ns": total("total_ns", of_nccl),
+    "nccl_device_ns": total("total_ns", is_device),
+}
+OWN = View(
+    "OwnRow", ("region", "world_rank"), {**own("region", "world_rank"), **SUMS},
+    lambda groups: (groups.world_rank,), where=is_working,
+)
+CALLED = View(
+    "CalledRow", ("region", "call", "timed"),
+    {**own("region", "library", "timed", "call"), "total_ns": total("total_ns")},
+    lambda groups: (groups.place("call"),), where=is_working,
+)
+
+
+def around(region: str) -> Iterator[str]:
+    """The region, and those that it is in."""
+    yield region
+    while "/" in region[1:]:
+        region = region[: region.rindex("/")]
+        yield region
+
+
+def region_rows(connection: Connection) -> list[Row]:
+    """The one with the most time first, and what is outside all regions last."""
+    cells = cells_of(connection)
+    visits = {
+        (region, rank): (times, ns)
+        for region, rank, times, ns in SQL.run(connection, "visits")
+        if cells.chosen.has("region", region) and rank in cells.counted
+    }
+    alone: dict[tuple[str, int], tuple] = dict.fromkeys(visits, (0,) * len(SUMS))
+    alone.update({row[:2]: row[2:] for row in summarize(cells, OWN)})
+    within: dict[str, dict[int, Counter]] = {}
+    for (region, rank), values in alone.items():
+        for outer in around(region):
+            of_rank = within.setdefault(outer, {}).setdefault(rank, Counter(dict.fromkeys(SUMS, 0)))
+            of_rank.update(dict(zip(SUMS, values)))
+    calls: dict[str, Counter[tuple]] = {}
+    for row in summarize(cells, CALLED):
+        for outer in around(row.region):
+            calls.setdefault(outer, Counter())[row[1:4]] += row.total_ns
+    rows = [
+        _row(cells, region, of_ranks, calls.get(region, Counter()), alone, visits)
+        for region, of_ranks in within.items()
+    ]
+    return sorted(
+        rows,
+        key=lambda row: (
+            row.region == "", -row.total_ns, -row.nccl_device_ns, -row.span_ns, row.region,
+        ),
+    )
+
+
+def _row(
+    cells: Cells, region: str, of_ranks: dict[int, Counter], calls: Counter[tuple],
+    alone: dict[tuple[str, int], tuple], visits: dict[tuple[str, int], tuple[int, int]],
+) -> Row:
+    ranks = sorted(of_ranks)
+    sums = {name: sum(own[name] for own in of_ranks.values()) for name in SUMS}
+    own_count, _, own_ns = (
+        sum(alone[region, rank][place] for rank in ranks if (region, rank) in alone)
+        for place in range(3)
+    )
+    most = max(ranks, key=lambda rank: of_ranks[rank]["total_ns"])
+    spans = {rank: visits.get((region, rank), (0, 0)) for rank in ranks}
+    longest = max(ranks, key=lambda rank: spans[rank][1])
+    span_ns = sum(ns for _, ns in spans.values())
+    top = min(
+        calls, default=None,
+        key=lambda key: (key[0] != "mpi", key[1] != "device", -calls[key], key[2]),
+    )
+    counted_ns, number = cells.counted_ns, len(cells.counted)
+    return RegionRow(
+        region=region,
+        ranks=len(ranks),
+        **sums,
+        mean_ns=sums["total_ns"] / number,
+        max_ns=of_ranks[most]["total_ns"],
+        max_rank=most if of_ranks[most]["count"] + of_ranks[most]["nccl_count"] else None,
+        share_of_wall=sums["total_ns"] / counted_ns if counted_ns else None,
+        top_call=top and top[2],
+        own_count=own_count,
+        own_ns=own_ns,
+        own_mean_ns=own_ns / number,
+        own_share_of_wall=own_ns / counted_ns if counted_ns else None,
+        visits=sum(times for times, _ in spans.values()),
+        span_ns=span_ns,
+        span_mean_ns=span_ns / number,
+        span_max_ns=spans[longest][1],
+        span_max_rank=longest if spans[longest][1] else None,
+    )
+
+
+# The whole run's: means over the ranks that have such a thread. None: no rounds were counted,
+# as without Horovod's cache.
+Negotiation = namedtuple(
+    "Negotiation",
+    "call rounds cycle_ns idle_share rounds_per_step sending bulk_bytes bulk_ns control_ns",
+)
+
+
+def negotiation(connection: Connection) -> Negotiation | None:
+    """The run must have been opened with samples."""
+    traffic_classify(connection)
+    return next(iter(SQL.ask(connection, "negotiated_time", Negotiation)), None)
