@@ -199,7 +199,6 @@ def check_runs(arguments: argparse.Namespace) -> None:
         Column("replay", lambda row: units.duration(row.replay_ns)),
         Column("change", lambda row: units.change(row.change)),
         Column("within", lambda row: units.share(row.margin)),
-        Column("at p50", lambda row: units.change(row.p50_change)),
         Column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
     print(tables.first_rows(columns, answers.rows, MOST_ROWS, MORE))

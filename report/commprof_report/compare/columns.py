@@ -138,11 +138,6 @@ RUN = (
     Field("time_ns", "", "Inside MPI"),
     Field("wall_ns", "", "Wall time"),
     Field(
-        "parallel_efficiency",
-        "[efficiencies](METHODS.md#efficiencies)",
-        "efficiency", units.share,
-    ),
-    Field(
         "coverage", "share of the time inside MPI of which waiting and transfer are known",
     ),
     Field("arithmetic_ns", "null: not measured", "host: arithmetic"),

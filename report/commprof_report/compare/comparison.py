@@ -18,7 +18,7 @@ from ..base import units
 from ..base.thresholds import threshold
 from . import notes
 from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
-from .figures import FIGURES, Figures, Group, Key, PERCENTILES, renamed
+from .figures import FIGURES, Figures, PERCENTILES, renamed
 from .judge import Judge, Rules, fewest_pairs, known
 from .notes import Difference, differences
 from .refusals import Refusal, Work, disturbance_notes, disturbed, refusals, weighed, work_of
@@ -29,7 +29,7 @@ METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
 OF_RUN = (  # columns of a run that were read so
     "start_unix_ns", "step_ns", "wait_ns", "transfer_ns", "time_ns", "wall_ns",
-    "parallel_efficiency", "coverage",
+    "coverage",
 )
 
 
@@ -135,13 +135,12 @@ def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]
     aligned = []
     for run in runs:
         names = renamed(list(run.labels), list(reference.labels))
-        parts = {(_renamed(key, names), traffic): row for (key, traffic), row in run.parts.items()}
+        parts = {
+            (key._replace(group=names.get(key.group, key.group)), traffic): row
+            for (key, traffic), row in run.parts.items()
+        }
         aligned.append(replace(run, parts=parts) if names else run)
     return aligned
-
-
-def _renamed(key: Key, names: dict[Group, Group]) -> Key:
-    return key._replace(group=names.get(key.group, key.group))
 
 
 def _have_other_calls(allowed: Sequence[Refusal]) -> bool:

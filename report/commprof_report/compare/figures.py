@@ -27,7 +27,7 @@ from typing import Any, Tuple
 
 from ..base import query, units
 from ..base.columns import NONE, Flags, Ints, np, of_buckets
-from ..base.errors import ReportError, attempt
+from ..base.errors import ReportError
 from ..base.values import gathered
 from ..base.units import Members, members_text
 from ..base.summarize import View, measures, own, summarize, sums, total
@@ -149,7 +149,6 @@ class Figures:
     time_ns: float | None
     step_trend: Trend
     wall_ns: float | None
-    parallel_efficiency: float | None
     coverage: float
     estimate_share: float
     error_ns: int
@@ -274,7 +273,6 @@ def _figures(
     found = steps_or_none(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
-    work = attempt("Efficiency", late_ranks.working_of, connection, alignment, split)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     cells = cells_of(connection)
@@ -292,7 +290,6 @@ def _figures(
         transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
         time_ns=times.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
-        parallel_efficiency=late_ranks.efficiency_of(work).parallel_efficiency,
         coverage=times.coverage,
         estimate_share=split.run.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),
@@ -339,7 +336,7 @@ def _without_first_steps(
     begin_ns = left[0].begin_ns
     steady = [row for row in left if not row.is_warm_up]
     return replace(
-        run, time_ns=None, wall_ns=None, parallel_efficiency=None,
+        run, time_ns=None, wall_ns=None,
         step_trend=trend([row.step_ns for row in steady]),
         step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
         wait_ns=_per_rank(times.run_ns("wait_ns", begin_ns), run.ranks),

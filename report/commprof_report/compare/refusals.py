@@ -330,11 +330,6 @@ def is_disturbed(run: Figures) -> bool:
     return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
 
 
-def size_text(run: Figures) -> str:
-    """Of a run that is disturbed."""
-    return run.crowding or "" if run.core_wait is None else run.core_wait_text
-
-
 def disturbed(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Refusal]:
     """judge: of the verdict."""
     all_sides = [reference, *sides]
@@ -370,9 +365,8 @@ def _disturbed(blocks: Iterable[list[Figures]]) -> list[Figures]:
 def _said(blocks: Sequence[object], bad: Sequence[Figures], is_paired: bool) -> str:
     of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if is_paired else 'run')}"
     worst = max(bad, key=lambda run: run.core_wait or 0)
-    return (
-        f"other work had cores of the ranks in {of_all}, most in {worst.path}: {size_text(worst)}"
-    )
+    how = worst.crowding if worst.core_wait is None else worst.core_wait_text
+    return f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"
 
 
 def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:

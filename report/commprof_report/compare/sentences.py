@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from ..base import units
-from ..base.values import present
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow
@@ -81,8 +79,6 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
         )
         yield "Blocks", f"{why}; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
-    if efficiencies := efficiency_text(answers.sides):
-        yield "Efficiency", efficiencies
     for pair in answers.pairs:
         if pair.verdict.is_control:
             yield "A/A", control_text(answers, pair)
@@ -92,16 +88,6 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
             "launch to end with it v. without: "
             + "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs),
         )
-
-
-def efficiency_text(sides: Sequence[Side]) -> str:
-    """72.4 % in a, 81.0 % in b; empty: not known of all runs"""
-    known = [[run.parallel_efficiency for run in side.runs] for side in sides]
-    if any(None in values for values in known):
-        return ""
-    medians = [units.share(median(present(value) for value in values)) for values in known]
-    each = _of_each(medians, [side.name for side in sides])
-    return f"{each} (parallel efficiency of POP{', medians' * any(len(of) > 1 for of in known)})"
 
 
 def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@
     flow     from the call of the rank that arrived last to the wait that it ended, if both are
              known and shown
     async    a nonblocking operation, from its start to its completion
-    counter  of a rank: what its GPUs' sensors said
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in
 microseconds that Perfetto reads to the nanosecond. Slices of a track are nested or disjoint;
@@ -28,7 +27,6 @@ from ..base.columns import rows_of
 from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.overlap import OTHER_STREAM, device_groups
-from ..gpu.sensors import readers
 from ..late.reading import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
@@ -64,16 +62,6 @@ TRACKS = {
     "gpu": Track(GPUS, "{}", GPUS, 2),
     "gpu sampled": Track(5_000_000, "all sampled: {}", GPUS + 1, 2),
     "gpu traced": Track(6_000_000, "GPU traced", GPUS),
-}
-MOST_READINGS = 1_000  # of a device
-LEVELS = {
-    "SM clock, MHz": "clock_mhz", "memory in use, bytes": "memory_used_bytes",
-    "throttled": "is_throttled",
-}
-RATES = {
-    "NVLink sent, bytes/s": "nvlink_sent_bytes",
-    "NVLink received, bytes/s": "nvlink_received_bytes", "PCIe sent, bytes/s": "pcie_sent_bytes",
-    "PCIe received, bytes/s": "pcie_received_bytes",
 }
 PEERS = {-1: "outside the job", -2: "any"}
 DETAILS = (  # of a call, as far as they are known
@@ -206,7 +194,6 @@ class Trace:
     def events(self) -> Iterator[str]:
         yield from self._names()
         yield from self._tracks(chain(self._spans(), self._activities()))
-        yield from self._sensors()
         rows = SQL.rows(self.connection, "trace_calls")
         for (rank, thread), calls in groupby(rows, key=attrgetter("rank", "thread")):
             yield from self._thread(rank, thread, calls)
@@ -268,28 +255,6 @@ class Trace:
             known = {key: value for key, value in details.items() if value}
             slice_ = self._aligned(row.rank, row.start_ns, row.end_ns, name, known)
             yield row.rank, "gpu", row.stream, slice_
-
-    def _sensors(self) -> Iterator[str]:
-        """Counters of the devices, each by the rank whose readings are taken."""
-        rows = SQL.rows(self.connection, "trace_readings")
-        by_device = {
-            key: list(of_device)
-            for key, of_device in groupby(rows, key=attrgetter("rank", "device"))
-        }
-        facts = gpu_activity.device_facts(self.connection)
-        for _, own in readers(facts, {key: len(of_device) for key, of_device in by_device.items()}):
-            found = (
-                (self.aligned_ns(own.rank, row.at_ns), row)
-                for row in by_device[own.rank, own.device]
-            )
-            shown = [(at_ns, row) for at_ns, row in found if self.cut.overlaps(at_ns, at_ns)]
-            shown = shown[:: len(shown) // MOST_READINGS + 1]
-            for columns, values in ((LEVELS, levels), (RATES, rates)):
-                for name, key in columns.items():
-                    counted = [(at_ns, getattr(row, key)) for at_ns, row in shown]
-                    yield from _counter(
-                        own.rank, f"GPU {own.number} {name}", changes(values(counted))
-                    )
 
     def _call(self, row: Row) -> Slice:
         slice_ = self._aligned(row.rank, row.start_ns, row.end_ns, row.call, _details(row), row)
@@ -370,32 +335,6 @@ class Trace:
                 yield _slice(rank, track, slice_._replace(start_ns=start_ns))
 
 
-def changes(values: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
-    before = None
-    for at_ns, value in values:
-        if value != before:
-            yield at_ns, value
-        before = value
-
-
-def levels(counted: Sequence[tuple[int, float | None]]) -> Iterator[tuple[int, float]]:
-    return ((at_ns, value) for at_ns, value in counted if value is not None)
-
-
-def rates(counted: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, float]]:
-    """From each reading of a counter the bytes a second until the next; 0 after the last, and where
-    they are not known. None if there were never any."""
-    known = [count for _, count in counted if count is not None]
-    if not known or max(known) == min(known):
-        return
-    for (at_ns, count), (next_ns, after) in zip(counted, counted[1:]):
-        if count is not None and after is not None and after >= count and next_ns > at_ns:
-            yield at_ns, round((after - count) * 1e9 / (next_ns - at_ns), 3)
-        else:
-            yield at_ns, 0.0
-    yield counted[-1][0], 0.0
-
-
 def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
     """The slices in the order of their begin; one that would end after its enclosing slice ends
     with it."""
@@ -445,8 +384,3 @@ def _share(share: float | None) -> str:
 def _slice(rank: int, track: int, slice_: Slice) -> str:
     times = {"ts": us(slice_.start_ns), "dur": us(slice_.end_ns - slice_.start_ns)}
     return event_text("X", rank, track, name=slice_.name, **times, args=slice_.arguments)
-
-
-def _counter(rank: int, name: str, values: Iterable[tuple[int, float]]) -> Iterator[str]:
-    for at_ns, value in values:
-        yield event_text("C", rank, 0, name=name, ts=us(at_ns), args={"value": value})

@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple
 from ..base import units
 from ..base.columns import np
 from ..base.values import present
-from ..base.summarize import Row, summarize, sums
+from ..base.summarize import summarize, sums
 from ..calls.parts import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS, is_call
 from ..gpu import gpu_activity
@@ -18,24 +18,11 @@ from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..run.selection import cells_of
 from ..run.run import Run, fact_rows
-from ..stuck.doing import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
 BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
-NEGOTIATIONS = (
-    ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
-    (
-        "rounds_ahead", "Rounds in which the rank offered more than all agreed on.",
-        lambda row: row.rounds_ahead,
-    ),
-    (
-        "ahead_seconds", "Time from such a round to the next: it waited for others.",
-        lambda row: row.ahead_ns / 1e9,
-    ),
-)
-
 
 class Sample(NamedTuple):
     labels: dict[str, object]
@@ -118,7 +105,6 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             ),
         ) if on_device else ()),  # if any was timed
         *_wait_metrics(late),
-        *_negotiation_metrics(negotiating_rows(connection)),
         (
             "commprof_dropped_calls_total", "counter", "Calls that could not be recorded.",
             _of(ranks, lambda row: row.dropped_calls + row.interrupted_calls),
@@ -209,19 +195,6 @@ def _wait_metrics(late: Late | None) -> Iterator[Metric]:
         "Share of the time inside MPI of which it is known whether ranks waited.",
         [Sample({}, present(late.run.coverage))],
     )
-
-
-def _negotiation_metrics(rows: list[Row]) -> Iterator[Metric]:
-    """Metrics of ranks that negotiate, as Horovod's, if any does. Threads of a rank on a
-    communicator are added up."""
-    by_place: dict[tuple[int, str], list[Row]] = {}
-    for row in rows:
-        by_place.setdefault((row.rank, row.communicator), []).append(row)
-    for name, help_text, amount in NEGOTIATIONS if rows else ():
-        yield f"commprof_negotiation_{name}_total", "counter", help_text, [
-            Sample({"rank": rank, "communicator": communicator}, sum(map(amount, own)))
-            for (rank, communicator), own in by_place.items()
-        ]
 
 
 def _gpu_busy(run: Run) -> Iterator[Sample]:

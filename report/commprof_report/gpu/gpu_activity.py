@@ -519,11 +519,10 @@ class Activities(Counters):
 def kernels(connection: Connection) -> list[Row]:
     rows = activity_rows(connection, KERNELS)
     names = kernel_names.demangled(row.name for row in rows)
-    return [_with_names(row, names.get(row.name, row.name)) for row in rows]
-
-
-def _with_names(row: Row, demangled: str) -> Row:
-    return row._replace(kernel=kernel_names.shortened(demangled) or OTHERS, demangled=demangled)
+    return [
+        row._replace(kernel=kernel_names.shortened(name) or OTHERS, demangled=name)
+        for row in rows for name in [names.get(row.name, row.name)]
+    ]
 
 
 def activity_rows(connection: Connection, view: View) -> list[Row]:

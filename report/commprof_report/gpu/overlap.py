@@ -19,7 +19,7 @@ The sums of each rank (table gpu_busy) do not say what ran at once.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -159,9 +159,15 @@ def on_device(active: Columns, rank: int, device: int) -> Columns:
 
 def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     """By rank and device, the spans in which all activities of the device were sampled."""
-    by_rank = groupby(_tracings(connection), key=itemgetter(0))
+    tracings = connection.execute(
+        "SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank"
+    )
+    by_rank = groupby(tracings, key=itemgetter(0))
     traced = {rank: spans_joined(row[1:] for row in rows) for rank, rows in by_rank}
-    unsure = _with_other_streams(connection)
+    unattributed = connection.execute(
+        "SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,)
+    )
+    unsure = {rank for (rank,) in unattributed}  # some of its streams are of no known device
     incomplete = incomplete_ranks(connection)
     known: dict[int, dict[int, Spans]] = {}
     windows_of_all = SQL.rows(connection, "gpu_sampled")
@@ -176,20 +182,6 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
         rank: devices for rank, devices in known.items() if any(devices.values())
         and not (rank in unsure and len(devices) > 1) and rank not in incomplete
     }
-
-
-def _with_other_streams(connection: Connection) -> set[int]:
-    """Ranks some of whose streams are not attributed to a device."""
-    found = connection.execute(
-        "SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,)
-    )
-    return {rank for (rank,) in found}
-
-
-def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
-    return connection.execute(
-        "SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank"
-    )
 
 
 Group = list[Row]  # the ranks of one device, in order
@@ -211,10 +203,6 @@ def device_groups(facts: Iterable[Row]) -> list[Group]:
     ).values()]
 
 
-def has_one_clock(group: Group) -> bool:
-    return len({own.clock_id for own in group}) == 1 and group[0].clock_id is not None
-
-
 def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
     """For each of these groups. Reads single activities only if there are any."""
     if not shared:
@@ -224,7 +212,7 @@ def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
 
 
 def _together(group: Group, known: dict[int, dict[int, Spans]], active: Columns) -> Together:
-    if not has_one_clock(group):
+    if len({own.clock_id for own in group}) > 1 or group[0].clock_id is None:
         return Together([], active.take(slice(0)))
     own_spans = (known.get(own.rank, {}).get(own.device, []) for own in group)
     spans = reduce(common, map(moved, own_spans, (own.start_monotonic_ns for own in group)))

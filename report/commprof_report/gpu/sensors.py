@@ -7,7 +7,6 @@ those of one of them: the one with the most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from sqlite3 import Connection
 
 from ..base import query, units
@@ -85,23 +84,13 @@ def sensors(connection: Connection) -> list[Row]:
     rows = {(row.rank, row.device): row for row in SQL.ask(connection, "sensors", ReadRow)}
     if not rows:
         return []
-    readings = {key: row.readings for key, row in rows.items()}
     found = []
-    for group, own in readers(gpu_activity.device_facts(connection), readings):
-        row = rows[own.rank, own.device]._replace(device=own.number)
-        ranks = rank_list({one.rank for one in group})
-        found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
+    for group in device_groups(gpu_activity.device_facts(connection)):
+        # the readings of the rank with most, of those that share the device
+        known = [own for own in group if (own.rank, own.device) in rows]
+        if known:
+            own = max(known, key=lambda one: rows[one.rank, one.device].readings)
+            row = rows[own.rank, own.device]._replace(device=own.number)
+            ranks = rank_list({one.rank for one in group})
+            found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
     return sorted(found, key=lambda row: (row.rank, row.device))
-
-
-def readers(
-    facts: Iterable[Row], readings: dict[tuple[int, int], int]
-) -> list[tuple[list[Row], Row]]:
-    """For each device with readings: the ranks on it, and the one whose readings are taken.
-    `readings`: their number by rank and slot."""
-    found = []
-    for group in device_groups(facts):
-        own = max(group, key=lambda one: readings.get((one.rank, one.device), 0))
-        if (own.rank, own.device) in readings:
-            found.append((group, own))
-    return found

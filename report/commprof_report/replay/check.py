@@ -13,7 +13,7 @@ from ..base.thresholds import threshold
 from ..compare.columns import Compared
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
-from ..compare.judge import Judge, known, median_known
+from ..compare.judge import Judge, known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
@@ -24,7 +24,7 @@ class CheckRow(
     namedtuple(
         "CheckRow",
         "call communicator bytes measure count share job_ns replay_ns change low high margin "
-        "p50_change verdict",
+        "verdict",
     )
 ):
     """A row of the job: medians over the runs, of the mean of a call; share: of the time inside
@@ -105,11 +105,6 @@ def _checked(
     )
     margin = _margin(first)
     found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
-    before, after = (
-        median_known([run.rows[key].value("p50") for run in runs if key in run.rows])
-        for runs in (jobs, replays)
-    )
-    p50_change = after / before - 1 if before and after is not None else None
     is_equal = all(
         key in replay.rows and (
             getattr(replay.rows[key], name)
@@ -123,7 +118,7 @@ def _checked(
     return CheckRow(
         key.call, jobs[0].labels.get(key.group, ""), key.bytes, key.measure, row.count,
         row.total_ns / (whole_ns or 1) if key.measure == "call" else 0.0, found.first_ns,
-        found.second_ns, found.change, found.low, found.high, margin, p50_change, verdict,
+        found.second_ns, found.change, found.low, found.high, margin, verdict,
     )
 
 

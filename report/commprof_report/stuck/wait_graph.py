@@ -65,30 +65,13 @@ Position = namedtuple(
 Mismatch = namedtuple(
     "Mismatch", "communicator identity sequence what is_first rank call bytes root"
 )
-
-
-class Awaited(NamedTuple):
-    """Ranks for which all others on their paths wait, directly or not, and which wait for no
-    particular rank."""
-
-    waited_for: list[int]
-    waiting: list[int]
-    why: str
-    is_sure: int  # 0: all ranks were killed, and nothing shows how long the wait lasted
-
-
-class Circle(NamedTuple):
-    """Ranks each of which waits for the next, the last for the first."""
-
-    ranks: list[int]
-    is_sure: int
-
-
-class Still(NamedTuple):
-    """No rank has begun or ended a call since then, for as long as one is known to have lived."""
-
-    since_unix_ns: int
-    lasted_ns: int
+# Ranks for which all others on their paths wait, directly or not, and which wait for no particular
+# rank. is_sure: 0: all ranks were killed, and nothing shows how long the wait lasted.
+Awaited = namedtuple("Awaited", "waited_for waiting why is_sure")
+# Ranks each of which waits for the next, the last for the first.
+Circle = namedtuple("Circle", "ranks is_sure")
+# No rank has begun or ended a call since then, for as long as one is known to have lived.
+Still = namedtuple("Still", "since_unix_ns lasted_ns")
 
 
 class Killed(NamedTuple):
@@ -465,17 +448,13 @@ def why_text(board: Board, rank: int) -> str:
     if row.doing_peer == PEER_ANY and row.doing_is_inside:
         place += ", which may come from anywhere"
     if board.killed:
-        return f"was {place}{early_text(board.killed, rank)}"
+        if board.killed.is_early(rank):
+            place += (
+                ", and began or ended its last call "
+                f"{units.duration(board.killed.quiet_ns[rank])} before the last one of the job"
+            )
+        return f"was {place}"
     was = {"killed": "was killed or left by _exit or exec, ", "running": "is "}.get(
         row.state, "is or was "
     )
     return was + place + doing.span_text([row])
-
-
-def early_text(killed: Killed, rank: int) -> str:
-    if not killed.is_early(rank):
-        return ""
-    return (
-        f", and began or ended its last call {units.duration(killed.quiet_ns[rank])} " "before the "
-        "last one of the job"
-    )

@@ -32,7 +32,6 @@ def run(**differing: object) -> Figures:
         path=Path("run"), run_id="", start_unix_ns=0, world_size=1, ranks=[RANK], missing=0,
         facts={},
         step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
-        parallel_efficiency=None,
         coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, steps=None,
         negotiates=False, labels={}, canaries={}, nccl_algorithms={},
     )
