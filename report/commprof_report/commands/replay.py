@@ -36,7 +36,7 @@ from ..display.tables import Column
 from ..replay import kit as kits
 from ..replay.check import SCATTER, SMALL, Check, CheckRow, check
 from ..replay.from_run import kit_of
-from ..replay.source import program_of
+from ..replay.kit import program_of
 from ..run.rank_files import files_mode
 from . import Command, common, compare
 

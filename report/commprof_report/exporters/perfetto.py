@@ -43,14 +43,9 @@ from .traces import OfRank
 SQL = query.beside(__file__)
 
 
-class Track(NamedTuple):
-    """Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the
-    process id. place: where it stands, and by how much the next one stands below."""
-
-    first: int
-    title: str
-    place: int
-    apart: int = 0
+# Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the process
+# id. place: where it stands, and by how much (apart) the next one stands below.
+Track = namedtuple("Track", "first title place apart", defaults=[0])
 
 
 GPUS = 4_000_000

@@ -3,8 +3,9 @@ collector."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from ..base import units
 from ..base.columns import np
@@ -24,10 +25,8 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
 BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 
-class Sample(NamedTuple):
-    labels: dict[str, object]
-    value: float
-    suffix: str = ""  # of the name, in a histogram
+# labels: by name; suffix: of the name, in a histogram.
+Sample = namedtuple("Sample", "labels value suffix", defaults=[""])
 
 
 Metric = tuple[str, str, str, Iterable[Sample]]  # name, type, help

@@ -46,9 +46,8 @@ class Process(
         return abs(self.stepped_ns) >= STEP_NS
 
 
-class OfRank(NamedTuple):
-    trace: Trace
-    process: Process
+# A trace, and the process of the run that wrote it.
+OfRank = namedtuple("OfRank", "trace process")
 
 
 def trace_files(words: Sequence[str]) -> dict[Path, int | None]:

@@ -24,7 +24,7 @@ from functools import reduce
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
-from typing import List, NamedTuple, Tuple
+from typing import List, Tuple
 
 from ..base import query
 from ..base.columns import Columns, Texts, joined, np, read
@@ -187,12 +187,9 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
 Group = list[Row]  # the ranks of one device, in order
 
 
-class Together(NamedTuple):
-    """Joint activity of the ranks of a shared device, where all of that is known. Times are the
-    host's CLOCK_MONOTONIC."""
-
-    known: Spans
-    active: Columns
+# Joint activity of the ranks of a shared device, where all of that is known (spans). Times are the
+# host's CLOCK_MONOTONIC.
+Together = namedtuple("Together", "known active")
 
 
 def device_groups(facts: Iterable[Row]) -> list[Group]:

@@ -21,12 +21,11 @@ a poll takes on average tells it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base.columns import np
 from ..base.values import gathered
@@ -200,9 +199,8 @@ FEWEST_READINGS = 10  # a second of them; fewer say little
 LOOP_NS = threshold("replay.polls")
 
 
-class Reading(NamedTuple):
-    at_ns: int  # since the rank's start
-    is_away: bool  # asleep, or at a disk; else on a core, or waiting for one
+# at_ns: since the rank's start. is_away: asleep, or at a disk; else on a core, or waiting for one.
+Reading = namedtuple("Reading", "at_ns is_away")
 
 
 class Sleep:

@@ -15,7 +15,7 @@ from ..base.thresholds import threshold
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED, MAJORITY, nameable
 from . import roles
-from .world import Chain, Graph, Group, World
+from .world import Chain, Group, World
 
 SQL = query.beside(__file__)
 
@@ -80,9 +80,8 @@ STAGE = (
 StageRow = row_type("StageRow", STAGE)
 
 
-class Pipelines(NamedTuple):
-    rows: list[Row]
-    graph: Graph
+# Rows of their stages, and the graph in which they were found.
+Pipelines = namedtuple("Pipelines", "rows graph")
 
 
 def stage_times(connection: Connection) -> list[Row]:

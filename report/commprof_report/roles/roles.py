@@ -7,10 +7,9 @@ The rules use the whole run, whatever the filters; `unclear` if none applies.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import query
 from ..base.errors import attempt
@@ -56,14 +55,9 @@ def roles(world: World) -> dict[str, str]:
     return {group.described.identity: role(group, world) for group in world.groups}
 
 
-class Kin(NamedTuple):
-    """A communicator and its family: communicators of one size that partition the ranks, or all
-    have the same purpose."""
-
-    family: tuple
-    role: str
-    purpose: str  # the role, or empty if it says nothing that the label does not
-    constructor: str
+# A communicator and its family: communicators of one size that partition the ranks, or all have the
+# same purpose. purpose: the role, or empty if it says nothing that the label does not.
+Kin = namedtuple("Kin", "family role purpose constructor")
 
 
 def kin(world: World) -> dict[str, Kin]:

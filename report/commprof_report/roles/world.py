@@ -14,8 +14,6 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.values import gathered
-from ..base.units import Members
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
 from ..run.selection import traffic_classify

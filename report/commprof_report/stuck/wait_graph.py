@@ -325,17 +325,18 @@ def _mismatches(rows: Iterable[Row]) -> Iterator[Mismatch]:
         compared = sorted(sequence for sequence, alike in made.items() if len(alike) > 1)
         for sequence in compared:
             alike = made[sequence]
-            what = next((name for name, key in COMPARED.items() if _differ(alike, key)), None)
+            what = next(
+                (
+                    name for name, key in COMPARED.items()
+                    if len({getattr(row, key) for row in alike} - {None}) > 1
+                ), None,
+            )
             if what:
                 is_first = int(sequence == 1 or sequence > compared[0])
                 for row in alike:
                     called = (row.rank, row.call, row.same_bytes, row.same_root)
                     yield Mismatch(*of_communicator, sequence, what, is_first, *called)
                 break
-
-
-def _differ(rows: Iterable[Row], key: str) -> bool:
-    return len({getattr(row, key) for row in rows} - {None}) > 1
 
 
 def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
