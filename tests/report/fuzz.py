@@ -214,7 +214,7 @@ def grown(data: bytearray, chance: random.Random) -> None:
 
 
 def ledger_header_field(data: bytearray, chance: random.Random) -> None:
-    field = chance.choice(list(ledger.HEADER.offsets))
+    field = chance.choice(list(planted.offsets(ledger.HEADER)))
     field_change(data, ledger.HEADER, 0, field, chance)
 
 
@@ -241,7 +241,8 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
         index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.bytes)))
         if entries + (index + 1) * entry.bytes <= len(data):
             field_change(
-                data, entry, entries + index * entry.bytes, chance.choice(list(entry.offsets)),
+                data, entry, entries + index * entry.bytes,
+                chance.choice(list(planted.offsets(entry))),
                 chance,
             )
 
@@ -256,12 +257,12 @@ def any_chunk(data: bytearray, chance: random.Random) -> int | None:
 def field_change(
     data: bytearray, layout: Layout, at: int, field: str, chance: random.Random
 ) -> None:
-    start = at + layout.offsets[field]
+    start = at + planted.offsets(layout)[field]
     others = [
-        offset for offset in (*layout.offsets.values(), layout.bytes)
-        if offset > layout.offsets[field]
+        offset for offset in (*planted.offsets(layout).values(), layout.bytes)
+        if offset > planted.offsets(layout)[field]
     ]
-    width = min(others) - layout.offsets[field]
+    width = min(others) - planted.offsets(layout)[field]
     if width <= 8:
         number(data, start, width, chance)
     elif field == "blocks":
@@ -305,7 +306,7 @@ def ledger_many_chunks(data: bytearray, chance: random.Random) -> None:
 
 def chunk_count(data: bytearray) -> None:
     count = (len(data) - ledger.HEADER_BYTES) // ledger.CHUNK_BYTES
-    start = ledger.HEADER.offsets["chunk_count"]
+    start = planted.offsets(ledger.HEADER)["chunk_count"]
     data[start : start + 4] = count.to_bytes(4, "little")
 
 

@@ -571,6 +571,11 @@ class Rank:
         return {"run_id": self.run_id, **self.facts}
 
 
+def offsets(layout) -> dict[str, int]:
+    """By field of a struct of the ledger."""
+    return {name: layout.dtype.fields[name][1] for name in layout.dtype.names}
+
+
 def facts_of(world_rank: int) -> dict[str, str]:
     return {
         "host": f"node{world_rank // 2:02d}",

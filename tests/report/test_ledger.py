@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import planted
 import pytest
 from commprof_report.run import ledger
@@ -171,7 +172,8 @@ def test_a_cell_whose_histogram_is_elsewhere_is_left_out_and_counted(report, tmp
         [planted.ledger_thread(0, "main", 1)],
     )
     data = bytearray(path.read_bytes())
-    places = data.index(b"commprof-ledger") + 4096 + 3 * 65536 + 64 + ledger.CELL.offsets["blocks"]
+    places = data.index(b"commprof-ledger") + 4096 + 3 * 65536 + 64
+    places += planted.offsets(ledger.CELL)["blocks"]
     used = (
         data[places : places + 38 * 4].index(
             next(byte for byte in data[places : places + 38 * 4] if byte)
@@ -195,12 +197,12 @@ USED |= {"core": 2, "numa_node": 0}
 
 def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
     """Facts that come of a ledger whose header has this reading."""
-    usage = {**USED, "affinity": (0x10F | 3 << 64).to_bytes(128, "little"), **changed}
+    usage = {**USED, "affinity": [0x10F, 3, *[0] * 14], **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
-    at = ledger.HEADER.offsets[where]
-    data[at : at + layout("usage").bytes] = layout("usage").codec.pack(
-        *(usage[field] for field in layout("usage").offsets)
-    )
+    at = planted.offsets(ledger.HEADER)[where]
+    data[at : at + layout("usage").bytes] = np.array(
+        [tuple(usage[field] for field in layout("usage").members)], layout("usage").dtype
+    ).tobytes()
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
     facts = run_open(path).connection.execute(
@@ -222,7 +224,7 @@ def test_a_reading_that_was_not_taken_has_no_facts(tmp_path):
 
 
 def test_a_reading_by_another_thread_has_no_place(tmp_path):
-    facts = facts_of_usage(tmp_path, "usage_begin", core=-1, numa_node=-1, affinity=bytes(128))
+    facts = facts_of_usage(tmp_path, "usage_begin", core=-1, numa_node=-1, affinity=[0] * 16)
     assert {"begin.core", "begin.numa_node", "begin.affinity"} & facts.keys() == set()
     assert facts["begin.major_faults"] == "0"
 

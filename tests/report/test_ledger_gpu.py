@@ -12,7 +12,7 @@ from commprof_report.run import ledger, process
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
 from planted import (
-    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, NegotiatedStep, Negotiation,
+    GAP_NS, SECOND, Activity, Algorithm, CpuTime, Device, GpuSample, NegotiatedStep, Negotiation,
     Place, Rank, Reading, Sample, Stream, Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written
@@ -345,7 +345,7 @@ def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
 )
 def test_single_activities_that_are_damaged_are_left_out_and_said(written, field, value):
     one = written(gpu_samples=[GpuSample(6_000, 6_100)])
-    at = chunk_at(one, ledger.SAMPLES) + layout("page").offsets["samples"]
+    at = chunk_at(one, ledger.SAMPLES) + planted.offsets(layout("page"))["samples"]
     one.put(layout("activity_sample"), at, field, value)
     assert one.ask("SELECT * FROM gpu_sample") == []
     assert (

@@ -15,7 +15,7 @@ from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
 from planted import (
-    DATA, SECOND, GAP_NS, WORLD, Epoch, Message, Rank, Sample, Signature, Span, Start, Step, Window,
+    DATA, GAP_NS, SECOND, WORLD, Epoch, Message, Rank, Sample, Signature, Span, Start, Step, Window,
 )
 
 SAMPLE_TABLES = (
@@ -71,9 +71,10 @@ class Written:
 
     def put(self, layout: Layout, at: int, field: str, value: int) -> None:
         ends = [
-            end for end in (*layout.offsets.values(), layout.bytes) if end > layout.offsets[field]
+            end for end in (*planted.offsets(layout).values(), layout.bytes)
+            if end > planted.offsets(layout)[field]
         ]
-        start, end = at + layout.offsets[field], at + min(ends)
+        start, end = at + planted.offsets(layout)[field], at + min(ends)
         self.data[start:end] = value.to_bytes(end - start, "little", signed=value < 0)
 
     def ask(self, question: str) -> list[tuple]:
@@ -430,7 +431,7 @@ def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
         at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == ledger.SIGNATURES
     )
-    at = chunk + ledger.CHUNK.bytes + layout("signature").offsets[field]
+    at = chunk + ledger.CHUNK.bytes + planted.offsets(layout("signature"))[field]
     width = {"signature": 4, "memory_kind": 1}.get(field, 8)
     one.data[at : at + width] = value.to_bytes(width, "little")
     assert one.ask("SELECT signature FROM signature") == []
@@ -445,7 +446,7 @@ def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     ledger_ = written(rank)
     at = (
         ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
-        + layout("sample").offsets["region"] - 5
+        + planted.offsets(layout("sample"))["region"] - 5
     )
     ledger_.data[at] |= flags << 4
     assert ledger_.ask(
@@ -467,7 +468,7 @@ def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(report, tmp_p
     data = bytearray(planted.ledger_bytes(one_rank(samples=allreduces([1, 2]))))
     at = data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
     width = struct.calcsize({"call_and_flags": "H", "communicator": "H"}.get(field, "Q"))
-    at += layout("sample").offsets[field]
+    at += planted.offsets(layout("sample"))[field]
     data[at : at + width] = value.to_bytes(width, "little")
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
@@ -520,7 +521,7 @@ def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
 
 
 def changed(data: bytes, at: int, layout: Layout, field: str) -> bytes:
-    start = at + layout.offsets[field]
+    start = at + planted.offsets(layout)[field]
     return data[:start] + bytes((data[start] ^ 1,)) + data[start + 1 :]
 
 
@@ -534,7 +535,7 @@ def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
 
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
-    sample = first + layout("page").offsets["samples"] + layout("sample").bytes
+    sample = first + planted.offsets(layout("page"))["samples"] + layout("sample").bytes
     settled = ledger._pages_settled(
         pages, changed(pages, sample, layout("sample"), "bytes_and_signature")
     )

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
-from ..base.columns import Columns, Groups, grouped, joined, np
+from ..base.columns import Columns, Groups, found_in, grouped, np
 from ..base.errors import ReportError, version_check
 from ..base.files import regular_open
+from ..base.values import gathered
 from . import process
 from .ledger_format import (
     BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, COLUMNS, FACTS, FORMAT, HEADER_BYTES, KERNELS,
@@ -70,8 +71,10 @@ TEXTS = {
 }
 ALL_KINDS = frozenset((*ENTRIES, *TEXTS))
 ADDED = {"min_ns": Groups.min, "max_ns": Groups.max}  # all other sums are added
-CELL_KEY = ("call", "communicator", "bytes", "measure", "memory_kind", "region", "is_folded")
-CELL_SUMS = numbers_of("cell", but=CELL_KEY)
+CELL_SUMS = numbers_of(
+    "cell",
+    but=("call", "communicator", "bytes", "measure", "memory_kind", "region", "is_folded"),
+)
 
 
 class Chunk(NamedTuple):
@@ -239,8 +242,7 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
 
 def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
     ledger = Ledger(path, _header_read(path, file))
-    for kind, chunk in _chunks(ledger, file, wanted):
-        ledger.chunks.setdefault(kind, []).append(chunk)
+    ledger.chunks = gathered(_chunks(ledger, file, wanted))
     for kind in TEXTS:
         ledger.texts[kind] = [
             entry for chunk in ledger.chunks.get(kind, ())
@@ -263,11 +265,6 @@ def _header_read(path: Path, file: BinaryIO):
     if header.magic != MAGIC:
         raise ReportError(path, "is not a commprof ledger")
     version_check(path, "ledger", header.version, VERSION, VERSION)
-    _header_check(path, header)
-    return header
-
-
-def _header_check(path: Path, header) -> None:
     ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.bytes, CELL.bytes, HISTOGRAM_BUCKETS)
     theirs = header[1:7]
     if theirs != ours:
@@ -280,6 +277,7 @@ def _header_check(path: Path, header) -> None:
             f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not "
             "finish",
         )
+    return header
 
 
 def _chunks(
@@ -294,7 +292,9 @@ def _chunks(
     for index in range(min(claimed, there, MOST_CHUNKS)):
         at = HEADER_BYTES + index * CHUNK_BYTES
         chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
-        if not _chunk_is_sound(chunk):
+        entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+        is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == entry_bytes
+        if not is_known or chunk.used * chunk.entry_bytes > CHUNK_ROOM:
             damaged.append(index)
         elif chunk.kind in wanted:
             found.append((index, chunk))
@@ -305,12 +305,6 @@ def _chunks(
     for index, chunk in sorted(found, key=lambda place: place[1].kind != SAMPLES):
         data = _entries_read(chunk, file, HEADER_BYTES + index * CHUNK_BYTES + CHUNK.bytes)
         yield chunk.kind, Chunk(index, chunk.thread, data, chunk.used)
-
-
-def _chunk_is_sound(chunk) -> bool:
-    entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
-    is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == entry_bytes
-    return is_known and chunk.used * chunk.entry_bytes <= CHUNK_ROOM
 
 
 def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
@@ -420,45 +414,39 @@ def sums_of(
 def cells_sum(ledger: Ledger) -> tuple[Sums, np.ndarray]:
     """The cells that count, with equal keys added up, and their threads."""
     folds = ledger.threads_that_count()
-    chunks: dict[int, list[Chunk]] = {thread: [] for thread in folds}
-    for chunk in ledger.chunks.get(CELLS, ()):
-        chunks.get(chunk.thread, []).append(chunk)
-    parts, threads, rows = [], [], 0
-    for thread, folding in (folds or {0: 0}).items():
-        cells, buckets, is_sound = _cells_of(chunks.get(thread, ()), folding)
-        parts.append((cells, buckets.changed(entry=buckets.entry + rows), is_sound))
-        threads.append(np.full(len(cells), thread))
-        rows += len(cells)
-    of_threads, counted, sound = zip(*parts)
-    cells, is_sound = np.concatenate(of_threads), np.concatenate(sound)
-    measure, memory_kind = cells["measure_and_flags"], cells["memory_kind"]
-    is_sound &= (measure & 15 < len(MEASURES)) & memory_kinds_are_known(memory_kind)
-    keys = [np.concatenate(threads), measure & 31, memory_kind]
-    keys += [cells[field] for field in ("call", "communicator", "bytes", "region")]
-    buckets = joined(Columns, counted)
-    return sums_of(ledger, cells, buckets, is_sound, "cells", keys, CELL_SUMS), keys[0]
-
-
-def _cells_of(
-    chunks: Sequence[Chunk], folding: int
-) -> tuple[np.ndarray, Columns, np.ndarray]:
-    """The cells of a thread that count, their histograms, and whether all blocks of these are in
-    chunks of the thread's cells."""
-    data = np.frombuffer(b"".join(chunk.data for chunk in chunks), "<u8")
-    numbers = np.array([chunk.number for chunk in chunks], np.int64)
-    used = np.array([chunk.used for chunk in chunks], np.int64)
+    chunks = [chunk for chunk in ledger.chunks.get(CELLS, ()) if chunk.thread in folds]
+    chunks.sort(key=attrgetter("thread"))
+    used, chunk_number, chunk_thread = (
+        np.array([getattr(chunk, name) for chunk in chunks], np.int64)
+        for name in ("used", "number", "thread")
+    )
     cells = np.concatenate(
         [CELL.array(b""), *(CELL.array(chunk.data)[: chunk.used] for chunk in chunks)]
     )
-    at = np.repeat(numbers * CHUNK_BYTES, used) + CELL.bytes * Groups(
-        np.repeat(numbers, used)
-    ).place()
-    counts = _live(cells, folding)
-    cells, at = cells[counts], at[counts]
+    number, thread = np.repeat(chunk_number, used), np.repeat(chunk_thread, used)
+    at = number * CHUNK_BYTES + CELL.bytes * Groups(number).place()
+    folding = np.repeat(np.array([folds[chunk.thread] for chunk in chunks], np.uint64), used)
+    counts = _live(cells, Groups(thread).place() + 1, folding)
+    cells, thread, at = cells[counts], thread[counts], at[counts]
+    buckets, is_sound = _buckets(cells, thread, at, chunks)
+    measure, memory_kind = cells["measure_and_flags"], cells["memory_kind"]
+    is_sound &= (measure & 15 < len(MEASURES)) & memory_kinds_are_known(memory_kind)
+    keys = [thread, measure & 31, memory_kind]
+    keys += [cells[field] for field in ("call", "communicator", "bytes", "region")]
+    return sums_of(ledger, cells, buckets, is_sound, "cells", keys, CELL_SUMS), thread
+
+
+def _buckets(
+    cells: np.ndarray, thread: np.ndarray, at: np.ndarray, chunks: Sequence[Chunk]
+) -> tuple[Columns, np.ndarray]:
+    """The histograms of cells at these places, and whether all blocks of each are in chunks of its
+    thread's cells."""
+    data = np.frombuffer(b"".join(chunk.data for chunk in chunks), "<u8")
     entry, block = np.nonzero(cells["blocks"])
-    chunk, start = np.divmod(at[entry] + cells["blocks"][entry, block], CHUNK_BYTES)
-    place = np.minimum(np.searchsorted(numbers, chunk), len(numbers) - 1)
-    is_there = (numbers[place] == chunk) & (start <= CHUNK_ROOM - BLOCK.bytes) & (start % 8 == 0)
+    number, start = np.divmod(at[entry] + cells["blocks"][entry, block], CHUNK_BYTES)
+    known = np.array([(chunk.number, chunk.thread) for chunk in chunks], np.int64).reshape(-1, 2)
+    place = found_in((number, thread[entry]), tuple(known.T))
+    is_there = (place >= 0) & (start <= CHUNK_ROOM - BLOCK.bytes) & (start % 8 == 0)
     is_sound = np.ones(len(cells), bool)
     is_sound[entry[~is_there]] = False
     entry, block = entry[is_there], block[is_there]
@@ -466,17 +454,16 @@ def _cells_of(
     blocks = data[words[:, None] + np.arange(SUB_BUCKETS)]
     row, sub_bucket = np.nonzero(blocks)
     bucket = block[row] * SUB_BUCKETS + sub_bucket - (SUB_BUCKETS - 1)
-    is_one = (bucket >= 0) & (bucket < HISTOGRAM_BUCKETS)
     found = Columns(entry=entry[row], bucket=bucket, calls=blocks[row, sub_bucket])
-    return cells, found.take(is_one), is_sound
+    return found.take((bucket >= 0) & (bucket < HISTOGRAM_BUCKETS)), is_sound
 
 
-def _live(cells: np.ndarray, folding: int) -> np.ndarray:
-    """Which cells count. Handles a fold in progress: `folding` packs three numbers of cells, 21
-    bits each: cell a counts, b and c do not."""
-    live, number = cells["live"] == 1, np.arange(1, len(cells) + 1)
+def _live(cells: np.ndarray, number: np.ndarray, folding: np.ndarray) -> np.ndarray:
+    """Which cells count, by their numbers in their threads, from 1. Handles a fold in progress:
+    `folding` of a thread packs three numbers of cells, 21 bits each: cell a counts, b and c do
+    not."""
     into, *folded = (folding >> shift & 0x1FFFFF for shift in (0, 21, 42))
-    return (number == into) | live & ~np.isin(number, folded)
+    return (number == into) | (cells["live"] == 1) & np.all([number != n for n in folded], axis=0)
 
 
 def _memory_kinds(pair: Any) -> tuple[Any, Any]:

@@ -10,7 +10,6 @@ compares the result with the compiler.
 from __future__ import annotations
 
 import re
-import struct
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
@@ -20,9 +19,10 @@ from typing import Any, NamedTuple
 from ..base.columns import np
 from ..base.files import source_text
 
+# the types of numpy; each ends in its bytes
 CODES = {
-    "char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I",
-    "uint64_t": "Q",
+    "char": "S1", "int32_t": "<i4", "int64_t": "<i8", "uint8_t": "u1", "uint16_t": "<u2",
+    "uint32_t": "<u4", "uint64_t": "<u8",
 }
 LIMITS = {
     "INT32_MIN": -(1 << 31),
@@ -37,27 +37,23 @@ UNION = re.compile(r"union \{(?:[^{}]|\{[^{}]*\})*?\s(\w+ \w+;)\s*\};")
 
 class Layout:
     """A struct of the ledger: its fields in order, without padding. One entry is a named tuple, in
-    which arrays are bytes; many are an array of numpy, with a column for each field."""
+    which structs and arrays are sequences; many are an array of numpy, with a column for each
+    field. members: by name the element, and of an array its length."""
 
     def __init__(self, name: str, members: dict[str, tuple[str | Layout, int]]) -> None:
-        row = namedtuple(name, members)  # type: ignore[misc]  # the struct's name
-        self.make: Any = row._make
+        self.make: Any = namedtuple(name, members)._make  # type: ignore[misc]  # the struct's name
         self.members = members
-        codes, self.offsets = "<", {}
-        for field, (kind, length) in members.items():
-            self.offsets[field] = struct.calcsize(codes)
-            element_bytes = kind.bytes if isinstance(kind, Layout) else struct.calcsize(kind)
-            is_one = isinstance(kind, str) and not length
-            codes += str(kind) if is_one else f"{(length or 1) * element_bytes}s"
-        self.codec = struct.Struct(codes)
-        self.bytes: int = self.codec.size
+        self.bytes: int = sum(
+            (length or 1) * (kind.bytes if isinstance(kind, Layout) else int(kind[-1]))
+            for kind, length in members.values()
+        )
 
     @cached_property
     def dtype(self) -> np.dtype:
         return np.dtype([_column(name, *member) for name, member in self.members.items()])
 
     def unpack(self, data: bytes, offset: int = 0):
-        return self.make(self.codec.unpack_from(data, offset))
+        return self.make(np.frombuffer(data, self.dtype, 1, offset).tolist()[0])
 
     def array(self, data: bytes) -> np.ndarray:
         """The entries; bytes behind the last whole one are left out."""
@@ -66,9 +62,9 @@ class Layout:
 
 def _column(name: str, kind: str | Layout, length: int) -> tuple:
     """The field of a numpy.dtype; a text has no NULs at its end."""
-    if kind == "c":
+    if kind == "S1":
         return name, f"S{length}"
-    element = kind.dtype if isinstance(kind, Layout) else "<" + kind
+    element = kind.dtype if isinstance(kind, Layout) else kind
     return (name, element, (length,)) if length else (name, element)
 
 
@@ -88,15 +84,11 @@ class Format:
                 self.numbers[define] = self._number(value)
             elif name:
                 self.layouts[name] = Layout(name, dict(self._members(members)))
-            else:
-                self._enum_take(enumerators)
-
-    def _enum_take(self, enumerators: str) -> None:
-        value = -1
-        for enumerator in filter(None, map(str.strip, enumerators.split(","))):
-            name, _, expression = enumerator.partition("=")
-            value = self._number(expression) if expression else value + 1
-            self.numbers[name.strip()] = value
+            value = -1
+            for enumerator in filter(None, map(str.strip, (enumerators or "").split(","))):
+                name, _, expression = enumerator.partition("=")
+                value = self._number(expression) if expression else value + 1
+                self.numbers[name.strip()] = value
 
     def _number(self, expression: str) -> int:
         """The value of a C expression in numbers known so far; the file is part of the program, so
@@ -149,14 +141,6 @@ def text(data: bytes) -> str:
 
 def believed(span_ns: int) -> int:
     return span_ns if 0 <= span_ns <= MOST else min(max(span_ns, 0), MOST)
-
-
-def known_bytes(amount: int) -> int | None:
-    return None if amount == number("BYTES_UNKNOWN") else min(amount, MOST)
-
-
-def known_rank(rank: int) -> int | None:
-    return None if rank == number("NO_RANK") else rank
 
 
 def unless(is_absent: np.ndarray, values: np.ndarray) -> list[Any]:
@@ -236,8 +220,10 @@ class Rows:
             "unless_zero": lambda value: value or None,
             "boolean": lambda value: int(value != 0),
             "text": text,
-            "bytes": known_bytes,
-            "rank": known_rank,
+            "bytes": lambda amount: (
+                None if amount == number("BYTES_UNKNOWN") else min(amount, MOST)
+            ),
+            "rank": lambda rank: None if rank == number("NO_RANK") else rank,
             "call": lambda call: ledger.call_name(call) if call else "",
             "ticks": clock.since_start_ns,
             "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,

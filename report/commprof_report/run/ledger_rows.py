@@ -45,7 +45,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     last_ns, facts_of_life = life_of(ledger, clock)
     rows = Rows(ledger, clock, last_ns)
     is_alive = facts_of_life.get("process_state") == process.RUNNING
-    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **facts_of_life}
+    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger.header, is_alive), **facts_of_life}
     samples = sample_rows(ledger, rows, has_ended(ledger))
     cells, threads = cells_sum(ledger)
     devices, activities = _devices(ledger), _activities_sum(ledger)
@@ -88,13 +88,11 @@ def bucket_rows(sums: Sums) -> list[tuple]:
     return list(zip((found.entry + 1).tolist(), found.bucket.tolist(), found.calls.tolist()))
 
 
-def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
+def gpu_facts(header: Any, is_alive: bool) -> dict[str, str]:
     """How long the activities were that came too late; of how long before the end records may be
     missing. Records of a process that lives are still to come."""
-    header = ledger.header
-    found = {"gpu.late_ns": header.gpu_late_ns}
-    if not is_alive:
-        found["gpu.uncollected_ns"] = header.gpu_uncollected_ns
+    uncollected_ns = 0 if is_alive else header.gpu_uncollected_ns
+    found = {"gpu.late_ns": header.gpu_late_ns, "gpu.uncollected_ns": uncollected_ns}
     return {key: str(min(ns, MOST)) for key, ns in found.items() if ns}
 
 
@@ -123,14 +121,9 @@ def _peer_rows(rows: Rows) -> list[Any]:
     )
 
 
-def _of_epoch(rows: Rows, found: np.ndarray) -> np.ndarray:
-    """The entries since the last reset."""
-    return found["epoch"] == rows.header.epoch
-
-
 def _place_rows(rows: Rows) -> list[Any]:
     entries = rows.ledger.entries("PLACES")
-    entries = entries[_of_epoch(rows, entries)]
+    entries = entries[entries["epoch"] == rows.header.epoch]
     entries = rows.ledger.sound(entries, entries["word"] < WORDS_MOST, "words of negotiations")
     agreed = entries["agreed"]
     place = entries["word"][:, None] * WORD_PLACES + np.arange(WORD_PLACES)
@@ -255,7 +248,7 @@ KINDS = {
     "negotiation": Kind(
         "NEGOTIATIONS", "negotiations",
         are_there=lambda rows, found: (
-            _of_epoch(rows, found) & (found["rounds"] + found["disbelieved"] > 0)
+            (found["epoch"] == rows.header.epoch) & (found["rounds"] + found["disbelieved"] > 0)
         ),
         are_sound=lambda rows, found: (found["words_most"] <= WORDS_MOST) & plausible(
             found, [field for field in found.dtype.names or () if found[field].dtype == "<u8"]
@@ -280,7 +273,7 @@ KINDS = {
     ),
     "nccl_algorithm": Kind(
         "ALGORITHMS", "algorithms of NCCL",
-        are_there=lambda rows, found: _of_epoch(rows, found) & (found["count"] > 0),
+        are_there=lambda rows, found: (found["epoch"] == rows.header.epoch) & (found["count"] > 0),
         are_sound=lambda rows, found: plausible(found, ["count", "bytes"]),
     ),
     "signature": Kind(
@@ -328,13 +321,10 @@ KINDS = {
 def usage_facts(ledger: Ledger) -> dict[str, str]:
     """The readings of the process's use of its host as facts; a reading that was never taken has
     none."""
-    readings = {
-        "begin": layout("usage").unpack(ledger.header.usage_begin),
-        "last": layout("usage").unpack(ledger.header.usage_last),
-    }
+    readings = {"begin": ledger.header.usage_begin, "last": ledger.header.usage_last}
     return {
         f"{reading}.{key}": value for reading, usage in readings.items()
-        for key, value in _reading_facts(usage).items()
+        for key, value in _reading_facts(layout("usage").make(usage)).items()
     }
 
 
@@ -350,7 +340,8 @@ def _reading_facts(usage) -> dict[str, str]:
         return {}
     place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}
     cores = [
-        core for core in range(8 * len(usage.affinity)) if usage.affinity[core // 8] >> core % 8 & 1
+        64 * place + bit for place, word in enumerate(map(int, usage.affinity))
+        for bit in range(64) if word >> bit & 1
     ]
     affinity = {"affinity": units.rank_list(cores)} if cores else {}
     return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
@@ -407,7 +398,7 @@ def _rank_row(rows: Rows) -> tuple:
     record_ns = (begin_ns, max(begin_ns, min(end_ns, last_ns)))
     (row,) = rows.rows(
         "rank",
-        HEADER.array(HEADER.codec.pack(*header)),
+        np.array([tuple(header)], HEADER.dtype),
         run_id=ledger.facts.get("run_id", ""),
         end_unix_ns=header.end_unix_ns or None if has_ended(ledger) else None,  # 0: a snapshot
         wall_ns=last_ns if has_ended(ledger) else None,

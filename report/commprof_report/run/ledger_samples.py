@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..base.columns import Columns, np
+from ..base.values import gathered
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
     DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, MOST, NAMES, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS,
@@ -133,14 +134,12 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
 
 def _gaps(header, clock: Clock, pages: np.ndarray) -> dict[int, list[Span]]:
     """By owner: the times in which there was no room for its samples."""
-    gaps: dict[int, list[Span]] = {}
     pages = pages[pages["until_ticks"] != 0]
-    for owner, until, last in zip(
-        *(pages[field].tolist() for field in ("owner", "until_ticks", "last"))
-    ):
-        end_ns = (last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns
-        gaps.setdefault(owner, []).append((clock.since_start_ns(until), end_ns))
-    return gaps
+    fields = (pages[field].tolist() for field in ("owner", "until_ticks", "last"))
+    return gathered(
+        (owner, (clock.since_start_ns(until), (last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns))
+        for owner, until, last in zip(*fields)
+    )
 
 
 def in_windows(
