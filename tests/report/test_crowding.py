@@ -58,10 +58,8 @@ def test_four_ranks_on_two_cores_are_crowded(tmp_path):
     assert (found.host, found.ranks, found.cores, found.is_quota) == ("x", [0, 1, 2, 3], 2, False)
     assert (
         found.sentence
-        == "4 ranks share 2 cores on host x, 23,116 involuntary switches: part of the time in MPI "
-        "here is scheduling"
+        == "4 ranks share 2 cores on host x: part of the time in MPI here is scheduling"
     )
-    assert found.cpu_share == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +166,8 @@ def test_a_mask_that_makes_no_sense_is_unknown(text):
 def test_summary_late_and_steps_say_it_first(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
     line = (
-        "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: part of "
-        "the time in MPI here is scheduling"
+        "Crowded         2 ranks share 1 core on host x: part of the time in MPI here is "
+        "scheduling"
     )
     assert " ".join(line.split()) in " ".join(report("summary", folder).out.split())
     assert report("late", folder).out.partition("\n\n")[2].startswith(line)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from math import sqrt
 from operator import or_
 from sqlite3 import Connection
@@ -28,7 +29,7 @@ from ..base import query, units
 from ..base.errors import attempt
 from ..base.query import Row
 from ..base.thresholds import threshold
-from ..base.units import span_of
+from ..base.units import spans_in
 from ..base.values import gathered, present
 
 SQL = query.beside(__file__)
@@ -58,8 +59,6 @@ class Crowding(NamedTuple):
     ranks: list[int]
     cores: float
     is_quota: bool
-    involuntary_switches: int | None
-    cpu_share: float | None
     lost: Lost | None = None
 
     @property
@@ -96,16 +95,11 @@ def _of_hosts(connection: Connection) -> list[Crowding]:
 
 
 def sentence(found: Sequence[Crowding]) -> str:
-    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of
-    the time in MPI here is scheduling. Not if it was measured that they waited outside MPI."""
+    """One line for all hosts: 4 ranks share 2 cores on host x: part of the time in MPI here is
+    scheduling. Not if it was measured that they waited outside MPI."""
     ranks = [rank for crowded in found for rank in crowded.ranks]
     hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
-    count = _sum(crowded.involuntary_switches for crowded in found)
-    switches = (
-        "" if count is None
-        else f", {units.counted(count, 'involuntary switch')}"
-    )
     lost = [crowded.lost for crowded in found if crowded.lost]
     outside = units.share(_share_of(lost, lambda each: each.outside_ns))
     what = (
@@ -115,7 +109,7 @@ def sentence(found: Sequence[Crowding]) -> str:
     )
     is_inside = not lost or _share_of(lost, lambda each: each.wait_ns - each.outside_ns) >= WAITS
     inside = ": part of the time in MPI here is scheduling" if is_inside else ""
-    return f"{what} on {place}{switches}{inside}"
+    return f"{what} on {place}{inside}"
 
 
 def waits_text(found: Sequence[Crowding]) -> str:
@@ -157,43 +151,42 @@ def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
 def _measured(rows: list[Row], times: Mapping[int, CpuTimeRow]) -> Crowding | None:
     """The ranks that waited for a core; all of the host if the machine beneath took cores."""
     known = [row for row in rows if row.rank in times]
-    taken = _stolen_share(rows)
+    # the host's count is of all its cores: at least those of the masks, and one for each rank
+    masks = reduce(or_, (cores_of(row.affinity) for row in rows), 0)
+    cores = max(len(rows), _size(masks))
+    taken = _taken_share(rows, "stolen_ns", lambda row: cores)
     crowded = [
         row for row in known if (taken or 0) >= TAKEN or is_crowded(use_of([times[row.rank]]))
     ]
     if not crowded:
         return None
     use = use_of([times[row.rank] for row in crowded])
+    # the cgroup's count is of all cores together; no more than one for each rank is throttled
+    quotas = Counter(row.quota_cgroup for row in crowded)
+    throttled = _taken_share(crowded, "throttled_ns", lambda row: quotas[row.quota_cgroup])
     number = len(crowded)
     lost = Lost(
         number * use.counted_ns, number * use.core_wait_ns, number * use.outside_wait_ns,
-        _throttled_share(crowded), taken,
+        throttled, taken,
     )
-    return _crowding(crowded, 0, False)._replace(lost=lost)
+    return Crowding(_hosts(crowded), [row.rank for row in crowded], 0, False, lost)
 
 
 def is_crowded(use: Use) -> bool:
     return use.core_wait_ns >= WAITS * use.counted_ns > 0
 
 
-def _throttled_share(rows: list[Row]) -> float | None:
-    """The cgroup's count is of all cores together; no more than one for each rank is throttled."""
-    quotas = Counter(row.quota_cgroup for row in rows)
+def _taken_share(rows: list[Row], taken: str, cores: Callable[[Row], int]) -> float | None:
+    """The largest share of a rank's cores that was taken; None: it is not known."""
     shares = [
-        row.throttled_ns / row.elapsed_ns / quotas[row.quota_cgroup] for row in rows
-        if row.throttled_ns is not None and row.elapsed_ns
+        getattr(row, taken) / row.elapsed_ns / cores(row) for row in rows
+        if getattr(row, taken) is not None and row.elapsed_ns
     ]
     return max(shares, default=None)
 
 
-def _stolen_share(rows: list[Row]) -> float | None:
-    """The host's count is of all its cores: at least those of the masks, and one for each rank."""
-    masks = reduce(or_, (cores_of(row.affinity) for row in rows), 0)
-    shares = [
-        row.stolen_ns / row.elapsed_ns / max(len(rows), _size(masks))
-        for row in rows if row.stolen_ns is not None and row.elapsed_ns
-    ]
-    return max(shares, default=None)
+def _hosts(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted({row.host for row in rows if row.host}))
 
 
 def _of_host(rows: list[Row]) -> Crowding | None:
@@ -203,14 +196,7 @@ def _of_host(rows: list[Row]) -> Crowding | None:
     crowded, cores, is_quota = max(
         candidates, key=lambda candidate: (len(candidate[0]), -candidate[1])
     )
-    return _crowding(crowded, cores, is_quota)
-
-
-def _crowding(crowded: list[Row], cores: float, is_quota: bool) -> Crowding:
-    return Crowding(
-        ", ".join(sorted({row.host for row in crowded if row.host})), [row.rank for row in crowded],
-        cores, is_quota, _sum(row.involuntary_switches for row in crowded), _share(crowded),
-    )
+    return Crowding(_hosts(crowded), [row.rank for row in crowded], cores, is_quota)
 
 
 def _by_mask(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
@@ -246,28 +232,12 @@ def _by_quota(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
 def cores_of(affinity: str | None) -> int:
     """The mask of a list such as '0-3,8': bit 0 is core 0; 0 if the list is unknown or
     malformed."""
-    mask = 0
-    for part in (affinity or "").split(","):
-        span = span_of(part)
-        if span is None or span.stop > MOST_CORES:
-            return 0
-        mask |= sum(1 << core for core in span)
-    return mask
+    spans = spans_in(affinity or "") or []
+    if any(span.stop > MOST_CORES for span in spans):
+        return 0
+    return sum(1 << core for core in {*chain(*spans)})
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """None: not all are known."""
-    all_numbers = list(numbers)
-    known = [number for number in all_numbers if number is not None]
-    return sum(known) if len(known) == len(all_numbers) else None
-
-
-def _share(rows: list[Row]) -> float | None:
-    cpu_ns, elapsed_ns = _sum(row.cpu_ns for row in rows), _sum(row.elapsed_ns for row in rows)
-    return cpu_ns / elapsed_ns if cpu_ns is not None and elapsed_ns else None
-
-
-READ = threshold("run.core-read")
 ERRORS = threshold("run.core-errors")
 
 
@@ -355,7 +325,7 @@ def cpu_times(connection: Connection) -> dict[int, CpuTimeRow]:
 
 
 def is_read(row: CpuTimeRow) -> bool:
-    return row.read_ns >= READ * (row.inside_ns + row.outside_ns)
+    return row.read_ns >= threshold("run.core-read") * (row.inside_ns + row.outside_ns)
 
 
 def use_of(rows: Sequence[CpuTimeRow]) -> Use:
