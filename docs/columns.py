@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from commprof_report.advice.advice import ADVICE
-from commprof_report.base.field import table_of_meanings
+from commprof_report.base.field import Field
 from commprof_report.calls.parts import PEER, RANK, REGION
 from commprof_report.calls.by_size import HVPROF, LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
@@ -68,6 +69,16 @@ TABLES = {  # by the head of their first column
     "key of `late --by size`": late.SIZE,
     "key of `fleet`": FIELDS.values(),
 }
+
+
+def table_of_meanings(fields: Iterable[Field]) -> str:
+    """Fields without a meaning share that of the one before."""
+    lines: list[list[str]] = []
+    for field in fields:
+        if field.meaning:
+            lines.append([field.meaning])
+        lines[-1].append(f"`{field.key}`")
+    return "".join(f"| {', '.join(keys)} | {meaning} |\n" for meaning, *keys in lines)
 
 
 def page(text: str) -> str:

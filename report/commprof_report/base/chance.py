@@ -39,9 +39,7 @@ def chance(places: int, least: int) -> float:
     ) / factorial(places)
 
 
-FEWEST = whole("base.siblings-judged")
 FAR = threshold("base.sibling-band")
-NOTABLE = threshold("base.sibling-gap")
 
 
 class Sibling(NamedTuple):
@@ -62,9 +60,9 @@ class Outside(NamedTuple):
 
 def outside(siblings: Sequence[Sibling]) -> Outside | None:
     ordered = sorted(siblings, key=lambda sibling: sibling.value_ns)
-    if len(ordered) < FEWEST:
+    if len(ordered) < whole("base.siblings-judged"):
         return None
-    least_ns = NOTABLE * median(sibling.whole_ns for sibling in ordered)
+    least_ns = threshold("base.sibling-gap") * median(sibling.whole_ns for sibling in ordered)
     for apart, others in ((ordered[-1], ordered[:-1]), (ordered[0], ordered[1:])):
         low_ns, high_ns = others[0].value_ns, others[-1].value_ns
         gap_ns = max(apart.value_ns - high_ns, low_ns - apart.value_ns)

@@ -54,17 +54,13 @@ class UsageError(ReportError):
 def version_check(path: object, what: str, version: int, oldest: int, newest: int) -> None:
     """Raises ReportError if this reporter cannot read a schema or ledger of this version, and names
     one that can."""
-    theirs = "the hvprof-report of the commprof that wrote it"
-    if version < oldest:
+    if not oldest <= version <= newest:
+        than = f"older than this reporter reads ({oldest})"
+        than = than if version < oldest else f"newer than this reporter reads ({newest})"
         raise ReportError(
             path,
-            f"has {what} version {version}, older than this reporter reads ({oldest}): read it "
-            f"with {theirs}",
-        )
-    if version > newest:
-        newer = f"newer than this reporter reads ({newest})"
-        raise ReportError(
-            path, f"has {what} version {version}, {newer}: read it with {theirs}, or a newer one"
+            f"has {what} version {version}, {than}: read it with the hvprof-report of the commprof "
+            f"that wrote it{', or a newer one' if version > newest else ''}",
         )
 
 
@@ -148,10 +144,9 @@ class Progress:
                 flush=True,
             )
 
-    def clear(self) -> None:
+    def clear(self, *_: object) -> None:
         if self.is_shown:
             self.is_shown = False
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
-    def __exit__(self, *_: object) -> None:
-        self.clear()
+    __exit__ = clear

@@ -3,7 +3,7 @@ head and its form. A key ends in its unit, which has a form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from .query import Row, row_type  # noqa: F401  # for users of fields
@@ -77,13 +77,3 @@ def telling(fields: Sequence[Field], rows: Sequence[Row], *optional: str) -> lis
         if not any(getattr(row, key) for row in rows for key in each.split())
     ]
     return [field for field in fields if not any(field.key in each for each in empty)]
-
-
-def table_of_meanings(fields: Iterable[Field]) -> str:
-    """For docs/SCHEMA.md."""
-    lines: list[list[str]] = []
-    for field in fields:
-        if field.meaning:
-            lines.append([field.meaning])
-        lines[-1].append(f"`{field.key}`")
-    return "".join(f"| {', '.join(keys)} | {meaning} |\n" for meaning, *keys in lines)

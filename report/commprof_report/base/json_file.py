@@ -20,7 +20,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -83,9 +83,9 @@ ABSENT = object()
 
 def text_in(values: Any, key: str, default: Any = ABSENT) -> str:
     """A text that can be part of a path or a command."""
-    value = _value(values, key, default)
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError(f"'{key}' is not a text")
+    value = _value(
+        values, key, default, lambda value: isinstance(value, str) and "\0" not in value, "a text"
+    )
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -94,32 +94,34 @@ def text_in(values: Any, key: str, default: Any = ABSENT) -> str:
 
 
 def list_in(values: Any, key: str) -> list:
-    value = _value(values, key, ABSENT)
-    if not isinstance(value, list):
-        raise ValueError(f"'{key}' is not a list")
-    return value
+    return _value(values, key, ABSENT, lambda value: isinstance(value, list), "a list")
 
 
 def whole_in(values: Any, key: str, least: int, most: int, default: Any = ABSENT) -> int:
-    value = _value(values, key, default)
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"'{key}' is not a whole number from {least:,} to {most:,}")
-    return value
+    return _value(
+        values, key, default, lambda value: type(value) is int and least <= value <= most,
+        f"a whole number from {least:,} to {most:,}",
+    )
 
 
 def number_in(values: Any, key: str, least: float, most: float, default: Any = ABSENT) -> float:
-    value = _value(values, key, default)
-    if type(value) not in (int, float) or not least <= value <= most:
-        raise ValueError(f"'{key}' is not a number from {least:g} to {most:g}")
+    value = _value(
+        values, key, default, lambda value: type(value) in (int, float) and least <= value <= most,
+        f"a number from {least:g} to {most:g}",
+    )
     return float(value)
 
 
-def _value(values: Any, key: str, default: Any) -> Any:
+def _value(
+    values: Any, key: str, default: Any, is_right: Callable[[Any], bool], what: str
+) -> Any:
     if not isinstance(values, dict):
         raise ValueError(f"there is no object with '{key}'")
     value = values.get(key, default)
     if value is ABSENT:
         raise ValueError(f"it has no '{key}'")
+    if not is_right(value):
+        raise ValueError(f"'{key}' is not {what}")
     return value
 
 
@@ -210,13 +212,11 @@ class JsonStream:
                 raise self._refusal("holds a number of too many digits") from None
             # a number may continue in the next piece
             if end < len(self.text) or not self._read_more():
-                if self._brackets(end) > MOST_DEPTH and is_deep(value):
+                brackets = sum(self.text.count(bracket, self.at, end) for bracket in "[{")
+                if brackets > MOST_DEPTH and is_deep(value):
                     raise self._refusal("nests a value too deeply")
                 self.at = end
                 return value
-
-    def _brackets(self, end: int) -> int:
-        return self.text.count("[", self.at, end) + self.text.count("{", self.at, end)
 
     def elements(self, is_growing: bool = False) -> Iterator[object]:
         """The values of an array. is_growing: the file may end after a value or a comma, as that of

@@ -11,10 +11,7 @@ from statistics import median
 from .thresholds import threshold, whole
 
 MOST_MISSED = whole("base.missed-steps")
-SEVERAL_STEPS = threshold("base.several-steps")
 SAME_STEP = threshold("base.same-step")
-SLOW_START = threshold("base.slow-start")
-MOST_WARM_UP = threshold("base.warm-up")
 
 
 def agree(times: dict[int, list[int]]) -> bool:
@@ -36,7 +33,7 @@ def matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
     known = sorted(ends[first])
     matches = {first: list(ends[first])}
     for key in others:
-        if _apart(ends[key]) > SEVERAL_STEPS * apart:
+        if _apart(ends[key]) > threshold("base.several-steps") * apart:
             continue
         if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
             in_order = _in_order(ends[first], ends[key])
@@ -102,6 +99,7 @@ def warm_up(times: dict[int, float]) -> Iterator[int]:
         return
     usual = median(times.values())
     for place, (number, time) in enumerate(times.items()):
-        if place and (time <= SLOW_START * usual or place >= MOST_WARM_UP * len(times)):
+        is_slow = time > threshold("base.slow-start") * usual
+        if place and (not is_slow or place >= threshold("base.warm-up") * len(times)):
             return
         yield number

@@ -300,6 +300,12 @@ def span_of(part: str) -> range | None:
     return range(int(low), int(high or low) + 1, int(step or 0) or 1)
 
 
+def spans_in(text: str) -> list[range] | None:
+    """0,3-5,8-16:2; None: a part of it is no span."""
+    spans = [span_of(part.strip()) for part in text.split(",")]
+    return None if None in spans else list(filter(None, spans))
+
+
 class Members:
     """World ranks; `is_whole` is False if the list was cut because it was too long."""
 

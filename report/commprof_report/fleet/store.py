@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..base.files import aside_of
+from ..base.files import renamed_whole
 from ..base.errors import ReportError, UsageError
 from ..base.values import gathered
 from .job import Job, hashed
@@ -65,7 +65,7 @@ def store_create(folder: Path, keep: Sequence[str] | None, is_hashed: bool) -> S
             raise ReportError(folder, "is neither empty nor a store of jobs")
         salt = secrets.token_hex(16) if is_hashed else ""
         said = {"schema": SCHEMA, "keep": list(NAMES if keep is None else keep), "salt": salt}
-        with aside_of(folder / "store.json", 0o600 if salt else 0o666) as aside:
+        with renamed_whole(folder / "store.json", 0o600 if salt else 0o666) as aside:
             aside.write_text(json.dumps(said) + "\n")
     store = store_open(folder)
     if (keep is not None and {*keep} != {*store.keep}) or (is_hashed and not store.salt):
@@ -116,7 +116,7 @@ def _allowed(store: Store, table: str, rows: Iterable[tuple]) -> Iterator[tuple]
 
 def parquet_write(table: str, rows: Iterable[Sequence[object]], output: Path) -> None:
     """Through a file of text, which DuckDB reads faster than values."""
-    with TemporaryDirectory() as folder, aside_of(output) as aside:
+    with TemporaryDirectory() as folder, renamed_whole(output) as aside:
         text = Path(folder) / "rows.csv"
         with open(text, "w", encoding="utf-8", errors="replace", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
@@ -153,6 +153,6 @@ def _without(connection: Any, path: Path, runs: Sequence[int]) -> None:
     if not path.exists():
         raise FileNotFoundError(path)
     theirs = module.ColumnExpression("run").isnotin(*map(module.ConstantExpression, runs))
-    with aside_of(path) as aside:
+    with renamed_whole(path) as aside:
         rows = connection.read_parquet(str(path), hive_partitioning=False).filter(theirs)
         rows.write_parquet(str(aside), compression="zstd")

@@ -4,7 +4,7 @@ Ranks of one host read one clock. The clocks of different hosts are compared aft
 job's own collectives: no rank returns from an Allreduce before all have arrived, so a return on one
 host is later than every arrival on another. Such bounds from both sides enclose the difference of
 two clocks; knots every ten seconds follow their drift (offset_bounds.py). Where collectives do not
-connect all clocks, messages give bounds, too: none arrives before it is sent (passed_messages.py).
+connect all clocks, messages give bounds, too: none arrives before it is sent (sampled.py).
 Clocks that neither connects are placed by the hosts' wall clocks, whose error is unknown.
 """
 
@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, np, read
+from ..base.values import gathered
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
-from .passed_messages import passed_messages
-from .sampled import communicators, sampled, synchronizing
+from .sampled import communicators, passed_messages, sampled, synchronizing
 
 SQL = query.beside(__file__)
 
@@ -131,10 +131,12 @@ class Alignment:
         of them on the axis, and the rate at which the axis runs faster."""
         for rank, clock in self.clock_of.items():
             knots = [reading_ns - self.starts[rank] for reading_ns in clock.readings]
-            rises = [after - before for before, after in pairs(clock.axis_times)]
-            runs = [after - before for before, after in pairs(clock.readings)]
+            rises, runs = (
+                [after - before for before, after in zip(times, times[1:])]
+                for times in (clock.axis_times, clock.readings)
+            )
             drifts = [0.0, *((rise - run) / run for rise, run in zip(rises, runs)), 0.0]
-            for (since_ns, until_ns), drift in zip(pairs([0, *knots, MOST_NS]), drifts):
+            for since_ns, until_ns, drift in zip([0, *knots], [*knots, MOST_NS], drifts):
                 since_ns, until_ns = max(since_ns, 0), storable(until_ns)
                 if since_ns < until_ns:
                     yield rank, since_ns, until_ns, storable(self.aligned_ns(rank, since_ns)), drift
@@ -183,10 +185,6 @@ def align(connection: Connection) -> Alignment:
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
     return alignment
-
-
-def pairs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return zip(values, values[1:])
 
 
 def storable(time_ns: int) -> int:
@@ -304,12 +302,12 @@ def _tightest(found: Columns) -> Bounds:
     order, groups = grouped(found.first, found.second, found.at_ns // SLICE_NS, found.is_upper)
     sign = np.where(found.is_upper, -1, 1)
     tightest = order[groups.first_most((sign * found.difference_ns)[order])]
-    bounds: Bounds = {}
     kept = found.take(tightest[np.argsort(order[groups.first], kind="stable")])
     columns = kept.first, kept.second, kept.at_ns, kept.difference_ns, kept.is_upper
-    for first, second, *bound in zip(*(column.tolist() for column in columns)):
-        bounds.setdefault((first, second), []).append(Bound(*bound))
-    return bounds
+    return gathered(
+        ((first, second), Bound(*bound))
+        for first, second, *bound in zip(*(column.tolist() for column in columns))
+    )
 
 
 def _pairs(groups: Groups) -> tuple[Ints, Ints]:
@@ -372,13 +370,11 @@ def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Cloc
     ]
     others = [
         clock for clock in rough
-        if clock != first and all(_is_bounded(at.get(clock)) for at in by_knot)
+        if clock != first and all(
+            math.isfinite(limit) for at in by_knot for limit in at.get(clock, (math.inf,))
+        )
     ]
     return [axis] + [_clock(clock, first, knots, [at[clock] for at in by_knot]) for clock in others]
-
-
-def _is_bounded(interval: Interval | None) -> bool:
-    return interval is not None and math.isfinite(interval.low) and math.isfinite(interval.high)
 
 
 def _knots(times: Sequence[int]) -> list[int]:

@@ -4,26 +4,24 @@ docs/PRIVACY.md lists what stays."""
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from ..base import units
+from ..base.columns import Texts
 from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
 UNCHANGED = {
     "program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size",
-    "region_refused", "cpu_model", "cpu_quota_cores",
+    "region_refused", "cpu_model", "cpu_quota_cores", "gpu", "gpu.device_memory", "gpu.driver",
+    "gpu.traced_part", "gpu.unseen_graph_launches", "nccl.algorithms", "nccl.device_times",
+    "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version", "unseen.damaged",
+    "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled",
+    # not shown as facts in a report
+    "signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns",
 }
-UNCHANGED |= {
-    "gpu", "gpu.device_memory", "gpu.driver", "gpu.traced_part", "gpu.unseen_graph_launches",
-}
-UNCHANGED |= {
-    "nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation",
-    "nccl.version",
-}
-UNCHANGED |= {"unseen.damaged", "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled"}
-# not shown as facts in a report
-UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}
 # to see which ranks share one
 NUMBERED = {
     "host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup",
@@ -46,10 +44,14 @@ def anonymise(run: Run) -> None:
     facts = run.connection.execute(
         "SELECT world_rank, key, value FROM fact ORDER BY world_rank, key"
     ).fetchall()
-    pseudonyms = _Pseudonyms()
+    numbers: dict[str, Texts] = defaultdict(Texts)  # by kind
+
+    def pseudonym(kind: str, name: str) -> str:
+        return f"{kind}-{numbers[kind].number(name) + 1}"
+
     anonymous = [
         (rank, key, shown) for rank, key, value in facts
-        if (shown := _shown(key, value, pseudonyms)) is not None
+        if (shown := _shown(key, value, pseudonym)) is not None
     ]
     uuids = run.connection.execute(
         "SELECT uuid FROM gpu_device WHERE uuid <> '' ORDER BY world_rank, device"
@@ -58,7 +60,7 @@ def anonymise(run: Run) -> None:
     run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", anonymous)
     run.connection.executemany(
         "UPDATE gpu_device SET uuid = ? WHERE uuid = ?",
-        [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids],
+        [(pseudonym("gpu", uuid), uuid) for (uuid,) in uuids],
     )
     run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
     run.connection.execute("UPDATE thread SET tid = 0")
@@ -70,21 +72,10 @@ def anonymise(run: Run) -> None:
         ]
 
 
-class _Pseudonyms:
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[str, str], int] = {}
-        self.counts: dict[str, int] = {}
-
-    def of(self, kind: str, name: str) -> str:
-        if (kind, name) not in self.numbers:
-            self.counts[kind] = self.numbers[kind, name] = self.counts.get(kind, 0) + 1
-        return f"{kind}-{self.numbers[kind, name]}"
-
-
-def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
+def _shown(key: str, value: str, pseudonym: Callable[[str, str], str]) -> str | None:
     """The value to show; None: left out."""
     if key in NUMBERED:
-        return pseudonyms.of(NUMBERED[key], value)
+        return pseudonym(NUMBERED[key], value)
     if key in LIBRARIES:
         return ", ".join(PurePosixPath(path).name for path in value.split(", "))
     if key == "mpi_version":  # Open MPI's own text names the user and host that built it

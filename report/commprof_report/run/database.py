@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple, Tuple, TypeVar
+from typing import Any, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -91,8 +91,7 @@ def database_create() -> RunConnection:
 
 def database_ranks(path: Path) -> list[Row]:
     """The ranks in a file. Raises ReportError if it is not a commprof database."""
-    with _opened(path) as connection:
-        _database_check(path, connection)
+    with _opened(path) as (connection, _, _):
         ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
@@ -179,21 +178,19 @@ def _added_by_merge() -> Made:
 
 def database_is_plain(path: Path) -> bool:
     """Whether this is a commprof database to which nothing was added."""
-    with _opened(path) as connection:
-        return _database_check(path, connection)[1]
+    with _opened(path) as (_, _, is_plain):
+        return is_plain
 
 
 def database_write(connection: sqlite3.Connection, path: Path) -> None:
     """Writes a run into an empty file. Raises sqlite3.Error or OSError."""
-    copy = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as copy:
         connection.backup(copy)
-    finally:
-        copy.close()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
+    """The file, the version of its schema, and whether its owner has added nothing to it."""
     with (
         _read_only(path) as file,
         closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection,
@@ -201,7 +198,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         connection.text_factory = TEXT
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            yield connection
+            yield (connection, *_database_check(path, connection))
         except DAMAGE as error:
             raise _damage(path, error) from None
 
@@ -213,9 +210,13 @@ def database_copy(
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
     without `thinning` none."""
     try:
-        with _read_only(path) as file, _attached(connection, file):
-            version, _ = _database_check(path, connection, "source")
-            _copy_attached(connection, path, version, with_histograms, thinning)
+        with _read_only(path) as file:
+            connection.execute("ATTACH ? AS source", (file,))
+            try:
+                version, _ = _database_check(path, connection, "source")
+                _copy_attached(connection, path, version, with_histograms, thinning)
+            finally:
+                connection.execute("DETACH source")
     except DAMAGE as error:
         raise _damage(path, error) from None
 
@@ -236,18 +237,8 @@ def database_count(
 ) -> Counted:
     """What a function of its connection and those of its tables of samples that have rows counts.
     Raises ReportError."""
-    with _opened(path) as connection:
-        version, _ = _database_check(path, connection)
+    with _opened(path) as (connection, version, _):
         return count(connection, _filled(connection, "main", version, SAMPLED))
-
-
-@contextmanager
-def _attached(connection: sqlite3.Connection, file: str) -> Iterator[None]:
-    connection.execute("ATTACH ? AS source", (file,))
-    try:
-        yield
-    finally:
-        connection.execute("DETACH source")
 
 
 def _copy_attached(
@@ -389,11 +380,7 @@ ARCHIVE = re.compile(r"node-\d+-.+\.tar")
 BLOCK = tarfile.BLOCKSIZE
 
 
-class Member(NamedTuple):
-    """Position of a file in its archive."""
-
-    begin: int
-    bytes: int
+Member = Tuple[int, int]  # of an archive: where it begins, and how many bytes it has
 
 
 def archive_members(archive: Path) -> dict[str, Member]:
@@ -415,7 +402,7 @@ def _members(archive: Path, archive_bytes: int, _changed_ns: int) -> dict[str, M
             header = tarfile.TarInfo.frombuf(file.read(BLOCK), "utf-8", "surrogateescape")
             if not 0 <= header.size <= archive_bytes - begin:
                 break
-            found.setdefault(header.name, Member(begin, header.size))
+            found.setdefault(header.name, (begin, header.size))
             begin += -(-header.size // BLOCK) * BLOCK + BLOCK
     return found
 
@@ -456,8 +443,9 @@ def _read(path: Path) -> bytes:
     if not member:
         raise ReportError(path, "is not in the archive")
     with regular_open(path.parent) as file:
-        file.seek(member.begin)
-        return file.read(member.bytes)
+        begin, member_bytes = member
+        file.seek(begin)
+        return file.read(member_bytes)
 
 
 MOST_SUM = (1 << 63) - 1  # largest integer of SQLite

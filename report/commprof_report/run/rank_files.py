@@ -186,22 +186,17 @@ def asides_count(folder: Path) -> dict[str, int]:
 
 def spawned_ranks(folder: Path) -> int:
     """How many ranks of spawned jobs have files beside those of a run."""
-    spawned = (path for path in folder.glob("spawned-*") if path.is_dir())
-    return sum(len(_rank_numbers(path)) for path in spawned)
-
-
-def _rank_numbers(folder: Path) -> set[str]:
-    with suppress(OSError):
-        return {Path(path.name).stem for path in rank_paths(folder, sorted(_names(folder)), [])}
-    return set()
+    ranks = 0
+    for spawned in folder.glob("spawned-*"):
+        with suppress(OSError):  # a file, or not readable
+            ranks += len({path.stem for path in rank_paths(spawned, sorted(_names(spawned)), [])})
+    return ranks
 
 
 def _is_filled(folder: Path) -> bool:
-    """Whether it is a readable folder that is not empty."""
+    """Whether it is a folder that is not empty, or not readable."""
     try:
-        return any(folder.iterdir())
-    except NotADirectoryError:
-        return False
+        return folder.is_dir() and any(folder.iterdir())
     except OSError:
         return True
 
@@ -311,17 +306,13 @@ class FoundRun(NamedTuple):
     file: RankFile  # one of its files
     ranks: list[int]
 
-    @property
-    def start_unix_ns(self) -> int:
-        return self.file.start_unix_ns
-
     def describe(self) -> str:
         folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))
         more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
         ranks = f"{units.rank_names(self.ranks)} of {self.file.run[1]}"
         return (
             f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, "
-            f"{units.timestamp(self.start_unix_ns)}"
+            f"{units.timestamp(self.file.start_unix_ns)}"
         )
 
 
@@ -356,7 +347,7 @@ def runs_find(folder: Path) -> list[FoundRun]:
         is_one = len(set(ranks)) == len(ranks)
         # jobs of one rank may share the launcher's job id
         runs += [_joined(parts)] if is_one else parts
-    return sorted(runs, key=lambda run: run.start_unix_ns)
+    return sorted(runs, key=lambda run: run.file.start_unix_ns)
 
 
 def _joined(parts: Sequence[FoundRun]) -> FoundRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from ..base import query, units
 from ..base.errors import Progress, ReportError
 from ..base.files import common_folder, distinct
 from ..base.forked import forked
-from ..base.units import Gathered, members_shown, span_of
+from ..base.units import Gathered, members_shown, spans_in
+from ..base.values import gathered
 from . import process
 from .database import (
     ARCHIVE, database_copy, database_count, database_create, database_of, database_write, file_of,
@@ -167,20 +168,16 @@ def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
     thinning.expect(ask, len(databases) / len(chosen))
 
 
-def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
-    run.asides = [
-        f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
-        for prefix, noun in ASIDES.items() if beside[prefix]
-    ]
-
-
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     beside: Counter[str] = Counter()
     files: dict[str, RankFile] = {}  # by where they are, for a file may be named beside its folder
     for path in paths:
         of_path = _folder_files(run, path, beside) if _is_folder(path) else [_single_file(path)]
         files.update({os.path.realpath(file.path): file for file in of_path})
-    _asides_tell(run, beside)
+    run.asides = [
+        f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
+        for prefix, noun in ASIDES.items() if beside[prefix]
+    ]
     found = list(files.values())
     if len(paths) > 1:
         one_run(found)
@@ -321,10 +318,11 @@ def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
 
 def _programs_find(run: Run) -> None:
     """A job may have several programs (MPMD)."""
-    for program, rank in run.connection.execute(
-        "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
-    ):
-        run.programs.setdefault(program, []).append(rank)
+    run.programs = gathered(
+        run.connection.execute(
+            "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
+        )
+    )
     if len(run.programs) > 1:
         run.note(run.path, programs_text(run))
 
@@ -464,17 +462,11 @@ def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Pro
     """None: all were to be. One per node: which ones is known from their files alone."""
     if setting == ONE_PER_NODE:
         return Profiled(setting, frozenset(present))
-    spans = _spans(setting, world_size) if setting else None
-    if spans is None or sum(map(len, spans)) > MOST_LISTED:
+    found = spans_in(setting)
+    spans = [range(span.start, min(span.stop, world_size), span.step) for span in found or ()]
+    if found is None or sum(map(len, spans)) > MOST_LISTED:
         return None
     return Profiled(setting, frozenset(present).union(*spans))
-
-
-def _spans(setting: str, world_size: int) -> list[range] | None:
-    found = [span_of(part) for part in setting.split(",")]
-    known = [span for span in found if span is not None]
-    spans = [range(span.start, min(span.stop, world_size), span.step) for span in known]
-    return spans if len(spans) == len(found) else None
 
 
 def fact_rows(connection: sqlite3.Connection) -> list[query.Row]:

@@ -33,8 +33,6 @@ BYTES = re.compile(
     r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?",
     re.IGNORECASE,
 )
-RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-FEWEST_DIGITS = whole("run.identity-digits")
 MIXED = "mixed"
 MOST = 1 << 62  # bytes
 MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
@@ -81,14 +79,11 @@ def _bytes(text: str) -> ByteRange:
     return ByteRange(int(size), int(size))
 
 
-def rank_spans(text: str) -> list[tuple[int, int]]:
+def rank_spans(text: str) -> list[range]:
     """Parses ranks such as 0,3-5."""
-    spans = []
-    for part in text.split(","):
-        match = RANKS.fullmatch(part.strip())
-        if not match or (match[2] and int(match[2]) < int(match[1])):
-            raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5")
-        spans.append((int(match[1]), int(match[2] or match[1])))
+    spans = units.spans_in(text)
+    if spans is None or not all(spans):
+        raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5")
     return spans
 
 
@@ -216,7 +211,7 @@ def identities_find(run: Run, wanted: list[str]) -> set[str]:
         lambda text: {identity for identity, label, name in known if text in (label, name)}
         or {
             identity for identity, _, _ in known
-            if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
+            if len(text) >= whole("run.identity-digits") and identity.startswith(text.lower())
         },
         f"this run has no such communicator; it has: {labels}",
     )
@@ -250,9 +245,9 @@ def _sizes(run: Run, sizes: ByteRange) -> None:
         )
 
 
-def _ranks(run: Run, spans: list[tuple[int, int]]) -> list[int]:
+def _ranks(run: Run, spans: list[range]) -> list[int]:
     present = _column(run, "SELECT world_rank FROM rank ORDER BY world_rank")
-    chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
+    chosen = [rank for rank in present if any(rank in span for span in spans)]
     if not chosen:
         raise UsageError("--rank", f"the run has ranks {units.rank_list(present)}")
     return chosen

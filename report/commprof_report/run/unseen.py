@@ -55,12 +55,12 @@ def view_text() -> str:
 def seen_rows(connection: Connection) -> list[Row]:
     """The reasons that concern the selected ranks, what is missing first."""
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
-    found: dict[tuple, list[tuple]] = {}
-    for rank, *rest, amount, unit, whole, what, detail, way_out in SQL.run(
-        connection, "seen", off_share=OFF_SHARE
-    ):
-        if rank is None or rank in selected:
-            found.setdefault((*rest, unit, what, detail, way_out), []).append((rank, amount, whole))
+    seen = SQL.run(connection, "seen", off_share=OFF_SHARE)
+    found = gathered(
+        ((*rest, unit, what, detail, way_out), (rank, amount, whole))
+        for rank, *rest, amount, unit, whole, what, detail, way_out in seen
+        if rank is None or rank in selected
+    )
     return [_row(key, of_ranks, len(selected)) for key, of_ranks in found.items()]
 
 
