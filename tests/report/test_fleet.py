@@ -169,3 +169,50 @@ def test_a_user_s_jobs_are_removed(report, store):
     said = report("fleet", "forget", store, row["user_name"])
     assert said.out == f"1 job of {row['user_name']} removed\n"
     assert answer(report, store, "top") == answer(report, store, "sizes") == []
+
+
+def made(report, run_folder: Path, store: Path, question: str, fleet: fleets.Fleet) -> list[dict]:
+    """What is found in a made-up fleet."""
+    template = fleets.template_of(run_folder)
+    jobs_write(store_create(store, None, False), list(fleets.jobs_of(fleet, [template])), "main")
+    return answer(report, store, question)
+
+
+def late_hosts(rows: list[dict]) -> list[str]:
+    return [row["host"] for row in rows if row["is_late"]]
+
+
+def test_a_node_that_is_slower_is_named_by_a_month_of_jobs(report, run_folder, tmp_path):
+    fleet = fleets.Fleet(slow_node=17)
+    assert late_hosts(made(report, run_folder, tmp_path / "store", "hosts", fleet)) == ["node017"]
+    assert report("fleet", "hosts", tmp_path / "store").out.startswith("node017 came last in ")
+
+
+def test_a_node_that_is_slow_in_one_user_s_jobs_alone_is_not_named(report, run_folder, tmp_path):
+    fleet = fleets.Fleet(jobs=4000, own_node=17, slow=0.3, users=4)
+    assert late_hosts(made(report, run_folder, tmp_path / "store", "hosts", fleet)) == []
+
+
+def test_nobody_is_named_in_20_healthy_fleets(report, run_folder, tmp_path):
+    """The first host of a third of the programs always comes last: its rank 0 has more work."""
+    for seed in range(20):
+        fleet = fleets.Fleet(jobs=1000, seed=100 + seed)
+        assert late_hosts(
+            made(report, run_folder, tmp_path / f"store-{seed}", "hosts", fleet)
+        ) == []
+
+
+def test_a_call_that_takes_longer_since_a_day_is_named_with_what_is_new(
+    report, run_folder, tmp_path
+):
+    rows = made(
+        report, run_folder, tmp_path / "store", "changes",
+        fleets.Fleet(jobs=3000, change_day=15, days=30),
+    )
+    assert {(row["program"], row["day"]) for row in rows} == {("app1", "2026-11-16")}
+    assert {row["since"] for row in rows} == {"build_id.libmpi.so.40=b2"}
+    assert all(0.25 < row["change"] < 0.35 for row in rows)
+
+
+def test_no_call_has_changed_in_a_healthy_fleet(report, run_folder, tmp_path):
+    assert made(report, run_folder, tmp_path / "store", "changes", fleets.Fleet(jobs=3000)) == []

@@ -9,6 +9,7 @@ import random
 from statistics import fmean, median
 
 import pytest
+from commprof_report.base.chance import benjamini_hochberg
 from commprof_report.compare import judge as rank_tests
 from commprof_report.compare.judge import Paired, Rules, Shift, Unpaired, shift_of
 
@@ -156,9 +157,9 @@ def test_the_correction_for_many_tests_is_that_of_the_article():
         0.5719, 0.6528, 0.7590, 1.0,
     ]
     shuffled = random.Random(3).sample(range(15), 15)
-    adjusted = rank_tests.benjamini_hochberg([ps[index] for index in shuffled])
+    adjusted = benjamini_hochberg([ps[index] for index in shuffled])
     assert {ps[index] for index, p in zip(shuffled, adjusted) if p <= 0.05} == set(ps[:4])
-    assert rank_tests.benjamini_hochberg([]) == []
+    assert benjamini_hochberg([]) == []
 
 
 def test_the_fewest_runs_that_can_show_anything_are_known():

@@ -11,7 +11,7 @@ others. docs/METHODS.md has the rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import factorial
 from statistics import median
 from typing import NamedTuple
@@ -69,3 +69,12 @@ def outside(siblings: Sequence[Sibling]) -> Outside | None:
         if gap_ns > max(FAR * (high_ns - low_ns), least_ns):
             return Outside(apart, low_ns, high_ns)
     return None
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be
+    false."""
+    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
+    corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
+    found = dict(zip(order, accumulate(corrected, min)))
+    return [found[index] for index in range(len(ps))]

@@ -137,6 +137,15 @@ TABLE = (
               "where a call has no threshold of its own, that of a few numbers", "control", "bulk"),
     Threshold("calls.data-share", 0.5, "share of the calls of a size that are control by type",
               "a cell is what most of its calls are", "bulk", "control"),
+    # fleet: over all jobs of a store
+    Threshold("fleet.level", 0.002, "probability that chance alone shows as much, adjusted",
+              "of 500 stores without a fault one may name something", "named", "nobody"),
+    Threshold("fleet.behind", 0.01, "share of the jobs' wall time",
+              "nobody can gain notably from less", "nobody", "named"),
+    Threshold("fleet.change", 0.05, "share of the time of a call before the change",
+              "medians of days vary by as much without a cause", "nothing", "a change"),
+    Threshold("fleet.days", 8, "days on which a program ran",
+              "fewer show no change beyond chance", "nothing", "a change"),
     # gpu
     Threshold("gpu.late", 0.005, "share of the time summed up for a device",
               "sums that lack more have no idle time", "complete", "incomplete"),

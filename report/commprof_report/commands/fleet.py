@@ -6,7 +6,9 @@ the first `add`; --hash-users and --keep say what it may hold of people and mach
 
 The other questions are asked of all jobs in a store: `top`, whose jobs spend most in a call;
 `programs`, which ones would gain most; `libraries`, versions under one program; `sizes`, how long
-messages of each size take; `trend`, month by month; `job`, one job. `forget STORE USER` removes the
+messages of each size take; `trend`, month by month; `hosts`, which come last in other people's
+jobs, too; `changes`, calls of a program that take longer or shorter since a day, and what has
+changed then; `job`, one job. `forget STORE USER` removes the
 jobs of a user. The questions are SQL files that any engine reads (docs/FLEET.md); the Python
 package duckdb answers them here."""
 
@@ -20,13 +22,15 @@ from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..fleet import add as adding
-from ..fleet.engines import engine_open, rows_of
+from ..fleet.engines import engine_open
+from ..fleet.judged import answers, verdict
 from ..fleet.questions import QUESTIONS, fields
 from ..fleet.store import forget, store_create, store_open
 from ..fleet.tables import NAMES
 from . import Command, common
 
 MOST_PROBLEMS = 20
+NOTHING = {"changes": "no call of a program has changed on a day, beyond chance"}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -64,13 +68,15 @@ def ask(arguments: argparse.Namespace) -> None:
         raise UsageError("fleet job", "takes the id of a job, after the store")
     asked = {"call": arguments.call, "job": "".join(arguments.runs[:1])}
     engine = engine_open(store_open(arguments.store), arguments.engine)
-    rows = rows_of(engine, arguments.question, asked)
+    rows = answers(engine, arguments.question, asked)
     columns, note = fields(arguments.question), QUESTIONS[arguments.question].note
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, [field.key for field in columns])
     elif not rows:
-        print("no job of the store answers this")
+        print(NOTHING.get(arguments.question, "no job of the store answers this"))
     else:
+        if arguments.question == "hosts":
+            print(common.lines_text(verdict(rows)))
         print(tables.first_rows(columns, rows, arguments.top, " (--top)"))
         if note:
             common.print_line(note.format(call=arguments.call))

@@ -183,15 +183,6 @@ def detectable(shift: Shift, level: float) -> float:
     return (shift.high - shift.low) * of_width / 2
 
 
-def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be
-    false."""
-    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
-    corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
-    found = dict(zip(order, accumulate(corrected, min)))
-    return [found[index] for index in range(len(ps))]
-
-
 def fewest_pairs(level: float) -> int:
     """With fewer, no difference of any size is found."""
     return next(pairs for pairs in range(2, 100) if _signed_ranks_left_out(pairs, level))

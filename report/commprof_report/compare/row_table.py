@@ -16,11 +16,12 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from ..base import units
+from ..base.chance import benjamini_hochberg
 from ..base.values import gathered
 from ..base.thresholds import threshold, whole
 from .columns import DIFFERENT, MIXED, OTHER, Compared, SizeRow
 from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
-from .judge import Judge, benjamini_hochberg, fewest_pairs, known, median_known
+from .judge import Judge, fewest_pairs, known, median_known
 from .sides import Side, labels_of
 
 

@@ -18,6 +18,7 @@ FIELDS = {field.key: field for field in (
     text("user_name", "the user: their name, number or hash, as the store has it", "user"),
     text("program", "the program", "program", 40),
     text("library", "the MPI library, and its version", "library", 32),
+    text("host", "the host", "host"),
     text("month", "year and month in which the jobs began, in UTC", "month"),
     text("cluster", "`--cluster` of `fleet add`", "cluster"),
     text("first_day", "days of the first and the last of these jobs, in UTC", "first day"),
@@ -43,6 +44,35 @@ FIELDS = {field.key: field for field in (
     text("measure", "see [Words](#words)", "measure"),
     Field("jobs", "jobs; their users", "jobs"),
     Field("users", "", "users"),
+    Field(
+        "last_jobs",
+        "jobs in which the host came last: its ranks spent the least time in calls in which all "
+        "wait for all, or that complete messages; and in how many any host in its place would "
+        "have: of jobs of the same program on as many hosts, in the same place by the lowest rank",
+        "came last",
+    ),
+    Field("expected_jobs", "", "expected", units.mean_count),
+    Field(
+        "behind_share",
+        "by how much less time its ranks spend in these calls than those of other hosts, of the "
+        "wall time",
+        "behind", units.share,
+    ),
+    Field(
+        "p",
+        "the probability that chance alone shows as much, adjusted for all hosts or calls "
+        "(Benjamini and Hochberg); of a host without the user whose jobs say most against it; of "
+        "a change by Pettitt's test of the days' medians", "p", lambda value: f"{value:.1g}",
+    ),
+    Field("is_late", "1: the host is late in other people's jobs, too", "late"),
+    Field("days", "days with such jobs", "days"),
+    Field(
+        "before_ns", "medians of the days' medians, before the day and from it on; after / before "
+        "- 1", "before",
+    ),
+    Field("after_ns", "", "after"),
+    Field("change", "", "change", units.change),
+    text("since", "settings and versions of the program's jobs since that day alone", "since", 60),
     Field("killed_jobs", "jobs that were killed", "killed"),
     Field("ranks", "ranks of the job, and its hosts", "ranks"),
     Field("hosts", "", "hosts"),
@@ -97,6 +127,14 @@ QUESTIONS = {
     "trend": Question(
         "month cluster jobs users killed_jobs rank_hours mpi_share call_hours call_share",
         "Hours in call: {call}.",
+    ),
+    "hosts": Question(
+        "host jobs users last_jobs expected_jobs behind_share p is_late", "",
+    ),
+    "changes": Question(
+        "program ranks hosts call role high_bytes measure day days jobs before_ns after_ns change "
+        "p since",
+        "Since: what no more than a tenth of the jobs had before; it need not be the cause.",
     ),
     "job": Question(
         "run_id day user_name program library ended ranks hosts wall_ns call role high_bytes "
