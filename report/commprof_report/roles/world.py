@@ -16,6 +16,8 @@ from typing import NamedTuple
 from ..base import query
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
+from ..base.units import Members
+from ..base.values import gathered
 from ..run.selection import traffic_classify
 
 SQL = query.beside(__file__)
