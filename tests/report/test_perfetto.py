@@ -487,48 +487,6 @@ def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_pa
     assert "all sampled: GPU 0, stream 7" not in tracks
 
 
-def counter(whole: dict, name: str, rank: int = 0) -> list[tuple[Decimal, float]]:
-    return [
-        (event["ts"], event["args"]["value"]) for event in events(whole, "C", name=name, pid=rank)
-    ]
-
-
-def test_what_sensors_of_a_gpu_said_are_counters(export):
-    """61 GiB in use and 1 GiB/s out all the time; then the clock is lowered for two seconds."""
-    rank = planted.gpu_run()[0]
-    for reading in rank.readings[3:5]:
-        reading.clock_mhz, reading.limits = 1_200, "p"
-    whole = export([rank])
-    second = 1_000_000
-    assert counter(whole, "GPU 0 SM clock, MHz") == [
-        (second, 1_980), (4 * second, 1_200), (6 * second, 1_980),
-    ]
-    assert counter(whole, "GPU 0 throttled") == [(second, 0), (4 * second, 1), (6 * second, 0)]
-    assert counter(whole, "GPU 0 memory in use, bytes") == [(second, 61 << 30)]
-    assert counter(whole, "GPU 0 NVLink sent, bytes/s") == [(second, 1 << 30), (9 * second, 0)]
-
-
-def test_a_device_that_ranks_share_has_its_counters_once(export):
-    ranks = planted.gpu_run()[:2]
-    for rank in ranks:
-        rank.devices[0].uuid = "GPU-shared"
-        rank.world_size = 2
-    whole = export(ranks)
-    assert counter(whole, "GPU 0 SM clock, MHz", 0) and not counter(whole, "GPU 0 SM clock, MHz", 1)
-
-
-def test_links_without_traffic_have_no_counters(export):
-    rank = planted.gpu_run()[0]
-    for reading in rank.readings:
-        reading.links = (7, 7, None, None)
-    whole = export([rank])
-    assert counter(whole, "GPU 0 SM clock, MHz")
-    assert not [
-        event for event in whole["traceEvents"]
-        if "NVLink" in event["name"] or "PCIe" in event["name"]
-    ]
-
-
 def test_a_gpu_that_was_not_read_has_no_counters(export):
     rank = planted.gpu_run()[0]
     rank.readings = []
