@@ -127,7 +127,7 @@ COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
 $(COMPLETIONS): $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
 	$(call SAY,GEN)
-	$(Q)COMMPROF_CONFIG=/dev/null PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) $(wordlist 1,2,$^) >$@
+	$(Q)COMMPROF_CONFIG=/dev/null PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) $(wordlist 1,2,$^) >$@
 
 .PHONY: python3
 python3:
