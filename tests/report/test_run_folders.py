@@ -72,7 +72,7 @@ def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
     assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
     assert answer.err.startswith("hvprof-report: these folders: hold 2 runs, 'job-1' of ")
     assert f"in {split[0]} and 'job-2' of " in answer.err and answer.err.endswith(
-        f"in {other}: name the folders of one\n"
+        f"in {other}: name the folders of one, or ask hvprof-report compare\n"
     )
 
 

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -29,16 +30,11 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
     """The paths without those that lead to the same file or folder as one before."""
     found: dict[object, Path] = {}
     for path in paths:
-        found.setdefault(_identity(path), path)
+        identity: object = path
+        with suppress(OSError):
+            identity = attrgetter("st_dev", "st_ino")(os.stat(path))
+        found.setdefault(identity, path)
     return list(found.values())
-
-
-def _identity(path: Path) -> object:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return path
-    return status.st_dev, status.st_ino
 
 
 def common_folder(paths: Iterable[Path]) -> Path:

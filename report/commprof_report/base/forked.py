@@ -57,7 +57,9 @@ def forked(
                 # wait() gives some of these
                 for receiver in wait(list(children), HEEDED_S):  # type: ignore[assignment]
                     ended, child = children[receiver]
-                    results[ended] = _received(receiver)
+                    results[ended] = []
+                    with receiver, suppress(EOFError):
+                        results[ended] = [receiver.recv()]
                     child.join()
                     del children[receiver]
             yield from results.pop(place) or [function(argument)]
@@ -105,12 +107,6 @@ def _run(
     sys.stderr = None  # type: ignore[assignment]  # prints nothing then
     with suppress(Exception):
         sender.send(function(argument))
-
-
-def _received(receiver: Connection) -> list:
-    with receiver, suppress(EOFError):
-        return [receiver.recv()]
-    return []
 
 
 def end_with_parent(number: int, parent: int) -> None:

@@ -1,6 +1,6 @@
 """JSON from outside. Small files that somebody may have changed: whoever reads one gets the types
-that it asks for, or a ValueError that says what is wrong. Files of any size, piece by piece, with at
-most one value of up to MOST_CHARACTERS in memory.
+that it asks for, or a ValueError that says what is wrong. Files of any size, piece by piece, with
+at most one value of up to MOST_CHARACTERS in memory.
 
 json.loads takes more than JSON (NaN), more than a float holds (1e999), and the last of two equal
 keys. None of these is what the writer of a small file meant.

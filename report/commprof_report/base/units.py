@@ -24,8 +24,11 @@ MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_0
 LONG_UNITS = ((DAY_NS, "d", HOUR_NS, "h"), (HOUR_NS, "h", MINUTE_NS, "min"))
 TIME_UNITS = (
     (HOUR_NS, "h"), (MINUTE_NS, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"),
+    (1, "ns"),
 )
-BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+BYTE_UNITS = (
+    (10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"), (1, "B"),
+)
 DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
 BINARY_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -108,15 +111,21 @@ def duration(ns: float) -> str:
         if ns >= 2 * whole_ns:
             wholes, parts = divmod(round(ns / part_ns), whole_ns // part_ns)
             return f"{wholes} {whole} {parts} {part}"
-    unit_ns, unit = _time_unit(ns)
-    return f"{three_digits(ns / unit_ns)} {unit}" if unit_ns > 1 else f"{ns:.0f} ns"
+    return _in_units(ns, TIME_UNITS)
 
 
-def _time_unit(ns: float) -> tuple[int, str]:
-    for unit_ns, unit in TIME_UNITS:
-        if ns >= unit_ns * (2 if unit_ns >= MINUTE_NS else 0.9995):
-            return unit_ns, unit
-    return 1, "ns"
+def _unit_of(value: float, units: Sequence[tuple[int, str]]) -> tuple[int, str]:
+    """The largest unit of which there is one, of minutes and hours two."""
+    enough = (
+        (size, unit) for size, unit in units
+        if value >= size * (2 if unit in ("min", "h") else 0.9995)
+    )
+    return next(enough, units[-1])
+
+
+def _in_units(value: float, units: Sequence[tuple[int, str]]) -> str:
+    size, unit = _unit_of(value, units)
+    return f"{three_digits(value / size) if size > 1 else f'{value:.0f}'} {unit}"
 
 
 def sum_text(terms: Sequence[tuple[float, str]]) -> str:
@@ -124,7 +133,7 @@ def sum_text(terms: Sequence[tuple[float, str]]) -> str:
     least one decimal. The printed numbers add up: the terms with the largest remainders are rounded
     up."""
     whole_ns = sum(ns for ns, _ in terms)
-    unit_ns, unit = _time_unit(whole_ns)
+    unit_ns, unit = _unit_of(whole_ns, TIME_UNITS)
     decimals = 0 if unit_ns == 1 else 2 if whole_ns < 9.995 * unit_ns else 1
     scaled = [ns * 10**decimals / unit_ns for ns, _ in terms]
     whole, parts = round(sum(scaled)), [int(each) for each in scaled]
@@ -139,10 +148,7 @@ def sum_text(terms: Sequence[tuple[float, str]]) -> str:
 @_if_known
 def volume(count_bytes: float) -> str:
     """12.3 MB: decimal units, for sums over a run."""
-    for unit_bytes, unit in BYTE_UNITS:
-        if count_bytes >= unit_bytes * 0.9995:
-            return f"{three_digits(count_bytes / unit_bytes)} {unit}"
-    return f"{count_bytes:.0f} B"
+    return _in_units(count_bytes, BYTE_UNITS)
 
 
 @_if_known

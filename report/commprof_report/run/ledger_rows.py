@@ -45,7 +45,10 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     last_ns, facts_of_life = life_of(ledger, clock)
     rows = Rows(ledger, clock, last_ns)
     is_alive = facts_of_life.get("process_state") == process.RUNNING
-    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger.header, is_alive), **facts_of_life}
+    facts = {
+        **ledger.facts, **usage_facts(ledger), **gpu_facts(ledger.header, is_alive),
+        **facts_of_life,
+    }
     samples = sample_rows(ledger, rows, has_ended(ledger))
     cells, threads = cells_sum(ledger)
     devices, activities = _devices(ledger), _activities_sum(ledger)

@@ -97,9 +97,14 @@ def folder_scan(folder: Path) -> Folder:
                 else:
                     problems.append(ReportError(*found))
                 progress.step()
+    beside = os.listdir(folder) if folder.is_dir() else []
+    asides = {
+        prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in beside)
+        for prefix in ASIDES
+    }
     if not paths and not problems:
         problems.append(ReportError(folder, _why_empty(names)))
-    return Folder(list(files.values()), asides_count(folder) if folder.is_dir() else {}, problems)
+    return Folder(list(files.values()), asides, problems)
 
 
 def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
@@ -174,14 +179,6 @@ def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
             same[0] if len(same) == 1
             else ReportError(f"{same[0].subject} and {len(same) - 1:,} more", what)
         )
-
-
-def asides_count(folder: Path) -> dict[str, int]:
-    names = os.listdir(folder)
-    return {
-        prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names)
-        for prefix in ASIDES
-    }
 
 
 def spawned_ranks(folder: Path) -> int:

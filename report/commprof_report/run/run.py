@@ -172,7 +172,8 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     beside: Counter[str] = Counter()
     files: dict[str, RankFile] = {}  # by where they are, for a file may be named beside its folder
     for path in paths:
-        of_path = _folder_files(run, path, beside) if _is_folder(path) else [_single_file(path)]
+        is_folder = path.is_dir() or (ARCHIVE.fullmatch(path.name) and path.is_file())
+        of_path = _folder_files(run, path, beside) if is_folder else [_single_file(path)]
         files.update({os.path.realpath(file.path): file for file in of_path})
     run.asides = [
         f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
@@ -183,10 +184,6 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
         one_run(found)
     run.is_part = len(found) == 1 and not paths[0].is_dir() and len(found[0].ranks) == 1
     return found
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() or bool(ARCHIVE.fullmatch(path.name) and path.is_file())
 
 
 def _single_file(path: Path) -> RankFile:
@@ -287,7 +284,10 @@ def _ranks_check(run: Run) -> None:
     _, run.world_size, run.run_id = ranks[0]
     edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
     run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
-    run.profiled = _profiled(run, edges[1:-1])
+    setting = run.connection.execute(
+        "SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1"
+    ).fetchone()
+    run.profiled = profiled_ranks(str(setting[0]) if setting else "", edges[1:-1], run.world_size)
     if run.profiled:
         run.missing = units.spans_of(run.profiled.ranks.difference(edges))
     if run.missing and not run.is_part:
@@ -332,13 +332,6 @@ def programs_text(run: Run) -> str:
     several = [f"{name} ({units.rank_names(ranks)})" for name, ranks in run.programs.items()]
     more = f" and {len(several) - MOST_PLACES:,} more" if len(several) > MOST_PLACES else ""
     return f"{len(several):,} programs: {', '.join(several[:MOST_PLACES])}{more}"
-
-
-def _profiled(run: Run, present: Sequence[int]) -> Profiled | None:
-    setting = run.connection.execute(
-        "SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1"
-    ).fetchone()
-    return profiled_ranks(str(setting[0]) if setting else "", present, run.world_size)
 
 
 VERBS = ("is", "was"), ("are", "were")  # of one rank, of several
@@ -422,8 +415,8 @@ def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str,
         before = agreed
         agreed = {old: before.get(new, new) for old, new in before.items()}
         agreed |= {
-            child: _child_agreed(child, parent, agreed[parent]) for child, parent in children
-            if parent in agreed
+            child: f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed[parent]) | FORCED:016x}"
+            for child, parent in children if parent in agreed
         }
         if agreed == before:
             break
@@ -432,10 +425,6 @@ def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str,
 
 def _is_identity(text: str) -> bool:
     return len(text) == BITS // 4 and set(text) <= set("0123456789abcdef")
-
-
-def _child_agreed(child: str, parent: str, agreed_parent: str) -> str:
-    return f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed_parent) | FORCED:016x}"
 
 
 def _turned(identity: str) -> int:

@@ -84,20 +84,16 @@ class Synchronizing(Columns):
 
 def sampled(connection: Connection) -> Sampled:
     """Read once for a run that was opened."""
-    found = getattr(connection, "sampled", None) or sampled_read(connection)
-    if hasattr(connection, "sampled"):
-        connection.sampled = found
-    return found
-
-
-def sampled_read(connection: Connection) -> Sampled:
     texts = Texts()
-    return Sampled(
+    found = getattr(connection, "sampled", None) or Sampled(
         texts,
         read(Calls, SQL.run(connection, "sampled_calls"), texts),
         read(FurtherMessages, connection.execute("SELECT * FROM sample_message"), texts),
         read(Starts, connection.execute("SELECT * FROM sample_start"), texts),
     )
+    if hasattr(connection, "sampled"):
+        connection.sampled = found
+    return found
 
 
 def communicators(connection: Connection, texts: Texts) -> Communicators:

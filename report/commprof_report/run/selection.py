@@ -315,11 +315,8 @@ class Cells(Counters):
     @property
     def message_bytes(self) -> np.ndarray:
         """The bytes of all messages of a cell."""
-        return self.count.astype(float if self.is_huge else np.int64) * self.bytes
-
-    @cached_property
-    def is_huge(self) -> bool:
-        return float(self.count.max(initial=0)) * float(self.bytes.max(initial=0)) >= 1 << 63
+        most = float(self.count.max(initial=0)) * float(self.bytes.max(initial=0))
+        return self.count.astype(float if most >= 1 << 63 else np.int64) * self.bytes
 
     @cached_property
     def histogram(self) -> Histogram:

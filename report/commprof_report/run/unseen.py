@@ -109,18 +109,15 @@ def _amount_text(row: Row) -> str:
     return f"{units.counted(row.amount, row.unit)} "
 
 
-def way_out_text(row: Row) -> str:
-    return f"{reason_text(row)} ({row.way_out})" if row.way_out else reason_text(row)
-
-
 def seen_text(rows: Sequence[Row], is_over: bool) -> str:
     """All calls; or not all: each reason, and the way out. is_over: no rank may still be
     running."""
     lacking, elsewhere = (
         missing(rows), [reason_text(row) for row in rows if row.effect == "elsewhere"],
     )
+    reasons = (reason_text(row) + (f" ({row.way_out})" if row.way_out else "") for row in lacking)
     whole = (
-        f"not all: {'; '.join(map(way_out_text, lacking))}" if lacking
+        f"not all: {'; '.join(reasons)}" if lacking
         else f"{ALL}{'' if is_over else ' so far'}"
     )
     return "; ".join([whole, *elsewhere])
