@@ -229,10 +229,8 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
         return row
 
     blamed = advice(*[facts_of("0", **READ)] * 2)
-    assert blamed["title"] == "rank 1 is waited for, but ranks share cores"
-    assert (blamed["certainty"], blamed["suggestion"].startswith("give each rank a core")) == (
-        "possible", True,
-    )
+    assert (blamed["found"], blamed["certainty"]) == (0, "")
+    assert blamed["evidence"].endswith("who is late may be the scheduler's")
     blamed = advice(facts_of("0", **READ), facts_of("1", **READ))
     assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
 

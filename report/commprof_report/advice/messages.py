@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.values import Unknown, gathered
 from ..base.query import Row
 from ..base.thresholds import threshold, whole
+from ..base.values import Unknown, gathered
 from .inputs import (
-    BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee, Point, gain_ns,
-    is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,
+    BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee,
+    Point, gain_ns, is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,
 )
 
-LITTLE = threshold("advice.overlap")
-FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
 LEAVE_OUT = "leave HOROVOD_FUSION_THRESHOLD out"
 BARRIER = "MPI_Barrier"
 
@@ -112,7 +110,7 @@ def _fusing(
         "They" if share == 1 else f"The {units.share(share)} of them that could be sent with others"
     )
     return Finding(
-        FUSION_OFF if _is_off(inputs)
+        "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)" if _is_off(inputs)
         else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
         f"{_calls_text(small, curve.ranks, inputs)} carry {units.volume(carried / curve.ranks)}. "
         f"{they} take {inputs.per_rank(spans.total_ns)}{waiting_text(spans.waiting)}{rate}",
@@ -208,7 +206,7 @@ def _are_blocked(rows: Sequence[Row]) -> bool:
 
 
 def is_blocked(blocked_ns: int, completion_ns: int) -> bool:
-    return blocked_ns >= (1 - LITTLE) * completion_ns
+    return blocked_ns >= (1 - threshold("advice.overlap")) * completion_ns
 
 
 def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:

@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.values import Unknown, present
 from ..base.thresholds import threshold
 from ..base.units import Ranks
+from ..base.values import Unknown, present
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.judgement import LOST_CORE, OWN, Kind, Reason, remedy
 from ..late.late_ranks import Late
 from ..late.links import Link
 from ..late.sentences import (
     LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
-    is_through_link, is_unknown, links_text, not_known, unfinished_text, unknown_cause_text,
-    when_text,
+    is_through_link, is_unknown, lacks_cores, links_text, not_known, unfinished_text,
+    unknown_cause_text, when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import core_uses, cores_of, scheduling_text, waited_ns
@@ -55,7 +55,9 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Late ranks: what all would gain if these arrived with the next. Of ranks that are late
     because of a slow link, rule slow_link says it."""
     late, row = inputs.late, inputs.late.run
-    if is_through_link(late):
+    if lacks_cores(late):
+        yield Unknown(f"ranks {scheduling_text(late.crowding)}: who is late may be the scheduler's")
+    elif is_through_link(late):
         yield Unknown(_slow_text(late.links[0]))
     elif row.late_ranks is not None:
         yield _crowded(_of_run(row.late_ranks, inputs), inputs, row.late_reason)

@@ -45,13 +45,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Optional
 
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
     np, pairs, table,
 )
 from ..base.thresholds import threshold, whole
@@ -314,21 +313,19 @@ def _sum(parts: Iterable[CausesOfWait]) -> CausesOfWait:
 MOST_OTHERS = 15  # that a rank is compared with, so that the work does not grow with their square
 
 
-@dataclass(frozen=True)
 class Compared(Columns):
     """How late each rank would have been at a collective in which not all wait for all, or at a
-    message, had it been the one to be waited for."""
+    message, had it been the one to be waited for.
 
-    identity: TextInts
-    sequence: Ints  # as in Waits
-    call: TextInts
-    world_rank: Ints
-    arrival_ns: Ints
-    late_ns: Ints
-    awaited_rank: Ints  # NONE: any of them may have been waited for
-    # what it did in its own time; NONE: awaited_rank was not compared with other ranks that are
-    # waited for there
-    own_ns: Ints
+    identity, sequence, call, world_rank  as in Waits
+    arrival_ns, late_ns
+    awaited_rank  NONE: any of them may have been waited for
+    own_ns        what it did in its own time; NONE: awaited_rank was not compared with other ranks
+                  that are waited for there
+    """
+
+
+COMPARED = "identity sequence call world_rank arrival_ns late_ns awaited_rank own_ns".split()
 
 
 def compare_own_time(
@@ -338,7 +335,7 @@ def compare_own_time(
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
     rooted = waits.take(is_rooted & (waits.sequence > 0))
     of_collectives = _collectives(collectives, alignment, rooted, lines)
-    of_messages = table(Compared, _messages(waits, lines, texts), texts)
+    of_messages = table(Compared, _messages(waits, lines, texts), texts, COMPARED)
     return joined(Compared, [of_collectives, of_messages])
 
 
@@ -363,7 +360,9 @@ def _collectives(
     nothing = np.full(len(rows), NONE)
     late_ns = lateness(own_ns, Groups(rows.identity, rows.sequence))
     return Compared(
-        rows.identity, rows.sequence, rows.call, rows.world_rank, come_ns, late_ns, nothing, nothing
+        identity=rows.identity, sequence=rows.sequence, call=rows.call,
+        world_rank=rows.world_rank, arrival_ns=come_ns, late_ns=late_ns, awaited_rank=nothing,
+        own_ns=nothing,
     )
 
 
@@ -403,9 +402,8 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
                 compared[rank] = rank_ns
             latest_ns[peer] = peer_own_ns
             awaited_rank = peer if others or partners[identity, peer] > 1 else None
-            for (each, spent_ns), late_ns in zip(
-                compared.items(), _lateness(list(compared.values()))
-            ):
+            for each, spent_ns in compared.items():
+                late_ns = sum(spent_ns - ns for ns in compared.values() if ns < spent_ns)
                 yield (
                     what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank,
                     spent_ns if others else None,
@@ -435,8 +433,3 @@ def lateness(own_ns: Ints, groups: Groups) -> Ints:
         smaller_ns - groups.spread(smaller_ns[groups.first])
     )
     return late_ns
-
-
-def _lateness(own_ns: list[int]) -> list[int]:
-    """The same of one group of few."""
-    return [sum(own - other for other in own_ns if other < own) for own in own_ns]

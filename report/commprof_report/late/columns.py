@@ -151,12 +151,12 @@ LATE = (
     Field(
         "late_reason",
         "[why they are late](METHODS.md#why-a-rank-is-late): `asleep`, `threads`, `disk`, "
-        "`computes`, `core`, `ready`; null: not known",
+        "`files`, `computes`, `core`, `ready`; null: not known",
     ),
     Field(
         "late_reason_ns",
-        "time of this kind outside MPI in the whole run, mean over these ranks and over the "
-        "others; null: no reason",
+        "time of this kind in the whole run (outside MPI, or in its calls on files), mean over "
+        "these ranks and over the others; null: no reason",
     ),
     Field("late_reason_others_ns", ""),
     Field(

@@ -193,7 +193,7 @@ class Operations(Columns):
     without_ns    the last arrival of any other rank than last_rank
     is_last       all wait for all, and the rank itself arrived last
     is_estimate   durations stand for arrivals
-    peer_ns       of a message: when last_rank posted its side, waited for or not; NONE: a collective
+    peer_ns       of a message: when last_rank posted its side, waited for or not; else NONE
     peer_gone_ns  when that side was complete; NONE: a collective, or not known
     is_known      False: it is not known on whose arrival it depends
     """

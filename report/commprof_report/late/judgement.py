@@ -1,7 +1,7 @@
 """The verdict on a run's waiting in one row: what may be said of what verdict.py and marks.py found
 (docs/METHODS.md defines the verdicts), and why named ranks are late: they compute longer, lose
 their core, sleep longer, wait for a disk or for other threads of their own, compared with the other
-ranks, outside MPI.
+ranks, outside MPI, or are in MPI's calls on files.
 
 One function gives the reason to all commands. It gives none where the readings do not show that
 most of the time by which the ranks are longer outside MPI is of one kind.
@@ -16,14 +16,15 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..base import query, units
+from ..base.columns import np
 from ..base.field import Row
-from ..base.values import gathered, present
 from ..base.thresholds import threshold
+from ..base.values import gathered, present
 from ..run.crowding import CpuTimeRow, Use, core_uses, cpu_times, use_of
 from ..run.unseen import holes
 from .marks import Last
 from .sums import HeldUp
-from .timelines import FILES, OUTSIDE, TRANSFER, Lines
+from .timelines import COUNT, FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import (
     COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NEGOTIATED, NOTABLE, Blame, CallCause,
     Named,
@@ -50,7 +51,6 @@ class Kind(Enum):
 
 
 NAMING = Kind.IMBALANCE, Kind.MOSTLY
-Judged = dict[str, Any]  # columns of late's answer (columns.py): those of late_* that are known
 
 
 def notable_ns(counted: Row) -> float:
@@ -73,22 +73,7 @@ def judged(
     return kind, named if kind in (Kind.TRANSFER, *NAMING) else None
 
 
-def naming(
-    named: Named, gain_ns: int, played_share: float, progress: float
-) -> Judged:
-    """gain_ns: of the run, seen in played_share of it. progress: progress_share."""
-    return dict(
-        late_ranks=units.Ranks(named.ranks),
-        late_share=named.share,
-        late_others_share=named.others_share,
-        late_progress_share=progress,
-        late_gain_ns=gain_ns if played_share else None,
-        late_gain_share=played_share,
-        late_p=named.p,
-    )
-
-
-def judged_at_marks(last: Last) -> Judged:
+def judged_at_marks(last: Last) -> dict[str, Any]:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
     nobody = dict(
         verdict=Kind.MARKS,
@@ -145,22 +130,14 @@ def without(
     return found._replace(calls=calls), None
 
 
-def is_serving(
-    rows: Sequence[Row], lines: Lines, ranks: Collection[int]
-) -> bool:
-    """Whether these ranks serve the others: they gather results, or answer requests. The others
-    wait for them while they move data, which is no lateness; they are late only if they are outside
-    MPI for longer. They make far more calls with others than the rest, and are later than the
-    rest by the transfer of these, not by time outside MPI or in files."""
-    calls = {row.rank: row.message_calls for row in rows}
-    spent = {rank: line.sums[-1].tolist() for rank, line in lines.items()}
-    return is_by_transfer(calls, spent, ranks)
-
-
 def is_by_transfer(
     calls: Mapping[int, float], spent_ns: Mapping[int, Sequence[int]], ranks: Collection[int]
 ) -> bool:
-    """calls: with messages. spent_ns: in each state."""
+    """Whether these ranks serve the others: they gather results, or answer requests. The others
+    wait for them while they move data, which is no lateness; they are late only if they are outside
+    MPI for longer. They make far more calls with others than the rest, and are later than the rest
+    by the transfer of these, not by time outside MPI or in files. calls: with messages. spent_ns:
+    in each state."""
     others = [rank for rank in calls if rank not in ranks and rank in spent_ns]
     own = [rank for rank in calls if rank in ranks and rank in spent_ns]
     if not own or not others:
@@ -207,7 +184,8 @@ SHARE = threshold("late.reason")
 BEFORE = "before the wait"
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
 THREADS = "threads"
-OWN = COMPUTES, ASLEEP, DISK, THREADS  # no matter of cores
+IN_FILES = "files"
+OWN = COMPUTES, ASLEEP, DISK, THREADS, IN_FILES  # no matter of cores
 
 
 class Words(NamedTuple):
@@ -234,6 +212,10 @@ WORDS = {
     THREADS: Words(
         "wait", "{} longer for other threads", "of CPU time of other threads",
         "balance the work of {their} threads, or give them cores",
+    ),
+    IN_FILES: Words(
+        "wait", "{} longer for files", "in calls on files",
+        "look at what {do} with files, and on which file system",
     ),
     DISK: Words(
         "wait", "{} longer for a disk", "waiting for it",
@@ -283,9 +265,24 @@ def reason(
     if found is None or is_on_gpu and found.kind != LOST_CORE:
         return None
     beside_ns, others_ns = (_beside_ns(connection, rows) for rows in (own, others))
-    if found.kind == ASLEEP and beside_ns - others_ns >= SHARE * found.longer_ns:
+    # of the other threads only the time on a core is known: they lack one as often as this one
+    is_ready = 1 - use_of(own).wait_rate
+    if found.kind == ASLEEP and beside_ns - others_ns >= SHARE * is_ready * found.longer_ns:
         return Reason(THREADS, beside_ns, others_ns, "in the whole run")
     return found._replace(where=BEFORE) if last else found
+
+
+def in_files(lines: Lines, ranks: Collection[int]) -> Reason | None:
+    """Most of what these ranks spend more in their own time is in calls of MPI on files."""
+    spent = [(rank in ranks, line.sums[-1]) for rank, line in lines.items()]
+    own_ns, others_ns = (
+        np.mean([ns for is_own, ns in spent if is_own == each] or [[0] * COUNT], axis=0)
+        for each in (True, False)
+    )
+    more_ns = np.maximum(0, own_ns - others_ns)
+    if more_ns[FILES] < SHARE * more_ns[[OUTSIDE, TRANSFER, FILES]].sum() or not more_ns[FILES]:
+        return None
+    return Reason(IN_FILES, float(own_ns[FILES]), float(others_ns[FILES]), "of MPI")
 
 
 def _beside_ns(connection: Connection, rows: Sequence[CpuTimeRow]) -> float:

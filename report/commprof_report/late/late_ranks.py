@@ -38,14 +38,14 @@ from ..calls.parts import Negotiation, negotiation
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
-from ..run.unseen import no_log_text, together_share
 from ..run.selection import Selection
+from ..run.unseen import no_log_text, together_share
 from .causes import Compared, compare_own_time, root_causes
 from .columns import late_row
 from .depends import Waits
 from .judgement import (
-    OWN, Judged, Kind, Reason, call_reasons, is_notable, is_serving, judged, judged_at_marks,
-    late_region, naming, notable_ns, progress_share, reason, without,
+    OWN, Kind, Reason, call_reasons, in_files, is_by_transfer, is_notable, judged, judged_at_marks,
+    late_region, notable_ns, progress_share, reason, without,
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
@@ -118,13 +118,6 @@ class Late(NamedTuple):
         return self.run.negotiated_share >= NEGOTIATED
 
 
-def programs_of(run: Selection, ranks: Sequence[int]) -> str | None:
-    """None: the job has one."""
-    return ", ".join(
-        name for name, own in run.programs.items() if any(rank in ranks for rank in own)
-    ) if len(run.programs) > 1 else None
-
-
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict
     considers all ranks."""
@@ -167,9 +160,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
         return found is None or found.kind not in OWN
 
     blamed, _ = without(blamed, are_scheduled_late)
-    blamed, serving = without(
-        blamed, lambda named: is_serving(ranks, found.lines, named.ranks)
-    )
+    calls = {row.rank: row.message_calls for row in ranks}
+    spent = {rank: line.sums[-1].tolist() for rank, line in found.lines.items()}
+    blamed, serving = without(blamed, lambda named: is_by_transfer(calls, spent, named.ranks))
     named = blamed.named.ranks if blamed.named else ()
     waiting_for_progress = held_up(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
@@ -179,11 +172,17 @@ def late(run: Selection, alignment: Alignment) -> Late:
     few = few_arrivals(costs)
     if kind is Kind.SPREAD and few and not (blamed.named or serving):
         kind, blocks = Kind.UNKNOWN, few
-    verdict: Judged = dict(verdict=kind, blocks=blocks)
+    verdict: dict[str, Any] = dict(verdict=kind, blocks=blocks)
     if to_blame:
-        verdict |= naming(
-            to_blame, played.gain_ns(named), played.share * is_in_played(found, named),
-            progress_share(named, waiting_for_progress, ranks),
+        is_in = is_in_played(found, named)
+        verdict |= dict(
+            late_ranks=units.Ranks(named),
+            late_share=to_blame.share,
+            late_others_share=to_blame.others_share,
+            late_progress_share=progress_share(named, waiting_for_progress, ranks),
+            late_gain_ns=played.gain_ns(named) if played.share * is_in else None,
+            late_gain_share=played.share * is_in,
+            late_p=to_blame.p,
         )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
@@ -195,10 +194,13 @@ def late(run: Selection, alignment: Alignment) -> Late:
     why = None
     if own := verdict.get("late_ranks"):
         verdict.update(
-            late_region=late_region(connection, own), late_programs=programs_of(run, own),
+            late_region=late_region(connection, own),
+            late_programs=", ".join(
+                name for name, ranks_of in run.programs.items() if {*ranks_of} & {*own}
+            ) if len(run.programs) > 1 else None,
             late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
         )
-        why = reason(connection, own, last=last)
+        why = in_files(found.lines, own) or reason(connection, own, last=last)
     finalize_ns, finalize_rank = final_wait(connection, alignment)
     links = slow_links(
         sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
@@ -438,9 +440,8 @@ def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
 
 
 def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:
-    """The chosen waits, those of which the cells know the time of all such calls. waits: of the run;
-    rows: of those that the user selected. If a rank calls NCCL's
-    point-to-point operations on a communicator, its groups there are not extrapolated: only the
+    """The chosen waits, those of which the cells know the time of all such calls. waits: of the
+    run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on a communicator, its groups there are not extrapolated: only the
     split ones count."""
     waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
     row = found_in(*(

@@ -42,8 +42,6 @@ AlignedNs = Callable[[int, int], int]
 Span = tuple[int, int]  # begin, end
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
 Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may be off
-Arrival = tuple[int, int, int, int]  # step, rank, aligned time, length of the step
-LastOfSteps = Mapping[int, tuple[int, float]]  # by step, the last rank and its distance
 
 
 class WaitRegion(NamedTuple):
@@ -62,7 +60,7 @@ class Last(NamedTuple):
 
     region: str
     judged: int  # steps, or visits to the region, after the warm-up
-    by_step: LastOfSteps  # of those in which it is sure
+    by_step: Mapping[int, tuple[int, float]]  # the last rank and its distance, if it is sure
     behind_ns: float  # the sum of what the last ranks of all judged ones, sure or not, are behind
     waits_ns: Mapping[int, int]  # by rank: from its arrivals, if known, to the last ones
     ranks: tuple[int, ...] = ()
@@ -216,9 +214,9 @@ def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
     )
 
 
-def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[Arrival]:
-    """Steps from each visit of a rank to its next one. Ranks leave the region together, so visits
-    are matched by their ends."""
+def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, int, int, int]]:
+    """Steps (number, rank, aligned time, length) from each visit of a rank to its next one. Ranks
+    leave the region together, so visits are matched by their ends."""
     numbers = matched(
         {
             rank: [aligned_ns(rank, end_ns) for _, end_ns in own]
@@ -235,7 +233,8 @@ def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[Arrival]:
 
 
 def _judged(
-    region: str, arrivals: Iterable[Arrival], error_ns: float, thinned: float = 1.0,
+    region: str, arrivals: Iterable[tuple[int, int, int, int]], error_ns: float,
+    thinned: float = 1.0,
     open_ns: Open = {},
 ) -> Last:
     steps = gathered((step, own) for step, *own in sorted(arrivals))
@@ -258,7 +257,7 @@ def distances(times: Mapping[int, int]) -> dict[int, float]:
 
 def last_ranks(
     times: Times, lengths_ns: Mapping[int, float], error_ns: float, open_ns: Open = {}
-) -> LastOfSteps:
+) -> Mapping[int, tuple[int, float]]:
     """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the
     steps."""
     last = {}

@@ -1,5 +1,5 @@
-"""Messages: a receive, or a blocking probe, depends on the time at which its send was posted, a send
-on the time at which its receive was posted.
+"""Messages: a receive, or a blocking probe, depends on the time at which its send was posted, a
+send on the time at which its receive was posted.
 
 A send that returned, or was completed, before its receive was posted was buffered: it has not
 waited for the receiver.

@@ -1,5 +1,5 @@
-"""The sampled calls of a run (run/sampled.py) as the analysis of waiting needs them, with known facts
-on calls and communicators; which of them make each rank's timeline; and whether the clocks of ranks
+"""The sampled calls of a run (run/sampled.py) as the analysis of waiting needs them, with known
+facts on calls and communicators; which of them make each rank's timeline; and whether the clocks of ranks
 are accurate enough to split them by arrival times.
 """
 
@@ -13,27 +13,20 @@ from typing import Any, NamedTuple
 
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, joined, np,
-    read,
+    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    np, read,
 )
 from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
+from ..run.crowding import Use, cpu_times, use_of
 from ..run.sampled import Calls, FurtherMessages, communicators, sampled, synchronizing
 from .depends import Collectives
 
 SQL = query.beside(__file__)
 
-NCCL_GROUP = "ncclGroup"  # operations that share kernels count as one
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
 PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyond all others
 FIRST_PERSISTENT = 1 << PERSISTENT_LOG2
-OF_ALL = (
-    "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns polled_ns"
-)
-OF_COLLECTIVES = (
-    "member world_rank call sequence bytes root region start_ns end_ns completed_ns is_shared "
-    "device_start_ns device_end_ns"
-)
 
 
 def _only(calls: Calls, names: str) -> Calls:
@@ -50,7 +43,11 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     groups = Groups(known.identity)
     # a number on a communicator, or on a window or file
     number = np.where(calls.sequence == NONE, calls.object_sequence, calls.sequence)
-    calls = _only(calls.changed(sequence=number, member=known.row(calls)), OF_COLLECTIVES)
+    calls = _only(
+        calls.changed(sequence=number, member=known.row(calls)),
+        "member world_rank call sequence bytes root region start_ns end_ns completed_ns is_shared "
+        "device_start_ns device_end_ns",
+    )
     calls = calls.take((number != NONE) & (calls.member >= 0))
     is_nccl = known.is_nccl[calls.member]
     is_persistent = np.append(kinds.is_persistent, False)[kinds.row(calls.call)]
@@ -108,7 +105,7 @@ def _on_device(calls: Calls, texts: Texts) -> Calls:
     )
     calls = calls.take(first)
     return calls.changed(
-        call=np.where(calls.is_shared, texts.number(NCCL_GROUP), calls.call),
+        call=np.where(calls.is_shared, texts.number("ncclGroup"), calls.call),
         bytes=message_bytes,
         root=np.where(calls.is_shared, NONE, calls.root),
         start_ns=calls.device_start_ns,
@@ -210,10 +207,30 @@ def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:
 
 
 def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
-    """Without MPI_Init and the like; by rank, in order of time."""
-    calls = _only(sampled(connection).in_texts(texts).calls, OF_ALL)
+    """Without MPI_Init and the like; by rank, in order of time. The time between unsuccessful polls
+    of ranks that are asleep then counts as theirs."""
+    calls = _only(
+        sampled(connection).in_texts(texts).calls,
+        "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns "
+        "polled_ns",
+    )
     calls = calls.take(~known.which(calls.call, texts, lambda call: call.family == "setup"))
-    return calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
+    calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
+    between_ns = calls.start_ns - calls.polled_since_ns - calls.polled_ns
+    between_ns = np.where(calls.polled_ns == NONE, 0, np.maximum(0, between_ns))
+    used, asleep = cpu_times(connection), []
+    for rank, own in by_rank(calls.world_rank):
+        if rank in used and is_asleep(use_of([used[rank]]), int(between_ns[own].sum())):
+            asleep.append(rank)
+    more_ns = np.where(np.isin(calls.world_rank, asleep), between_ns, 0)
+    return calls.changed(polled_ns=calls.polled_ns + more_ns)
+
+
+def is_asleep(use: Use, between_ns: int) -> bool:
+    """Whether a rank is surely blocked in most of the time between its polls, even if it is so in
+    all other time outside MPI."""
+    other_ns = max(0.0, use.outside_ns - between_ns)
+    return use.blocked_bounds_ns[0] - other_ns >= threshold("late.reason") * between_ns > 0
 
 
 def polls(rows: Calls) -> Calls:

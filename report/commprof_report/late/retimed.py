@@ -196,7 +196,9 @@ def retimed(
 
     kernels = collectives.take(collectives.is_nccl)
     return Retimed(
-        part(_on_host(split.called, windows), windows, collectives.take(~collectives.is_nccl), True),
+        part(
+            _on_host(split.called, windows), windows, collectives.take(~collectives.is_nccl), True
+        ),
         part(_on_device(kernels), np.array([[-FAR_NS, FAR_NS]]), kernels, False),
         sampled_share,
     )

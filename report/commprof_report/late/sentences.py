@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..base import units
 from ..base.columns import np
 from ..base.field import Row
-from ..base.values import Unknown, present
 from ..base.thresholds import threshold
+from ..base.values import Unknown, present
 from ..run.crowding import scheduling_text, waited_ns
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
+    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, in_turn,
     is_concentrated, main_cause, when,
 )
 
@@ -37,32 +37,36 @@ LINK = (
     "adapter"
 )
 MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
-NEGOTIATES = (
-    "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
-    "gradients (commprof_step(3)), shows who is late and what is exposed"
-)
-WILDCARDS = (
-    "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
-)
 
 
 def headline(late: Late) -> str:
     """What costs most, what would be gained, and how sure that is, in at most 25 words. Every
     report that speaks about waiting begins with it."""
-    said = cores_headline(late) if lacks_cores(late) else HEADLINES[late.run.verdict](late)
-    return f"{units.capital(said)}."
+    if not lacks_cores(late):
+        return f"{units.capital(HEADLINES[late.run.verdict](late))}."
+    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
+    return units.capital(
+        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
+        "other times may be the scheduler's."
+    )
 
 
 def details(late: Late) -> Iterator[tuple[str, str]]:
     """What qualifies the headline."""
     row = late.run
+    if lacks_cores(late):
+        return
     if cause := cause_text(late):
         yield "Cause", cause
     if row.late_ranks is not None and late.reason:
         yield "Why", reason_text(late.reason)
     is_open = late.last is None or late.last.is_open
     if late.is_negotiated and is_open and row.verdict is Kind.UNKNOWN:
-        yield "To know it", NEGOTIATES
+        yield "To know it", (
+            "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the "
+            "wait for "
+            "gradients (commprof_step(3)), shows who is late and what is exposed"
+        )
 
 
 def lacks_cores(late: Late) -> bool:
@@ -76,14 +80,6 @@ def lacks_cores(late: Late) -> bool:
     return (
         bool(late.crowding) and kinds.isdisjoint((*OWN, LOST_CORE))
         and gain_ns < waited_ns(late.crowding)
-    )
-
-
-def cores_headline(late: Late) -> str:
-    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
-    return (
-        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
-        "other times may be the scheduler's"
     )
 
 
@@ -115,6 +111,9 @@ def spread_headline(late: Late) -> str:
             least = f"each arrival gains less than {units.duration(SHORTEST_NS)}"
         return f"no rank is to blame: without {ranks}, which {causes} of the waiting, {least}"
     waiting = units.share(late.run.wait_ns / late.run.counted_ns)
+    if turns := in_turn(late.costs):
+        ranks = ", ".join(map(str, turns))
+        return f"ranks {ranks} are late in turn, each for a quarter of the run, {waiting} of it"
     rank, share, unknown_share = main_cause(late.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
         return (
@@ -514,7 +513,10 @@ def rest_text(late: Late) -> str:
     ]
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
-        reasons[-1] += f", {WILDCARDS}"
+        reasons[-1] += (
+            ", as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are "
+            "pending together"
+        )
     polls = (
         ["polls, between which a rank may work"]
         if not notable_rest(late).keys().isdisjoint(POLLS) else []

@@ -544,8 +544,10 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     in_time = np.lexsort((-cost_ns, arrival, arrival_ns))
     _, place, number = np.unique(arrival[in_time], return_index=True, return_inverse=True)
     costs = Costs(
-        groups.call, groups.identity, groups.cause_rank, cost_ns, groups.sum("compared_ns"),
-        arrival_ns, arrival, groups.sum("sampled_ns"), groups.awaited_rank, groups.sequence < 0,
+        call=groups.call, identity=groups.identity, cause_rank=groups.cause_rank, cost_ns=cost_ns,
+        compared_ns=groups.sum("compared_ns"), sampled_ns=groups.sum("sampled_ns"),
+        arrival=arrival, arrival_ns=arrival_ns, awaited_rank=groups.awaited_rank,
+        is_message=groups.sequence < 0,
     )
     return costs.take(in_time).changed(arrival=place[number])
 

@@ -20,7 +20,6 @@ but not in the half of the waiting, by how late it is, waited for or not (causes
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import List, NamedTuple, Optional, Tuple
@@ -38,7 +37,6 @@ FEWEST_BLOCKS = whole("late.blocks")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY = threshold("late.majority")
 MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
-PARTS = 1000  # of what a unit costs, to which costs are rounded
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
@@ -48,20 +46,18 @@ SHORTEST_NS = whole("late.shortest")
 Caused = dict[Optional[int], float]  # by rank; None: not known who
 
 
-@dataclass(frozen=True)
 class Costs(Columns):
-    """The cost of late arrivals: a rank's part in the waiting for each, in order of time."""
+    """The cost of late arrivals: a rank's part in the waiting for each, in order of time.
 
-    call: TextInts
-    identity: TextInts
-    cause_rank: Ints  # NONE: not known
-    cost_ns: Floats
-    compared_ns: Floats  # in place of the cost when ranks are compared with each other
-    arrival_ns: Ints
-    arrival: Ints  # its number; those of later ones are greater
-    sampled_ns: Floats  # the cost before it is scaled to all calls
-    awaited_rank: Ints  # the only one that may have been late; NONE: any
-    is_message: Flags
+    call, identity
+    cause_rank    NONE: not known
+    cost_ns       and sampled_ns: before it is scaled to all calls
+    compared_ns   in place of the cost when ranks are compared with each other
+    arrival       its number; those of later ones are greater
+    arrival_ns
+    awaited_rank  the only one that may have been late; NONE: any
+    is_message
+    """
 
     def of(self, ranks: Collection[int]) -> Costs:
         return self.take(np.isin(self.cause_rank, list(ranks)))
@@ -88,7 +84,10 @@ def costs_of(
     at, ns = np.array(arrival, np.int64), np.array(cost_ns, np.float64)
     cause = np.array([NONE if rank is None else rank for rank in ranks], np.int64)
     none = np.zeros(len(at), np.int64)
-    return Costs(none, none, cause, ns, ns, at, at, ns, none + NONE, none > 0)
+    return Costs(
+        call=none, identity=none, cause_rank=cause, cost_ns=ns, compared_ns=ns, sampled_ns=ns,
+        arrival=at, arrival_ns=at, awaited_rank=none + NONE, is_message=none > 0,
+    )
 
 
 class Participants(NamedTuple):
@@ -138,8 +137,8 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [])
-# ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show this
-# or more, corrected
+# ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show
+# this or more, corrected
 LateUnits = Tuple[List[int], float]
 
 
@@ -198,7 +197,7 @@ class Case:
             host_of[found_in((column,), (np.array(list(self.host_of)),))]
             for column in (self.costs.cause_rank, self.costs.awaited_rank)
         )
-        return replace(self.costs, cause_rank=cause, awaited_rank=awaited)
+        return self.costs.changed(cause_rank=cause, awaited_rank=awaited)
 
     def candidates(self, level: float) -> list[Named]:
         """A few of these ranks, and the ranks of a few hosts, that cause most of the waiting."""
@@ -273,6 +272,21 @@ def main_cause(costs: Costs) -> tuple[int, float, float]:
     ranks = [rank for rank in caused_ns if rank is not None]
     rank = max(ranks, key=lambda rank: (caused_ns[rank], -rank), default=0)
     return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
+
+
+def in_turn(costs: Costs) -> list[int]:
+    """Ranks that each cause most of the waiting in a quarter of the run, if these are different
+    ones, and nearly all of what they cause is there."""
+    begin_ns, end_ns = costs.arrival_ns.min(initial=0), costs.arrival_ns.max(initial=0)
+    quarter = 4 * (costs.arrival_ns - begin_ns) // (end_ns - begin_ns + 1)
+    parts = [costs.take(quarter == at) for at in range(4)]
+    found = [main_cause(part) for part in parts]
+    is_sure = all(
+        share >= MAJORITY and late_arrivals(part.of([rank])) >= FEWEST_BLOCKS
+        for part, (rank, share, _) in zip(parts, found)
+    )
+    ranks = [rank for rank, *_ in found]
+    return ranks if is_sure and len({*ranks}) == len(ranks) else []
 
 
 def few_arrivals(costs: Costs) -> int:
@@ -505,8 +519,8 @@ def _chance(
     own_ns[own_ns < threshold("late.slight") * own_ns.mean()] = 0
     if not own_ns.any():
         return 1.0
-    # costs are rounded, whoever has them: to parts of what the unit costs
-    part_ns = own_ns.sum() / PARTS
+    # costs are rounded, whoever has them: to thousandths of what the unit costs
+    part_ns = own_ns.sum() / 1000
     needed = int(np.rint(own_ns / part_ns).sum())
     parts = np.minimum(np.rint(cost_ns / part_ns), needed).astype(np.int64)
     of_group = Groups(group[one])

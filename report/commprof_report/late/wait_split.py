@@ -11,8 +11,8 @@ it.
                                                                               |
     Waits  <-- waiting for progress  <--------------- waiting and transfer <-+
 
-If the clock error may exceed half the median duration of such a call (reading.py), arrival times are
-not used. Then the rank with the shortest blocking call is assumed to have arrived last, and the
+If the clock error may exceed half the median duration of such a call (reading.py), arrival times
+are not used. Then the rank with the shortest blocking call is assumed to have arrived last, and the
 excess of the other calls over it is waiting.
 
 A rank waits for a blocking collective in that call; for a nonblocking or persistent collective or
@@ -191,26 +191,13 @@ def _waits(ready: Operations, calls: Calls, operations: Ints) -> Waits:
         for ns in shares(start_ns, span_ns, ready.last_ns, ready.without_ns)
     )
     return Waits(
-        ready.identity,
-        sequence,
-        ready.world_rank,
-        ready.call,
-        ready.bytes,
-        calls.region,
-        start_ns,
-        start_ns + spent_ns,
-        wait_ns,
-        spent_ns - wait_ns,
-        alone_ns,
-        np.where(wait_ns > 0, ready.last_rank, NONE),
-        ready.is_last,
-        ready.is_estimate,
-        calls.completion,
-        np.where(wait_ns > 0, ready.wait_state, NONE),
-        _peers(ready),
-        ready.peer_ns,
-        operations[row],
-        is_polled,
+        identity=ready.identity, sequence=sequence, world_rank=ready.world_rank, call=ready.call,
+        bytes=ready.bytes, region=calls.region, start_ns=start_ns, end_ns=start_ns + spent_ns,
+        wait_ns=wait_ns, transfer_ns=spent_ns - wait_ns, alone_ns=alone_ns,
+        last_rank=np.where(wait_ns > 0, ready.last_rank, NONE), is_last=ready.is_last,
+        is_estimate=ready.is_estimate, completion=calls.completion,
+        wait_state=np.where(wait_ns > 0, ready.wait_state, NONE), peer=_peers(ready),
+        peer_ns=ready.peer_ns, operations=operations[row], is_polled=is_polled,
     )
 
 

@@ -16,8 +16,8 @@ A transfer stays what it was even if other calls now overlap it, and the order o
 recorded one. After Dimemas: Badia et al., "DIMEMAS: Predicting MPI applications behaviour in Grid
 environments" (2003).
 
-From it are the efficiencies of the POP centre of excellence: how much of the time of all ranks is work, and
-what the rest is lost to.
+From it are the efficiencies of the POP centre of excellence: how much of the time of all ranks is
+work, and what the rest is lost to.
 
     parallel efficiency = load balance x communication efficiency
     load balance        = mean useful time / most useful time, of all ranks

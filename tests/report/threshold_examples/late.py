@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Callable
 
 from commprof_report.base.columns import NONE, Columns, Texts, np, table
@@ -143,7 +142,7 @@ def of_a_host(share: float) -> str:
 
 def with_lateness(ns: float) -> str:
     """Rank 0 is late by so much at each arrival."""
-    costs = replace(one_last([0] * BLOCKS), sampled_ns=np.full(BLOCKS, 3 * ns))
+    costs = one_last([0] * BLOCKS).changed(sampled_ns=np.full(BLOCKS, 3 * ns))
     hosts = dict.fromkeys(range(4), "node")
     found = blame(costs, participants(hosts))
     kind, _ = judged(WAITING, 0.0, 0, found, BLOCKS, COUNTED_NS)
