@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 import training
-from commprof_report.base.columns import Texts
+from commprof_report.base.columns import Columns, Texts
 from commprof_report.loops.choice import Kind
 from commprof_report.loops.repeats import find_loops
 from commprof_report.steps import lines
@@ -20,7 +20,7 @@ ROOTED = ("MPI_Bcast", "MPI_Gather", "MPI_Reduce", "MPI_Barrier", "MPI_File_writ
 
 def calls_of(
     job: Job, keep=lambda sequence: True
-) -> tuple[lines.OwnCalls, lines.AboutCalls, Texts]:
+) -> tuple[lines.OwnCalls, Columns, Texts]:
     """The calls; where `keep` leaves a number out something is missing in between."""
     made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
     sequence = np.array([one.sequence for one in made])
@@ -42,7 +42,9 @@ def calls_of(
     none = np.zeros(len(texts.texts), bool)
     is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
     is_bcast = np.array([name == "MPI_Bcast" for name in texts.texts], bool)
-    about = lines.AboutCalls(~none, ~none, none, is_rooted, is_reduction, is_bcast, none, none)
+    about = Columns(
+        is_reduction=is_reduction, is_broadcast=is_bcast, is_rooted=is_rooted, is_start=none
+    )
     return own, about, texts
 
 

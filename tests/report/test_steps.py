@@ -148,6 +148,21 @@ def test_one_small_reduction_a_step_is_no_evidence(summary):
     assert row["delimited_by"] == "" and row["loops"].startswith("loop 1: 200 x (Allreduce of 8 B)")
 
 
+@pytest.mark.parametrize(("more", "is_step"), [(0, True), (7, False)])
+def test_a_mean_number_of_calls_that_is_not_whole_is_no_evidence(summary, more, is_step):
+    """Of 90 steps three reduce nine times: 2.2 reductions a step, as once of miniFE."""
+    job = Job()
+    for step in range(90):
+        for _ in range(4):
+            job.call("Send", 65_536, ns=0.2 * MS)
+        for _ in range(2 + more * (step % 30 == 7)):
+            job.compute(4 * MS)
+            job.call("Allreduce", 8)
+    row = summary(pair(job))
+    assert (row["steps"] == 90, row["delimited_by"] == "calls") == (is_step, is_step)
+    assert row["loops"]
+
+
 def test_the_nest_of_loops_is_shown(summary):
     assert summary(pair(training.solver()))["loops"] == "200 x (4 message calls, Allreduce of 8 B)"
 

@@ -138,41 +138,29 @@ class Spans(Columns):
     end: Ints
 
 
-@dataclass(frozen=True)
-class Filtered:
-    """The loop in the sequence of its own calls, so that others do not interrupt it."""
-
-    loops: Loops
-    loop: int
-    place: Ints  # of each of these calls in the line, and the number of its calls
-
-
-def filtered(level: Level) -> Filtered:
-    own = level.loops.alphabet(level.loop)
-    place = np.flatnonzero(np.isin(level.loops.tokens, [*own]))
-    loops = find_again(level.loops, level.loop, place)
-    return Filtered(loops, level.loop, np.append(place, len(level.loops.tokens)))
-
-
 def cut(
-    found: Filtered, is_counted: Flags, gap_ns: Ints, is_whole: bool, is_preferred: Flags
+    level: Level, is_counted: Flags, gap_ns: Ints, is_whole: bool, is_preferred: Flags
 ) -> Spans:
-    """gap_ns: the pause before each call that counts; below 0: it is not known. is_whole: no sample
+    """The loop is sought again in the sequence of its own calls, so that others do not interrupt it.
+    gap_ns: the pause before each call that counts; below 0: it is not known. is_whole: no sample
     is missing. is_preferred: calls with which a step may end; if the body has none, any that
     counts."""
-    runs, size = found.loops.runs[found.loop], len(found.loops.bodies[found.loop])
+    tokens = level.loops.tokens
+    place = np.flatnonzero(np.isin(tokens, [*level.loops.alphabet(level.loop)]))
+    runs = find_again(level.loops, level.loop, place).runs[level.loop]
+    size, place = len(level.loops.bodies[level.loop]), np.append(place, len(tokens))
     if not runs:  # among its own calls alone the loop repeats otherwise
-        return Spans(found.place[:0], found.place[:0])
-    pauses, is_good = _pauses(found, runs, size, is_counted, gap_ns, is_preferred)
+        return Spans(place[:0], place[:0])
+    pauses, is_good = _pauses(place, runs, size, is_counted, gap_ns, is_preferred)
     if is_good.any():
         pauses = np.where(is_good, pauses, -1.0)
     from_begin = (-1 - runs[0].before) % size  # so that no call precedes the first step
     phases = [int(pauses.argmax()), *[from_begin] * is_whole]
-    return max((_of_phase(found, runs, size, phase) for phase in phases), key=len)
+    return max((_of_phase(place, runs, size, phase) for phase in phases), key=len)
 
 
 def _pauses(
-    found: Filtered, runs: list[Run], size: int, is_counted: Flags, gap_ns: Ints,
+    place: Ints, runs: list[Run], size: int, is_counted: Flags, gap_ns: Ints,
     is_preferred: Flags,
 ) -> tuple[np.ndarray, Flags]:
     """By element of the body: the mean pause after its last call that counts; -1: it has none. And
@@ -181,7 +169,7 @@ def _pauses(
     total, number = np.zeros(size), np.zeros(size)
     is_good, is_any = np.zeros(size, bool), np.zeros(size, bool)
     for run in runs:
-        edges = found.place[run.starts]
+        edges = place[run.starts]
         last = np.searchsorted(counted, edges[1:]) - 1
         phase = (np.arange(len(last)) - run.before) % size
         has_own = (last >= 0) & (counted[np.maximum(last, 0)] >= edges[:-1])
@@ -196,11 +184,11 @@ def _pauses(
     return means, is_good
 
 
-def _of_phase(found: Filtered, runs: list[Run], size: int, phase: int) -> Spans:
+def _of_phase(place: Ints, runs: list[Run], size: int, phase: int) -> Spans:
     """The iterations that end with this element of the body."""
     edges = [run.starts[(run.before + phase + 1) % size :: size] for run in runs]
-    first = np.concatenate([found.place[each[:-1]] for each in edges])
-    end = np.concatenate([found.place[each[1:] - 1] + 1 for each in edges])
+    first = np.concatenate([place[each[:-1]] for each in edges])
+    end = np.concatenate([place[each[1:] - 1] + 1 for each in edges])
     spans = Spans(first, end).take(np.argsort(first, kind="stable"))
     return spans.take(spans.first >= np.append(0, np.maximum.accumulate(spans.end)[:-1]))
 

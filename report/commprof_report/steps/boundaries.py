@@ -28,9 +28,9 @@ from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators
 from .lines import (
-    Collectives, KnownTokens, SampledCalls, about_calls, collectives, own_calls, threads_of,
+    KnownTokens, SampledCalls, about_calls, collectives, own_calls, threads_of,
 )
-from .stepping import Found, Numbered, Visits, numbered_steps, own_bounds, steps_of
+from .stepping import Found, Visits, numbered_steps, own_bounds, steps_of
 
 SQL = query.beside(__file__)
 
@@ -184,7 +184,7 @@ class Group(NamedTuple):
     ranks: list[int]
     speaker: int
     found: Found
-    steps: Numbered | None
+    steps: Columns | None
     bounds: tuple[Ints, Ints] | None  # of a rank of its own
     known: int  # sampled collectives on the communicator
 
@@ -246,7 +246,7 @@ def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
 
 
 def find_groups(
-    sampled: SampledCalls, numbered: Collectives, ranks: int,
+    sampled: SampledCalls, numbered: Columns, ranks: int,
     visits: Mapping[int, Sequence[Visits]], loop: int | None,
 ) -> tuple[list[Group], dict[int, Found]]:
     """The steps of each rank that leads a communicator, or follows none; and the ranks without
@@ -322,7 +322,7 @@ def _unsampled_text(connection: Connection) -> str:
     return f"none of {units.counted(counted, 'collective')} between ranks was sampled{persistent}"
 
 
-def _times(found: Collectives, group: Group) -> Bounds:
+def _times(found: Columns, group: Group) -> Bounds:
     """The steps of each rank, as far as the samples that bound them exist on all ranks; their
     places in its group in place of their numbers."""
     if group.bounds is not None:
@@ -342,7 +342,7 @@ def _times(found: Collectives, group: Group) -> Bounds:
     return bounds.take(np.bincount(bounds.step, minlength=1)[bounds.step] == len(parts))
 
 
-def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) -> Bounds:
+def _times_of_rank(rank: int, steps: Columns, sequence: Ints, done_ns: Ints) -> Bounds:
     def at(wanted: Ints) -> Ints:
         """-1: it was not sampled."""
         place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)

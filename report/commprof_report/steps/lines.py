@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from sqlite3 import Connection
-from typing import Dict, NamedTuple
+from typing import Dict, Tuple
 
 from ..base import query
 from ..base.columns import (
@@ -34,23 +34,6 @@ MOSTLY_TIMED = threshold("steps.timed")
 MOST_KNOWN = 16
 BROADCASTS = ("bcast", "broadcast")
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
-
-
-@dataclass(frozen=True)
-class Collectives(Columns):
-    """The sampled collectives of communicators of several ranks."""
-
-    row: Ints  # of the call
-    world_rank: Ints
-    communicator: Ints
-    identity: TextInts
-    sequence: Ints
-    is_after_gap: Flags  # the one before it on the communicator was not sampled
-    size: Ints  # of the communicator
-    # on the device if nine in ten of the communicator's operations have such times: with
-    # intermittent tracing, steps would seem long and short
-    start_ns: Ints
-    done_ns: Ints  # when it was complete, or its call returned if that is later
 
 
 @dataclass(frozen=True)
@@ -79,21 +62,9 @@ class OwnCalls(Columns):
         return Line(token, self.stretch, self.kind, upto_ns)
 
 
-@dataclass(frozen=True)
-class AboutCalls:
+def about_calls(sampled: SampledCalls) -> Columns:
     """Facts that all lines need, by number of the call's name."""
 
-    is_sought: Flags
-    is_collective: Flags
-    has_own_size: Flags
-    is_rooted: Flags
-    is_reduction: Flags
-    is_broadcast: Flags
-    is_completing: Flags
-    is_start: Flags  # of a message that another call completes
-
-
-def about_calls(sampled: SampledCalls) -> AboutCalls:
     def is_sought(info: CallInfo) -> bool:
         is_ordered = not info.call.endswith(ANY_ORDER) and "get_status" not in info.call
         return info.family in SOUGHT and info.form != "persistent" and is_ordered
@@ -104,15 +75,20 @@ def about_calls(sampled: SampledCalls) -> AboutCalls:
     texts = sampled.texts
     names = np.arange(len(texts.texts))
     which = sampled.known.which
-    return AboutCalls(
-        which(names, texts, is_sought),
-        which(names, texts, lambda info: info.family in ("collective", "neighborhood")),
-        which(names, texts, lambda info: info.bandwidth == "own-size"),
-        which(names, texts, is_rooted),
-        np.array([is_reduction(name) for name in texts.texts], bool),
-        np.array([operation(name) in BROADCASTS for name in texts.texts], bool),
-        which(names, texts, lambda info: info.family == "completion"),
-        which(names, texts, lambda info: info.family == "point-to-point" and info.only_starts),
+    return Columns(
+        is_sought=which(names, texts, is_sought),
+        is_collective=which(
+            names, texts, lambda info: info.family in ("collective", "neighborhood")
+        ),
+        has_own_size=which(names, texts, lambda info: info.bandwidth == "own-size"),
+        is_rooted=which(names, texts, is_rooted),
+        is_reduction=np.array([is_reduction(name) for name in texts.texts], bool),
+        is_broadcast=np.array([operation(name) in BROADCASTS for name in texts.texts], bool),
+        is_completing=which(names, texts, lambda info: info.family == "completion"),
+        # of a message that another call completes
+        is_start=which(
+            names, texts, lambda info: info.family == "point-to-point" and info.only_starts
+        ),
     )
 
 
@@ -120,7 +96,11 @@ def is_reduction(call: str) -> bool:
     return operation(call) in REDUCTIONS
 
 
-def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
+def collectives(sampled: SampledCalls, known: Communicators) -> Columns:
+    """The sampled collectives of communicators of several ranks. row: of the call. is_after_gap: the
+    one before it on the communicator was not sampled. size: of the communicator. done_ns: when it
+    was complete, or its call returned if that is later. Times are on the device if nine in ten of the communicator's
+    operations have such times: with intermittent tracing, steps would seem long and short."""
     calls = sampled.calls
     rows = np.flatnonzero((calls.sequence != NONE) & (calls.communicator > 1))
     known = known.take((known.size > 1) | known.is_inter)
@@ -136,9 +116,10 @@ def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
     )
     rank, sequence = calls.world_rank[rows], calls.sequence[rows]
     before = found_in((rank, identity, sequence - 1), (rank, identity, sequence))
-    return Collectives(
-        rows, rank, calls.communicator[rows], identity, sequence, (before < 0) & (sequence > 1),
-        known.size[place], start_ns, np.maximum(end_ns, done_ns),
+    return Columns(
+        row=rows, world_rank=rank, identity=identity, sequence=sequence,
+        is_after_gap=(before < 0) & (sequence > 1), size=known.size[place], start_ns=start_ns,
+        done_ns=np.maximum(end_ns, done_ns),
     )
 
 
@@ -148,15 +129,7 @@ def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     return is_nccl & (timed >= MOSTLY_TIMED * count)
 
 
-class Tokens(NamedTuple):
-    """As in OwnCalls."""
-
-    function: Ints
-    sized: Ints
-    token: Ints
-    similar: Ints
-
-
+Tokens = Tuple[Ints, ...]  # function, sized, token and similar of OwnCalls
 KnownTokens = Dict[bytes, Tokens]  # by the columns that they are made of
 
 
@@ -177,16 +150,16 @@ def _tokens(
     function = numbered(call, communicator)
     similar = by_first_use(function, repeated(function, collective_bytes))
     token = by_first_use(similar, towards)
-    return Tokens(function, by_first_use(token, repeated(token, message_bytes)), token, similar)
+    return function, by_first_use(token, repeated(token, message_bytes)), token, similar
 
 
 def own_calls(
-    sampled: SampledCalls, about: AboutCalls, found: Collectives, rows: Ints, ranks: int,
+    sampled: SampledCalls, about: Columns, found: Columns, rows: Ints, ranks: int,
     known: KnownTokens,
 ) -> OwnCalls:
     """rows: the calls of one thread, in order; found: the collectives of its rank."""
     calls = sampled.calls.take(rows)
-    row, place = _collectives_of(found, rows)
+    place = found_in((rows,), (found.row,))
     is_collective = place >= 0
     is_control = sampled.is_control[rows]
     is_unknown = (calls.bytes == NONE) & (is_control == NONE)
@@ -218,13 +191,6 @@ def own_calls(
     )
 
 
-def _collectives_of(found: Collectives, rows: Ints) -> tuple[Ints, Ints]:
-    """The place of each call among the collectives; -1: it is none."""
-    place = np.searchsorted(found.row, rows)
-    is_own = np.append(found.row, -1)[place] == rows
-    return rows, np.where(is_own, place, -1)
-
-
 def repeated(function: Ints, own_bytes: Ints) -> Ints:
     """The size; of sizes that occur too rarely to repeat, each call has its own number."""
     kind = numbered(function, own_bytes)
@@ -243,7 +209,7 @@ def by_first_use(*keys: Ints) -> Ints:
 
 
 def _stretches(
-    sampled: SampledCalls, rank: Ints, thread: Ints, end_ns: Ints, found: Collectives, place: Ints
+    sampled: SampledCalls, rank: Ints, thread: Ints, end_ns: Ints, found: Columns, place: Ints
 ) -> Ints:
     """0: nothing is missing before."""
     if not len(rank):
@@ -267,7 +233,7 @@ def free(start_ns: Ints, done_ns: Ints, is_collective: Flags) -> Ints:
     return free_ns
 
 
-def threads_of(sampled: SampledCalls, about: AboutCalls) -> Iterator[tuple[int, Ints]]:
+def threads_of(sampled: SampledCalls, about: Columns) -> Iterator[tuple[int, Ints]]:
     """Each rank, and the rows of the calls of the thread that makes its steps: the main one if it
     makes calls enough, else the one that makes most; if a thread negotiates, that one. With the
     collectives of others on its communicators: their order is that of the program."""
@@ -292,18 +258,6 @@ def threads_of(sampled: SampledCalls, about: AboutCalls) -> Iterator[tuple[int, 
 SQL = query.beside(__file__)
 
 KIND = ("world_rank", "thread", "call", "bytes", "signature")
-
-
-@dataclass(frozen=True)
-class Told(Columns):
-    """told.sql: a kind of collective of a thread that negotiates."""
-
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    bytes: Ints
-    signature: Ints
-    is_control: Ints
 
 
 @dataclass(frozen=True)
@@ -339,7 +293,7 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     texts = Texts()
     _, calls, messages, starts = sampled(connection).in_texts(texts)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
-    told = read(Told, SQL.run(connection, "told"), texts)
+    told = read(Columns, SQL.run(connection, "told"), texts)
     threads = read(Columns, SQL.run(connection, "threads"), texts)
     windows = read(Columns, SQL.run(connection, "windows"), texts)
     is_control = np.full(len(calls), NONE)

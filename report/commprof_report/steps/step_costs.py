@@ -173,7 +173,7 @@ def _step_rows(
 
     background_ns, queued_ns, device_ns, *in_data = others
     queued, on_device = queued_ns != NONE, device_ns != NONE
-    has_nccl = groups.max((queued | (device_ns > 0))[order])
+    has_nccl = bool((queued | (device_ns > 0)).any())  # steps without any have zero
     states = (COMMUNICATING, [FILES], NOT_INSIDE)
     columns = (
         first.step.tolist(),

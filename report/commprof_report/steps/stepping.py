@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base import units
@@ -23,8 +22,8 @@ from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..base.values import present
 from ..base.thresholds import threshold
 from ..late.marks import is_wait
-from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, filtered, levels, nest_text
-from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
+from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, levels, nest_text
+from .lines import FEWEST_CALLS, OwnCalls, free
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
@@ -33,16 +32,6 @@ GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region"
 SIZES = 3  # different messages, so that sums of a few equal ones are no coincidence
 REGION, PARAMETERS, ORDER, PAUSES = "region", "bytes of the parameters", "order", "pauses"
 CHOSEN = "--loop"
-
-
-@dataclass(frozen=True)
-class Numbered(Columns):
-    """Steps as ranges of sequence numbers; before: that of the last collective of the step before,
-    0 for the first step of the run."""
-
-    before: Ints
-    first: Ints
-    last: Ints
 
 
 class Visits(NamedTuple):
@@ -78,7 +67,7 @@ class Found(NamedTuple):
 
 
 def steps_of(
-    own: OwnCalls, about: AboutCalls, texts: Texts, is_negotiated: bool, is_main: bool,
+    own: OwnCalls, about: Columns, texts: Texts, is_negotiated: bool, is_main: bool,
     visits: Sequence[Visits] = (), chosen: int | None = None,
 ) -> Found:
     """is_negotiated: the thread agrees with the others on what to send. chosen: the number of the
@@ -96,7 +85,7 @@ def steps_of(
 
 
 def _proven(
-    own: OwnCalls, about: AboutCalls, texts: Texts, found: list[Found], is_negotiated: bool,
+    own: OwnCalls, about: Columns, texts: Texts, found: list[Found], is_negotiated: bool,
     visits: Sequence[Visits], chosen: int | None,
 ) -> Found:
     """The level for which there is evidence; if that says several, or there is none, no steps, and
@@ -136,7 +125,7 @@ def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
 
 
 def _with_bytes(
-    own: OwnCalls, about: AboutCalls, texts: Texts, levels: list[Found], is_negotiated: bool
+    own: OwnCalls, about: Columns, texts: Texts, levels: list[Found], is_negotiated: bool
 ) -> list[Found]:
     """The bulk reductions, divided where they have summed the bytes of the parameters, however
     these are cut into messages: evidence for a level that has as many steps, which may lack the
@@ -183,12 +172,12 @@ def _by_bytes(own: OwnCalls, texts: Texts, is_reduced: Flags, step_bytes: int) -
     )
 
 
-def _parameters(own: OwnCalls, about: AboutCalls, is_reduced: Flags) -> int:
+def _parameters(own: OwnCalls, about: Columns, is_reduced: Flags) -> int:
     """Their bytes: those of the bulk broadcasts before the first bulk reduction."""
     return int(own.bytes[_handed(own, about, is_reduced)].sum())
 
 
-def _handed(own: OwnCalls, about: AboutCalls, is_reduced: Flags) -> Flags:
+def _handed(own: OwnCalls, about: Columns, is_reduced: Flags) -> Flags:
     return (np.cumsum(is_reduced) == 0) & own.is_bulk & about.is_broadcast[own.call]
 
 
@@ -223,7 +212,7 @@ def _share(own: OwnCalls, spans: Spans) -> float:
 
 
 def _of_levels(
-    own: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, which: Flags, is_main: bool
+    own: OwnCalls, about: Columns, texts: Texts, token: Ints, which: Flags, is_main: bool
 ) -> Iterator[Found]:
     """which: the calls in which loops are sought. A level that is no loop of steps says why."""
     some, place = own.take(which), np.flatnonzero(which)
@@ -241,7 +230,7 @@ def _of_levels(
 
 
 def _of_level(
-    level: Level, some: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, is_main: bool,
+    level: Level, some: OwnCalls, about: Columns, texts: Texts, token: Ints, is_main: bool,
     parameters: int,
 ) -> Found:
     mine = np.isin(token, [*level.loops.alphabet(level.loop)])
@@ -249,7 +238,7 @@ def _of_level(
     gap_ns = _gaps(some, counted)
     largest = some.size == some.size[counted].max()
     is_whole = bool(some.stretch[0] == some.stretch[-1])
-    spans = cut(filtered(level), counted, gap_ns, is_whole, largest)
+    spans = cut(level, counted, gap_ns, is_whole, largest)
     spans = _with_first(spans, counted, token, some.stretch) if len(spans) else spans
     words = nest_text(level, _words(some, texts, token))
     if len(spans) < FEWEST_STEPS:
@@ -268,10 +257,13 @@ def _of_level(
         evidence.append(PARAMETERS)
     is_parted = has_pauses(spans, counted, gap_ns)
     is_several = len(level.loops.alphabet(level.loop)) > 1 and confidence >= ORDERED
+    functions = _functions(some, texts, inside, len(spans))
+    # a step that has 2.2 calls of a function on average is none
+    is_several &= all(round(number, 1) == round(number) for number in functions.values())
     if is_several and _is_ordered(some, mine, spans, is_bulk, is_main, is_parted):
         evidence.append(ORDER)
     return Found(
-        spans, (*evidence, *[PAUSES] * is_parted), _functions(some, texts, inside, len(spans)),
+        spans, (*evidence, *[PAUSES] * is_parted), functions,
         is_bulk, int(some.bytes[in_middle].sum()), confidence, words,
         doubt(len(spans), confidence, _sums(spans, some.bytes * mine)), place,
         median_ns=middle_of(times), reduced=reduced,
@@ -405,9 +397,10 @@ def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
     }
 
 
-def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
+def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Columns] | None:
     """The communicator with whose collectives the steps end, and the steps by their numbers; None:
-    they end with messages, or on several communicators. No step begins where calls are missing."""
+    they end with messages, or on several communicators. before: of the last collective of the step
+    before, 0 for the first step of the run. No step begins where calls are missing."""
     counted, spans = present(found.counted), present(found.spans)
     at = np.searchsorted(counted, spans.end) - 1
     identity = own.identity[counted[at]]
@@ -420,7 +413,7 @@ def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
     is_after = (first > 0) & (stretch[first - 1] == stretch[first])
     is_begin = ~is_after & (stretch[first] == 0)
     before = np.where(is_after, sequence[first - 1], 0)
-    steps = Numbered(before, sequence[first], sequence[last])
+    steps = Columns(before=before, first=sequence[first], last=sequence[last])
     return int(identity[0]), steps.take(is_after | is_begin)
 
 

@@ -246,9 +246,8 @@ def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    with_nccl = _with_nccl(rows)
     means = {
-        key: mean(with_nccl, key)
+        key: mean(rows, key)
         for key in (
             "step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns",
             "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns", "messages",
@@ -292,16 +291,6 @@ def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[St
         "wait_region_share": inside_ns / (step_ns or 1.0),
         "wait_region_overlap": region.communicating_ns / region.time_ns,
     }
-
-
-def _with_nccl(rows: Sequence[StepRow]) -> Sequence[StepRow]:
-    """If some steps have NCCL times, the others have zero."""
-    if all(row.nccl_host_ns is None for row in rows):
-        return rows
-    return [
-        row._replace(nccl_host_ns=0.0, nccl_device_ns=0.0) if row.nccl_host_ns is None else row
-        for row in rows
-    ]
 
 
 def mean(rows: Sequence[StepRow], key: str) -> float | None:
