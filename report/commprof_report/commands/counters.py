@@ -533,7 +533,7 @@ def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
 def traffic_section(run: Run) -> str:
     kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
     by_kind, by_call = (page.table(*table) for table in traffic_tables(kinds, rows))
-    return page.section(
+    return page.folded_section(
         "Bulk and control",
         "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
         "negotiation of what is ready, barriers and the like.",

@@ -93,7 +93,7 @@ def communicator_columns(rows: Sequence[Row]) -> list[Field]:
 
 def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
     rows = communicator_rows(run.connection, purposes)
-    return page.section(
+    return page.folded_section(
         "Communicators",
         "The groups of ranks that talk to each other. Kinds of parallelism often have a "
         "communicator each.",

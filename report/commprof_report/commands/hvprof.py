@@ -350,7 +350,7 @@ def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     each = side(run, AS_RUN, in_steps.steps if in_steps else None)
     said = numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each)
     rows = best_timed(merged([each]))
-    return page.section(
+    return page.folded_section(
         "Calls by size class (hvprof)",
         " ".join(("By the size classes of hvprof's papers.", *said)),
         common.picture(plot, picture([each]), "calls and time by size class"),

@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("steps-data").textContent);
   const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
   const choice = document.getElementById("timeline-step"); // null: there is no timeline
-  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, NEAREST_TICKS = 70, GAP_FROM = 5;
+  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, NEAREST_TICKS = 70, NEAREST_NOTES = 11, GAP_FROM = 5;
 
   const { first, last, times, parts } = data;
   const end = last.at(-1) + 1;
@@ -28,9 +28,11 @@
       const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
       add("path", { fill: colour, d: boxes.join("") });
     }
-    data.notes.forEach((note, bar) => { // its time, above what is an outlier or cut
-      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3;
-      if (note) add("text", { class: "outlier", transform: `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)` }, `\u25b8 ${note}`);
+    let before = -NEAREST_NOTES;
+    data.notes.forEach((note, bar) => { // its time, above what is an outlier or cut; of neighbours the first, and the mark of the others
+      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3, isFree = middle - before >= NEAREST_NOTES;
+      if (note) add("text", { class: "outlier", transform: `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)` }, `\u25b8 ${isFree ? note : ""}`);
+      if (note && isFree) before = middle;
     });
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
     add("path", { class: "mark", d: marks.join("") });

@@ -14,7 +14,6 @@ from ..base.field import Row
 from ..base.values import present
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
-from ..steps.step_costs import StepRow
 
 # of parts that are neither waiting nor outside MPI
 KINDS = (*colours.SIDES, colours.OTHER_CALLS)
@@ -147,7 +146,7 @@ def of_waits(ranks: Sequence[Row]) -> Picture | None:
     ) if any(any(part.values) for part in parts) else None
 
 
-def of_steps(rows: Sequence[StepRow]) -> Picture | None:
+def of_steps(rows: Sequence[Row]) -> Picture | None:
     """The time of each step; of many, each bar is the mean of several neighbours. Where only a
     background thread communicates nothing is known of the parts."""
     if not rows:
@@ -172,16 +171,16 @@ def of_steps(rows: Sequence[StepRow]) -> Picture | None:
     )
 
 
-def step_groups(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
+def step_groups(rows: Sequence[Row]) -> list[Sequence[Row]]:
     size = -(-len(rows) // MOST_STEPS)
     return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
-def mean_of(group: Sequence[StepRow], key: str) -> float:
+def mean_of(group: Sequence[Row], key: str) -> float:
     return fmean(getattr(row, key) for row in group)
 
 
-def steps_data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str, object]:
+def steps_data(rows: Sequence[Row], remark: Callable[[Row], str]) -> dict[str, object]:
     """The same for the page's script (display/steps.js). first, last: the steps of a bar. Times in
     nanoseconds."""
     groups, (panel,) = step_groups(rows), present(of_steps(rows)).panels

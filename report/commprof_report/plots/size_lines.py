@@ -53,9 +53,9 @@ def draw(axes, rows: Sequence[Row]) -> None:
         for name, line in panels[title].items():
             draw_line(panel, line, *looks[name])
         if place % across == 0:
-            panel.set_ylabel("duration of a call")
+            panel.set_ylabel("duration of a call (logarithmic)")
         if place + across >= len(panels):  # none is below it
-            panel.set_xlabel("message size")
+            panel.set_xlabel("message size (logarithmic)")
             panel.tick_params(labelbottom=True)
     first = grid[0, 0]
     first.set_yscale("log")
