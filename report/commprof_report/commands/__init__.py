@@ -55,7 +55,7 @@ class Command(NamedTuple):
 
     text: str | None
     options: tuple[Option, ...]
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], int | None]
     examples: tuple[tuple[str, str], ...]
     see_also: tuple[str, ...] = ()
 

@@ -23,7 +23,7 @@ from ..run.unseen import unseen_calls_text
 
 
 RUN = (
-    option(**dict.fromkeys(selection.FILTERS)),  # of commands that take none
+    option(**dict.fromkeys(selection.FILTERS)),  # type: ignore[arg-type]  # of those that take none
     option(
         "run", metavar="RUN", type=Path, nargs="*",
         help="a run folder, a merged database, or one rank's file; several folders of one run; "

@@ -137,7 +137,8 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     whole = split if is_whole else None
     timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
     times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
-    advised, made = [], [("GPU", gpu.gpu_section, run, in_steps)]
+    advised: Sequence[Advice] = []
+    made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
     if communicating(answers.calls) or answers.summary.has_nccl:
         advised = attempt("Advice", advice.advice, run, answers, split, row, world) or []
         made += [

@@ -128,8 +128,8 @@ def is_wait(region: str) -> bool:
 def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
     names = [name for (name,) in connection.execute("SELECT DISTINCT name FROM region")]
-    regions = json.dumps([name for name in names if is_wait(name)])
-    SQL.run(connection, "wait_visits", handed=HANDED, regions=regions)
+    waits = json.dumps([name for name in names if is_wait(name)])
+    SQL.run(connection, "wait_visits", handed=HANDED, regions=waits)
     visits = connection.execute(
         "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY 1, 2, 3"
     )

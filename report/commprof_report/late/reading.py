@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -274,7 +274,7 @@ def followed(connection: Connection, rows: Calls) -> dict[int, int]:
     return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts
 
 
-def is_on(rows: Calls, threads: dict[int, int]) -> Flags:
+def is_on(rows: Calls, threads: Mapping[int, int]) -> Flags:
     """Which of the calls are on these threads, by rank?"""
     thread_of = np.full(max(threads, default=0) + 1, NONE)
     thread_of[list(threads)] = list(threads.values())

@@ -110,7 +110,7 @@ def of_ranks(rows: Sequence[Row]) -> Picture | None:
     )
 
 
-def by_call(amounts: Iterable[tuple[str, Any, float]], bars: Sequence[Any]) -> list[Part]:
+def by_call(amounts: Iterable[tuple[str, Any, Any]], bars: Sequence[Any]) -> list[Part]:
     """amounts: call, bar, and how much; those of many calls but the first are added up."""
     of_call: dict[str, Counter] = {}
     for call, bar, amount in amounts:

@@ -41,7 +41,7 @@ class Layout:
     field. members: by name the element, and of an array its length."""
 
     def __init__(self, name: str, members: dict[str, tuple[str | Layout, int]]) -> None:
-        self.make: Any = namedtuple(name, members)._make  # type: ignore[misc]  # the struct's name
+        self.make: Any = namedtuple(name, members)._make  # type: ignore[attr-defined, misc]
         self.members = members
         self.bytes: int = sum(
             (length or 1) * (kind.bytes if isinstance(kind, Layout) else int(kind[-1]))

@@ -86,7 +86,7 @@ def step_costs(
     driving = dict(zip(main.world_rank.tolist(), main.thread.tolist())) | steps.detection.driving
     found, queued_ns, device_ns = in_steps(sampled, rows, driving)
     split_ns, is_split = spent_in_states(connection, alignment, sampled, rows, driving, late)
-    communicates = split_ns[:, COMMUNICATING].any(axis=1)
+    communicates = split_ns[:, COMMUNICATING].max(axis=1) > 0
     ranks = [own for _, own in by_rank(rows.world_rank)]
     is_driven = 2 * sum(bool(communicates[own].any()) for own in ranks) >= len(ranks)
     by_thread = _sums(found.take(found.thread != NONE), "row", "thread")
