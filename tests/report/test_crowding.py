@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from commprof_report.run.crowding import cores_of, crowding
+from commprof_report.run.crowding import cores_of, crowding, sentence
 from commprof_report.run.run import run_open
 from planted import SECOND, WORLD, Cell, Communicator, Rank, write_databases
 from planted_job import HostClock, Job
@@ -57,7 +57,7 @@ def test_four_ranks_on_two_cores_are_crowded(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-1", **READ)] * 4)
     assert (found.host, found.ranks, found.cores, found.is_quota) == ("x", [0, 1, 2, 3], 2, False)
     assert (
-        found.sentence
+        sentence([found])
         == "4 ranks share 2 cores on host x: part of the time in MPI here is scheduling"
     )
 
@@ -123,7 +123,7 @@ QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
 def test_a_quota_below_the_ranks_crowds_them(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-7", **QUOTA)] * 2)
     assert (
-        found.sentence
+        sentence([found])
         == "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is "
         "scheduling"
     )
@@ -149,7 +149,7 @@ def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
 def test_a_killed_rank_has_no_switches_to_state(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0", **READ), {**HOST, "begin.affinity": "0"}])
     assert (
-        found.sentence
+        sentence([found])
         == "2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
     )
 

@@ -61,10 +61,6 @@ class Crowding(NamedTuple):
     is_quota: bool
     lost: Lost | None = None
 
-    @property
-    def sentence(self) -> str:
-        return sentence([self])
-
 
 def waited_ns(found: Sequence[Crowding]) -> float:
     """For a core, over all ranks: more of no other time can be the scheduler's. Infinite if it is

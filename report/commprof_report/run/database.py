@@ -69,12 +69,9 @@ class RunConnection(sqlite3.Connection):
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
             return super().executemany(statement, rows)
-        self.execute("BEGIN")
-        try:
+        with self:
+            self.execute("BEGIN")
             return super().executemany(statement, rows)
-        finally:
-            if self.in_transaction:
-                self.execute("COMMIT")
 
 
 def database_create() -> RunConnection:
@@ -162,18 +159,21 @@ def _entries(made: Made) -> Made:
 
 @lru_cache
 def _entries_of_version(version: int) -> Made:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(schema_of(version))
-    return _entries(_made(connection))
+    return _entries(_made(_after(schema_of(version))))
 
 
 @lru_cache
 def _added_by_merge() -> Made:
     """Never read. No indexes: SQLite would use them, and what they say may differ from their
     tables."""
+    return _entries(_made(_after(SQL.text("views") + view_text())))
+
+
+def _after(script: str) -> sqlite3.Connection:
+    """A database in memory that is what a script makes of it."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(SQL.text("views") + view_text())
-    return _entries(_made(connection))
+    connection.executescript(script)
+    return connection
 
 
 def database_is_plain(path: Path) -> bool:
@@ -250,15 +250,11 @@ def _copy_attached(
     filled = _filled(connection, "source", version, wanted)
     passed = thinning.passed(connection, filled, "source") if thinning else {}
     first = {column: free_number(connection, column) for column in NUMBERED}
-    connection.execute("BEGIN")
-    try:
+    with connection:
+        connection.execute("BEGIN")
         for table in filled:
             statement = _copying(table, version, passed.get(table, "0"))
             _copy_rows(connection, path, table, statement, first)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _copy_rows(
@@ -322,18 +318,17 @@ def rows_insert(
     """Adds all rows of a ledger to the run, or none; of rows with equal keys the first. Raises
     ReportError."""
     first = {column: free_number(connection, column) for column in NUMBERED}
-    connection.execute("BEGIN")
     try:
-        for table, rows in tables.items():
-            names = [*_columns()[table]]
-            more = first.get(names[0], 0)
-            places = ", ".join("?" * len(names))
-            if more:
-                rows = [(row[0] + more, *row[1:]) for row in rows]
-            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
-        connection.execute("COMMIT")
+        with connection:
+            connection.execute("BEGIN")
+            for table, rows in tables.items():
+                names = [*_columns()[table]]
+                more = first.get(names[0], 0)
+                places = ", ".join("?" * len(names))
+                if more:
+                    rows = [(row[0] + more, *row[1:]) for row in rows]
+                connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
     except (sqlite3.Error, OverflowError) as error:
-        connection.execute("ROLLBACK")
         raise _damage(path, error) from None
 
 
@@ -357,8 +352,7 @@ def _filled(
 def _columns() -> dict[str, dict[str, str]]:
     """The declared types of the columns of all tables that are copied: of all but the bounds of
     buckets, which are the same in each file."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(schema_of(NEWEST))
+    connection = _after(schema_of(NEWEST))
     tables = [name for kind, name, _ in _entries_of_version(NEWEST) if kind == "table"]
     return {
         table: {

@@ -66,9 +66,6 @@ class Run:
     def note(self, subject: object, what: str) -> None:
         self.notes.append(units.visible(f"{subject}: {what}"))
 
-    def remark(self, subject: object, what: str) -> None:
-        self.remarks.append(units.visible(f"{subject}: {what}"))
-
 
 def run_open(
     path: Path | Sequence[Path], with_histograms: bool = True, with_samples: bool = False,
@@ -83,7 +80,7 @@ def run_open(
     run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
     run.paths = paths
     if not given:
-        run.remark(" ".join(map(str, paths)), "the newest run here")
+        run.remarks.append(units.visible(f"{' '.join(map(str, paths))}: the newest run here"))
     run.thinning = Thinning(most_samples) if with_samples else None
     files = _files(run, paths)
     if run.thinning:
