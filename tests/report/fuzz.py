@@ -751,7 +751,7 @@ class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
     FIXED = Elements(
-        page.TEMPLATE.read_text() + page.timeline({}) + page.steps({})
+        page.TEMPLATE.read_text() + page.drawing("timeline", {}) + page.drawing("steps", {})
     ).found
     OURS = set(
         "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "
