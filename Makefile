@@ -177,6 +177,11 @@ check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
 check-suites: all ## suites of mpi4py and MPICH, real training, LAMMPS and GROMACS, with the profiler and without
 	@status=0; for suite in mpi4py mpich training applications; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
 
+.PHONY: check-engines
+check-engines: ## `fleet` on Spark, ClickHouse and PostgreSQL against DuckDB: the same rows
+	setup/packages.sh check-engines
+	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/fleet
+
 .PHONY: check-slurm
 check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as root)
 	setup/packages.sh check

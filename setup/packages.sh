@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|check-applications|lint
+#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-engines|check-slurm|check-applications|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -59,6 +59,12 @@ check-packages gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
 check-packages libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h
 check-debians  debootstrap            program  debootstrap
 check-debians  python3-pip            module   pip
+check          python3-venv           module   venv
+check          python3-pip            module   pip
+check-engines  python3-venv           module   venv
+check-engines  python3-pip            module   pip
+check-engines  openjdk-17-jre-headless program java
+check-engines  postgresql             program  psql
 check-slurm    slurmctld              program  slurmctld
 check-slurm    slurmd                 program  slurmd
 check-slurm    slurm-client           program  srun
@@ -130,9 +136,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | check-aarch64 | check-mpis | check-packages | check-debians | check-slurm | check-applications | lint) ;;
+    demo | check | check-aarch64 | check-mpis | check-packages | check-debians | check-engines | check-slurm | check-applications | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|check-applications|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-engines|check-slurm|check-applications|lint" >&2
         exit 2
         ;;
 esac

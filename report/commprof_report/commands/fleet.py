@@ -1,16 +1,17 @@
-"""`fleet add STORE RUN...` adds runs to a store, a folder of Parquet files; `--from SPOOL` all runs
-below a folder that are new and complete, or have been quiet for --quiet-s. Adding a run again does
-nothing. Killed jobs are read from their ledgers. A job has some 20 kB there, whatever its size: at
-most 60 rows of calls with histograms, its hosts and settings; no single calls. The store is made by
-the first `add`; --hash-users and --keep say what it may hold of people and machines.
+"""`fleet add STORE RUN...` adds runs to a store, a folder of Parquet files; `--from SPOOL` all
+runs below a folder that are new and complete, or have been quiet for --quiet-s. Adding a run
+again does nothing. Killed jobs are read from their ledgers. A job has some 20 kB there,
+whatever its size: at most 60 rows of calls with histograms, its hosts and settings; no single
+calls. The store is made by the first `add`; --hash-users and --keep say what it may hold of
+people and machines.
 
 The other questions are asked of all jobs in a store: `top`, whose jobs spend most in a call;
-`programs`, which ones would gain most; `libraries`, versions under one program; `sizes`, how long
-messages of each size take; `trend`, month by month; `hosts`, which come last in other people's
-jobs, too; `changes`, calls of a program that take longer or shorter since a day, and what has
-changed then; `job`, one job. `forget STORE USER` removes the
-jobs of a user. The questions are SQL files that any engine reads (docs/FLEET.md); the Python
-package duckdb answers them here."""
+`programs`, which ones would gain most; `libraries`, versions under one program; `sizes`, how
+long messages of each size take; `trend`, month by month; `hosts`, which come last in other
+people's jobs, too; `changes`, calls of a program that take longer or shorter since a day, and
+what has changed then; `job`, one job. `forget STORE USER` removes the jobs of a user; `load`
+writes the tables into PostgreSQL. The questions are SQL files that any engine reads
+(docs/FLEET.md); the Python package duckdb answers them here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..fleet import add as adding
-from ..fleet.engines import engine_open
+from ..fleet.engines import engine_open, load
 from ..fleet.judged import answers, verdict
 from ..fleet.questions import QUESTIONS, fields
 from ..fleet.store import forget, store_create, store_open
@@ -34,7 +35,7 @@ NOTHING = {"changes": "no call of a program has changed on a day, beyond chance"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    others = {"add": add, "forget": forget_user}
+    others = {"add": add, "forget": forget_user, "load": load_tables}
     others.get(arguments.question, ask)(arguments)
 
 
@@ -63,6 +64,13 @@ def forget_user(arguments: argparse.Namespace) -> None:
         common.print_line(f"{units.counted(jobs, 'job')} of {user} removed")
 
 
+def load_tables(arguments: argparse.Namespace) -> None:
+    name, _, url = arguments.engine.partition("=")
+    if name != "postgresql":
+        raise UsageError("fleet load", "writes into PostgreSQL: --engine postgresql=URL")
+    load(store_open(arguments.store), url)
+
+
 def ask(arguments: argparse.Namespace) -> None:
     if arguments.question == "job" and len(arguments.runs) != 1:
         raise UsageError("fleet job", "takes the id of a job, after the store")
@@ -85,8 +93,8 @@ def ask(arguments: argparse.Namespace) -> None:
 COMMANDS = {"fleet": Command(
     __doc__, (
         option(
-            "question", choices=("add", "forget", *QUESTIONS), metavar="QUESTION",
-            help=", ".join(("add", "forget", *QUESTIONS)),
+            "question", choices=("add", "forget", "load", *QUESTIONS), metavar="QUESTION",
+            help=", ".join(("add", "forget", "load", *QUESTIONS)),
         ),
         option("store", metavar="STORE", type=Path, help="the folder of the store"),
         option(
@@ -105,7 +113,8 @@ COMMANDS = {"fleet": Command(
         ),
         option(
             "--engine", default="duckdb", metavar="ENGINE",
-            help="what answers: duckdb (default)",
+            help="what answers: duckdb (default), spark=MASTER, clickhouse (within this process), "
+            "or postgresql=URL, after `load`",
         ),
         option(
             "--from", type=Path, dest="spool", metavar="SPOOL", group="add",
@@ -113,8 +122,8 @@ COMMANDS = {"fleet": Command(
         ),
         option(
             "--quiet-s", type=float, default=3600, metavar="SECONDS", group="add",
-            help="with --from, leave a run that lacks a database until nothing has changed in its "
-            "folder for so long: more than copy-s of the jobs (default: 3600)",
+            help="with --from, leave a run that lacks a database until none of its "
+            "files has changed for so long: more than copy-s of the jobs (default: 3600)",
         ),
         option(
             "--cluster", default="main", metavar="NAME", group="add",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..base.errors import Progress, ReportError
 from ..base.forked import forked
+from ..run.database import file_of
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
 from .job import Job, job_read, run_key
 from .store import Store, jobs_write, known
@@ -74,7 +75,7 @@ def _part_read(have: set[int], quiet_s: float, folders: Sequence[Path]) -> Read:
         for files in runs_split(found.files) if found.files else ():
             why = (
                 "known" if run_key(files) in have
-                else "" if _is_quiet(folder, files, quiet_s) else "not_quiet"
+                else "" if _is_quiet(files, quiet_s) else "not_quiet"
             )
             if why:
                 skipped[why] += 1
@@ -86,9 +87,9 @@ def _part_read(have: set[int], quiet_s: float, folders: Sequence[Path]) -> Read:
     return Read(jobs, skipped["known"], skipped["not_quiet"], problems)
 
 
-def _is_quiet(folder: Path, files: Sequence[RankFile], quiet_s: float) -> bool:
+def _is_quiet(files: Sequence[RankFile], quiet_s: float) -> bool:
     ranks = {rank.world_rank for file in files if not file.is_ledger for rank in file.ranks}
     if len(ranks) >= files[0].run[1]:
         return True
-    newest_s = max(entry.stat().st_mtime for entry in os.scandir(folder))
+    newest_s = max(os.stat(file_of(file.path)).st_mtime for file in files)
     return time.time() - newest_s >= quiet_s

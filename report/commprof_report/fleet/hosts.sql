@@ -13,17 +13,17 @@ strata AS (
     GROUP BY program, hosts, place
 ),
 own AS (
-    SELECT host, user_name, program, hosts, place, count(*) * 1.0 AS jobs,
-           sum(is_last) AS last_jobs, sum(behind_ns) AS behind_ns, sum(host_ns) AS host_ns
+    SELECT host, user_name, program, hosts, place, count(*) * 1.0 AS own_jobs,
+           sum(is_last) AS own_last, sum(behind_ns) AS own_behind_ns, sum(host_ns) AS own_ns
     FROM alike
     GROUP BY host, user_name, program, hosts, place
 )
-SELECT host, user_name, sum(jobs) AS jobs, sum(last_jobs) AS last_jobs,
-       sum(jobs * came_last / whole) AS expected_jobs,
+SELECT host, user_name, sum(own_jobs) AS jobs, sum(own_last) AS last_jobs,
+       sum(own_jobs * came_last / whole) AS expected_jobs,
        sum(CASE WHEN whole > 1
-                THEN jobs * (whole - jobs) / whole * came_last * (whole - came_last)
+                THEN own_jobs * (whole - own_jobs) / whole * came_last * (whole - came_last)
                      / (whole * (whole - 1)) ELSE 0 END) AS variance,
-       sum(behind_ns) AS behind_ns, sum(host_ns) AS wall_ns
+       sum(own_behind_ns) AS behind_ns, sum(own_ns) AS wall_ns
 FROM own
 JOIN strata
     ON strata.program = own.program AND strata.hosts = own.hosts AND strata.place = own.place
