@@ -260,7 +260,9 @@ def test_control_messages_beside_bulk_collectives_are_no_pattern(report, tmp_pat
     ranks = [
         replace(
             rank,
-            cells=[Cell("MPI_Send", 16, [1_000] * 20), Cell("MPI_Allreduce", 1 << 20, [1_000] * 20)],
+            cells=[
+                Cell("MPI_Send", 16, [1_000] * 20), Cell("MPI_Allreduce", 1 << 20, [1_000] * 20),
+            ],
             peers=[(*peer[:4], 320, 16) for peer in rank.peers],
         )
         for rank in sending_run(pairs)

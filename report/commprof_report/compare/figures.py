@@ -5,9 +5,9 @@ The unit of a comparison is the run, so each row of a run has one mean, and each
 each figure.
 
 Communicators stand for the same thing in several runs, and in several parts of one run, by their
-description. A communicator is described by how it was created: call, parent, size, pattern of its ranks, how
-many alike were created before it. That is also what its identity is computed from, so equal
-identities have equal descriptions. Parts of one split, such as 64 tensor-parallel groups of 8
+description. A communicator is described by how it was created: call, parent, size, pattern of its
+ranks, how many alike were created before it. That is also what its identity is computed from, so
+equal identities have equal descriptions. Parts of one split, such as 64 tensor-parallel groups of 8
 ranks, share a description and are compared together: each alone would be too small a part of the
 run to be shown.
 """

@@ -68,7 +68,8 @@ class Judge(NamedTuple):
 class Rules(NamedTuple):
     """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
     skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
-    have all steps, are not compared then. checked: how well replays of a kit stand for its job, if that is known.
+    have all steps, are not compared then. checked: how well replays of a kit stand for its job, if
+    that is known.
     """
 
     metric: str | None = None

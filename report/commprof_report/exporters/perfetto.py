@@ -43,8 +43,8 @@ from .traces import OfRank
 SQL = query.beside(__file__)
 
 
-# Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the process
-# id. place: where it stands, and by how much (apart) the next one stands below.
+# Tracks of one kind, by their numbers. first: thread id; never 0, which Perfetto takes for the
+# process id. place: where it stands, and by how much (apart) the next one stands below.
 Track = namedtuple("Track", "first title place apart", defaults=[0])
 
 

@@ -1,17 +1,18 @@
 """The files of --with-trace: reads the description in each, its events, and finds the rank of
 the run that wrote it.
 
-In traces of PyTorch's profiler (Kineto) event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that
-key, on the host's wall clock. `distributedInfo` has the rank in torch.distributed, the process with
-the label CPU has the process id, `host_name` (in newer files) the host.
+In traces of PyTorch's profiler (Kineto) event times are microseconds since `baseTimeNanoseconds`,
+or since 1970 in older files without that key, on the host's wall clock. `distributedInfo` has the
+rank in torch.distributed, the process with the label CPU has the process id, `host_name` (in newer
+files) the host.
 
-Horovod's rank 0 writes a timeline (HOROVOD_TIMELINE, hvd.start_timeline): a list of events in which each tensor is a process. Times are
-microseconds since the start that the first event has. The list has no end if the job was killed.
-A tensor has slices one after the other: NEGOTIATE_ALLREDUCE, from the first rank that is ready to
-the last one, then ALLREDUCE, with activities such as MPI_ALLREDUCE inside. Within a negotiation an
-event whose name is a rank says when rank 0 heard that this rank is ready. Horovod leaves these
-events out if all ranks find their request in its cache (HOROVOD_CACHE_CAPACITY): usually from the
-second negotiation of a tensor on.
+Horovod's rank 0 writes a timeline (HOROVOD_TIMELINE, hvd.start_timeline): a list of events in which
+each tensor is a process. Times are microseconds since the start that the first event has. The list
+has no end if the job was killed. A tensor has slices one after the other: NEGOTIATE_ALLREDUCE, from
+the first rank that is ready to the last one, then ALLREDUCE, with activities such as MPI_ALLREDUCE
+inside. Within a negotiation an event whose name is a rank says when rank 0 heard that this rank is
+ready. Horovod leaves these events out if all ranks find their request in its cache
+(HOROVOD_CACHE_CAPACITY): usually from the second negotiation of a tensor on.
 """
 
 from __future__ import annotations

@@ -7,15 +7,14 @@ if there is none; a Request_free the one that was set up last of those that are 
 persistent collective a Start starts is recorded. None that is started again is freed, because all
 ranks must set up the same ones.
 
-Buffers that overlapped in the job do so again, in
-the same way; the others stand one behind the other, as far from the begin of a page as in the
-job.
+Buffers that overlapped in the job do so again, in the same way; the others stand one behind the
+other, as far from the begin of a page as in the job.
 
 In a gap the thread slept, by readings of whether it was on a core (table cpu_time), or did
-something else between polls that found nothing. A reading falls into one gap. Those before the same call of the kit are taken together: a loop has
-many such gaps, and a reading finds few of them. Of polls before a call that found something a
-profile has the begin of the first one and the time inside all, not their number. The time that such
-a poll takes on average tells it.
+something else between polls that found nothing. A reading falls into one gap. Those before the same
+call of the kit are taken together: a loop has many such gaps, and a reading finds few of them. Of
+polls before a call that found something a profile has the begin of the first one and the time
+inside all, not their number. The time that such a poll takes on average tells it.
 """
 
 from __future__ import annotations
