@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..advice import advice
 from ..advice.advice import Advice
@@ -68,29 +68,30 @@ def run(arguments: argparse.Namespace) -> None:
     ) or []
     common.answer(
         arguments, run, rows, Advice._fields,
-        lambda: [common.lines_text([
-            attempt("Waiting", headline, split) or "", "",
-            *lines(rows, unsampled_text(run.connection), list(common.part_facts(run))),
-        ])],
+        lambda: [
+            units.visible(attempt("Waiting", headline, split) or ""),
+            *blocks(rows, unsampled_text(run.connection), list(common.part_facts(run))),
+        ],
         nothing=str,
     )
 
 
-def lines(
+def blocks(
     rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> Iterator[str]:
+) -> list[str]:
     pieces = [row for row in rows if row.found]
-    yield from textwrap.wrap(verdict(rows), WIDTH, break_on_hyphens=False)
-    for number, row in enumerate(pieces[:MOST_PIECES], 1):
-        yield ""
-        yield from piece_lines(number, row)
-    if len(pieces) > MOST_PIECES:
-        yield (
-            f"\n... and {units.counted(len(pieces) - MOST_PIECES, 'more piece')}; --json has "
-            "them all."
-        )
-    yield ""
-    yield from closing_lines(rows, unsampled, part)
+    left = units.counted(len(pieces) - MOST_PIECES, "more piece")
+    return [
+        common.lines_text(textwrap.wrap(verdict(rows), WIDTH, break_on_hyphens=False)),
+        *(piece_text(*each) for each in enumerate(pieces[:MOST_PIECES], 1)),
+        f"... and {left}; --json has them all." if len(pieces) > MOST_PIECES else "",
+        common.lines_text(
+            line for head, parts in closing(rows, unsampled, part)
+            for line in textwrap.wrap(
+                f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
+            )
+        ),
+    ]
 
 
 def verdict(rows: Sequence[Advice]) -> str:
@@ -137,10 +138,11 @@ def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
     return [row for row in rows if not row.found and row.evidence]
 
 
-def piece_lines(number: int, row: Advice) -> Iterator[str]:
-    yield f"{number}. {head_text(row)}"
-    yield from wrapped(f"{row.evidence}.")
-    yield from wrapped(f"-> {row.suggestion}.")
+def piece_text(number: int, row: Advice) -> str:
+    return common.lines_text((
+        f"{number}. {head_text(row)}", *wrapped(f"{row.evidence}."),
+        *wrapped(f"-> {row.suggestion}."),
+    ))
 
 
 def head_text(row: Advice) -> str:
@@ -160,15 +162,6 @@ def saving_text(row: Advice) -> str:
     if row.saving_ns is None:
         return ""
     return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)}"
-
-
-def closing_lines(
-    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> Iterator[str]:
-    for head, parts in closing(rows, unsampled, part):
-        yield from textwrap.wrap(
-            f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
-        )
 
 
 def closing(

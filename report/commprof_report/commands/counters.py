@@ -247,13 +247,11 @@ def device_note(rows: Sequence[Row]) -> str:
     """How many of NCCL's operations were timed on the device."""
     made = [row for row in of_nccl(rows, "call") if carries_messages(row)]
     timed = [row for row in rows if row.measure == "device"]
-    if not made and not timed:
-        return ""
     grouped = any(row.call == "ncclGroup" for row in rows)
     return (
         f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on the "
         f"device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
-    )
+    ) if made or timed else ""
 
 
 def carries_messages(row: Row) -> bool:
@@ -389,22 +387,17 @@ def shares_of_traffic(kinds: Sequence[Row]) -> bars.Picture | None:
         ("NCCL on the device", "device_ns", units.duration),
     )
     sums = {key: sum(getattr(row, key) for row in kinds) for _, key, _ in measures}
-    names = {
-        key: f"{name} ({show(sums[key])})" for name, key, show in measures if sums[key]
-    }
-    if not names:
-        return None
-    parts = [
-        bars.Part(head.lower(), colour, [
-            sum(getattr(row, key) for row in kinds if row.traffic == kind) / sums[key]
-            for key in names
+    names = [f"{name} ({show(sums[key])})" for name, key, show in measures if sums[key]]
+    parts = {
+        kind: bars.Part(head.lower(), colour, [
+            sum(getattr(row, key) for row in kinds if row.traffic == kind) / whole
+            for key, whole in sums.items() if whole
         ])
         for (kind, head), colour in zip(TRAFFIC_HEADS.items(), bars.KINDS)
-    ]
-    control = parts[[*TRAFFIC_HEADS].index("control")]
-    notes = [f"{units.share(share)} control" for share in control.values]
-    panel = bars.Panel("share", "share", parts, notes)
-    return bars.Picture("Bulk and control traffic", [*names.values()], [panel])
+    }
+    notes = [f"{units.share(share)} control" for share in parts["control"].values]
+    panel = bars.Panel("share", "share", [*parts.values()], notes)
+    return bars.Picture("Bulk and control traffic", names, [panel]) if names else None
 
 
 def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -436,13 +429,11 @@ def threshold_text(rows: Sequence[Row]) -> str:
         return "none: no call with a size was counted"
     if not limits:
         return "none: messages of every size carry a notable part of the bytes"
-    named = ", ".join(
-        f"{call} of at most {units.size(threshold_bytes)}"
-        for call, threshold_bytes in list(limits.items())[:MOST_THRESHOLDS]
-    )
-    left = len(limits) - MOST_THRESHOLDS
+    named = [f"{call} of at most {units.size(most)}" for call, most in limits.items()]
+    left = len(named) - MOST_THRESHOLDS
     more = f" and {left} more calls" if left > 0 else ""
-    return f"{named}{more}: {units.share(rows[0].control_share)} of the bytes of the run"
+    share = units.share(rows[0].control_share)
+    return f"{', '.join(named[:MOST_THRESHOLDS])}{more}: {share} of the bytes of the run"
 
 
 def peers(arguments: argparse.Namespace) -> None:

@@ -218,16 +218,14 @@ def blocks(run: Selection, arguments: argparse.Namespace) -> Iterator[str]:
         yield table_text(run, arguments, arguments.by) or NOTHING
         return
     answers = answer(run)
-    times = "on the device by its own time stamps ({}), not by CUPTI"
     sources = gpu_activity.nccl_times(run.connection)
-    yield common.facts_text(
-        (*facts(answers), *(("Times of NCCL", times.format(source)) for source in sources))
-    )
-    if arguments.by is None:
-        parts = ("rank",) if answers.gpu.summary.shared_devices else ()
-        of_gpus = ("device", *parts, "sensor", "kernel", "copy", "stream")
-        for by in (*(of_gpus if answers.gpu.is_seen else ()), "algorithm"):
-            yield table_text(run, arguments, by)
+    times = (f"on the device by its own time stamps ({source}), not by CUPTI" for source in sources)
+    yield common.facts_text((*facts(answers), *(("Times of NCCL", text) for text in times)))
+    parts = ("rank",) if answers.gpu.summary.shared_devices else ()
+    of_gpus = ("device", *parts, "sensor", "kernel", "copy", "stream")
+    shown = (*(of_gpus if answers.gpu.is_seen else ()), "algorithm")
+    for by in () if arguments.by else shown:
+        yield table_text(run, arguments, by)
 
 
 def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
@@ -353,7 +351,8 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> list[tuple[str, str]]:
     traced = units.duration(summary.traced_ns)
     none = f"no kernel of a library that communicates was seen in {traced} that were traced"
     if not summary.traced_ns or not summary.communicating_ns:
-        return [("Communication", none if summary.traced_ns else ""), ("  on SMs", sm_text(summary))]
+        said = none if summary.traced_ns else ""
+        return [("Communication", said), ("  on SMs", sm_text(summary))]
     is_strict = summary.strictly_exposed_ns < summary.exposed_ns
     strictly = units.share(summary.strictly_exposed_ns / summary.traced_ns)
     return [
@@ -442,12 +441,12 @@ def part_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     for part, said in PARTS.items():
         ranks = {row.rank for row in found.ranks if row.traced_part == part}
         windows = [row for row in found.windows if row.rank in ranks]
-        if windows:
-            begin, end = min(row.begin_ns for row in windows), max(row.end_ns for row in windows)
-            of = f" ({units.rank_names(ranks)})" if len(ranks) < len(found.ranks) else ""
-            yield (
-                "", f"from {units.duration(begin)} to {units.duration(end)} of the run, {said}{of}",
-            )
+        begin, end = (
+            units.duration(edge((getattr(row, key) for row in windows), default=0))
+            for edge, key in ((min, "begin_ns"), (max, "end_ns"))
+        )
+        of = f" ({units.rank_names(ranks)})" if len(ranks) < len(found.ranks) else ""
+        yield "", f"from {begin} to {end} of the run, {said}{of}" if windows else ""
 
 
 def losses(seen: Sequence[Row]) -> str:

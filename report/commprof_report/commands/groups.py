@@ -4,7 +4,7 @@ sections of the page."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -155,23 +155,20 @@ def region_texts(run: Run, rows: Sequence[Row]) -> list[str]:
 
 def of_regions(run: Run, rows: Sequence[Row]) -> plot.Picture | None:
     """In the order of the rows."""
-    own, within = (
-        [row.own_mean_ns for row in rows], [row.mean_ns - row.own_mean_ns for row in rows],
-    )
-    device_ns = [row.nccl_device_ns for row in rows]
-    panels = []
-    if any(own):
-        parts = [
+    own = [row.own_mean_ns for row in rows]
+    within = [row.mean_ns - row.own_mean_ns for row in rows]
+    panels = [
+        plot.Panel("time inside MPI, mean of the ranks", "time", [
             plot.Part("by itself", plot.KINDS[0], own),
             plot.Part("in regions inside it", plot.KINDS[4], within),
-        ]
-        panels.append(plot.Panel("time inside MPI, mean of the ranks", "time", parts))
-    if any(device_ns):
-        on_device = plot.Part("NCCL", plot.KINDS[2], device_ns)
-        panels.append(plot.Panel("NCCL on the device, all ranks", "time", [on_device]))
-    if not panels or not has_regions(run):
-        return None
-    return plot.Picture("Time by region", [row.region or OUTSIDE for row in rows], panels)
+        ]),
+        plot.Panel("NCCL on the device, all ranks", "time", [
+            plot.Part("NCCL", plot.KINDS[2], [row.nccl_device_ns for row in rows])
+        ]),
+    ]
+    told = [panel for panel in panels if any(panel.parts[0].values)]
+    names = [row.region or OUTSIDE for row in rows]
+    return plot.Picture("Time by region", names, told) if told and has_regions(run) else None
 
 
 def why_no_region(run: Selection, rows: Sequence[Row]) -> str:
@@ -207,7 +204,9 @@ def headline(rows: Sequence[Row]) -> str:
     where = f"in {most.region}" if most.region else "outside all regions"
     total_ns = sum(row.own_ns for row in rows)
     if not total_ns:
-        return f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
+        return (
+            f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
+        )
     return (
         f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, "
         f"{units.share(most.own_ns / total_ns)} of the time inside MPI,"
@@ -215,24 +214,23 @@ def headline(rows: Sequence[Row]) -> str:
     )
 
 
-def gaps(run: Run, rows: Sequence[Row]) -> Iterator[str]:
+def gaps(run: Run, rows: Sequence[Row]) -> list[str]:
     """What the rows do not have."""
-    if folded := sum(row.folded_count for row in rows if not row.region):
-        yield (
-            f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand "
-            "outside all regions"
-        )
+    folded = sum(row.folded_count for row in rows if not row.region)
     share = together_share(run.connection)
-    if share < ALL and any(row.visits for row in rows):
-        sampled = f"the {units.share(share)} of the main threads' time in which calls are sampled"
-        yield f"visits and the time in regions are those of {sampled}"
-    for (refused,) in run.connection.execute(
+    refused = run.connection.execute(
         "SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1"
-    ):
-        yield (
-            f"regions from {refused} on were too many, too long or too deep; each is counted in "
-            "its parent"
-        )
+    ).fetchone()
+    said = {
+        f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand "
+        "outside all regions": folded,
+        "visits and the time in regions are those of the "
+        f"{units.share(share)} of the main threads' time in which calls are sampled":
+        share < ALL and any(row.visits for row in rows),
+        f"regions from {refused and refused[0]} on were too many, too long or too deep; each is "
+        "counted in its parent": refused,
+    }
+    return [text for text, is_so in said.items() if is_so]
 
 
 def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
@@ -328,7 +326,7 @@ def of_stages(found: Pipelines) -> plot.Picture | None:
 
 
 def why_no_stage(found: Pipelines, unseen: str) -> str:
-    return waiting_text(found.rows) if found.rows else [*verdict(found, unseen)][-1]
+    return waiting_text(found.rows) if found.rows else verdict(found, unseen)[-1]
 
 
 def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
@@ -348,28 +346,25 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
     return list(gathered((row.pipeline, row) for row in found.rows).values())
 
 
-def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
+def verdict(found: Pipelines, unseen: str = "") -> list[str]:
     """Sentences to print first."""
-    for shape, what_they_do in NO_PIPELINES.items():
-        for ranks in getattr(found.graph, shape):
-            yield f"Ranks {ranks_text(ranks)} {what_they_do}."
-    for star in found.graph.stars:
-        yield star_text(star)
+    graph, pipelines = found.graph, by_pipeline(found)
+    said = [
+        f"Ranks {units.shortened(units.rank_list(ranks), MOST_RANKS)} {what_they_do}."
+        for shape, what_they_do in NO_PIPELINES.items() for ranks in getattr(graph, shape)
+    ]
+    said += map(star_text, graph.stars)
     if not found.rows:
-        pairs = (
-            f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs
-            else "no ranks"
-        )
-        yield f"No pipeline: {pairs} exchange bulk messages{common.but_unseen(unseen)}."
-        return
-    pipelines = by_pipeline(found)
-    yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."
+        pairs = f"{units.counted(graph.pairs, 'pair')} of ranks" if graph.pairs else "no ranks"
+        return [*said, f"No pipeline: {pairs} exchange bulk messages{common.but_unseen(unseen)}."]
+    are_replicas = all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines)
+    number = units.counted(len(pipelines), "pipeline")
+    said += [f"{number}{', replicas of each other' if are_replicas else ''}."]
     for rows in pipelines[:MOST_PIPELINES]:
-        yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}; {waiting_text(rows)}."
-    if not all(row.is_direction_known for row in found.rows):
-        yield (
-            "As much goes either way, so the end with the lower rank is taken for the first stage."
-        )
+        ranks = units.shortened(" > ".join(str(row.rank) for row in rows), MOST_RANKS)
+        said.append(f"{rows[0].pipeline}: ranks {ranks}; {waiting_text(rows)}.")
+    way = "As much goes either way, so the end with the lower rank is taken for the first stage."
+    return said if all(row.is_direction_known for row in found.rows) else [*said, way]
 
 
 def star_text(star: Star) -> str:
@@ -389,20 +384,6 @@ def star_text(star: Star) -> str:
         f"{units.capital(servers)} {units.agreeing(verb, number)} messages {word} {others}, which "
         "exchange none with each other."
     )
-
-
-def replicas_text(pipelines: Sequence[Sequence[Row]]) -> str:
-    if all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines):
-        return ", replicas of each other"
-    return ""
-
-
-def arrow_text(rows: Sequence[Row]) -> str:
-    return units.shortened(" > ".join(str(row.rank) for row in rows), MOST_RANKS)
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    return units.shortened(units.rank_list(ranks), MOST_RANKS)
 
 
 def waiting_text(rows: Sequence[Row]) -> str:

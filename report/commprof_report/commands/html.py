@@ -266,7 +266,8 @@ def share_card(row: SummaryRow, steps: StepsRow) -> Card:
     whole = summary.whole(row)
     if row.negotiation_share_mean is None:
         return units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks"
-    text = f"of {whole} in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
+    negotiation = units.share(row.negotiation_share_mean)
+    text = f"of {whole} in data operations; {negotiation} in negotiation"
     if steps.steps_per_s is not None and steps.idle_rounds_share is not None:
         text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
     return units.share(row.data_share_mean), text
@@ -284,35 +285,27 @@ def timeline_section(
         else "the thread with the most time in MPI" if is_beside_main(waits.stages.split.run)
         else "the main thread"
     )
-    explained = [
-        "A bin that is too short for single calls has its shares of time as parts of its height.",
+    explained = {
+        "A bin too short for single calls has its shares of time as parts of its height.": 1,
         "The wheel, + and -, or two fingers zoom; dragging or the arrow keys move; 0 shows the "
         "whole run. With Shift the wheel, or the keys [ and ], makes rows higher. The mouse, or "
-        "the keys . and , name a call.",
+        "the keys . and , name a call.": 1,
         "The arrow of a named call comes from the rank that it waited for, where that is known. "
-        "The red line is the critical path of a step, if it is known.",
-    ]
-    if any(rank.in_flight for rank in view.ranks):
-        explained.append(
-            "Thin bars beneath a rank are its nonblocking and persistent operations, from their "
-            "start to their completion, in rows of some height."
-        )
-    if len(view.messages):
-        explained.append(
-            "Thin arrows are messages, from the posting of the send to the completion of the "
-            "receive, where both sides are known."
-        )
-    if any(rank.gpus for rank in view.ranks):
-        explained.append(
-            "Beneath a rank are its GPUs, with a strip each for computing, communicating and "
-            "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
-            "is exposed."
-        )
+        "The red line is the critical path of a step, if it is known.": 1,
+        "Thin bars beneath a rank are its nonblocking and persistent operations, from their "
+        "start to their completion, in rows of some height.":
+        any(rank.in_flight for rank in view.ranks),
+        "Thin arrows are messages, from the posting of the send to the completion of the "
+        "receive, where both sides are known.": len(view.messages),
+        "Beneath a rank are its GPUs, with a strip each for computing, communicating and "
+        "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
+        "is exposed.": any(rank.gpus for rank in view.ranks),
+    }
     drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
     return page.section(
         "The run in time", f"What {thread} of each rank did, from the whole run to single calls. "
         f"{contents}", drawing,
-        page.folded("How to read it", explained, is_counted=False),
+        page.folded("How to read it", [text for text in explained if explained[text]], ""),
     )
 
 

@@ -121,7 +121,9 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
     means = gathered((bar, (row.total_ns, row.count)) for bar, row, _ in made)
     bars = sorted(means, key=lambda bar: (bar[0], bar[2]))
 
-    def panel(head: str, unit: str, key: str, in_steps: str, notes: Sequence[str] = ()) -> plot.Panel:
+    def panel(
+        head: str, unit: str, key: str, in_steps: str, notes: Sequence[str] = ()
+    ) -> plot.Panel:
         amounts = (
             (
                 "control" if row.traffic == "control" else row.call, bar,

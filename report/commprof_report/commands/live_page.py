@@ -231,7 +231,10 @@ def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
         ),
         page.section(
             "Ranks", "",
-            page.table(screen.columns, screen.ranks, MOST_RANKS, "are shown; --sort and --rank choose others"),
+            page.table(
+                screen.columns, screen.ranks, MOST_RANKS,
+                "are shown; --sort and --rank choose others",
+            ),
         ),
         '<p><a href="page">The whole page, of this moment</a></p>',
     ]

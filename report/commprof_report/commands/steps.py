@@ -87,7 +87,8 @@ STEP_COLUMNS: Sequence[Column | Field] = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    whole = argparse.Namespace(**{**vars(arguments), "region": None})  # it is the step, no filter
+    run = common.open_selected(whole, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     waits = attempt("Waiting", late, run, alignment)
     answers = steps_summary(run, alignment, arguments.by, arguments.region, waits, arguments.loop)

@@ -34,6 +34,7 @@ from ..base.errors import attempt, attempts
 from ..base.options import option
 from ..base.values import present
 from ..base.thresholds import threshold
+from ..calls.parts import peer_name
 from ..calls.views import Row, of_nccl
 from ..display import tables
 from ..display.tables import Column
@@ -228,11 +229,13 @@ def share_range(summary: SummaryRow) -> str:
         return f"of rank {summary.mpi_share_min_rank}"
     if summary.mpi_share_min == summary.mpi_share_max:
         return "on each rank"
-    least = f"{units.share(summary.mpi_share_min)} (rank {summary.mpi_share_min_rank})"
-    return (
-        f"on average; {least} to {units.share(summary.mpi_share_max)} (rank "
-        f"{summary.mpi_share_max_rank})"
+    least, most = (
+        f"{units.share(share)} (rank {rank})" for share, rank in (
+            (summary.mpi_share_min, summary.mpi_share_min_rank),
+            (summary.mpi_share_max, summary.mpi_share_max_rank),
+        )
     )
+    return f"on average; {least} to {most}"
 
 
 def calls_text(answers: RunSummary) -> str:
@@ -407,26 +410,23 @@ def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
 def peer_text(summary: SummaryRow) -> str:
     if not summary.sent_count:
         is_part = summary.ranks_read < summary.world_size
-        return (
-            f"none sent by {summary.ranks_read:,} of {units.counted(summary.world_size, 'rank')}"
-            if is_part else "none"
-        )
+        who = f"{summary.ranks_read:,} of {units.counted(summary.world_size, 'rank')}"
+        return f"none sent by {who}" if is_part else "none"
     parts = (
         (summary.sent_count - summary.sent_rma_count, "message"),
         (summary.sent_rma_count, "RMA call"),
     )
-    sent = (
-        f"{' and '.join(units.counted(count, noun) for count, noun in parts if count)}, "
-        f"{units.volume(summary.sent_bytes)}"
-    )
+    sent = " and ".join(units.counted(count, noun) for count, noun in parts if count)
     pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))
-    return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
+    return (
+        f"{sent}, {units.volume(summary.sent_bytes)}; most from {pair}: "
+        f"{units.volume(summary.top_pair_bytes)}"
+    )
 
 
 def partner_text(rank: int | None) -> str:
-    if rank is None:
-        return "an unknown rank"
-    return "outside" if rank < 0 else f"rank {rank}"
+    known = peer_name(rank)
+    return f"rank {known}" if known.isdecimal() else known.replace("unknown", "an unknown rank")
 
 
 def gpu_text(connection: Connection) -> str:
@@ -459,27 +459,20 @@ def cost_text(summary: SummaryRow, ranks: int) -> str:
     )
 
 
-def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
+def rank_facts(run: Run, answers: RunSummary) -> list[tuple[str, str]]:
     """Ranks that are not there, or without MPI_Finalize: since when, and what they were in."""
-    if run.missing:
-        yield "Not read", f"{units.span_names(run.missing)} of {run.world_size}"
-    groups = doing.groups(answers.ranks, list(HEADS))
+    missing = f"{units.span_names(run.missing)} of {run.world_size}" if run.missing else ""
+    facts, groups = [("Not read", missing)], doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
-        place = group.place + doing.span_text(group.ranks)
-        if group.state == "running":
-            yield HEADS[group.state], f"{group.names}: {place}"
-        else:
-            yield (
-                HEADS[group.state],
-                f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}",
-            )
-            yield "", f"  {place}"
-    if len(groups) > MOST_GROUPS:
-        rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
-        yield (
-            "", f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank "
-            "names them",
-        )
+        place, head = group.place + doing.span_text(group.ranks), HEADS[group.state]
+        ended = f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}"
+        is_running = group.state == "running"
+        facts += [(head, f"{group.names}: {place}")] if is_running else [
+            (head, ended), ("", f"  {place}"),
+        ]
+    rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
+    more = f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank names them"
+    return [*facts, ("", more if rest else "")]
 
 
 def code_text(group: doing.Group) -> str:

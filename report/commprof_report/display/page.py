@@ -126,9 +126,9 @@ def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
     return f"<dl{kind}>{items}</dl>" if items else ""
 
 
-def folded(head: str, lines: Sequence[str], is_counted: bool = True) -> str:
-    count = f" ({len(lines)})" if is_counted else ""
-    return f"<details><summary>{text(head)}{count}</summary>{bullets(lines)}</details>"
+def folded(head: str, lines: Sequence[str], count: str = " ({})") -> str:
+    summary = f"{text(head)}{count.format(len(lines))}"
+    return f"<details><summary>{summary}</summary>{bullets(lines)}</details>"
 
 
 def bullets(lines: Iterable[str]) -> str:

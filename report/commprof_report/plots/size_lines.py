@@ -76,7 +76,9 @@ def panels_of(rows: Sequence[Row]) -> dict[str, dict[str, Line]]:
     return {
         title: {
             name: sorted(line, key=place_of)
-            for name, line in islice(by_time((name_of(row), row) for row in own).items(), MOST_LINES)
+            for name, line in islice(
+                by_time((name_of(row), row) for row in own).items(), MOST_LINES
+            )
         }
         for title, own in islice(largest.items(), MOST_PANELS)
     }
