@@ -18,7 +18,6 @@ from ..plots import changes
 from .compare import figure_columns, known_figures, row_columns, run_columns
 
 MOST_ROWS = 12
-MOST_CARDS = 3
 MOST_VALUE = 400
 SIDE_COLUMNS = (
     Column("side", lambda side: side.name, False),
@@ -68,20 +67,14 @@ def opening(answers: Comparison) -> str:
 
 
 def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
-    for pair in answers.tested[:MOST_CARDS]:
-        row = pair.verdict
-        if row.change is None:
-            continue
+    for row in [pair.verdict for pair in answers.tested if pair.verdict.change is not None][:3]:
         interval = (
             f"{100 * row.level:.3g} % interval {sentences.interval_text(row.low, row.high)}"
             if row.low is not None else "no interval"
         )
-        estimate = (
-            "" if row.verdict in ("less", "more", "same", "unknown")
-            else ": an estimate, no verdict"
-        )
-        name = f"{sentences.NAMES[row.metric][1]} of {row.side}"
-        yield units.change(row.change), f"{name} against {row.reference}, {interval}{estimate}"
+        is_sure = row.verdict in ("less", "more", "same", "unknown")
+        name = f"{sentences.NAMES[row.metric][1]} of {row.side} against {row.reference}, {interval}"
+        yield units.change(row.change), name + ("" if is_sure else ": an estimate, no verdict")
     runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
     yield " + ".join(str(len(side.runs)) for side in answers.sides), f"runs: {', '.join(runs)}"
 

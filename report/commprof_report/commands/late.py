@@ -120,19 +120,17 @@ def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     if answers.run.verdict is Kind.NONE:
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
-    more = " ranks; --csv has them all."
-    by_rank = tables.first_rows(cause_columns(RANK, ranks), ranks, MOST_ROWS, more)
-    texts = {"rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}"}
-    if len(answers.hosts) > 1:
-        texts["host"] = tables.text_table(cause_columns(HOST, answers.hosts), answers.hosts)
-    texts["call"] = tables.text_table(call_columns(calls), calls)
-    if len(calls) < len(answers.calls):
-        texts["call"] += "\n--by call has each communicator of a family."
-    if answers.states:
-        texts["state"] = tables.text_table(STATE, answers.states)
-    if answers.sizes:
-        texts["size"] = tables.text_table(shown(SIZE), answers.sizes)
-    return texts
+    hosts = answers.hosts if len(answers.hosts) > 1 else []
+    columns, more = cause_columns(RANK, ranks), " ranks; --csv has them all."
+    left = "\n--by call has each communicator of a family." * (len(calls) < len(answers.calls))
+    by_rank = tables.first_rows(columns, ranks, MOST_ROWS, more)
+    return {
+        "rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}",
+        "host": tables.text_table(cause_columns(HOST, hosts), hosts) if hosts else "",
+        "call": tables.text_table(call_columns(calls), calls) + left,
+        "state": tables.text_table(STATE, answers.states) if answers.states else "",
+        "size": tables.text_table(shown(SIZE), answers.sizes) if answers.sizes else "",
+    }
 
 
 def cause_columns(fields: Sequence[Field], rows: Sequence[Row]) -> list[Field]:
@@ -264,20 +262,19 @@ def is_long_end(wait_ns: float, counted_ns: float) -> bool:
     return wait_ns >= max(whole("commands.finalize"), NOTABLE * counted_ns)
 
 
-def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
+def final_facts(answers: Late) -> list[tuple[str, str]]:
     """Waiting at the end of the job, which no call of the verdict has."""
-    row, ranks = answers.run, len(answers.timelines)
-    mean_ns = row.finalize_wait_ns / max(1, ranks - 1)
-    if row.finalize_last_rank is not None and is_long_end(mean_ns, row.counted_ns / row.ranks):
-        waiting = units.duration(mean_ns)
-        others = (
-            f"the other ranks wait {waiting} on average" if ranks > 2
-            else f"the other rank waits {waiting}"
-        )
-        yield (
-            "At the end",
-            f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; counted nowhere else",
-        )
+    row, others = answers.run, max(1, len(answers.timelines) - 1)
+    mean_ns = row.finalize_wait_ns / others
+    who = "the other rank waits" if others == 1 else "the other ranks wait"
+    said = f"{who} {units.duration(mean_ns)}{' on average' if others > 1 else ''} in MPI_Finalize"
+    is_long = row.finalize_last_rank is not None and is_long_end(
+        mean_ns, row.counted_ns / row.ranks
+    )
+    return [(
+        "At the end",
+        f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
+    )]
 
 
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
@@ -297,10 +294,9 @@ def ahead_text(last: Last) -> str:
     """main threads wait for the last one: rank 0 the longest, 74.2 ms a step, rank 1 310 us"""
     waits = sorted((ns / max(1, last.judged), rank) for rank, ns in last.waits_ns.items())
     each = "visit" if last.region not in ("", HANDED) else "step"
-    said = [f"rank {rank} {units.duration(ns)}" for ns, rank in waits[:1] if len(waits) > 1]
     said = [
         f"rank {rank} the longest, {units.duration(ns)} a {each}" for ns, rank in waits[-1:]
-    ] + said
+    ] + [f"rank {rank} {units.duration(ns)}" for ns, rank in waits[:1] if len(waits) > 1]
     return f"after that, main threads wait for the last one: {', '.join(said) or 'not known'}"
 
 

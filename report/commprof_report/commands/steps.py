@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from ..base import units
@@ -274,15 +274,14 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
 def communication_parts(summary: StepsRow) -> str:
     """31.8 % data operations (11.7 ms) and 43.6 % negotiation (16.1 ms)"""
     background_ns, step_ns = present(summary.background_ns), present(summary.step_ns)
-    parts = [(background_ns, "communication")]
+    parts = {"communication": background_ns}
     if summary.negotiation and summary.data_ns is not None:
         rest_ns = max(0.0, background_ns - summary.data_ns)
-        parts = [(summary.data_ns, "data operations"), (rest_ns, "negotiation")]
-    least = "" if summary.complete_steps else "at least "
-    said = [
-        f"{units.share(ns / step_ns)} {what} ({units.duration(ns)})" for ns, what in parts
-    ]
-    return least + " and ".join(said)
+        parts = {"data operations": summary.data_ns, "negotiation": rest_ns}
+    said = " and ".join(
+        f"{units.share(ns / step_ns)} {what} ({units.duration(ns)})" for what, ns in parts.items()
+    )
+    return said if summary.complete_steps else f"at least {said}"
 
 
 def waiting_text(summary: StepsRow) -> str:
@@ -372,17 +371,16 @@ def thread_text(summary: StepsRow) -> str:
 
 
 def trend_text(summary: StepsRow) -> str:
+    steps = summary.steps - summary.warm_up_steps
     if summary.trend == "unknown":
-        return f"unknown: {_steady_text(summary, units.are)} too few, {FEWEST_STEPS} are needed"
+        return f"unknown: {units.are(steps, 'step')} too few, {FEWEST_STEPS} are needed"
     if summary.trend == "none":
-        return f"none beyond chance, in {_steady_text(summary)}"
+        return f"none beyond chance, in {units.counted(steps, 'step')}"
     first, last = units.duration(summary.first_tenth_ns), units.duration(summary.last_tenth_ns)
-    by_chance = f"chance alone would show this with a probability of {summary.trend_p:.1g}"
-    return f"{summary.trend}: first tenth {first}, last tenth {last} (medians); {by_chance}"
-
-
-def _steady_text(summary: StepsRow, text: Callable[[float, str], str] = units.counted) -> str:
-    return text(summary.steps - summary.warm_up_steps, "step")
+    return (
+        f"{summary.trend}: first tenth {first}, last tenth {last} (medians); chance alone would "
+        f"show this with a probability of {summary.trend_p:.1g}"
+    )
 
 
 def outlier_facts(answers: StepsSummary) -> list[tuple[str, str]]:
@@ -393,8 +391,9 @@ def outlier_facts(answers: StepsSummary) -> list[tuple[str, str]]:
     if summary.outlier_limit_ns is None:
         return [("Outliers", "unknown: there is no step but the warm-up")]
     limit = f"beyond {units.duration(summary.outlier_limit_ns)}"
+    steady = units.counted(summary.steps - summary.warm_up_steps, "step")
     if not outliers:
-        return [("Outliers", f"none of {_steady_text(summary)} is {limit}")]
+        return [("Outliers", f"none of {steady} is {limit}")]
     left = len(outliers) - MOST_OUTLIERS
     return [
         ("Outliers", f"{units.counted(len(outliers), 'step')} {limit}, as means over ranks"),

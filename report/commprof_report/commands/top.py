@@ -33,6 +33,7 @@ from ..base import units
 from ..base.options import option
 from ..base.query import Row
 from ..base.thresholds import threshold
+from ..base.values import gathered
 from ..display import tables
 from ..display.tables import Column
 from ..run import process, selection
@@ -163,14 +164,6 @@ def rates(before: Rates | None, row: Row, amounts: Amounts) -> Rates:
     return Rates(row, amounts, interval_ns, calls * 1e9, moved * 1e9, *shares)
 
 
-def end_text(rows: Sequence[Row]) -> str:
-    said = (
-        f"{units.rank_names(ranks)} {end}" for state, end in ENDS.items()
-        if (ranks := [row.rank for row in rows if row.state == state])
-    )
-    return f"The run has ended: {'; '.join(said)}."
-
-
 def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Screen:
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
     shown = alive or ranks
@@ -179,6 +172,11 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
         sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
     )
     calls_per_s = units.count(round(sum(rank.calls_per_s for rank in shown)))
+    of_state = gathered((rank.row.state, rank.row.rank) for rank in ranks)
+    ended = (
+        f"{units.rank_names(of_state[state])} {end}" for state, end in ENDS.items()
+        if state in of_state
+    )
     return Screen(
         is_first,
         [
@@ -191,7 +189,7 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
             *(f"behind now: {one.text}" for one in unhanded(run.connection, 1)),
         ],
         columns_of(ranks), sorted(shown, key=ORDERS[order]), mpi_share, bytes_per_s,
-        "" if alive else end_text([rank.row for rank in ranks]),
+        "" if alive else f"The run has ended: {'; '.join(ended)}.",
     )
 
 
