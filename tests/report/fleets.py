@@ -121,7 +121,7 @@ def spool_write(folder: Path, runs: Sequence[Path], jobs: int, users: Sequence[i
     """Copies of recorded runs with job ids, users and starts of their own."""
     for number in range(jobs):
         job = folder / str(users[number % len(users)]) / f"app-{number}"
-        shutil.copytree(runs[number % len(runs)], job)
+        shutil.copytree(runs[number % len(runs)], job, ignore=shutil.ignore_patterns(".jobs"))
         for path in job.glob("rank-*.db"):
             with sqlite3.connect(path, isolation_level=None) as connection:
                 connection.execute("PRAGMA journal_mode = OFF")

@@ -216,3 +216,13 @@ def test_a_call_that_takes_longer_since_a_day_is_named_with_what_is_new(
 
 def test_no_call_has_changed_in_a_healthy_fleet(report, run_folder, tmp_path):
     assert made(report, run_folder, tmp_path / "store", "changes", fleets.Fleet(jobs=3000)) == []
+
+
+def test_the_page_has_all_questions(report, run_folder, tmp_path):
+    store = tmp_path / "store"
+    made(report, run_folder, store, "hosts", fleets.Fleet(slow_node=17, change_day=15))
+    assert report("fleet", "html", store).out == f"{store}/report.html written\n"
+    page = (store / "report.html").read_text()
+    assert [page.count(f"<h2>{each.title.replace(chr(39), '&#x27;')}</h2>")
+            for name, each in questions.QUESTIONS.items() if name != "job"] == [1] * 7
+    assert "node017 came last in " in page and "build_id.libmpi.so.40=b2" in page

@@ -10,8 +10,8 @@ The other questions are asked of all jobs in a store: `top`, whose jobs spend mo
 long messages of each size take; `trend`, month by month; `hosts`, which come last in other
 people's jobs, too; `changes`, calls of a program that take longer or shorter since a day, and
 what has changed then; `job`, one job. `forget STORE USER` removes the jobs of a user; `load`
-writes the tables into PostgreSQL. The questions are SQL files that any engine reads
-(docs/FLEET.md); the Python package duckdb answers them here."""
+writes the tables into PostgreSQL; `html` writes a page of all questions. The questions are SQL
+files that any engine reads (docs/FLEET.md); the Python package duckdb answers them here."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ import argparse
 from pathlib import Path
 
 from ..base import units
+from ..base.files import written_whole
 from ..base.errors import ReportError, UsageError
 from ..base.options import option
-from ..display import tables
+from ..display import page, tables
 from ..fleet import add as adding
 from ..fleet.engines import engine_open, load
 from ..fleet.judged import answers, verdict
 from ..fleet.questions import QUESTIONS, fields
 from ..fleet.store import forget, store_create, store_open
 from ..fleet.tables import NAMES
+from ..run.rank_files import files_mode
 from . import Command, common
 
 MOST_PROBLEMS = 20
+NO_JOB = "no job of the store answers this"
+OTHERS = ("add", "forget", "load", "html")
 NOTHING = {"changes": "no call of a program has changed on a day, beyond chance"}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    others = {"add": add, "forget": forget_user, "load": load_tables}
+    others = {"add": add, "forget": forget_user, "load": load_tables, "html": html}
     others.get(arguments.question, ask)(arguments)
 
 
@@ -71,6 +75,24 @@ def load_tables(arguments: argparse.Namespace) -> None:
     load(store_open(arguments.store), url)
 
 
+def html(arguments: argparse.Namespace) -> None:
+    """A section for each question, but that of a single job."""
+    engine = engine_open(store_open(arguments.store), arguments.engine)
+    parts = [page.header(f"Jobs in {arguments.store.resolve().name}", (), (), ())]
+    for name, question in QUESTIONS.items():
+        if name == "job":
+            continue
+        rows = answers(engine, name, {"call": arguments.call, "job": ""})
+        said = verdict(rows) if name == "hosts" else [question.note.format(call=arguments.call)]
+        shown = page.table(fields(name), rows[: arguments.top])
+        more = [NOTHING.get(name, NO_JOB) + "."] if not rows else said
+        parts.append(page.section(question.title, " ".join(more), shown))
+    output = arguments.output or arguments.store / "report.html"
+    with written_whole(output, files_mode([arguments.store])) as file:
+        file.write(page.page(f"{arguments.store.resolve().name}: all jobs", parts))
+    common.print_line(f"{output} written")
+
+
 def ask(arguments: argparse.Namespace) -> None:
     if arguments.question == "job" and len(arguments.runs) != 1:
         raise UsageError("fleet job", "takes the id of a job, after the store")
@@ -81,7 +103,7 @@ def ask(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, [field.key for field in columns])
     elif not rows:
-        print(NOTHING.get(arguments.question, "no job of the store answers this"))
+        print(NOTHING.get(arguments.question, NO_JOB))
     else:
         if arguments.question == "hosts":
             print(common.lines_text(verdict(rows)))
@@ -93,8 +115,8 @@ def ask(arguments: argparse.Namespace) -> None:
 COMMANDS = {"fleet": Command(
     __doc__, (
         option(
-            "question", choices=("add", "forget", "load", *QUESTIONS), metavar="QUESTION",
-            help=", ".join(("add", "forget", "load", *QUESTIONS)),
+            "question", choices=(*OTHERS, *QUESTIONS), metavar="QUESTION",
+            help=", ".join((*OTHERS, *QUESTIONS)),
         ),
         option("store", metavar="STORE", type=Path, help="the folder of the store"),
         option(
@@ -115,6 +137,10 @@ COMMANDS = {"fleet": Command(
             "--engine", default="duckdb", metavar="ENGINE",
             help="what answers: duckdb (default), spark=MASTER, clickhouse (within this process), "
             "or postgresql=URL, after `load`",
+        ),
+        option(
+            "--output", type=Path, metavar="FILE",
+            help="of html: where to (default: STORE/report.html)",
         ),
         option(
             "--from", type=Path, dest="spool", metavar="SPOOL", group="add",

@@ -17,7 +17,7 @@ from .job import Job, job_read, run_key
 from .store import Store, jobs_write, known
 
 AT_ONCE = 64  # folders that a process reads
-IN_PART = 20_000  # jobs of a file
+IN_PART = 5_000  # jobs of a file
 
 
 class Added(NamedTuple):

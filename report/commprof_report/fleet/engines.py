@@ -1,4 +1,4 @@
-"""Engines that ask a store. The questions are in DuckDB's dialect; sqlglot turns them for others."""
+"""Engines that ask a store. The questions are in DuckDB's dialect; sqlglot turns them."""
 
 from __future__ import annotations
 

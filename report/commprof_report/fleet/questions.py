@@ -104,39 +104,48 @@ FIELDS = {field.key: field for field in (
 
 
 class Question(NamedTuple):
+    title: str
     columns: str
     note: str
 
 
 QUESTIONS = {
     "top": Question(
+        "Time in a call by user and program",
         "user_name program jobs calls call_hours rank_hours call_share",
         "Time in {call}. A rank hour is a core hour where a rank has one core.",
     ),
     "programs": Question(
+        "Programs that would gain",
         "program jobs users rank_hours mpi_share uneven_hours small_hours",
         "Uneven: what ranks wait beyond the one that waits least, the most that balance gains.",
     ),
     "libraries": Question(
+        "Libraries under one program",
         "program library jobs users rank_hours mpi_share first_day last_day",
         "Observed, not tried: users, inputs and months differ, too. Runs of both tell: `compare`.",
     ),
     "sizes": Question(
+        "Message sizes",
         "call high_bytes measure jobs calls volume_bytes call_hours mean_ns p50_ns p99_ns", "",
     ),
     "trend": Question(
+        "Month by month",
         "month cluster jobs users killed_jobs rank_hours mpi_share call_hours call_share",
         "Hours in call: {call}.",
     ),
     "hosts": Question(
+        "Nodes that are late in other people's jobs",
         "host jobs users last_jobs expected_jobs behind_share p is_late", "",
     ),
     "changes": Question(
+        "Calls that have changed",
         "program ranks hosts call role high_bytes measure day days jobs before_ns after_ns change "
         "p since",
         "Since: what no more than a tenth of the jobs had before; it need not be the cause.",
     ),
     "job": Question(
+        "One job",
         "run_id day user_name program library ended ranks hosts wall_ns call role high_bytes "
         "measure calls volume_bytes total_ns mean_ns call_share", "",
     ),
