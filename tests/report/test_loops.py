@@ -35,7 +35,7 @@ def calls_of(
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     every, two = np.ones(len(made), bool), np.full(len(made), 2)
     own = lines.OwnCalls(
-        two, call, call, similar, similar, similar, kind, is_bulk, sizes, two * 0, two, sequence,
+        call, call, similar, similar, similar, kind, is_bulk, sizes, two * 0, two, sequence,
         np.cumsum(sequence != np.append(0, sequence[:-1]) + 1), start, end,
         lines.free(start, end, every),
     )
@@ -130,6 +130,19 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
     found, steps = found_in(job)
     assert found.functions == {"MPI_Allreduce": 3}
     assert (len(steps), found.confidence) == (12, 1.0)
+
+
+def test_fused_gradients_are_steps_by_the_bytes_of_the_parameters_and_by_no_order():
+    """Every seventh step sends them in two messages: 8 times 8 messages have an order, too."""
+    job = Job()
+    training.parameters(job, [1_000_000] * 12)
+    for step in range(60):
+        job.compute(20 * training.MS)
+        for size in [6_000_000] * 2 if step % 7 == 3 else [12_000_000]:
+            job.call("Allreduce", size, step)
+    found, steps = found_in(job)
+    assert found.evidence == ("bytes of the parameters",)
+    assert steps == [{step} for step in range(60)]
 
 
 @pytest.mark.parametrize("in_a_row", [3, 5, 48])
