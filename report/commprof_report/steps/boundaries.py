@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Texts, around_median, by_rank, covered, grouped, joined, np, table,
+    NONE, Columns, Flags, Floats, Ints, Texts, around_median, by_rank, covered, grouped, joined, np,
+    table,
 )
 from ..base.values import gathered, present
 from ..base.same_steps import agree, matched, warm_up
@@ -38,15 +39,6 @@ FAR_OUT, OUTLIER = threshold("steps.far-out"), threshold("steps.outlier")
 MOST_ANALYSED = 64  # different sequences of calls: those of further ranks are not read
 
 
-class Apart(NamedTuple):
-    """Ranks whose steps come at other times."""
-
-    ranks: list[int]
-    steps: int
-    found: Found
-    median_ns: float  # of their steps
-
-
 class Detection(NamedTuple):
     """How the steps of a run were found."""
 
@@ -58,7 +50,7 @@ class Detection(NamedTuple):
     tensors: int = 0  # that the ranks agree on in a step, by negotiation
     found: Found = Found()  # of most ranks, by calls; without steps, that of which most repeats
     identity: str = ""  # of the communicator that determines these
-    apart: Sequence[Apart] = ()  # where steps are found by calls
+    apart: Sequence[str] = ()  # ranks whose steps come at other times, in words
 
 
 @dataclass(frozen=True)
@@ -236,13 +228,16 @@ def _together(
         own = own.take(~np.isin(own.world_rank, steps.world_rank))
 
 
-def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
-    """The steps of ranks that do not step together with the others, as in another ensemble."""
+def _apart(steps: Bounds, groups: Sequence[Group]) -> str:
+    """ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median 12.0 ms"""
     ranks = np.unique(steps.world_rank)
     found = next(group.found for group in groups if ranks[0] in group.ranks)
     times = np.sort(steps.end_ns - steps.begin_ns)
-    median_ns = float(times[len(times) // 2])
-    return Apart(ranks.tolist(), len(np.unique(steps.step)), found, median_ns)
+    return (
+        f"{units.rank_names(ranks.tolist())}: "
+        f"{units.counted(len(np.unique(steps.step)), 'step')} of {found.calls_text}, median "
+        f"{units.duration(float(times[len(times) // 2]))}"
+    )
 
 
 def find_groups(
@@ -401,9 +396,7 @@ def _total(connection: Connection, sampled: SampledCalls, group: Group) -> int |
 
 def judged(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Boundaries:
     times = times.take(np.lexsort((times.begin_ns, times.world_rank)))
-    order, groups = grouped(times.step)
-    means = groups.sum((times.end_ns - times.begin_ns)[order]) / groups.counts
-    of_step = dict(zip(times.step[order[groups.first]].tolist(), means.tolist()))
+    of_step = dict(zip(np.unique(times.step).tolist(), means_of_steps(times).tolist()))
     first = set(warm_up(of_step))
     limit = outlier_limit([time for number, time in of_step.items() if number not in first])
     is_first = np.isin(times.step, [*first])
@@ -412,6 +405,12 @@ def judged(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Boundar
         times.step, times.world_rank, times.begin_ns, times.end_ns, is_first, is_long & ~is_first,
         _is_complete(times, missing),
     )
+
+
+def means_of_steps(times: Bounds) -> Floats:
+    """The duration of each step, in order of their numbers: means over its ranks."""
+    order, groups = grouped(times.step)
+    return groups.sum((times.end_ns - times.begin_ns)[order]) / groups.counts
 
 
 def _is_complete(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Flags:

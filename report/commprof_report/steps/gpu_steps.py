@@ -26,7 +26,7 @@ from ..gpu.overlap import (
     time_by_states, together,
 )
 from ..run.alignment import storable
-from .boundaries import Boundaries, Steps
+from .boundaries import Boundaries, Steps, means_of_steps
 
 FOREVER = 1 << 62
 FEWEST_STEPS = whole("steps.tracing-steps")  # with tracing and without it
@@ -184,7 +184,7 @@ def _means_within(spans: Mapping[int, Spans], rows: Boundaries) -> list[float]:
             is_in[own] = is_within(rows.take(own), spans[rank])
     order, groups = grouped(rows.step)
     is_wanted = groups.max(is_looked[order]) & groups.min(is_in[order])
-    return (groups.sum(rows.step_ns[order]) / groups.counts)[is_wanted].tolist()
+    return means_of_steps(rows)[is_wanted].tolist()
 
 
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:

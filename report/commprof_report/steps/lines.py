@@ -40,7 +40,6 @@ REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "
 class OwnCalls(Columns):
     """The calls of a thread in order; sequence, identity: of collectives, else NONE."""
 
-    row: Ints  # of the call
     call: TextInts
     function: Ints  # equal for the same call on the same communicator
     sized: Ints  # a token; of messages with the size, if it occurs again
@@ -182,7 +181,7 @@ def own_calls(
     kind[is_data] = Kind.DATA
     kind[about.is_rooted[calls.call]] = Kind.ROOTED
     return OwnCalls(
-        rows, calls.call, function, sized, token, similar, kind, is_bulk,
+        calls.call, function, sized, token, similar, kind, is_bulk,
         np.where(is_message, calls.bytes, own_bytes), identity,
         np.where(is_collective, np.append(found.size, 0)[at], 0),
         np.where(is_collective, np.append(found.sequence, 0)[at], NONE),

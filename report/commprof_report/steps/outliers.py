@@ -17,64 +17,52 @@ from ..base import chance, units
 from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
 from ..base.thresholds import threshold, whole
 from ..late.verdict import spans
-from .boundaries import Boundaries
+from .boundaries import Boundaries, means_of_steps
 
 COMMON = threshold("steps.foreign")
 EXPLAINS = threshold("steps.explains")
 
 
-class Usual:
-    """The usual step, with which outliers are compared."""
-
-    def __init__(self, rows: Boundaries, outside_ns: Ints, calls: Columns, texts: Texts) -> None:
-        is_usual = ~rows.is_outlier & ~rows.is_warm_up
-        own = np.flatnonzero(is_usual)
-        order, groups = grouped(rows.step[own])
-        means_ns = groups.sum(rows.step_ns[own][order]) / groups.counts
-        self.step_ns = median(means_ns.tolist()) if len(own) else 0.0
-        self.outside_ns: dict[int, float] = {}  # by rank
-        steps: dict[int, int] = {}
-        for rank, of_rank in by_rank(rows.world_rank[own]):
-            self.outside_ns[rank] = median(outside_ns[own][of_rank].tolist())
-            steps[rank] = len(of_rank)
-        usual = calls.take(is_usual[calls.row])
-        order, groups = grouped(rows.world_rank[usual.row], usual.name)
-        first = usual.take(order[groups.first])
-        self.call_ns = {  # by rank and call
-            (rank, texts.texts[call]): total_ns / steps[rank]
-            for rank, call, total_ns in zip(
-                rows.world_rank[first.row].tolist(), first.name.tolist(),
-                groups.sum(usual.total_ns[order]).tolist(),
-            )
-        }
-
-
 def explained(
     rows: Boundaries, outside_ns: Ints, calls: Columns, is_driven: bool, texts: Texts
 ) -> dict[int, str]:
-    """For each outlier which calls only it has, and which calls took longer on which ranks.
-    outside_ns: of each row, time outside MPI, or between its calls. calls: by row and name, total_ns
-    on all threads, or on the driving one and on the device."""
+    """For each outlier which calls only it has, and which calls took longer than usual on which
+    ranks. outside_ns: of each row, time outside MPI, or between its calls. calls: by row and name,
+    total_ns on all threads, or on the driving one and on the device."""
     outliers = np.unique(rows.step[rows.is_outlier]).tolist()
     if not outliers:
         return {}
-    usual = Usual(rows, outside_ns, calls, texts)
+    is_usual = ~rows.is_outlier & ~rows.is_warm_up
+    usual, usual_calls = rows.take(is_usual), calls.take(is_usual[calls.row])
+    usual_ns = median(means_of_steps(usual).tolist() or [0.0])
+    usual_outside_ns, steps = {}, {}
+    for rank, own in by_rank(usual.world_rank):
+        usual_outside_ns[rank] = median(outside_ns[is_usual][own].tolist())
+        steps[rank] = len(own)
+    order, groups = grouped(rows.world_rank[usual_calls.row], usual_calls.name)
+    first = usual_calls.take(order[groups.first])
+    ranks, totals_ns = rows.world_rank[first.row], groups.sum(usual_calls.total_ns[order])
+    usual_call_ns = {
+        (rank, call): total_ns / steps[rank]
+        for rank, call, total_ns in zip(ranks.tolist(), first.name.tolist(), totals_ns.tolist())
+    }
     foreign = foreign_calls(rows.step[calls.row], calls.name, len(np.unique(rows.step)))
     said = {}
     for step in outliers:
         own = np.flatnonzero(rows.step == step)
-        in_it = calls.take(np.isin(calls.row, own))
-        names = [texts.texts[call] for call in in_it.name.tolist()]
-        ranks = rows.world_rank[in_it.row].tolist()
+        in_it, of_rank = calls.take(np.isin(calls.row, own)), rows.world_rank.tolist()
         longer: dict[str, dict[int, float]] = {}
-        for rank, call, spent_ns in zip(ranks, names, in_it.total_ns.tolist()):
-            longer.setdefault(call, {})[rank] = spent_ns - usual.call_ns.get((rank, call), 0)
+        for row, call, spent_ns in zip(
+            in_it.row.tolist(), in_it.name.tolist(), in_it.total_ns.tolist()
+        ):
+            more_ns = spent_ns - usual_call_ns.get((of_rank[row], call), 0)
+            longer.setdefault(texts.texts[call], {})[of_rank[row]] = more_ns
         more = {
-            rank: own_ns - usual.outside_ns.get(rank, 0)
-            for rank, own_ns in zip(rows.world_rank[own].tolist(), outside_ns[own].tolist())
+            of_rank[row]: int(outside_ns[row]) - usual_outside_ns.get(of_rank[row], 0)
+            for row in own.tolist()
         }
-        excess_ns = fmean(rows.step_ns[own].tolist()) - usual.step_ns
-        only_here = sorted({texts.texts[call] for call in in_it.name.tolist() if call in foreign})
+        excess_ns = fmean(rows.step_ns[own].tolist()) - usual_ns
+        only_here = sorted({texts.texts[call] for call in foreign & {*in_it.name.tolist()}})
         said[step] = why_longer(excess_ns, only_here, more, longer, is_driven)
     return said
 

@@ -146,7 +146,8 @@ def run_view(
         _operations(found.sampled, alignment), windows, most // 2
     )
     messages, messages_ns = _longest(_messages(split, alignment), windows, most // 2)
-    bins = _bins(len(rows) + sum(map(len, known.values())))
+    bins = MOST_CELLS // (len(rows) + sum(map(len, known.values())))
+    bins = min(MOST_BINS, max(FEWEST_BINS, bins))
     edges = np.linspace(0, end_ns, bins + 1).astype(np.int64)
     lanes = _gpu_lanes(connection, alignment, known, edges)
     no_gpu = ((0, 0), (0, CLASSES - COUNT))
@@ -251,10 +252,6 @@ def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
         np.add.at(found[:, state], place, state_ns)
     found[:, UNSEEN] = np.diff(edges) - found.sum(axis=1)
     return in_parts(found, edges)
-
-
-def _bins(rows: int) -> int:
-    return min(MOST_BINS, max(FEWEST_BINS, MOST_CELLS // max(1, rows)))
 
 
 def is_whole(row: StepRow) -> bool:

@@ -32,10 +32,19 @@ Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; 
 
 NOT_NAMED = "none: hvprof-report late names nobody"
 Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is slowest
-NOBODY: Slowest = {
-    "slowest_ranks": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_why": "",
-    "judged_steps": 0,
-}
+
+
+def _named(
+    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int, why: str = ""
+) -> Slowest:
+    return {
+        "slowest_ranks": ranks, "slowest_steps": steps, "slowest_lead_ns": lead_ns,
+        "slowest_why": why, "judged_steps": judged,
+    }
+
+
+def nobody(why: str, judged: int = 0) -> Slowest:
+    return _named(None, 0, None, judged, why)
 
 
 def slowest(
@@ -59,7 +68,7 @@ def _slowest_ranks(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
 ) -> tuple[list[StepRow], Slowest]:
     if late is None:
-        return costs.steps, {**NOBODY, "slowest_why": Unknown("waiting was not analysed")}
+        return costs.steps, nobody(Unknown("waiting was not analysed"))
     if late.last is None:
         return _by_calls(steps, costs, alignment, late)
     is_of_steps = (steps.detection.by, late.last.region) in (("marks", ""), (HANDED, HANDED))
@@ -71,7 +80,7 @@ def _by_calls(
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if unjudged := _why_unjudged(len(whole), costs, late):
-        return costs.steps, {**NOBODY, "slowest_why": unjudged}
+        return costs.steps, nobody(unjudged)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     caused = costs_in(steps.aligned(alignment, judged), late)
     rows = [
@@ -82,7 +91,7 @@ def _by_calls(
             f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
             "inside MPI is split"
         )
-        return rows, {**NOBODY, "slowest_why": why, "judged_steps": len(judged)}
+        return rows, nobody(why, len(judged))
     return rows, _judged(list(judged.values()), caused, late)
 
 
@@ -160,10 +169,9 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 
 def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> Slowest:
     """Of the ranks that hvprof-report late names: in how many steps the others wait for them."""
-    nobody = {**NOBODY, "judged_steps": len(rows)}
     ranks = late.run.late_ranks
     if ranks is None:
-        return {**nobody, "slowest_why": not_known(late) or NOT_NAMED}
+        return nobody(not_known(late) or NOT_NAMED, len(rows))
     least = MOSTLY if is_mostly(late.run) else MAJORITY
     found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
     leads = [lead for lead in found if lead is not None]
@@ -171,11 +179,8 @@ def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> S
         them = f"{units.rank_names(ranks)} {units.agreeing('make', len(ranks))}"
         often = f"{len(leads)} of {units.counted(len(rows), 'step')} only"
         why = f"{them} the others wait for {units.share(NOTABLE_LEAD)} of a step or more in {often}"
-        return {**nobody, "slowest_why": f"none: {why}"}
-    return {
-        **nobody, "slowest_ranks": ranks, "slowest_steps": len(leads),
-        "slowest_lead_ns": fmean(leads),
-    }
+        return nobody(f"none: {why}", len(rows))
+    return _named(ranks, len(leads), fmean(leads), len(rows))
 
 
 def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
@@ -188,10 +193,6 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
 
 def _by_arrival(late: Late, last: Last) -> Slowest:
     """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
-    nobody = {**NOBODY, "judged_steps": last.judged}
     if not last.ranks:
-        return {**nobody, "slowest_why": not_known(late) or NOT_NAMED}
-    return {
-        **nobody, "slowest_ranks": units.Ranks(last.ranks), "slowest_steps": last.times,
-        "slowest_lead_ns": last.lead_ns,
-    }
+        return nobody(not_known(late) or NOT_NAMED, last.judged)
+    return _named(units.Ranks(last.ranks), last.times, last.lead_ns, last.judged)

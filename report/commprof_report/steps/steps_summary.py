@@ -35,7 +35,7 @@ from ..run.alignment import Alignment
 from ..run.unseen import holes, no_log_text
 from ..run.selection import Selection
 from .boundaries import (
-    Apart, Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
+    Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
 )
 from .columns import steps_row
 from .critical_path import critical_paths
@@ -144,7 +144,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "bytes_per_step": loop.bytes if by_calls else None,
         "certainty": certainty(detection),
         "loops": loop.text or "; ".join(level_texts(loop.levels)),
-        "apart": "; ".join(map(apart_text, detection.apart)),
+        "apart": "; ".join(detection.apart),
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
         "is_driven": int(costs.is_driven),
@@ -186,24 +186,8 @@ def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB, without bytes where each rank has its own; 31 tensors"""
     if detection.by != "calls":
         return units.counted(detection.tensors, "tensor") if detection.tensors else ""
-    calls, own_bytes = calls_text(detection.found), detection.found.bytes
+    calls, own_bytes = detection.found.calls_text, detection.found.bytes
     return calls if own_bytes is None else f"{calls}, {units.size(own_bytes)}"
-
-
-def calls_text(found: Found) -> str:
-    """5 bulk MPI_Allreduce + 1.5 bulk MPI_Bcast"""
-    kind = "bulk " if found.is_bulk else ""
-    return " + ".join(
-        f"{units.mean_count(count)} {kind}{call}" for call, count in found.functions.items()
-    )
-
-
-def apart_text(apart: Apart) -> str:
-    """ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median 12.0 ms"""
-    return (
-        f"{units.rank_names(apart.ranks)}: {units.counted(apart.steps, 'step')} of "
-        f"{calls_text(apart.found)}, median {units.duration(apart.median_ns)}"
-    )
 
 
 def certainty(detection: Detection) -> str:
