@@ -13,6 +13,7 @@ from commprof_report.commands import COMMANDS, common
 from commprof_report.display import pictures
 from commprof_report.late.late_ranks import late
 from commprof_report.late.timelines import FILES, TRANSFER, UNSPLIT, WAITING
+from commprof_report.run import selection
 from commprof_report.run.alignment import align
 from commprof_report.steps.run_view import run_view
 from commprof_report.steps.steps_summary import steps_summary
@@ -77,7 +78,8 @@ def adds_up(text: str) -> None:
 @pytest.mark.parametrize("seed", range(0, RUNS, 4))
 def test_the_parts_of_each_step_add_up_to_it_in_every_answer(tmp_path, seed):
     path = RandomRun(random.Random(seed)).written(tmp_path / "run.db")
-    run = common.open_whole(argparse.Namespace(run=[path]), with_samples=True)
+    given = argparse.Namespace(run=[path], **dict.fromkeys(selection.FILTERS))
+    run = common.open_selected(given, with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
     for loop in (None, 1):
