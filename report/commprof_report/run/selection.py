@@ -80,10 +80,10 @@ def _bytes(text: str) -> ByteRange:
 
 
 def rank_spans(text: str) -> list[range]:
-    """Parses ranks such as 0,3-5."""
+    """Parses ranks such as 0,3-5,8-16:2."""
     spans = units.spans_in(text)
     if spans is None or not all(spans):
-        raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5")
+        raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5,8-16:2")
     return spans
 
 
@@ -105,7 +105,7 @@ OPTIONS = (
     ),
     option(
         "--rank", type=rank_spans, metavar="LIST", group="filters",
-        help="only these world ranks: 0,3-5",
+        help="only these world ranks: 0,3-5,8-16:2",
     ),
     option(
         "--bytes", type=byte_range, metavar="LOW:HIGH", group="filters",
