@@ -113,7 +113,8 @@ def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str
     yield from _paragraphs(cleandoc(own.text or ""))
     yield from (".Pp", "The options are as follows:", ".Bl -tag -width Ds")
     for action in _options(parser):
-        yield from (f".It {_spelled(action)}", *_text(_sentence(_help(parser, action))))
+        text = parser._get_formatter()._expand_help(action).removesuffix(".")
+        yield from (f".It {_spelled(action)}", *_text(f"{text[0].upper()}{text[1:]}."))
     yield ".El"
     yield from _foot(own.examples, [PROGRAM, *(f"{PROGRAM}-{other}" for other in own.see_also)])
 
@@ -161,14 +162,6 @@ def _text(text: str) -> list[str]:
 def _escaped(line: str) -> str:
     line = line.replace("\\", "\\e")
     return "\\&" + line if line[:1] in (".", "'") else line
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
-
-
-def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    return parser._get_formatter()._expand_help(action)
 
 
 def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:

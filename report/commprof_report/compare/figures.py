@@ -345,10 +345,8 @@ def _without_first_steps(
 
 
 def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
-    values: dict[str, set[str]] = {}
-    for key, value in connection.execute("SELECT DISTINCT key, value FROM fact"):
-        values.setdefault(key, set()).add(value)
-    return {key: tuple(sorted(found)) for key, found in values.items()}
+    rows = connection.execute("SELECT DISTINCT key, value FROM fact ORDER BY key, value")
+    return {key: tuple(values) for key, values in gathered(rows).items()}
 
 
 def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:

@@ -12,9 +12,10 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ..base.columns import NONE, Flags, Floats, Ints, np
+from ..base.values import gathered
+from ..late.depends import Waits
 from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares
-from ..late.depends import Waits
 
 BARRIER = "MPI_Barrier"
 
@@ -63,11 +64,11 @@ def times_of(split: Split) -> Times:
     for row in split.inside:
         if row.call not in calls or calls[row.call].family != "communicator":
             inside[row.call] += row.total_ns
-    barriers: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for identity, rank, ns in zip(
-        early.identity, early.world_rank.tolist(), (early.wait_ns + early.transfer_ns).tolist()
-    ):
-        barriers[texts.texts[identity], rank].append(ns)
+    early_ns = (early.wait_ns + early.transfer_ns).tolist()
+    barriers = gathered(
+        ((texts.texts[identity], rank), ns)
+        for identity, rank, ns in zip(early.identity, early.world_rank.tolist(), early_ns)
+    )
     starting = {call for call in inside if _only_starts(split, call)}
     begin_ns, starts_ns = _starts(split, {call: inside[call] for call in starting})
     return Times(

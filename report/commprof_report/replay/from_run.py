@@ -411,7 +411,10 @@ class _Maker:
         if thread.slots.before:
             self.kit.before[rows[0].world_rank, rows[0].thread] = [
                 Made(0, self._number(before.as_made), (before.request,))
-                for before in thread.slots.set_up_before()
+                # of collectives the order is the same on all ranks
+                for before in sorted(
+                    thread.slots.before, key=lambda own: own.operation or (-1, 0)
+                )
             ]
         calls = [self._number(call) for call, _ in made]
         asleep = self.sleep.calls_of(

@@ -121,10 +121,6 @@ class Slots:
         self.give_back(idle[-1])
         return idle[-1]
 
-    def set_up_before(self) -> list[Persistent]:
-        """In their order: of collectives it is the same on all ranks."""
-        return sorted(self.before, key=lambda own: own.operation or (-1, 0))
-
 
 PAGE = 4096
 NO_BUFFERS = (None, None)
