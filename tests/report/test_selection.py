@@ -135,7 +135,7 @@ def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
             ["--communicator", "c3"],
             "--communicator c3: this run has no such communicator; it has: ",
         ),
-        (["--rank", "7"], "--rank: none of these ranks is in the run"),
+        (["--rank", "7"], "--rank: the run has ranks 0-3"),
         (["--rank", "a"], "argument --rank: a: ranks are a list like 0,3-5,8-16:2"),
         (["--bytes", "4X"], "argument --bytes: 4X: a size is a number"),
         (["--bytes", "4K:2K"], "4K is more than 2K"),
