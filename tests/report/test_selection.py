@@ -118,10 +118,16 @@ def test_sizes_can_be_shown_to_the_byte(report, tmp_path):
 
 
 def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
-    answer = report("sizes", run_folder, "--json", "--bytes", "77")
+    words = ("--call", "Bcast", "--bytes", "256")  # both are in the run, but not together
+    answer = report("sizes", run_folder, "--json", *words)
     assert (answer.status, answer.rows) == (0, [])
     for command in ("summary", "calls", "sizes", "latency", "ranks"):
-        assert report(command, run_folder, "--bytes", "77").status == 0
+        assert report(command, run_folder, *words).status == 0
+
+
+def test_a_size_that_no_call_has_is_refused_with_the_nearest_one(report, run_folder):
+    answer = report("sizes", run_folder, "--bytes", "77")
+    assert answer.status == 2 and "the nearest is 0 B" in answer.err
 
 
 @pytest.mark.parametrize(
