@@ -101,8 +101,9 @@ def _values(sides: Sequence[Values], bottom: float) -> list[str]:
         parts.append(
             page.label(NAMED, y + 4, units.shortened(side.side, MOST_SIDE), text_anchor="end")
         )
-        parts.append(page.rule(BEGIN, y, END, y, "grid"))
-        parts.append(page.mark(side.style, NAMED + 11, y, "filled"))
+        parts += [
+            page.rule(BEGIN, y, END, y, "grid"), page.mark(side.style, NAMED + 11, y, "filled"),
+        ]
         for value, run in zip(side.values_ns, side.runs):
             if value is not None:
                 said = f"{side.side}: {units.duration(value)} ({run})"
