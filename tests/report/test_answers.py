@@ -423,7 +423,8 @@ def test_json_has_one_object_a_line(report, run_folder):
     answer = report("sizes", run_folder, "--json")
     lines = answer.out.splitlines()
     assert (lines[0], lines[-1], len(lines)) == ("[", "]", len(answer.rows) + 2)
-    assert report("sizes", run_folder, "--json", "--bytes", "77").out == "[]\n"
+    words = ("--call", "Bcast", "--bytes", "256")
+    assert report("sizes", run_folder, "--json", *words).out == "[]\n"
 
 
 def test_no_command_is_summary(report, run_folder):

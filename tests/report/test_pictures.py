@@ -156,7 +156,8 @@ FITS_NOT = {
 def test_a_picture_of_what_the_filters_leave_out_is_not_drawn(
     report, run_folder, tmp_path, command
 ):
-    answer = report(command, run_folder, "--bytes", "77", "--plot", tmp_path / "picture.png")
+    words = ("--call", "Bcast", "--bytes", "256")
+    answer = report(command, run_folder, *words, "--plot", tmp_path / "picture.png")
     assert (answer.status, answer.out) == (1, "")
     assert (
         answer.err
@@ -409,7 +410,7 @@ def test_points_of_few_calls_are_hollow(axes, connection):
 
 def hvprof_side(connection, **changes):
     rows = hvprof_rows(connection, "as run")
-    return hvprof.Side("as run", 4, 4, 0, False, "", rows, rows, [], None)._replace(**changes)
+    return hvprof.Side("as run", 4, 0, False, "", rows, rows, [], None)._replace(**changes)
 
 
 def lengths(panel) -> float:
