@@ -55,7 +55,7 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Late ranks: what all would gain if these arrived with the next. Of ranks that are late
     because of a slow link, rule slow_link says it."""
     late, row = inputs.late, inputs.late.run
-    if lacks_cores(late):
+    if lacks_cores(late) and (row.late_ranks is not None or row.verdict is Kind.BY_CALL):
         yield Unknown(f"ranks {scheduling_text(late.crowding)}: who is late may be the scheduler's")
     elif is_through_link(late):
         yield Unknown(_slow_text(late.links[0]))
