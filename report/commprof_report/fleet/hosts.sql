@@ -1,6 +1,6 @@
--- How often did a host come last in a user's jobs, and how often would any host in its place?
--- Jobs of one program on as many hosts are alike: in each such stratum, and place in the job's
--- list of hosts, mean and variance are those of a 2 x 2 table (Cochran, Mantel and Haenszel).
+-- How often did a host come last in a user's jobs, and how often would any host in its place? Jobs
+-- of one program on as many hosts are alike: in each such stratum, and place in the job's list of
+-- hosts, mean and variance are those of a 2 x 2 table (Cochran, Mantel and Haenszel).
 WITH alike AS (
     SELECT host, user_name, program, hosts, place, is_last, behind_ns, job_hosts.wall_ns AS host_ns
     FROM job_hosts
