@@ -398,7 +398,7 @@ def show(arguments: argparse.Namespace) -> None:
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
         removed = sum(run.status == REMOVED for run in own)
-        took = f", {fmean(counted):.1f} s each" if counted else ""
+        took = f", mean {fmean(counted):.1f} s" if counted else ""
         took += f"; {removed} removed" if removed else ""
         why = (
             f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed

@@ -240,7 +240,7 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
         "resume " in capsys.readouterr().out
     )
     assert made(here) == before
-    assert re.search(r"^  a: 1 run, \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
+    assert re.search(r"^  a: 1 run, mean \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
     assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
     assert len(runs(here)) == 4
 
