@@ -297,6 +297,6 @@ def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
 
 
 def test_a_run_without_calls_that_fit_the_filters_says_so(traffic):
-    cell = Cell("MPI_Allreduce", 8, [10])
-    said = traffic(cell, words=("--bytes", "1M:")).out
+    cells = Cell("MPI_Allreduce", 8, [10]), Cell("MPI_Bcast", 1 << 20, [10])
+    said = traffic(*cells, words=("--call", "Allreduce", "--bytes", "1M:")).out
     assert said.startswith("no call of this run fits the filters")
