@@ -1,7 +1,7 @@
 -- What do the jobs of a program (asked) have from a day (asked) on that they had not before? In
 -- nine of ten jobs, and before in at most one of ten.
 WITH own AS (
-    SELECT run, CASE WHEN day >= (SELECT wanted_day FROM asked) THEN 1.0 ELSE 0.0 END AS is_after
+    SELECT run, CASE WHEN day >= (SELECT wanted_day FROM asked) THEN 1e0 ELSE 0e0 END AS is_after
     FROM jobs
     WHERE program = (SELECT wanted_program FROM asked)
 ),

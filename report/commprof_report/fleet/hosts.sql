@@ -8,12 +8,12 @@ WITH alike AS (
     WHERE hosts > 1 AND program <> ''
 ),
 strata AS (
-    SELECT program, hosts, place, count(*) * 1.0 AS whole, sum(is_last) * 1.0 AS came_last
+    SELECT program, hosts, place, count(*) * 1e0 AS whole, sum(is_last) * 1e0 AS came_last
     FROM alike
     GROUP BY program, hosts, place
 ),
 own AS (
-    SELECT host, user_name, program, hosts, place, count(*) * 1.0 AS own_jobs,
+    SELECT host, user_name, program, hosts, place, count(*) * 1e0 AS own_jobs,
            sum(is_last) AS own_last, sum(behind_ns) AS own_behind_ns, sum(host_ns) AS own_ns
     FROM alike
     GROUP BY host, user_name, program, hosts, place

@@ -5,7 +5,7 @@ WITH several AS (
 )
 SELECT jobs.program, library, count(*) AS jobs, count(DISTINCT user_name) AS users,
        sum(rank_ns) / 3.6e12 AS rank_hours,
-       sum(in_mpi_ns) * 1.0 / nullif(sum(rank_ns), 0) AS mpi_share, min(day) AS first_day,
+       sum(in_mpi_ns) * 1e0 / nullif(sum(rank_ns), 0) AS mpi_share, min(day) AS first_day,
        max(day) AS last_day
 FROM jobs
 JOIN several ON several.program = jobs.program

@@ -8,7 +8,7 @@ WITH small AS (
 )
 SELECT program, count(*) AS jobs, count(DISTINCT user_name) AS users,
        sum(rank_ns) / 3.6e12 AS rank_hours,
-       sum(in_mpi_ns) * 1.0 / nullif(sum(rank_ns), 0) AS mpi_share,
+       sum(in_mpi_ns) * 1e0 / nullif(sum(rank_ns), 0) AS mpi_share,
        sum(uneven_ns) / 3.6e12 AS uneven_hours,
        sum(coalesce(small_ns, 0)) / 3.6e12 AS small_hours
 FROM jobs

@@ -33,7 +33,7 @@ percentiles AS (
     GROUP BY call, high_bytes, measure
 )
 SELECT sums.call, sums.high_bytes, sums.measure, jobs, calls, volume_bytes,
-       total_ns / 3.6e12 AS call_hours, total_ns * 1.0 / calls AS mean_ns,
+       total_ns / 3.6e12 AS call_hours, total_ns * 1e0 / calls AS mean_ns,
        p50_ns, p99_ns
 FROM sums
 LEFT JOIN percentiles

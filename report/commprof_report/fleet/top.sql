@@ -8,7 +8,7 @@ WITH spent AS (
 SELECT user_name, program, count(*) AS jobs, sum(calls) AS calls,
        sum(total_ns) / 3.6e12 AS call_hours,
        sum(rank_ns) / 3.6e12 AS rank_hours,
-       sum(total_ns) * 1.0 / nullif(sum(rank_ns), 0) AS call_share
+       sum(total_ns) * 1e0 / nullif(sum(rank_ns), 0) AS call_share
 FROM spent
 JOIN jobs ON jobs.run = spent.run
 GROUP BY user_name, program
