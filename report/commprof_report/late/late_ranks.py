@@ -441,8 +441,8 @@ def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
 
 def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:
     """The chosen waits, those of which the cells know the time of all such calls. waits: of the
-    run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on a communicator, its groups there are not extrapolated: only the
-    split ones count."""
+    run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on
+    a communicator, its groups there are not extrapolated: only the split ones count."""
     waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
     row = found_in(*(
         (table.world_rank, table.identity, table.call) for table in (waits, exact)

@@ -1,6 +1,6 @@
 """The sampled calls of a run (run/sampled.py) as the analysis of waiting needs them, with known
-facts on calls and communicators; which of them make each rank's timeline; and whether the clocks of ranks
-are accurate enough to split them by arrival times.
+facts on calls and communicators; which of them make each rank's timeline; and whether the clocks of
+ranks are accurate enough to split them by arrival times.
 """
 
 from __future__ import annotations

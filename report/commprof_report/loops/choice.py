@@ -141,9 +141,9 @@ class Spans(Columns):
 def cut(
     level: Level, is_counted: Flags, gap_ns: Ints, is_whole: bool, is_preferred: Flags
 ) -> Spans:
-    """The loop is sought again in the sequence of its own calls, so that others do not interrupt it.
-    gap_ns: the pause before each call that counts; below 0: it is not known. is_whole: no sample
-    is missing. is_preferred: calls with which a step may end; if the body has none, any that
+    """The loop is sought again in the sequence of its own calls, so that others do not interrupt
+    it. gap_ns: the pause before each call that counts; below 0: it is not known. is_whole: no
+    sample is missing. is_preferred: calls with which a step may end; if the body has none, any that
     counts."""
     tokens = level.loops.tokens
     place = np.flatnonzero(np.isin(tokens, [*level.loops.alphabet(level.loop)]))

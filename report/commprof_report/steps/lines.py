@@ -96,10 +96,11 @@ def is_reduction(call: str) -> bool:
 
 
 def collectives(sampled: SampledCalls, known: Communicators) -> Columns:
-    """The sampled collectives of communicators of several ranks. row: of the call. is_after_gap: the
-    one before it on the communicator was not sampled. size: of the communicator. done_ns: when it
-    was complete, or its call returned if that is later. Times are on the device if nine in ten of the communicator's
-    operations have such times: with intermittent tracing, steps would seem long and short."""
+    """The sampled collectives of communicators of several ranks. row: of the call. is_after_gap:
+    the one before it on the communicator was not sampled. size: of the communicator. done_ns: when
+    it was complete, or its call returned if that is later. Times are on the device if nine in ten
+    of the communicator's operations have such times: with intermittent tracing, steps would seem
+    long and short."""
     calls = sampled.calls
     rows = np.flatnonzero((calls.sequence != NONE) & (calls.communicator > 1))
     known = known.take((known.size > 1) | known.is_inter)

@@ -260,8 +260,8 @@ def is_whole(row: StepRow) -> bool:
 
 
 def _windows(
-    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Timeline], end_ns: int,
-    most: int, wanted: range | None,
+    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Timeline],
+    end_ns: int, most: int, wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
     """The steps that are drawn, the median one first, then the longest ones, then the others; or
     the wanted ones in order. And the windows, in order of time."""

@@ -35,7 +35,7 @@ Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is sl
 
 
 def _named(
-    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int, why: str = ""
+    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int, why: Unknown | str = ""
 ) -> Slowest:
     return {
         "slowest_ranks": ranks, "slowest_steps": steps, "slowest_lead_ns": lead_ns,
@@ -43,7 +43,7 @@ def _named(
     }
 
 
-def nobody(why: str, judged: int = 0) -> Slowest:
+def nobody(why: Unknown | str, judged: int = 0) -> Slowest:
     return _named(None, 0, None, judged, why)
 
 

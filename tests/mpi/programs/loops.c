@@ -225,7 +225,8 @@ static void spins(int step)
     int turns = 20 + step * 37 % 200;
     for (int i = 0; i < turns; i++) {
         MPI_Request requests[2];
-        MPI_Irecv(received[0], 1, MPI_INT, (rank + size - 1) % size, 4, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(received[0], 1, MPI_INT, (rank + size - 1) % size, 4, MPI_COMM_WORLD,
+                  &requests[0]);
         MPI_Isend(sent, 1, MPI_INT, (rank + 1) % size, 4, MPI_COMM_WORLD, &requests[1]);
         MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
         MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
