@@ -59,7 +59,8 @@ class Arm(NamedTuple):
 
 class Plan(NamedTuple):
     """blocks: complete ones that are wanted. directory: where the commands are run; empty: in the
-    current one. kit: SHA-256 of the one that arms replay; empty: they have programs of their own."""
+    current one. kit: SHA-256 of the one that arms replay; empty: they have programs of their
+    own."""
 
     arms: list[Arm]
     blocks: int
