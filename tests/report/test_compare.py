@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from commprof_report.base import units
-from commprof_report.commands import compare as command
+from commprof_report.commands.common import facts_text
 from commprof_report.compare import sentences
 from commprof_report.compare.columns import NOTHING
 from commprof_report.compare.comparison import compare
@@ -203,12 +203,10 @@ def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     assert sentences.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
 
 
-def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):
+def test_no_line_begins_with_the_unit_of_a_number():
     text = "transfer -1.5 % [-23 %, +22 %]; 15.5 ms more per rank, with a probability of 80 %"
     for width in range(40, 120):
-        monkeypatch.setattr(command, "WIDTH", width)
-        command.print_fact("Verdict", text)
-        lines = capsys.readouterr().out.splitlines()
+        lines = facts_text([("Verdict", text)], width).splitlines()
         assert " ".join(" ".join(lines).split()) == f"Verdict {text}"
         assert not [line for line in lines if line.lstrip().startswith(("%", "ms"))], width
 

@@ -34,16 +34,16 @@ PLANTED = (  # an analysis, what is said, and the commands that say nothing with
     ("run.alignment:align", "Clocks", "compare late pipeline regions steps"),
     ("late.late_ranks:late", "Waiting", "late pipeline"),
     ("late.sentences:headline", "Waiting", "late"),
-    ("late.stages:working_of", "Efficiency", ""),
+    ("late.late_ranks:working_of", "Efficiency", ""),
     ("steps.step_costs:step_costs", "Steps", "compare steps"),
     ("gpu.gpu_activity:gpu", "GPU", "gpu"),
     ("roles.world:world_of", "Communicators", "pipeline"),
     ("run.crowding:_of_hosts", "Crowded", ""),
-    ("calls.odd_sizes:odd_sizes", "Odd sizes", ""),
+    ("calls.by_size:odd_sizes", "Odd sizes", ""),
     ("advice.advice:_together", "Advice, all together", ""),
 )
 NO_ADVICE = "No advice: an analysis that it needs has failed."
-BESIDE = {"compare", "replay"}  # of two runs, and of programs: files of their own
+BESIDE = {"compare", "fleet", "replay"}  # of several runs, and of programs: files of their own
 
 
 def test_every_command_is_tried():

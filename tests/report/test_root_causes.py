@@ -269,17 +269,6 @@ def test_efficiencies_of_regions_show_where_ranks_differ(report, tmp_path):
     assert backward[-4:] == ["load", "balance", "57.1", "%"] and backward[-6:-4] == ["57.1", "%"]
 
 
-def test_compare_gives_the_efficiency_of_each_side(report, tmp_path):
-    sides = [tmp_path / "slow.db", tmp_path / "even.db"]
-    for path, delay_ns in zip(sides, (8 * MS, 0)):
-        grid([{2: delay_ns}] * STEPS).write(path)
-    of_late = [report("late", path, "--by", "run", "--json").rows[0] for path in sides]
-    rows = report("compare", *sides, "--by", "run", "--json").rows
-    assert column(rows, "parallel_efficiency") == column(of_late, "parallel_efficiency")
-    shown = "Efficiency 67.5 % in slow.db, 99.8 % in even.db (parallel efficiency of POP)"
-    assert shown in " ".join(report("compare", *sides).out.split())
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_without_a_delay_nobody_is_named(late, text, seed):
     job = grid([{}] * STEPS, jitter_ns=4 * MS, seed=seed)

@@ -685,3 +685,5 @@ def test_a_rank_that_negotiates_without_handing_over_is_named(
     found = [row for row in report("stuck", folder, "--json").rows if row["kind"] == "unhanded"]
     assert [row["behind"] for row in found] == ([] if behind is None else [behind])
     assert "behind now: " in report("top", folder, "--count", "1").out
+    metrics = report("export", "--format", "prometheus", folder).out
+    assert metrics.count("commprof_negotiation_rounds_total{") == 3

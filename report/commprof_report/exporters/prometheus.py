@@ -19,10 +19,22 @@ from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..run.selection import cells_of
 from ..run.run import Run, fact_rows
+from ..stuck.doing import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
+NEGOTIATIONS = (
+    ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
+    (
+        "rounds_ahead", "Rounds in which the rank offered more than all agreed on.",
+        lambda row: row.rounds_ahead,
+    ),
+    (
+        "ahead_seconds", "Time from such a round to the next: it waited for others.",
+        lambda row: _seconds(row.ahead_ns),
+    ),
+)
 BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 
 # labels: by name; suffix: of the name, in a histogram.
@@ -37,6 +49,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
     analysis of waiting."""
     connection = run.connection
     ranks = rank_rows(connection)
+    negotiating = negotiating_rows(connection)
     totals, on_device = (summarize(cells_of(connection), view) for view in (TOTALS, DEVICE_TOTALS))
     of_call = {"call": "call", "communicator": "communicator", "library": "library"}
     run_label: dict[str, object] = {"run": run.run_id}
@@ -104,6 +117,10 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             ),
         ) if on_device else ()),  # if any was timed
         *_wait_metrics(late),
+        *((
+            f"commprof_negotiation_{name}_total", "counter", text,
+            _of(negotiating, amount, communicator="communicator", thread="thread"),
+        ) for name, text, amount in NEGOTIATIONS if negotiating),
         (
             "commprof_dropped_calls_total", "counter", "Calls that could not be recorded.",
             _of(ranks, lambda row: row.dropped_calls + row.interrupted_calls),

@@ -127,10 +127,14 @@ class Unhanded(NamedTuple):
         )
 
 
+def negotiating_rows(connection: Connection) -> list[Row]:
+    return list(SQL.rows(connection, "negotiating"))
+
+
 def unhanded(connection: Connection, after_ns: int) -> list[Unhanded]:
     """On each communicator where a rank has waited for at least so long."""
     found = []
-    open_rows = [row for row in SQL.rows(connection, "negotiating") if row.is_open]
+    open_rows = [row for row in negotiating_rows(connection) if row.is_open]
     for identity, rows in groupby(open_rows, attrgetter("identity")):
         ranks = list(rows)
         waiting = [row for row in ranks if row.waited_ns is not None]
