@@ -1,4 +1,4 @@
-"""What a store of many jobs costs: adding runs, and each question.
+"""The costs of a store of many jobs: adding runs, and each question.
 
 python3 bench/fleet.py [JOBS]    (with duckdb: PYTHONPATH=$(setup/engines.sh duckdb))"""
 

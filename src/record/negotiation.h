@@ -33,7 +33,7 @@ void negotiation_agree(struct negotiation *negotiation, const struct call *call,
 /* Whether some thread negotiates by name, without Horovod's cache. */
 extern bool negotiation_is_by_name;
 
-/* What a Gatherv of MPI_BYTE to rank 0 has sent, or received there. */
+/* Bytes that a Gatherv of MPI_BYTE to rank 0 has sent, or received there. */
 struct requests {
     const void *own;
     mpi_count length;

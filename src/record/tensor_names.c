@@ -43,14 +43,14 @@ static bool fits(const struct list *list, uint64_t at, uint64_t bytes)
     return at <= list->length && bytes <= list->length - at;
 }
 
-/* Where the offset at that position leads to. */
+/* The place to which the offset at that position leads. */
 static uint64_t follow(const struct list *list, uint64_t at)
 {
     uint64_t to = at + word_at(list, at);
     return to > at && to % WORD == 0 && fits(list, to, WORD) ? to : 0;
 }
 
-/* Where a table's field, which is an offset, leads to. */
+/* The place to which a table's field, which is an offset, leads. */
 static uint64_t follow_field(const struct list *list, uint64_t table, unsigned field)
 {
     int64_t vtable = (int64_t)table - (int32_t)word_at(list, table);

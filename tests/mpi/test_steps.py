@@ -79,7 +79,7 @@ def test_marked_steps_are_those_that_are_found(profile):
 
 @pytest.mark.parametrize(("way", "loop"), [("solver", "2"), ("talk", "1")])
 def test_a_solver_has_its_halos_among_its_loops_and_none_is_the_step(profile, way, loop):
-    """Of two loops, one within the other, either may be the step."""
+    """Two loops, one within the other: either may be the step."""
     folder = profile("training_loop", 2, way, "30").folder
     (none,), (chosen,) = (
         answer(folder, "steps", "--json", *words) for words in ((), ("--loop", loop))

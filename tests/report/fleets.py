@@ -22,7 +22,7 @@ PER_HOST = 4
 
 @dataclass
 class Fleet:
-    """What is planted. slow_node works 5 % longer; own_node: there, one user's jobs alone do;
+    """Plants of a fleet. slow_node works 5 % longer; own_node: there, one user's jobs alone do;
     change_day: from then on, the calls of one program take `change` times as long."""
 
     jobs: int = 2000

@@ -1,5 +1,5 @@
-"""Whom each rank of a collective depends on (late/depends.py), against the definition, one rank at
-a time, over random collectives of every kind."""
+"""The ranks that each rank of a collective depends on (late/depends.py), against the definition,
+one rank at a time, over random collectives of every kind."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Waits = Callable[[Random, int], list[float]]
 
 
 def quiet(median: float) -> Waits:
-    """Of each rank, with the long tail that daemons make."""
+    """A wait of each rank, with the long tail that daemons make."""
     return lambda chance, ranks: [median * chance.lognormvariate(0, 1) for _ in range(ranks)]
 
 
@@ -24,7 +24,7 @@ def busy_core(chance: Random, ranks: int) -> list[float]:
 
 
 def refused(ranks: int, first: Waits, second: Waits) -> int:
-    """Of 20 experiments of ten runs a side."""
+    """A share of 20 experiments of ten runs a side."""
     chance, number = Random(1), 0
     for _ in range(EXPERIMENTS):
         sides = [

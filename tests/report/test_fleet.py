@@ -172,7 +172,7 @@ def test_a_user_s_jobs_are_removed(report, store):
 
 
 def made(report, run_folder: Path, store: Path, question: str, fleet: fleets.Fleet) -> list[dict]:
-    """What is found in a made-up fleet."""
+    """Findings in a made-up fleet."""
     template = fleets.template_of(run_folder)
     jobs_write(store_create(store, None, False), list(fleets.jobs_of(fleet, [template])), "main")
     return answer(report, store, question)

@@ -101,7 +101,7 @@ def test_the_parts_of_each_step_add_up_to_it_in_every_answer(tmp_path, seed):
 
 
 def drawn_as_it_is_told(step, pieces) -> None:
-    """Of the thread that drives the steps, where waits are known."""
+    """Waits of the thread that drives the steps, where waits are known."""
     drawn = dict.fromkeys((WAITING, TRANSFER, UNSPLIT, FILES), 0)
     for rank, (begin_ns, end_ns) in step.times.items():
         for piece, _ in pieces[rank]:

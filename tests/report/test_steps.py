@@ -150,7 +150,7 @@ def test_one_small_reduction_a_step_is_no_evidence(summary):
 
 @pytest.mark.parametrize(("more", "is_step"), [(0, True), (7, False)])
 def test_a_mean_number_of_calls_that_is_not_whole_is_no_evidence(summary, more, is_step):
-    """Of 90 steps three reduce nine times: 2.2 reductions a step, as once of miniFE."""
+    """Three of 90 steps reduce nine times: 2.2 reductions a step, as once of miniFE."""
     job = Job()
     for step in range(90):
         for _ in range(4):

@@ -240,7 +240,7 @@ def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
 
 
 def _saving(ns: float | None, inputs: Inputs) -> dict[str, float | None]:
-    """Of all ranks, as a part of the run."""
+    """A part of the run, over all ranks."""
     if ns is None or not inputs.counted_ns:
         return dict(saving_ns=None, saving_share=None)
     return dict(saving_ns=round(ns / inputs.ranks), saving_share=ns / inputs.counted_ns)

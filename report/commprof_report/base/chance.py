@@ -1,4 +1,4 @@
-"""What differs beyond chance.
+"""Differences beyond chance.
 
 Kendall's test, exact: whether values in order of time rise or fall. Under chance every order of the
 values is equally probable. So the probability that as many pairs are in order, or more, follows

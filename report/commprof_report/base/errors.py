@@ -1,4 +1,4 @@
-"""What the user is told on stderr: errors, each as one line, and progress.
+"""Words to the user on stderr: errors, each as one line, and progress.
 
 No fault of one analysis takes the whole report with it: an analysis that fails (`attempt`) is one
 line on stderr and in the page, and an exit status; the rest is printed.

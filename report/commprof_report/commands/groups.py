@@ -54,7 +54,7 @@ def communicators(arguments: argparse.Namespace) -> None:
 
 
 def of_communicators(rows: Sequence[Row]) -> plot.Picture | None:
-    """Those with the most time come first."""
+    """The most time comes first."""
     largest = sorted(rows, key=lambda row: -max(row.total_ns, row.device_ns or 0))
     names = [
         f"{row.communicator} ({row.role})" if row.role else row.communicator for row in largest
@@ -215,7 +215,7 @@ def headline(rows: Sequence[Row]) -> str:
 
 
 def gaps(run: Run, rows: Sequence[Row]) -> list[str]:
-    """What the rows do not have."""
+    """The facts that the rows do not have."""
     folded = sum(row.folded_count for row in rows if not row.region)
     share = together_share(run.connection)
     refused = run.connection.execute(

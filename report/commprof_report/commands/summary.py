@@ -396,7 +396,7 @@ def buffers_text(answers: RunSummary) -> str:
 
 
 def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
-    """What qualifies the headline."""
+    """The lines that qualify the headline."""
     is_split = late.is_known and summary.wait_verdict is not Kind.MARKS
     efficiency, share = efficiency_text(summary), units.share(summary.efficiency_share)
     return [
@@ -430,7 +430,7 @@ def partner_text(rank: int | None) -> str:
 
 
 def gpu_text(connection: Connection) -> str:
-    """What GPUs did where one was used; or the reason why that is not known."""
+    """The work of GPUs where one was used; or the reason why that is not known."""
     found = gpu_activity.gpu(connection)
     own = found.summary
     devices = units.counted(own.devices, "device")

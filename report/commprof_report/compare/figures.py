@@ -214,7 +214,7 @@ class Figures:
 
     @property
     def longest_core_wait(self) -> float | None:
-        """That of the rank that waited most, as the others wait for it."""
+        """The share of the rank that waited most, as the others wait for it."""
         is_known = self.core_wait is not None
         return max(row.core_wait or 0.0 for row in self.ranks) if is_known else None
 

@@ -118,7 +118,7 @@ def header(
 
 
 def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
-    """Those that have a text."""
+    """A list of the facts that have a text."""
     items = "".join(
         f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts if fact
     )
@@ -161,8 +161,8 @@ def _anchor(title: str) -> str:
 
 
 def drawing(name: str, data: dict[str, object]) -> str:
-    """Of the format that plots/timeline.py or plots/bars.py gives, to be drawn by the script of
-    this name."""
+    """A drawing of the format that plots/timeline.py or plots/bars.py gives, for the script of this
+    name."""
     packed = json.dumps(data, separators=(",", ":"))
     packed = MICROSECONDS.sub(" µs", packed).replace("<", "\\u003c")
     return f'{DRAWINGS[name]}<script type="application/json" id="{name}-data">{packed}</script>'

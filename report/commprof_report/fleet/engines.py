@@ -53,7 +53,7 @@ def duckdb_open(store: Store, _: str) -> Engine:
 
 
 def module(name: str) -> Any:
-    """Of an engine; it is named where it is missing."""
+    """A module of an engine; it is named where it is missing."""
     try:
         return import_module(name)
     except ImportError as error:

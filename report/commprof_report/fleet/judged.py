@@ -129,7 +129,7 @@ def _changed(key: tuple, days: Sequence[Row]) -> tuple[Row, bool]:
 
 
 def pettitt(values: np.ndarray) -> tuple[int, float]:
-    """Where the second part begins, and the probability that chance alone differs as much."""
+    """The begin of the second part, and the probability that chance alone differs as much."""
     n = len(values)
     order = np.sort(values)
     ranks = (np.searchsorted(order, values) + np.searchsorted(order, values, "right") + 1) / 2

@@ -1,4 +1,4 @@
-"""What a store is asked: columns of the answers, in the order of each question, and a note."""
+"""The questions to a store: columns of the answers, in the order of each question, and a note."""
 
 from __future__ import annotations
 

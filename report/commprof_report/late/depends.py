@@ -1,4 +1,4 @@
-"""Whom each rank of a collective depends on: the one table of that.
+"""The one table of whom each rank of a collective depends on.
 
     kind         who is waited for   who waits       calls
     all          all                 all             Allreduce, Allgather, Alltoall, Barrier ...
@@ -180,7 +180,7 @@ LONG_AGO_NS = NONE  # before all times
 
 
 class Operations(Columns):
-    """What a rank may have to wait for: its part of a collective, a side of a message, a partner of
+    """Things that a rank may wait for: its part of a collective, a side of a message, a partner of
     an epoch. Times are on the run's axis, but for gone_ns.
 
     world_rank

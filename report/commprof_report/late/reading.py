@@ -371,7 +371,7 @@ class Clocks:
     def near(
         self, keys: Iterable[Hashable], members: Iterable[Sequence[int]], times_ns: Ints
     ) -> Errors:
-        """Of these ranks' times, each near a time of the first of them. keys: stand for the
+        """Errors of these ranks' times, each near a time of the first of them. keys: stand for the
         ranks."""
         found = []
         for key, ranks, time_ns in zip(keys, members, times_ns.tolist() if self.medians else ()):
@@ -382,7 +382,7 @@ class Clocks:
         return Errors(*np.array(found or np.zeros((len(times_ns), 2)), float).reshape(-1, 2).T)
 
     def between(self, ranks: Ints, peers: Ints, start_ns: Ints) -> Errors:
-        """Of pairs of ranks near these times of `ranks`."""
+        """Errors of pairs of ranks near these times of `ranks`."""
         pairs = [
             (rank, peer if peer in self.alignment.clock_of else rank)  # not all are read
             for rank, peer in zip(ranks.tolist(), peers.tolist())
@@ -390,7 +390,7 @@ class Clocks:
         return self.near(pairs, pairs, start_ns)
 
     def among(self, rows: Collectives, groups: Groups) -> Errors:
-        """Of the ranks of each collective."""
+        """Errors of the ranks of each collective."""
         bounds = zip(groups.first.tolist(), (groups.first + groups.counts).tolist())
         members = (rows.world_rank[first:end].tolist() for first, end in bounds)
         error = self.near(

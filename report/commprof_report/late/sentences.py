@@ -40,7 +40,7 @@ MARK = "a mark where the main thread begins to wait for its gradients (commprof_
 
 
 def headline(late: Late) -> str:
-    """What costs most, what would be gained, and how sure that is, in at most 25 words. Every
+    """The greatest cost, what would be gained, and how sure that is, in at most 25 words. Every
     report that speaks about waiting begins with it."""
     if not lacks_cores(late):
         return f"{units.capital(HEADLINES[late.run.verdict](late))}."
@@ -52,7 +52,7 @@ def headline(late: Late) -> str:
 
 
 def details(late: Late) -> Iterator[tuple[str, str]]:
-    """What qualifies the headline."""
+    """The lines that qualify the headline."""
     row = late.run
     if lacks_cores(late):
         return

@@ -323,7 +323,7 @@ def call_rows(
 
 
 def _timed(sums: Sums) -> Columns:
-    """What call_rows adds up: the exact time of blocking collectives, waits, and their causes."""
+    """The terms of call_rows: the exact time of blocking collectives, waits, and their causes."""
     waits, exact, of_cause = sums.waits, sums.exact, sums.waits.take(sums.causes.wait)
     spent_ns = sums.wait_ns + sums.transfer_ns
     completes = ~waits.is_blocking_collective

@@ -224,7 +224,7 @@ class Case:
         return next(iter(self._found(lambda suspects: suspects.below_half(level))), None)
 
     def _found(self, find: Callable[[Suspects], LateUnits | None]) -> list[Named]:
-        """Of ranks, and of hosts; those first that explain notably more."""
+        """Candidates of ranks, and of hosts; those first that explain notably more."""
         of_ranks, of_hosts = (find(each) if each else None for each in (self.ranks, self.hosts))
         found = [self._name(*of_ranks)] if of_ranks else []
         if of_hosts:

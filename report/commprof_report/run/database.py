@@ -235,7 +235,7 @@ Counted = TypeVar("Counted")
 def database_count(
     path: Path, count: Callable[[sqlite3.Connection, list[str]], Counted]
 ) -> Counted:
-    """What a function of its connection and those of its tables of samples that have rows counts.
+    """The counts of a function of its connection and its tables of samples that have rows.
     Raises ReportError."""
     with _opened(path) as (connection, version, _):
         return count(connection, _filled(connection, "main", version, SAMPLED))

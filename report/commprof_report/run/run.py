@@ -379,7 +379,7 @@ MOST_GENERATIONS = 64
 
 
 def identities_agree(connection: sqlite3.Connection) -> None:
-    """Of NCCL communicators that have grown (ncclCommGrow), old ranks derive the identity from the
+    """In NCCL communicators that have grown (ncclCommGrow), old ranks derive the identity from the
     parent's, new ranks from the unique id. One rank knows both and records them as the fact
     nccl.grown.<identity from the id>. Replaces the latter identity by the former, also for
     communicators created from such a communicator."""

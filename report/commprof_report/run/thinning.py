@@ -114,7 +114,7 @@ class Thinning:
     def extents(
         self, connection: sqlite3.Connection, tables: Iterable[str]
     ) -> list[tuple[int, int, int]]:
-        """Of each table: the number of its samples, and the first and last of their times."""
+        """By table: the number of its samples, and the first and last of their times."""
         found = [
             connection.execute(
                 f"SELECT count(*), min({time}), max({time}) FROM {table} NOT INDEXED "

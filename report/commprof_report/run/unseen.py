@@ -1,4 +1,4 @@
-"""What the profile does not show: each reason with its size and the way out (seen.sql has the table
+"""Gaps of the profile: each reason with its size and the way out (seen.sql has the table
 of reasons); communicators without samples, because the sample log was full, so that reports based
 on samples do not include them; and times in which samples of a rank may be missing, for this
 reason, or because the reporter has read only a part of the log.

@@ -414,8 +414,8 @@ def _operations(sampled: SampledCalls, alignment: Alignment) -> Columns:
 
 
 def _messages(split: WaitSplit, alignment: Alignment) -> Columns:
-    """Those of which both sides are known, from the posting of the send to the completion of the
-    receive."""
+    """The messages of which both sides are known, from the posting of the send to the completion
+    of the receive."""
     rows, texts = split.later, split.texts
     probes = {text for text in texts.texts if "probe" in text.lower()}
     rows = rows.take(

@@ -35,7 +35,8 @@ Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is sl
 
 
 def _named(
-    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int, why: Unknown | str = ""
+    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int,
+    why: Unknown | str = "",
 ) -> Slowest:
     return {
         "slowest_ranks": ranks, "slowest_steps": steps, "slowest_lead_ns": lead_ns,
@@ -124,9 +125,10 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
 def costs_in(
     times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late
 ) -> dict[int, Caused]:
-    """What each rank causes in each step, on communicators of ranks that have steps. On the run's
-    time axis a step is where it begins and ends on its last rank: an arrival that all ranks wait
-    for lies in the step in which they wait. Where steps overlap, the one that began last counts."""
+    """The waiting that each rank causes in each step, on communicators of ranks that have steps. On
+    the run's time axis a step is where it begins and ends on its last rank: an arrival that all
+    ranks wait for lies in the step in which they wait. Where steps overlap, the one that began last
+    counts."""
     spans = sorted(
         (storable(max(begins)), storable(max(ends)), step) for step, of_step in times.items()
         for begins, ends in [zip(*of_step.values())]
@@ -168,7 +170,7 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 
 
 def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> Slowest:
-    """Of the ranks that hvprof-report late names: in how many steps the others wait for them."""
+    """For the ranks that hvprof-report late names: in how many steps the others wait for them."""
     ranks = late.run.late_ranks
     if ranks is None:
         return nobody(not_known(late) or NOT_NAMED, len(rows))

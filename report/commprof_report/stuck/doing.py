@@ -1,5 +1,5 @@
-"""What ranks are doing, or were doing at their last sign of life: in words, as sums of their calls
-up to now, and which of them have not handed over tensors that others offer in a negotiation.
+"""The doings of ranks, now or at their last sign of life: in words, as sums of their calls up to
+now, and which of them have not handed over tensors that others offer in a negotiation.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ static inline void list_lead(unsigned from)
     memcpy(list_bytes + from, &offset, sizeof offset);
 }
 
-/* Of tables whose last field, of so many, is an offset: all others are absent. */
+/* For tables whose last field, of so many, is an offset: all others are absent. */
 static inline unsigned list_vtable(unsigned fields)
 {
     unsigned at = list_length;
