@@ -244,7 +244,7 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
             last = max(range(ranks), key=arrivals.__getitem__)
             cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
             late.append((last, cost_ns))
-        costs = replace(costs_of(range(400), *zip(*late)), call=np.arange(400) % 2)
+        costs = costs_of(range(400), *zip(*late)).changed(call=np.arange(400) % 2)
         hosts = {rank: f"node{2 * rank // ranks}" for rank in range(ranks)}
         participants = Participants(range(ranks), hosts, {0: range(ranks)}, TWO_CALLS)
         found = blame(costs, participants)

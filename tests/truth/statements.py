@@ -79,11 +79,6 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
             yield quantity, f"late --by {by}", summed(quantity, "late", folder, "--by", by)
     yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
     yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
-    # waiting and transfer of compare are without set-up, and transfer with the calls that start
-    with reporter.another_run(folder) as other:
-        compared = reporter.rows("compare", "--by", "run", folder, "--", other)[0]
-    yield "parallel efficiency", "compare --by run", compared["parallel_efficiency"]
-    yield "parallel efficiency", "late", run["parallel_efficiency"]
     stages = {
         row["rank"]: row["wait_ns"] for row in rows("pipeline", folder)
         if row["wait_ns"] is not None
@@ -108,9 +103,10 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         row for row in rows("advise", folder)
         if row["rule"] in ("imbalance", "slow_link") and row["found"]
     ]
+    is_of_cores = "Give each rank its own first" in first  # then nobody is named in words
     yield (
         "whether late ranks are named", "late",
-        run["late_ranks"] is not None or run["verdict"] == "by-call",
+        not is_of_cores and (run["late_ranks"] is not None or run["verdict"] == "by-call"),
     )
     yield "whether late ranks are named", "advise", bool(named)
     if run["late_ranks"] is not None and named and named[0]["rule"] == "imbalance":

@@ -324,17 +324,18 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
     shown = len(view.steps)
     steps = units.counted(len(wanted) if wanted else whole, "step")
     which = "the median, the longest, and others spread over the run"
-    said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
     if wanted:
         ends = "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]}))
         which = f"{'step' if len(wanted) == 1 else 'steps'} {ends}"
-        said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
-    elif view.is_whole:
+    said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
+    if wanted and not shown:
+        said = "None of the steps asked for was sampled whole."
+    elif not wanted and view.is_whole:
         said = "All sampled calls are in this page."
-    elif shown == whole:
-        said = "Each step that was sampled whole, after the warm-up, is in this page."
-    if not shown and not view.is_whole:
+    elif not shown:
         said = "Single calls are in this page where the bar beneath the axis is."
+    elif not wanted and shown == whole:
+        said = "Each step that was sampled whole, after the warm-up, is in this page."
     choice = " Choose one in the list, or by a click on its bar in the picture above."
     return said + choice * bool(shown)
 
@@ -354,7 +355,7 @@ def late_section(run: Run, answers: Late) -> str:
         "may be the one they wait for.",
         known,
         common.picture(bars, bars.of_waits(drawn), "waiting and transfer by rank"),
-        page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS, "cost the others most"),
+        page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS),
         page.sentence_of(late.legend(ranks)),
         page.table(late.cause_columns(late.HOST, hosts), hosts),
         page.table(late.call_columns(calls), calls),
