@@ -12,7 +12,7 @@ from pathlib import Path
 import fleets
 import planted
 import pytest
-from commprof_report.fleet import job as jobs, questions
+from commprof_report.fleet import add as adding, job as jobs, questions
 from commprof_report.fleet.store import jobs_write, store_create
 from conftest import ROOT
 
@@ -47,6 +47,14 @@ def test_a_run_that_is_added_again_counts_once(report, store, run_folder):
     )
     (row,) = answer(report, store, "trend")
     assert row["jobs"] == 1
+
+
+def test_jobs_of_several_files_are_all_counted(report, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(adding, "AT_ONCE", 1)
+    monkeypatch.setattr(adding, "IN_PART", 1)
+    other = planted.write_databases(tmp_path / "other", [planted.Rank(0, 1)])
+    said = report("fleet", "add", tmp_path / "store", run_folder, other).out
+    assert said.startswith("2 jobs added; 0 known")
 
 
 def added_by_another(store: Path, run_folder: Path) -> Path:

@@ -52,7 +52,9 @@ def add(
         for read in forked(partial(_part_read, have, quiet_s), parts):
             fresh.update({job.run: job for job in read.jobs})
             problems += [ReportError(*problem) for problem in read.problems]
-            whole = Added(0, whole.known + read.known, whole.not_quiet + read.not_quiet)
+            whole = Added(
+                whole.jobs, whole.known + read.known, whole.not_quiet + read.not_quiet
+            )
             progress.step()
             if len(fresh) >= IN_PART:
                 jobs_write(store, list(fresh.values()), cluster)
