@@ -34,13 +34,11 @@ from . import Command, common
 
 MOST_PROBLEMS = 20
 NO_JOB = "no job of the store answers this"
-OTHERS = ("add", "forget", "load", "html")
 NOTHING = {"changes": "no call of a program has changed on a day, beyond chance"}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    others = {"add": add, "forget": forget_user, "load": load_tables, "html": html}
-    others.get(arguments.question, ask)(arguments)
+    OTHERS.get(arguments.question, ask)(arguments)
 
 
 def add(arguments: argparse.Namespace) -> None:
@@ -112,6 +110,7 @@ def ask(arguments: argparse.Namespace) -> None:
             common.print_line(note.format(call=arguments.call))
 
 
+OTHERS = {"add": add, "forget": forget_user, "load": load_tables, "html": html}
 COMMANDS = {"fleet": Command(
     __doc__, (
         option(

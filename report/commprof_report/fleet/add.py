@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def add(
 ) -> Added:
     """quiet_s: a run that lacks a rank's database is left for later until nothing in its folder has
     changed for so long."""
-    have = known(store, _months(store))
+    have = known(store)
     parts = [folders[first : first + AT_ONCE] for first in range(0, len(folders), AT_ONCE)]
     fresh: dict[int, Job] = {}
     whole = Added()
@@ -61,10 +61,6 @@ def add(
                 whole, fresh = whole._replace(jobs=whole.jobs + len(fresh)), {}
     jobs_write(store, list(fresh.values()), cluster)
     return whole._replace(jobs=whole.jobs + len(fresh))
-
-
-def _months(store: Store) -> Iterator[str]:
-    return (path.name.partition("=")[2] for path in store.folder.glob("job/month=*"))
 
 
 def _part_read(have: set[int], quiet_s: float, folders: Sequence[Path]) -> Read:

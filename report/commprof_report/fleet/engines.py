@@ -13,7 +13,7 @@ from typing import Any, Callable, Tuple
 from ..base import query
 from ..base.errors import ReportError, UsageError
 from ..base.query import Row, row_type
-from .store import Store, duckdb
+from .store import Store, duckdb, files_of, job_files
 from .tables import PARTITIONS, TABLES
 
 SQL = query.beside(__file__)
@@ -39,8 +39,8 @@ def quoted(text: str) -> str:
 def duckdb_open(store: Store, _: str) -> Engine:
     connection = duckdb()
     for table in TABLES:
-        files = f"{store.folder}/{table}/*/*/part-*.parquet"
-        connection.read_parquet(files, hive_partitioning=True).create_view(f"{table}_files")
+        files = connection.read_parquet(files_of(store, table), hive_partitioning=True)
+        files.create_view(f"{table}_files")
     for statement in query.statements(SQL, "views"):
         connection.execute(statement)
 
@@ -105,7 +105,7 @@ def clickhouse_open(store: Store, _: str) -> Engine:
             session.query(statement.replace(" TEMPORARY VIEW ", " VIEW "))
 
     for table in TABLES:
-        files = quoted(str(store.folder.resolve() / table / "*" / "*" / "part-*.parquet"))
+        files = quoted(files_of(store, table))
         session.query(f"CREATE VIEW {table}_files AS SELECT * FROM file('{files}', 'Parquet')")
     views(SQL.text("views"))
 
@@ -147,18 +147,18 @@ def psql(url: str, statements: Iterable[str]) -> str:
 def load(store: Store, url: str) -> None:
     """Writes the tables of a store into PostgreSQL, in place of those that are there."""
     connection = duckdb()
-    for table, columns in TABLES.items():
-        files = f"{store.folder}/{table}/*/*/part-*.parquet"
-        found = connection.read_parquet(files, hive_partitioning=True)
-        declared = ", ".join(f"{name} {kind}" for name, kind in {**columns, **PARTITIONS}.items())
+    for table, own in TABLES.items():
+        columns = {**own, **PARTITIONS}
+        found = connection.read_parquet(files_of(store, table), hive_partitioning=True)
+        declared = ", ".join(f"{name} {kind}" for name, kind in columns.items())
         with TemporaryDirectory() as folder:
             path = f"{folder}/{table}.csv"
-            found.project(", ".join({**columns, **PARTITIONS})).write_csv(path)
+            found.project(", ".join(columns)).write_csv(path)
             psql(url, (
                 f"DROP TABLE IF EXISTS {table}_files CASCADE",
                 f"CREATE TABLE {table}_files ({declared})",
                 f"\\copy {table}_files FROM '{quoted(path)}' WITH CSV HEADER FORCE NOT NULL "
-                f"{', '.join(name for name, kind in columns.items() if kind == 'VARCHAR')}",
+                f"{', '.join(name for name, kind in own.items() if kind == 'VARCHAR')}",
             ))
 
 
@@ -173,6 +173,6 @@ def engine_open(store: Store, word: str) -> Engine:
     name, _, url = word.partition("=")
     if name not in ENGINES:
         raise UsageError("--engine", f"{name} is none of {', '.join(ENGINES)}")
-    if not any(store.folder.glob("job/*/*/part-*.parquet")):
+    if not job_files(store):
         raise ReportError(store.folder, "has no job yet: `fleet add` adds some")
     return ENGINES[name](store, url)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..base.summarize import pow2
 from ..base.values import gathered
 from ..run.database import database_count, database_create, file_of, rows_insert
 from ..run.ledger import ledger_read
@@ -26,6 +27,7 @@ SQL = query.beside(__file__)
 MOST_ROWS = 60  # of a job; the rest, with the least time, is one row for each measure
 MOST_SETTINGS = 40
 SECOND_NS = 1_000_000_000
+NOTHING = [0, 0, 0, 0]
 SETTINGS = (  # whose values describe libraries, not the job
     "env.OMPI_MCA_*", "env.MPICH_*", "env.MPIR_*", "env.I_MPI_*", "env.UCX_*", "env.UCC_*",
     "env.HCOLL_*", "env.FI_*", "env.PSM*", "env.ROMIO_*", "env.NCCL_*", "env.OMP_*",
@@ -122,9 +124,9 @@ def _is_kept(name: str) -> bool:
     )
 
 
-def high_bytes(message_bytes: int) -> int:
-    """The class of a size: up to this power of two."""
-    return message_bytes if message_bytes < 2 else 1 << (message_bytes - 1).bit_length()
+def _added(known: list[int], values: Sequence[int]) -> list[int]:
+    """calls, volume_bytes, total_ns and max_ns of both."""
+    return [*map(sum, zip(known[:3], values)), max(known[3], values[3])]
 
 
 def _rows(ranks: Iterable[Rank]) -> tuple[list[tuple], list[tuple]]:
@@ -134,9 +136,8 @@ def _rows(ranks: Iterable[Rank]) -> tuple[list[tuple], list[tuple]]:
     for rank in ranks:
         key_of = {}
         for cell, call, family, role, measure, size, *values in rank.cells:
-            key = key_of[cell] = call, family, role, high_bytes(size), measure
-            known = sums.setdefault(key, [0, 0, 0, 0])
-            sums[key] = [*map(sum, zip(known[:3], values)), max(known[3], values[3])]
+            key = key_of[cell] = call, family, role, pow2(size, False)[1], measure
+            sums[key] = _added(sums.get(key, NOTHING), values)
         for cell, half, count in rank.durations:
             if cell in key_of:
                 halves[(*key_of[cell], half)] += count
@@ -152,9 +153,7 @@ def _folded(
     buckets: Counter[tuple] = Counter()
     for key in ordered:
         shown.setdefault(key, ("(other)", "other", "other", 0, key[-1]))
-        known = rows.setdefault(shown[key], [0, 0, 0, 0])
-        most = max(known[3], sums[key][3])
-        rows[shown[key]] = [*map(sum, zip(known[:3], sums[key])), most]
+        rows[shown[key]] = _added(rows.get(shown[key], NOTHING), sums[key])
     for (*own, half), count in halves.items():
         call, _, role, size, measure = shown[tuple(own)]
         buckets[(call, role, size, measure, *bounds_ns(half))] += count

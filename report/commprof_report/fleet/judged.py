@@ -13,18 +13,13 @@ from ..base.query import Row, row_type
 from ..base.values import gathered
 from ..base.thresholds import threshold
 from .engines import Asked, Engine, rows_of
+from .questions import QUESTIONS
 
 LEVEL = threshold("fleet.level")
 BEHIND, CHANGE = threshold("fleet.behind"), threshold("fleet.change")
 LEAST_DAYS = threshold("fleet.days")
 NEAR = 3  # days on either side of a change
-HOST = row_type("HostRow", (
-    "host", "jobs", "users", "last_jobs", "expected_jobs", "behind_share", "p", "is_late",
-))
-CHANGED = row_type("ChangeRow", (
-    "program", "ranks", "hosts", "call", "role", "high_bytes", "measure", "day", "days", "jobs",
-    "before_ns", "after_ns", "change", "p", "since",
-))
+HOST, CHANGED = (row_type(name, QUESTIONS[name].columns.split()) for name in ("hosts", "changes"))
 
 
 def answers(engine: Engine, name: str, asked: Asked) -> list[Row]:

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -73,15 +72,19 @@ def store_create(folder: Path, keep: Sequence[str] | None, is_hashed: bool) -> S
     return store
 
 
-def known(store: Store, months: Iterable[str]) -> set[int]:
-    """The runs that the store has of these months."""
-    files = [
-        str(path) for month in {*months}
-        for path in store.folder.glob(f"job/month={month}/*/part-*.parquet")
-    ]
-    if not files:
-        return set()
-    found = duckdb().read_parquet(files).project("run").fetchall()
+def files_of(store: Store, table: str) -> str:
+    """A pattern of their paths."""
+    return f"{store.folder.resolve()}/{table}/*/*/part-*.parquet"
+
+
+def job_files(store: Store) -> list[Path]:
+    return sorted(store.folder.glob("job/*/*/part-*.parquet"))
+
+
+def known(store: Store) -> set[int]:
+    """The runs that the store has."""
+    files = [str(path) for path in job_files(store)]
+    found = duckdb().read_parquet(files).project("run").fetchall() if files else ()
     return {run for (run,) in found}
 
 
@@ -130,12 +133,12 @@ def parquet_write(table: str, rows: Iterable[Sequence[object]], output: Path) ->
 def forget(store: Store, user: str) -> int:
     """Removes the jobs of a user: writes each file that has one again, without. How many jobs."""
     connection, name, jobs = duckdb(), store.user(user), 0
-    for path in sorted(store.folder.glob("job/*/*/part-*.parquet")):
+    for path in job_files(store):
         whole = connection.read_parquet(str(path), hive_partitioning=False)
         runs = whole.filter(_equals("user_name", name)).project("run").fetchall()
         for table in TABLES if runs else ():
             own = store.folder / table / path.relative_to(store.folder / "job")
-            with suppress(FileNotFoundError):
+            if own.exists():
                 _without(connection, own, [run for (run,) in runs])
         jobs += len(runs)
     return jobs
@@ -150,8 +153,6 @@ def _equals(column: str, value: str) -> Any:
 def _without(connection: Any, path: Path, runs: Sequence[int]) -> None:
     import duckdb as module
 
-    if not path.exists():
-        raise FileNotFoundError(path)
     theirs = module.ColumnExpression("run").isnotin(*map(module.ConstantExpression, runs))
     with renamed_whole(path) as aside:
         rows = connection.read_parquet(str(path), hive_partitioning=False).filter(theirs)
