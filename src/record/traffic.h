@@ -25,7 +25,7 @@ enum traffic_flags {
     TRAFFIC_IS_WILDCARD = 128, /* of any source or tag: it is numbered then */
 };
 
-/* The traffic of one call; docs/ARCHITECTURE.md defines the terms. */
+/* The traffic of one call; docs/SCHEMA.md, Words, defines the terms. */
 struct traffic {
     uint64_t bytes;
     uint64_t volume_bytes;

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from .query import Row, row_type  # noqa: F401  # for users of fields
-from .units import NO_VALUE, bandwidth, count, duration, shortened, volume
-from .units import share as share_text
+from .units import NO_VALUE, bandwidth, count, duration, share as share_text, shortened, volume
 
 FORMS = {
     "ns": duration, "share": share_text, "bytes": lambda value: volume(value or None),

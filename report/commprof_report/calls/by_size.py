@@ -26,7 +26,7 @@ from ..base.columns import NONE, Flags, Floats, Ints, found_in, np, summed
 from ..base.field import Field, Row, number, row_type, text
 from ..base.thresholds import threshold
 from ..run.selection import Cells, cells_of, columns_of
-from .views import best_timed, timed_on
+from .views import best_timed, one_rank, timed_on
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
@@ -121,10 +121,7 @@ HVPROF = (
 def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -> View:
     """A call in one of hvprof's size classes. Figures of a step are means over the given steps and
     their ranks; null: none are given, or not timed."""
-    by_rank = ("world_rank",) if per_rank else ()
-
-    def rank(groups: Sums) -> Ints:
-        return groups.world_rank if per_rank else np.full(len(groups), NONE)
+    by_rank, rank = ("world_rank",) if per_rank else (), one_rank(per_rank)
 
     def of_call(groups: Sums) -> np.ndarray:
         return groups.spread(groups.sum("total_ns"), "call", "timed", *by_rank)

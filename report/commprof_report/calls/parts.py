@@ -4,7 +4,7 @@ named, and threads that negotiate.
 A framework such as Horovod has a background thread that agrees with the other ranks, in every
 cycle, on what to send. It is recognised by its calls, not by a name: a thread other than the main
 one that reduces bits (MPI_BAND, MPI_BOR) or gathers bytes again and again (traffic_class.sql). Its
-rounds are those that the library has counted; docs/SCHEMA.md has the definition.
+rounds are those that the library has counted; docs/METHODS.md has the definition.
 """
 
 from __future__ import annotations

@@ -275,6 +275,11 @@ SIZE = (
 )
 
 
+def one_rank(per_rank: bool) -> Callable[[Sums], Ints]:
+    """The rank of each group, if they are by rank; else none."""
+    return lambda groups: groups.world_rank if per_rank else np.full(len(groups), NONE)
+
+
 def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None) -> View:
     """One row per call, communicator, memory kind and size (or bin of sizes), and per measure.
     families: names of communicators, by identity; those of one name share rows."""
@@ -300,9 +305,7 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
     def spent_on_call(groups: Sums) -> np.ndarray:
         return groups.spread(groups.sum("total_ns"), "call")
 
-    def rank(groups: Sums) -> Ints:
-        return groups.world_rank if per_rank else np.full(len(groups), NONE)
-
+    rank = one_rank(per_rank)
     known = {
         "communicator": lambda groups: groups.texts(label(groups)), "rank": rank,
         "identity": lambda groups: groups.texts(identity(groups)),

@@ -250,10 +250,9 @@ def more_text(row: LateRow) -> str:
         return ""
     return (
         f". All calls of a rank are sampled in {units.share(row.together_share)} of its time: a "
-        "larger COMMPROF_SAMPLES samples more; of many"
-        f" ranks, reports read {MOST_SAMPLES:,} samples at most, so fewer ranks' files, or a "
-        "shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S),"
-        " leave fewer out"
+        f"larger COMMPROF_SAMPLES samples more; of many ranks, reports read {MOST_SAMPLES:,} "
+        "samples at most, so fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, "
+        "COMMPROF_END_S), leave fewer out"
     )
 
 

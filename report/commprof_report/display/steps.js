@@ -1,11 +1,12 @@
 "use strict";
-/* Draws the time of the steps (plots/bars.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
-   calls are in the page: these steps have a mark beneath. */
+/* Draws the time of the steps (plots/bars.py has the data's format). A click or the arrow keys name a
+   step, and show it in the timeline if its calls are in the page: these steps have a mark beneath. */
 (() => {
   const data = JSON.parse(document.getElementById("steps-data").textContent);
   const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
   const choice = document.getElementById("timeline-step"); // null: there is no timeline
-  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, NEAREST_TICKS = 70, NEAREST_NOTES = 11, GAP_FROM = 5;
+  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, GAP_FROM = 5;
+  const NEAREST_TICKS = 70, NEAREST_NOTES = 11;
 
   const { first, last, times, parts } = data;
   const end = last.at(-1) + 1;
@@ -29,9 +30,12 @@
       add("path", { fill: colour, d: boxes.join("") });
     }
     let before = -NEAREST_NOTES;
-    data.notes.forEach((note, bar) => { // its time, above what is an outlier or cut; of neighbours the first, and the mark of the others
-      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3, isFree = middle - before >= NEAREST_NOTES;
-      if (note) add("text", { class: "outlier", transform: `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)` }, `\u25b8 ${isFree ? note : ""}`);
+    // above an outlier or a cut bar its time; of near neighbours the first has one, all have a mark
+    data.notes.forEach((note, bar) => {
+      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3;
+      const isFree = middle - before >= NEAREST_NOTES;
+      const transform = `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)`;
+      if (note) add("text", { class: "outlier", transform }, `\u25b8 ${isFree ? note : ""}`);
       if (note && isFree) before = middle;
     });
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
@@ -88,7 +92,8 @@
     if (bar >= 0 && bar !== at) read(bar);
   });
   for (const { name, colour } of parts) explain(legend, name, "sample", colour);
-  if (data.notes.some(Boolean)) explain(legend, "\u25b8 the time of an outlier, or of a bar that is cut there");
+  if (data.notes.some(Boolean))
+    explain(legend, "\u25b8 the time of an outlier, or of a bar that is cut there");
   if (choice) explain(legend, "underlined steps can be opened in the timeline");
   new ResizeObserver(draw).observe(picture);
   draw();

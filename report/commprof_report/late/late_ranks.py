@@ -9,11 +9,8 @@ Each stage is a function of what the stages before it gave; only reading asks th
                   --> retimed       the calls played again: the gain without some ranks    Retimed
                   --> arrival_costs what each late arrival cost (sums.py), which verdict.py judges
 
-Here is, too, from which recorded calls the efficiencies
-of the POP centre are known; of the run and of its regions.
-
-The split calls that the user chose, scaled to all calls: only some calls may be sampled, the
-cells hold the time of all.
+Scaling: only some calls may be sampled, and the cells hold the time of all. From the calls that are
+played again come the efficiencies of the POP centre, of the run and of its regions, too.
 """
 
 from __future__ import annotations

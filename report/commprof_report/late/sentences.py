@@ -64,8 +64,7 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
     if late.is_negotiated and is_open and row.verdict is Kind.UNKNOWN:
         yield "To know it", (
             "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the "
-            "wait for "
-            "gradients (commprof_step(3)), shows who is late and what is exposed"
+            "wait for gradients (commprof_step(3)), shows who is late and what is exposed"
         )
 
 

@@ -5,7 +5,8 @@
 DROP TABLE IF EXISTS temp.wait_visit;
 CREATE TEMP TABLE wait_visit AS
 WITH visited AS (
-    SELECT name, region_span.*, count(*) OVER (PARTITION BY region_span.world_rank, region_span.region, thread) AS visits
+    SELECT name, region_span.*,
+           count(*) OVER (PARTITION BY region_span.world_rank, region_span.region, thread) AS visits
     FROM region_span
     JOIN region USING (world_rank, region)
     WHERE name IN (SELECT value FROM json_each(:regions)) AND end_ns > begin_ns

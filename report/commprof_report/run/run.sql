@@ -34,7 +34,8 @@ LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'p
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
 -- The communicators of the run: one row per identity, described by its lowest rank that has a name for it, else by its lowest rank; with
--- a unique label. In an NCCL communicator each rank knows only its own number, so their members are combined (base/units.py).
+-- a unique label. In an NCCL communicator each rank knows only its own number, so their members are
+-- combined (base/units.py).
 CREATE TEMP TABLE run_communicator AS
 WITH gathered AS (
     SELECT identity, members_gathered(comm_rank, world_rank, size) AS members

@@ -30,8 +30,7 @@ from ..base.field import Field, Row, row_type, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from ..late.depends import Waits
 from ..late.late_ranks import Late
-from ..late.reading import CallInfo
-from ..late.reading import is_on
+from ..late.reading import CallInfo, is_on
 from ..late.timelines import (
     FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, called, timelines,
 )
@@ -348,8 +347,8 @@ CALL = (
     Field("family", ""),
     Field(
         "count",
-        "calls, sum of message sizes and time in a step: means "
-        "over complete steps after the warm-up, and over the ranks that make the call",
+        "calls, sum of message sizes and time in a step: means over complete steps after the "
+        "warm-up, and over the ranks that make the call",
         "calls", three_digits,
     ),
     Field("bytes", "", "bytes", lambda value: size(value or None)),

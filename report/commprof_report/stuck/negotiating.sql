@@ -1,5 +1,6 @@
 -- What has each rank that has not ended counted of its negotiations, and for how long does it wait for tensors of others (null: it does not)?
-SELECT world_rank AS rank, thread, label AS communicator, identity, rounds, rounds_ahead, ahead_ns, last_offered - last_agreed AS tensors,
+SELECT world_rank AS rank, thread, label AS communicator, identity, rounds, rounds_ahead, ahead_ns,
+       last_offered - last_agreed AS tensors,
        start_unix_ns + ahead_since_ns AS since_unix_ns,
        max(max(rank_wall.wall_ns, last_ns) - ahead_since_ns, 0) AS waited_ns,
        ended = 'running' AS is_open
