@@ -199,8 +199,10 @@ class Cost(NamedTuple):
 
 def cost(command: tuple[str, ...], folder: Path) -> Cost:
     name, *options = command
-    words = [sys.executable, "-c", MEASURED, ROOT / "report", *name.split(), folder, *options]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    words = [sys.executable, "-c", MEASURED, ROOT / "report", *name.split(), ".", *options]
+    process = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder
+    )
     *_, times = process.stderr.read().splitlines() or [""]
     _, status, usage = os.wait4(process.pid, 0)
     if status:
