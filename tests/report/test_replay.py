@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import compared_runs
 import planted
 import pytest
 from commprof_report.base.errors import ReportError
+from commprof_report.commands.replay import most_first
 from commprof_report.replay import kit as kits
 from commprof_report.replay.from_run import kit_of
 from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
@@ -89,6 +91,11 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
         (1, 0): [Made(0, 0), Made(3 * MS, 2), Made(2 * MS, 0)],
     }
     assert not found.left_out and found.made == {"MPI_Allreduce": 4, "MPI_Send": 1, "MPI_Recv": 1}
+
+
+def test_equal_counts_stand_in_one_order_however_they_were_met():
+    for names in ("ab", "ba"):
+        assert most_first(Counter(names) + Counter("cc")) == [("c", 2), ("a", 1), ("b", 1)]
 
 
 def test_a_completion_has_the_requests_that_it_completed(tmp_path):

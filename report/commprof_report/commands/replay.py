@@ -24,6 +24,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..base import units
 from ..base.files import renamed_whole, written_whole
@@ -117,7 +118,7 @@ def print_kit(kit: kits.Kit, digest: str) -> None:
     ))
     reasons = (
         units.visible(f"  {name} {calls:,}: {why}")
-        for (name, why), calls in kit.left_out.most_common()
+        for (name, why), calls in most_first(kit.left_out)
     )
     print("\n".join((facts, *reasons)))
 
@@ -132,7 +133,12 @@ def record_text(record: kits.Record) -> str:
 
 
 def counts_text(counts: Counter[str]) -> str:
-    return units.visible(", ".join(f"{name} {count:,}" for name, count in counts.most_common()))
+    return units.visible(", ".join(f"{name} {count:,}" for name, count in most_first(counts)))
+
+
+def most_first(counts: Counter[Any]) -> list[tuple[Any, int]]:
+    """Equal counts by name, so that a kit written and the same kit read have one order."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
