@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base.errors import ReportError as ReportError
+from .base import ReportError as ReportError
 
 __version__ = "0.1.0"  # the Makefile takes it from here
 APPLICATION_ID = 0x636D7066  # "cmpf"

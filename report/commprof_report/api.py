@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Callable
 
 from . import manual
-from .base.errors import FAULTS, ReportError, take_note
+from .base import FAULTS, ReportError, take_note
 from .commands import ALIASES, COMMANDS, Command, help_of
 from .main import parser_build
 

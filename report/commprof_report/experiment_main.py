@@ -17,10 +17,8 @@ from pathlib import Path
 from statistics import fmean
 
 from . import __version__
-from .base import units
-from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base import EXPECTED, ReportError, UsageError, as_report, units, whole
 from .base.options import option, options_add
-from .base.thresholds import whole
 from .compare.comparison import compare
 from .compare.notes import differences_text
 from .compare.figures import figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import planted
-from commprof_report.base.values import present
+from commprof_report.base import present
 from planted import SECOND, Cell, Communicator, Rank, Sample
 
 PASSED_BYTES, GRADIENT_BYTES = 64 << 10, 4 << 20

@@ -19,7 +19,7 @@ from statistics import median
 from typing import NamedTuple
 
 import pytest
-from commprof_report.base.errors import ReportError
+from commprof_report.base import ReportError
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run, is_replay

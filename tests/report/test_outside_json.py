@@ -9,7 +9,7 @@ import random
 
 import pytest
 from commprof_report import experiment_main
-from commprof_report.base.errors import ReportError
+from commprof_report.base import ReportError
 from commprof_report.experiment.plan import canaries_read, folder_of
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run

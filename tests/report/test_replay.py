@@ -20,7 +20,7 @@ from pathlib import Path
 import compared_runs
 import planted
 import pytest
-from commprof_report.base.errors import ReportError
+from commprof_report.base import ReportError
 from commprof_report.commands.replay import most_first
 from commprof_report.replay import kit as kits
 from commprof_report.replay.from_run import kit_of

@@ -32,6 +32,6 @@ def test_each_line_has_its_own_name_and_two_outcomes():
 
 
 def test_the_documents_have_the_table():
-    """python3 -m commprof_report.base.thresholds prints it, with report/ in PYTHONPATH"""
+    """docs/thresholds.py prints it."""
     rows = csv.reader((ROOT / "docs" / "thresholds.csv").read_text().splitlines())
     assert list(rows) == [list(map(str, row)) for row in (Threshold._fields, *sorted(TABLE))]

@@ -12,7 +12,7 @@ from random import Random
 
 import planted
 import pytest
-from commprof_report.base.errors import ReportError
+from commprof_report.base import ReportError
 from commprof_report.exporters import parquet
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
-from ..base import units
-from ..base.errors import attempt
+from ..base import Unknown, attempt, units
 from ..base.field import Field, row_type
-from ..base.values import Unknown
 from ..base.query import Row
 from ..calls.views import operation
 from ..gpu.gpu_activity import gpu

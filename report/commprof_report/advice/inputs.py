@@ -12,12 +12,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base import query, units
+from ..base import gathered, query, threshold, units, whole
 from ..base.columns import NONE, grouped, np, of_groups
 from ..base.summarize import pow2
-from ..base.values import gathered
 from ..base.query import Row
-from ..base.thresholds import threshold, whole
 from ..calls.parts import Negotiation
 from ..calls.views import operation, size_rows
 from ..late.late_ranks import Late

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import units
+from ..base import Unknown, gathered, threshold, units, whole
 from ..base.query import Row
-from ..base.thresholds import threshold, whole
-from ..base.values import Unknown, gathered
 from .inputs import (
     BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee,
     Point, gain_ns, is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import units
-from ..base.thresholds import threshold
+from ..base import Unknown, present, threshold, units
 from ..base.units import Ranks
-from ..base.values import Unknown, present
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.judgement import LOST_CORE, OWN, Kind, Reason, remedy
 from ..late.late_ranks import Late

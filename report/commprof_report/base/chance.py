@@ -16,7 +16,7 @@ from math import factorial
 from statistics import median
 from typing import NamedTuple
 
-from .thresholds import threshold, whole
+from . import threshold, whole
 
 
 def score(values: Sequence[float]) -> int:

@@ -18,7 +18,7 @@ from sqlite3 import Cursor
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .errors import ReportError
+from . import ReportError
 from .query import row_type
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null

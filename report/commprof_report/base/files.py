@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from .errors import ReportError
+from . import ReportError
 
 
 def regular_open(path: Path) -> BinaryIO:

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import ReportError
+from . import ReportError
 from .files import regular_open
 
 MOST_BYTES = 1 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from statistics import median
 
-from .thresholds import threshold, whole
+from . import threshold, whole
 
 MOST_MISSED = whole("base.missed-steps")
 SAME_STEP = threshold("base.same-step")

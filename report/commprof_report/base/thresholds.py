@@ -1,13 +1,11 @@
 """Every number that decides what a report names, says or refuses, in one table.
 
 tests/report/test_thresholds.py shows each from both sides: what is said just below it, and just
-above. `python3 -m commprof_report.base.thresholds` prints docs/thresholds.csv.
+above. `docs/thresholds.py` prints docs/thresholds.csv.
 """
 
 from __future__ import annotations
 
-import csv
-import sys
 from typing import NamedTuple
 
 
@@ -370,20 +368,3 @@ TABLE = (
               "the next one would fail, too", "goes on", "ends"),
 )
 # fmt: on
-
-_VALUES = {each.name: each.value for each in TABLE}
-
-
-def threshold(name: str) -> float:
-    return _VALUES[name]
-
-
-def whole(name: str) -> int:
-    """A threshold that is counted."""
-    value = _VALUES[name]
-    assert isinstance(value, int), f"{name} is not a whole number"
-    return value
-
-
-if __name__ == "__main__":
-    csv.writer(sys.stdout, lineterminator="\n").writerows([Threshold._fields, *sorted(TABLE)])

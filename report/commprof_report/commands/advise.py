@@ -30,9 +30,7 @@ from collections.abc import Sequence
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import units
-from ..base.errors import attempt
-from ..base.values import gathered
+from ..base import attempt, gathered, units
 from ..display import page
 from ..display.tables import Column
 from ..late.late_ranks import late

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..base import units
-from ..base.errors import take_note
+from ..base import take_note, units
 from ..base.options import option
 from ..display import page, pictures, tables
 from ..run import selection

@@ -10,11 +10,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import units
+from ..base import UsageError, gathered, units
 from ..base.summarize import BINS
-from ..base.errors import UsageError
 from ..base.field import Field, shown, telling
-from ..base.values import gathered
 from ..base.options import option
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged

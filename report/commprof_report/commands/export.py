@@ -63,9 +63,8 @@ from pathlib import Path
 from sqlite3 import Connection, Cursor
 from typing import Callable, NamedTuple, TextIO
 
-from ..base import units
+from ..base import ReportError, UsageError, attempt, print_note, units
 from ..base.files import renamed_whole, written_whole
-from ..base.errors import attempt, print_note, ReportError, UsageError
 from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus

@@ -18,9 +18,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..base import units
+from ..base import ReportError, UsageError, units
 from ..base.files import written_whole
-from ..base.errors import ReportError, UsageError
 from ..base.options import option
 from ..display import page, tables
 from ..fleet import add as adding

@@ -23,11 +23,9 @@ from pathlib import Path
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import units
-from ..base.errors import FAULTS, UsageError, attempt
+from ..base import FAULTS, UsageError, attempt, present, units
 from ..base.files import written_whole
 from ..base.options import option
-from ..base.values import present
 from ..calls.views import RANK_TIMES, Row
 from ..compare.judge import Rules
 from ..display import page, pictures

@@ -29,12 +29,9 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import units
-from ..base.errors import attempt
+from ..base import attempt, gathered, threshold, units
 from ..base.field import Field, shown
-from ..base.values import gathered
 from ..base.options import option
-from ..base.thresholds import threshold
 from ..calls.by_size import HVPROF, OddSizes, hvprof_rows, odd_sizes
 from ..calls.views import Row, size_rows
 from ..compare.row_table import alike

@@ -33,12 +33,10 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..base import units
+from ..base import gathered, present, units, whole
 from ..base.field import Field, Row, shown
-from ..base.values import gathered, present
 from ..base.options import option
 from ..base.chance import Sibling, outside
-from ..base.thresholds import whole
 from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind

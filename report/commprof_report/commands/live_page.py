@@ -24,8 +24,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from ..base import units
-from ..base.errors import print_note, ReportError
+from ..base import ReportError, print_note, units
 from ..display import page
 from ..display.tables import Column
 from . import common, html

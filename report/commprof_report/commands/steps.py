@@ -36,11 +36,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
-from ..base import units
-from ..base.errors import attempt
+from ..base import attempt, present, units
 from ..base.field import Field, Row, shown
 from ..base.options import option
-from ..base.values import present
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late

@@ -25,10 +25,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple
 
-from ..base import units
-from ..base.values import by
+from ..base import by, threshold, units
 from ..base.options import option
-from ..base.thresholds import threshold
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph

@@ -29,11 +29,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
-from ..base import units
-from ..base.errors import attempt, attempts
+from ..base import attempt, attempts, present, threshold, units
 from ..base.options import option
-from ..base.values import present
-from ..base.thresholds import threshold
 from ..calls.parts import peer_name
 from ..calls.views import Row, of_nccl
 from ..display import tables

@@ -29,11 +29,9 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
-from ..base import units
+from ..base import gathered, threshold, units
 from ..base.options import option
 from ..base.query import Row
-from ..base.thresholds import threshold
-from ..base.values import gathered
 from ..display import tables
 from ..display.tables import Column
 from ..run import process, selection

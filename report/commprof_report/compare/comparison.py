@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..base import units
-from ..base.thresholds import threshold
+from ..base import threshold, units
 from . import notes
 from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
 from .figures import FIGURES, Figures, PERCENTILES, renamed

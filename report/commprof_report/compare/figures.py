@@ -25,10 +25,8 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, Tuple
 
-from ..base import query, units
+from ..base import ReportError, gathered, query, units
 from ..base.columns import NONE, Flags, Ints, np, of_buckets
-from ..base.errors import ReportError
-from ..base.values import gathered
 from ..base.units import Members, members_text
 from ..base.summarize import View, measures, own, summarize, sums, total
 from ..experiment.plan import Canary, canaries_read

@@ -20,7 +20,7 @@ from itertools import accumulate
 from statistics import NormalDist, median
 from typing import NamedTuple
 
-from ..base.thresholds import threshold
+from ..base import threshold
 from .columns import NOTHING, Compared
 from .sides import Checked
 

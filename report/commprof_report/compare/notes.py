@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from ..base import units
+from ..base import threshold, units, whole
 from ..base.columns import DEVIATION, around_median
-from ..base.thresholds import threshold, whole
 from .columns import Compared
 from .figures import FIGURES, Figures
 from .judge import Rules, known, median_known

@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from ..base import units
-from ..base.values import gathered
-from ..base.thresholds import threshold, whole
+from ..base import gathered, threshold, units, whole
 from .figures import Figures, Key, Row, cores_in, row_name
 from .judge import Judge, Paired, known, shift_of
 from .row_table import NEGOTIATION, alike, calls_aside, step_difference

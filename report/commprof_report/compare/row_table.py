@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
-from ..base import units
+from ..base import gathered, threshold, units, whole
 from ..base.chance import benjamini_hochberg
-from ..base.values import gathered
-from ..base.thresholds import threshold, whole
 from .columns import DIFFERENT, MIXED, OTHER, Compared, SizeRow
 from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .judge import Judge, fewest_pairs, known, median_known

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import units
-from ..base.thresholds import threshold
+from ..base import threshold, units
 from ..experiment.plan import arm_name
 from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow
 from .comparison import Comparison, Pair

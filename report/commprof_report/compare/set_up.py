@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ..base.columns import NONE, Flags, Floats, Ints, np
-from ..base.values import gathered
+from ..base import gathered
 from ..late.depends import Waits
 from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares

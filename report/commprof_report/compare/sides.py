@@ -19,9 +19,8 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import units
+from ..base import ReportError, UsageError, units
 from ..base.files import written_whole
-from ..base.errors import ReportError, UsageError
 from ..base.json_file import json_read, list_in, number_in, text_in, whole_in
 from ..experiment import plan as plans
 from .figures import Figures, Group

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..base.files import renamed_whole
-from ..base.errors import ReportError
+from ..base import ReportError
 from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")

@@ -13,7 +13,7 @@ from typing import Callable, NamedTuple, TextIO
 
 from ..base.field import Field
 from ..base.options import option
-from ..base.values import Unknown
+from ..base import Unknown
 from ..base.units import NO_VALUE, Listed, count, visible, volume
 
 

@@ -26,8 +26,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO, NamedTuple
 
-from ..base import units
-from ..base.errors import ReportError
+from ..base import ReportError, units
 from ..base.forked import end_with_parent
 from ..base.json_file import (
     MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,

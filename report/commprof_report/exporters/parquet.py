@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Callable
 
-from ..base.errors import ReportError
+from ..base import ReportError
 
 ROWS = 100_000  # in memory at a time
 

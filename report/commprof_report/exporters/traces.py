@@ -23,11 +23,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..base import query, units
-from ..base.errors import Progress, ReportError
+from ..base import Progress, ReportError, present, query, units, whole
 from ..base.json_file import JsonStream, json_open
-from ..base.values import present
-from ..base.thresholds import whole
 from ..run.selection import Selection
 
 SQL = query.beside(__file__)

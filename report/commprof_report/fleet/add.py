@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.errors import Progress, ReportError
+from ..base import Progress, ReportError
 from ..base.forked import forked
 from ..run.database import file_of
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split

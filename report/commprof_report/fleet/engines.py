@@ -10,8 +10,7 @@ from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, Tuple
 
-from ..base import query
-from ..base.errors import ReportError, UsageError
+from ..base import ReportError, UsageError, query
 from ..base.query import Row, row_type
 from .store import Store, duckdb, files_of, job_files
 from .tables import PARTITIONS, TABLES

@@ -14,10 +14,8 @@ from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ..base import query, units
-from ..base.errors import ReportError
+from ..base import ReportError, gathered, query, units
 from ..base.summarize import pow2
-from ..base.values import gathered
 from ..run.database import database_count, database_create, file_of, rows_insert
 from ..run.ledger import ledger_read
 from ..run.ledger_rows import ledger_rows

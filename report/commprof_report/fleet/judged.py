@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..base import units
+from ..base import gathered, threshold, units
 from ..base.columns import np
 from ..base.chance import benjamini_hochberg
 from ..base.query import Row, row_type
-from ..base.values import gathered
-from ..base.thresholds import threshold
 from .engines import Asked, Engine, rows_of
 from .questions import QUESTIONS
 

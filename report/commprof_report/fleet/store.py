@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ..base.files import renamed_whole
-from ..base.errors import ReportError, UsageError
-from ..base.values import gathered
+from ..base import ReportError, UsageError, gathered
 from .job import Job, hashed
 from .tables import NAMES, SCHEMA, TABLES
 

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
+from ..base import gathered, query, whole
 from ..base.columns import Flags, Ints, Texts, np
 from ..base.field import Field, Row, number, row_type, text
-from ..base.values import gathered
 from ..base.summarize import (
     Counters, View, among, measures, ratio, summarize, total,
 )
-from ..base.thresholds import whole
 from ..base.units import (
     NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
 )

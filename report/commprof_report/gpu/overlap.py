@@ -26,11 +26,9 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import List, Tuple
 
-from ..base import query
+from ..base import gathered, query, threshold
 from ..base.columns import Columns, Texts, joined, np, read
-from ..base.values import gathered
 from ..base.query import Row
-from ..base.thresholds import threshold
 from ..run.unseen import holes, sampled_spans
 from ..run.sampled import sampled
 

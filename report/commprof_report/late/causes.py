@@ -53,7 +53,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
     np, pairs, table,
 )
-from ..base.thresholds import threshold, whole
+from ..base import threshold, whole
 from ..run.alignment import Alignment
 from .depends import Collectives, Waits
 from .reading import FIRST_PERSISTENT

@@ -15,11 +15,9 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..base import query, units
+from ..base import gathered, present, query, threshold, units
 from ..base.columns import np
 from ..base.field import Row
-from ..base.thresholds import threshold
-from ..base.values import gathered, present
 from ..run.crowding import CpuTimeRow, Use, core_uses, cpu_times, use_of
 from ..run.unseen import holes
 from .marks import Last

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..base.columns import NONE, Floats, Groups, Ints, Texts, grouped, np, of_groups
-from ..base.thresholds import threshold, whole
+from ..base import threshold, whole
 from .depends import Waits
 from .reading import CallInfo
 

@@ -28,11 +28,10 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
+from ..base import query, whole
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, np, numbered, pairs, read,
 )
-from ..base.thresholds import whole
 from ..run.alignment import Alignment
 from ..run.unseen import FAR_NS, without_holes
 from ..run.sampled import sampled

@@ -11,12 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import query
+from ..base import query, threshold
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
     np, read,
 )
-from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from ..run.crowding import Use, cpu_times, use_of
 from ..run.sampled import Calls, FurtherMessages, communicators, sampled, synchronizing

@@ -17,7 +17,7 @@ from sqlite3 import Connection
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined, np, numbered,
 )
-from ..base.thresholds import threshold
+from ..base import threshold
 from ..retime.graph import (
     Calls, Chains, Change, Depends, Efficiency, Graph, Members, Usual, efficiency,
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..base import units
+from ..base import Unknown, present, threshold, units
 from ..base.columns import np
 from ..base.field import Row
-from ..base.thresholds import threshold
-from ..base.values import Unknown, present
 from ..run.crowding import scheduling_text, waited_ns
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow

@@ -27,7 +27,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, np,
 )
-from ..base.thresholds import threshold, whole
+from ..base import threshold, whole
 
 LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")

@@ -50,7 +50,7 @@ from typing import NamedTuple
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, np, pairs,
 )
-from ..base.thresholds import threshold
+from ..base import threshold
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from ..run.selection import Selection

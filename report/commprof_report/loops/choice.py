@@ -18,9 +18,8 @@ from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from ..base import units
+from ..base import threshold, units, whole
 from ..base.columns import Columns, Flags, Ints, np
-from ..base.thresholds import threshold, whole
 from .repeats import Loops, Run, find_again, find_loops
 
 FEWEST_STEPS = whole("loops.steps")

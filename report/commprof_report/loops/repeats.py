@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..base.columns import Flags, Ints, covered, np
-from ..base.thresholds import whole
+from ..base import whole
 
 LONGEST_BODY = whole("loops.body")
 

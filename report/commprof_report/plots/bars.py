@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..base import units
+from ..base import present, units
 from ..base.field import Row
-from ..base.values import present
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 

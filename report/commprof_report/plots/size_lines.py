@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import nan
 
-from ..base import units
-from ..base.values import gathered
+from ..base import gathered, units
 from ..calls.views import Row
 from ..display.colours import of_call
 from .bars import time_axis

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ..base.errors import UsageError
-from ..base.thresholds import threshold
+from ..base import UsageError, threshold
 from ..compare.columns import Compared
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row

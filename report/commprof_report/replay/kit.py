@@ -51,7 +51,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from ..base.errors import ReportError
+from ..base import ReportError
 from ..base.files import has_library_file, library_text
 
 VERSION = 1

@@ -27,8 +27,7 @@ from heapq import heappop, heappush
 from sqlite3 import Connection
 
 from ..base.columns import np
-from ..base.values import gathered
-from ..base.thresholds import threshold
+from ..base import gathered, threshold
 from .kit import Call, Kit, stem
 from .traffic import Row
 

@@ -11,13 +11,10 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import query
-from ..base.errors import attempt
+from ..base import attempt, gathered, query, threshold
 from ..base.field import Field, row_type, text
-from ..base.values import gathered
 from ..base.units import members_shown, shortened
 from ..base.query import Row
-from ..base.thresholds import threshold
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of

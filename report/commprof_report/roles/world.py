@@ -13,11 +13,9 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
+from ..base import gathered, query, threshold, whole
 from ..base.query import Row
-from ..base.thresholds import threshold, whole
 from ..base.units import Members
-from ..base.values import gathered
 from ..run.selection import traffic_classify
 
 SQL = query.beside(__file__)

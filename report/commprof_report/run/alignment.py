@@ -17,9 +17,8 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
+from ..base import gathered, query
 from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, np, read
-from ..base.values import gathered
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 from .sampled import communicators, passed_messages, sampled, synchronizing
 

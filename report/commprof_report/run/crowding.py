@@ -25,12 +25,9 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import query, units
-from ..base.errors import attempt
+from ..base import attempt, gathered, present, query, threshold, units
 from ..base.query import Row
-from ..base.thresholds import threshold
 from ..base.units import spans_in
-from ..base.values import gathered, present
 
 SQL = query.beside(__file__)
 

@@ -22,8 +22,7 @@ from typing import Any, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
-from ..base import query
-from ..base.errors import ReportError, version_check
+from ..base import ReportError, query, version_check
 from ..base.files import regular_open
 from ..base.query import Row
 from .sampled import Sampled

@@ -25,11 +25,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..base import units
+from ..base import ReportError, gathered, units, version_check
 from ..base.columns import Columns, Groups, found_in, grouped, np
-from ..base.errors import ReportError, version_check
 from ..base.files import regular_open
-from ..base.values import gathered
 from . import process
 from .ledger_format import (
     BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, COLUMNS, FACTS, FORMAT, HEADER_BYTES, KERNELS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..base.columns import Columns, np
-from ..base.values import gathered
+from ..base import gathered
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
     DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, MOST, NAMES, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ..base.errors import ReportError
+from ..base import ReportError
 
 RUNNING, KILLED, UNKNOWN = "running", "killed", "unknown"
 # the library notes _exit and exec, but not all ways to them

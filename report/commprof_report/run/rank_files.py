@@ -13,12 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import units
-from ..base.errors import Progress, ReportError, UsageError
+from ..base import Progress, ReportError, UsageError, gathered, present, units
 from ..base.files import regular_open
 from ..base.forked import forked
 from ..base.query import Row
-from ..base.values import gathered, present
 from .database import (
     ARCHIVE, RankOfFile, archive_members, database_of, database_ranks, file_of, unpacked,
 )

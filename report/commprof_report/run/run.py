@@ -12,12 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..base import query, units
-from ..base.errors import Progress, ReportError
+from ..base import Progress, ReportError, gathered, query, units
 from ..base.files import common_folder, distinct
 from ..base.forked import forked
 from ..base.units import Gathered, members_shown, spans_in
-from ..base.values import gathered
 from . import process
 from .database import (
     ARCHIVE, database_copy, database_count, database_create, database_of, database_write, file_of,

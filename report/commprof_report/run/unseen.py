@@ -10,11 +10,9 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import query, units
+from ..base import gathered, query, threshold, units
 from ..base.columns import Ints, np
 from ..base.field import Field, Row, row_type
-from ..base.thresholds import threshold
-from ..base.values import gathered
 from .alignment import Alignment
 
 SQL = query.beside(__file__)

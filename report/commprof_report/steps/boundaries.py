@@ -17,14 +17,12 @@ from sqlite3 import Connection
 from statistics import median_high
 from typing import NamedTuple
 
-from ..base import query, units
+from ..base import gathered, present, query, threshold, units
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Ints, Texts, around_median, by_rank, covered, grouped, joined, np,
     table,
 )
-from ..base.values import gathered, present
 from ..base.same_steps import agree, matched, warm_up
-from ..base.thresholds import threshold
 from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators

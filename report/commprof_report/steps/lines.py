@@ -15,11 +15,10 @@ from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, Tuple
 
-from ..base import query
+from ..base import query, threshold, whole
 from ..base.columns import (
     NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, np, numbered, read,
 )
-from ..base.thresholds import threshold, whole
 from ..calls.views import operation
 from ..late.reading import CallInfo, Known, known
 from ..loops.choice import Kind, Line

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..base import chance, units
+from ..base import chance, threshold, units, whole
 from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
-from ..base.thresholds import threshold, whole
 from ..late.verdict import spans
 from .boundaries import Boundaries, means_of_steps
 

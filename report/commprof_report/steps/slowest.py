@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Dict
 
-from ..base import units
+from ..base import Unknown, units
 from ..base.columns import NONE, by_rank, np
-from ..base.values import Unknown
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
 from ..late.sentences import is_mostly, not_known

@@ -17,10 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..base import units
+from ..base import present, threshold, units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
-from ..base.values import present
-from ..base.thresholds import threshold
 from ..late.marks import is_wait
 from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, levels, nest_text
 from .lines import FEWEST_CALLS, OwnCalls, free

@@ -21,11 +21,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import query, units
-from ..base.errors import attempt
+from ..base import attempt, query, threshold, units
 from ..base.columns import by_rank, grouped, np, of_values
 from ..base.field import Row
-from ..base.thresholds import threshold
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on

@@ -11,8 +11,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query, units
-from ..base.values import gathered, present
+from ..base import gathered, present, query, units
 from ..base.query import Row
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows

@@ -24,8 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Union
 
-from ..base import query, units
-from ..base.values import by, gathered, present
+from ..base import by, gathered, present, query, units
 from ..base.units import Members
 from ..base.query import Row
 from ..calls.parts import rank_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.base.errors import UsageError
+from commprof_report.base import UsageError
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import (
     CpuTimeRow, Lost, Use, is_crowded, is_read, taken_text, use_of,
