@@ -18,11 +18,10 @@ sys.path[:0] = [str(ROOT / "report"), str(ROOT / "tests" / "report")]
 
 import fleets  # noqa: E402
 import planted  # noqa: E402
-from commprof_report.fleet.add import add, folders_below  # noqa: E402
-from commprof_report.fleet.engines import engine_open  # noqa: E402
-from commprof_report.fleet.judged import answers  # noqa: E402
-from commprof_report.fleet.questions import QUESTIONS  # noqa: E402
-from commprof_report.fleet.store import jobs_write, store_create  # noqa: E402
+from commprof_report.fleet.questions import QUESTIONS, answers, engine_open  # noqa: E402
+from commprof_report.fleet.store import (  # noqa: E402
+    add, folders_below, jobs_write, store_create,
+)
 
 RECORDED = ROOT / "tests/report/recordings/schema-9.tar.xz"
 COPIES, BATCH, DAYS = 300, 5_000, 360
@@ -49,8 +48,8 @@ def main(jobs: int) -> None:
         store = store_create(folder / "small", None, False)
         added = add(store, folders_below(folder / "spool"), "main", 0, [])
         spent = cpu_s() - spent
-        print(f"add: {added.jobs} jobs in {time.monotonic() - began:.1f} s; "
-              f"{added.jobs / spent:.0f} jobs a second of CPU time")
+        print(f"add: {added['added']} jobs in {time.monotonic() - began:.1f} s; "
+              f"{added['added'] / spent:.0f} jobs a second of CPU time")
         whole = store_create(folder / "whole", None, False)
         made = fleets.jobs_of(
             fleets.Fleet(jobs=jobs, days=DAYS, nodes=500, users=200, programs=60),

@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT / "report"), str(ROOT / "tests" / "report")]
 
 import fleets  # noqa: E402
 import planted  # noqa: E402
-from commprof_report.fleet.engines import Engine, engine_open, load, rows_of  # noqa: E402
+from commprof_report.fleet.questions import Engine, engine_open, load, rows_of  # noqa: E402
 from commprof_report.fleet.store import Store, jobs_write, store_create  # noqa: E402
 
 ASKED = {"call": "MPI_Allreduce", "job": "100003", "program": "app1", "day": "2026-11-16"}

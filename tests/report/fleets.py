@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commprof_report.fleet.job import SECOND_NS, Job, hashed, job_read
-from commprof_report.fleet.tables import TABLES
+from commprof_report.fleet.store import TABLES
 from commprof_report.run.rank_files import folder_scan
 
 FIRST_S = 1_793_491_200  # 2026-11-01

@@ -12,7 +12,7 @@ from pathlib import Path
 import fleets
 import planted
 import pytest
-from commprof_report.fleet import add as adding, job as jobs, questions
+from commprof_report.fleet import job as jobs, questions, store as stores
 from commprof_report.fleet.store import jobs_write, store_create
 from conftest import ROOT
 
@@ -50,8 +50,8 @@ def test_a_run_that_is_added_again_counts_once(report, store, run_folder):
 
 
 def test_jobs_of_several_files_are_all_counted(report, run_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(adding, "AT_ONCE", 1)
-    monkeypatch.setattr(adding, "IN_PART", 1)
+    monkeypatch.setattr(stores, "AT_ONCE", 1)
+    monkeypatch.setattr(stores, "IN_PART", 1)
     other = planted.write_databases(tmp_path / "other", [planted.Rank(0, 1)])
     said = report("fleet", "add", tmp_path / "store", run_folder, other).out
     assert said.startswith("2 jobs added; 0 known")
@@ -108,6 +108,17 @@ def test_a_spool_is_read_where_jobs_are_complete_or_quiet(report, run_folder, tm
     for path in (tmp_path / "spool" / "bob" / "killed").iterdir():
         os.utime(path, (0, 0))
     assert report(*spool).out == "1 job added; 1 known; 0 not complete yet\n"
+
+
+def test_a_run_in_a_folder_for_each_rank_is_one_job(report, run_folder, tmp_path):
+    for path in sorted(run_folder.glob("rank-*.db")):
+        shutil.copytree(run_folder, tmp_path / "spool" / path.stem, ignore=lambda _, names: [
+            name for name in names if name != path.name
+        ])
+    said = report("fleet", "add", tmp_path / "store", "--from", tmp_path / "spool").out
+    assert said == "1 job added; 0 known; 0 not complete yet\n"
+    report("fleet", "add", tmp_path / "whole", run_folder)
+    assert answer(report, tmp_path / "store", "sizes") == answer(report, tmp_path / "whole", "sizes")
 
 
 def test_sums_are_those_of_the_run(report, store, run_folder):

@@ -22,12 +22,8 @@ from ..base import ReportError, UsageError, units
 from ..base.files import written_whole
 from ..base.options import option
 from ..display import page, tables
-from ..fleet import add as adding
-from ..fleet.engines import engine_open, load
-from ..fleet.judged import answers, verdict
-from ..fleet.questions import QUESTIONS, fields
-from ..fleet.store import forget, store_create, store_open
-from ..fleet.tables import NAMES
+from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
+from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open
 from ..run.rank_files import files_mode
 from . import Command, common
 
@@ -43,19 +39,19 @@ def run(arguments: argparse.Namespace) -> None:
 def add(arguments: argparse.Namespace) -> None:
     folders = [Path(word) for word in arguments.runs]
     if arguments.spool:
-        folders += adding.folders_below(arguments.spool)
+        folders += folders_below(arguments.spool)
     elif not folders:
         raise UsageError("fleet add", "takes runs, or --from SPOOL")
     store = store_create(arguments.store, arguments.keep, arguments.hash_users)
     problems: list[ReportError] = []
     quiet_s = arguments.quiet_s if arguments.spool else 0
-    added = adding.add(store, folders, arguments.cluster, quiet_s, problems)
+    added = add_runs(store, folders, arguments.cluster, quiet_s, problems)
     common.print_notes(map(str, problems[:MOST_PROBLEMS]))
     if len(problems) > MOST_PROBLEMS:
         common.print_notes([f"{len(problems) - MOST_PROBLEMS:,} more folders have problems"])
     print(
-        f"{units.counted(added.jobs, 'job')} added; {added.known:,} known; {added.not_quiet:,} not "
-        "complete yet"
+        f"{units.counted(added['added'], 'job')} added; {added['known']:,} known; "
+        f"{added['not complete yet']:,} not complete yet"
     )
 
 
@@ -142,7 +138,7 @@ COMMANDS = {"fleet": Command(
         ),
         option(
             "--from", type=Path, dest="spool", metavar="SPOOL", group="add",
-            help="all runs below this folder, each in a folder of its own",
+            help="all runs below this folder, each in one folder or several",
         ),
         option(
             "--quiet-s", type=float, default=3600, metavar="SECONDS", group="add",

@@ -6,13 +6,11 @@ import hashlib
 import os
 import pwd
 import sqlite3
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 from ..base import ReportError, gathered, query, units
 from ..base.summarize import pow2
@@ -23,31 +21,14 @@ from ..run.rank_files import RankFile, run_describe
 
 SQL = query.beside(__file__)
 MOST_ROWS = 60  # of a job; the rest, with the least time, is one row for each measure
-MOST_SETTINGS = 40
 SECOND_NS = 1_000_000_000
 NOTHING = [0, 0, 0, 0]
-SETTINGS = (  # whose values describe libraries, not the job
-    "env.OMPI_MCA_*", "env.MPICH_*", "env.MPIR_*", "env.I_MPI_*", "env.UCX_*", "env.UCC_*",
-    "env.HCOLL_*", "env.FI_*", "env.PSM*", "env.ROMIO_*", "env.NCCL_*", "env.OMP_*",
-    "env.HOROVOD_*", "cvar.*", "build_id.*", "cpu_model", "kernel", "mpi_version",
-)
-OF_LAUNCHERS = ("env.OMPI_MCA_orte_*", "env.OMPI_MCA_ess*", "env.OMPI_MCA_initial_wdir")
-Rows = dict  # table: rows of it, without the part
 
 
-class Rank(NamedTuple):
-    """One rank's file."""
-
-    about: Any
-    cells: list[Any]
-    durations: list[tuple[int, int, int]]
-    settings: dict[str, str]
-
-
-class Job(NamedTuple):
-    run: int
-    month: str
-    rows: Rows
+# One rank's file, by the queries of these names; about: rank.sql.
+Rank = namedtuple("Rank", "about cells durations settings")
+# run: its key; rows: by table, without the part.
+Job = namedtuple("Job", "run month rows")
 
 
 def run_key(files: Sequence[RankFile]) -> int:
@@ -68,10 +49,9 @@ def job_read(files: Sequence[RankFile]) -> Job:
         raise ReportError(files[0].folder, f"{run_describe(list(files))} still runs")
     run, day = run_key(files), _day(min(rank.about.start_unix_ns for rank in ranks))
     rows, buckets = _rows(ranks)
-    settings = list(ranks[0].settings.items())[:MOST_SETTINGS]
     hosts = _hosts(ranks)
     return Job(run, day[:7], {
-        "setting": [(run, *setting) for setting in settings],
+        "setting": [(run, *setting) for setting in ranks[0].settings],
         "bucket": [(run, *bucket) for bucket in buckets],
         "host": [(run, *host) for host in hosts],
         "row": [(run, *row) for row in rows],
@@ -108,18 +88,8 @@ def _file_read(file: RankFile) -> list[Rank]:
 
 def _rank_of(connection: sqlite3.Connection) -> Rank:
     (about,) = SQL.rows(connection, "rank")
-    settings = dict(SQL.run(connection, "facts").fetchall())
-    return Rank(
-        about, SQL.run(connection, "cells").fetchall(),
-        SQL.run(connection, "durations").fetchall(),
-        {name: value for name, value in settings.items() if _is_kept(name)},
-    )
-
-
-def _is_kept(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in SETTINGS) and not any(
-        fnmatchcase(name, pattern) for pattern in OF_LAUNCHERS
-    )
+    tables = (SQL.run(connection, name).fetchall() for name in Rank._fields[1:])
+    return Rank(about, *tables)
 
 
 def _added(known: list[int], values: Sequence[int]) -> list[int]:

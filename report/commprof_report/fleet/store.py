@@ -1,6 +1,9 @@
 """The store: a folder of Parquet files, TABLE/month=2026-11/cluster=main/part-N.parquet. Files are
 written aside and renamed, the job's own row last, so writers on many nodes disturb nobody; a job
-that two of them have added at the same time counts once (views.sql)."""
+that two of them have added at the same time counts once (views.sql).
+It has the schema that made it. Runs that are named are added, or all in a spool that are new and
+quiet.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,49 @@ import json
 import os
 import re
 import secrets
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
+from ..base import Progress, ReportError, UsageError, by, gathered
 from ..base.files import renamed_whole
-from ..base import ReportError, UsageError, gathered
-from .job import Job, hashed
-from .tables import NAMES, SCHEMA, TABLES
+from ..base.forked import forked
+from ..run.database import file_of
+from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
+from .job import Job, hashed, job_read, run_key
 
+
+SCHEMA = 1
+_KEYS = {"run": "BIGINT", "part": "BIGINT"}  # of a job; of the file that holds its rows
+TABLES = {  # the job last: what it stands for has been written then
+    "setting": {**_KEYS, "name": "VARCHAR", "value": "VARCHAR"},
+    "bucket": {
+        **_KEYS, "call": "VARCHAR", "role": "VARCHAR", "high_bytes": "BIGINT",
+        "measure": "VARCHAR", "low_ns": "BIGINT", "high_ns": "BIGINT", "calls": "BIGINT",
+    },
+    "host": {
+        **_KEYS, "host": "VARCHAR", "place": "BIGINT", "ranks": "BIGINT", "wall_ns": "BIGINT",
+        "sync_ns": "BIGINT", "is_last": "BIGINT", "behind_ns": "BIGINT",
+    },
+    "row": {
+        **_KEYS, "call": "VARCHAR", "family": "VARCHAR", "role": "VARCHAR",
+        "high_bytes": "BIGINT", "measure": "VARCHAR", "calls": "BIGINT", "volume_bytes": "BIGINT",
+        "total_ns": "BIGINT", "max_ns": "BIGINT",
+    },
+    "job": {
+        **_KEYS, "run_id": "VARCHAR", "start_s": "BIGINT", "day": "VARCHAR",
+        "user_name": "VARCHAR", "program": "VARCHAR", "library": "VARCHAR", "hosts": "BIGINT",
+        "ranks": "BIGINT", "ranks_read": "BIGINT", "ended": "VARCHAR", "wall_ns": "BIGINT",
+        "rank_ns": "BIGINT", "in_mpi_ns": "BIGINT", "sync_ns": "BIGINT", "uneven_ns": "BIGINT",
+    },
+}
+PARTITIONS = {"month": "VARCHAR", "cluster": "VARCHAR"}  # in the names of folders
+NAMES = ("user", "program", "host", "library", "setting")  # what a store may leave out
+AT_ONCE = 64  # folders that a process reads
+IN_PART = 5_000  # jobs of a file
 COLUMN_OF = {"user": "user_name", "program": "program", "library": "library"}  # of table job
 
 
@@ -90,6 +126,7 @@ def known(store: Store) -> set[int]:
 def jobs_write(store: Store, jobs: Sequence[Job], cluster: str) -> None:
     if not re.fullmatch(r"[\w.-]+", cluster):
         raise UsageError("--cluster", f"{cluster} is no name for a folder")
+    connection = duckdb()
     for month, own in gathered((job.month, job) for job in jobs).items():
         part = hashed(" ".join(str(job.run) for job in sorted(own)))
         for table in TABLES:
@@ -99,30 +136,29 @@ def jobs_write(store: Store, jobs: Sequence[Job], cluster: str) -> None:
             )
             folder = store.folder / table / f"month={month}" / f"cluster={cluster}"
             folder.mkdir(parents=True, exist_ok=True)
-            parquet_write(table, rows, folder / f"part-{part:016x}.parquet")
+            parquet_write(connection, table, rows, folder / f"part-{part:016x}.parquet")
 
 
 def _allowed(store: Store, table: str, rows: Iterable[tuple]) -> Iterator[tuple]:
     """Without what the store leaves out."""
-    if table in NAMES and table not in store.keep:
-        return
     columns = [name for name in TABLES[table] if name != "part"]
-    left_out = {COLUMN_OF[name] for name in COLUMN_OF if name not in store.keep}
-    for row in rows:
+    left_out = dict.fromkeys((COLUMN_OF[name] for name in COLUMN_OF if name not in store.keep), "")
+    for row in () if table in NAMES and table not in store.keep else rows:
         values = dict(zip(columns, row))
         if table == "job":
-            values["user_name"] = store.user(values["user_name"])
-            values.update(dict.fromkeys(left_out, ""))
+            values |= {"user_name": store.user(values["user_name"]), **left_out}
         yield tuple(values.values())
 
 
-def parquet_write(table: str, rows: Iterable[Sequence[object]], output: Path) -> None:
+def parquet_write(
+    connection: Any, table: str, rows: Iterable[Sequence[object]], output: Path
+) -> None:
     """Through a file of text, which DuckDB reads faster than values."""
     with TemporaryDirectory() as folder, renamed_whole(output) as aside:
         text = Path(folder) / "rows.csv"
         with open(text, "w", encoding="utf-8", errors="replace", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
-        found = duckdb().read_csv(
+        found = connection.read_csv(
             str(text), header=False, columns=TABLES[table], delimiter=",", quotechar='"',
             escapechar='"', na_values="\0", auto_detect=False,
         )
@@ -133,26 +169,105 @@ def forget(store: Store, user: str) -> int:
     """Removes the jobs of a user: writes each file that has one again, without. How many jobs."""
     connection, name, jobs = duckdb(), store.user(user), 0
     for path in job_files(store):
-        whole = connection.read_parquet(str(path), hive_partitioning=False)
-        runs = whole.filter(_equals("user_name", name)).project("run").fetchall()
+        runs = [run for (run,) in connection.execute(
+            "SELECT run FROM read_parquet(?) WHERE user_name = ?", [str(path), name]
+        ).fetchall()]
         for table in TABLES if runs else ():
             own = store.folder / table / path.relative_to(store.folder / "job")
-            if own.exists():
-                _without(connection, own, [run for (run,) in runs])
+            with renamed_whole(own) as aside:
+                rest = connection.sql(
+                    "SELECT * FROM read_parquet(?, hive_partitioning = false)"
+                    " WHERE NOT list_contains(?, run)", params=[str(own), runs],
+                )
+                rest.write_parquet(str(aside), compression="zstd")
         jobs += len(runs)
     return jobs
 
 
-def _equals(column: str, value: str) -> Any:
-    import duckdb as module
 
-    return module.ColumnExpression(column) == module.ConstantExpression(value)
+def folders_below(spool: Path) -> list[Path]:
+    """All folders with files of ranks: of jobs, and of those that share a folder or were
+    spawned."""
+    return [Path(top) for top, _, names in os.walk(spool) if any(map(is_of_rank, names))]
 
 
-def _without(connection: Any, path: Path, runs: Sequence[int]) -> None:
-    import duckdb as module
+def add(
+    store: Store, folders: Sequence[Path], cluster: str, quiet_s: float, problems: list[ReportError]
+) -> Counter[str]:
+    """How many jobs are `added`, `known` and `not complete yet`. quiet_s: a run that lacks a rank's
+    database is left for later until none of its files has changed for so long."""
+    have = known(store)
+    files: list[RankFile] = []
+    for found, faults in _of_parts(_scanned, folders, "looking at"):
+        files += found
+        problems += [ReportError(*fault) for fault in faults]
+    fresh: dict[int, list[RankFile]] = {}
+    counts: Counter[str] = Counter()
+    for run in _runs(files):
+        why = (
+            "known" if run_key(run) in have
+            else "added" if _is_quiet(run, quiet_s) else "not complete yet"
+        )
+        if why == "added":
+            fresh[run_key(run)] = run
+        else:
+            counts[why] += 1
+    jobs: list[Job] = []
+    for read, faults in _of_parts(_jobs_read, [*fresh.values()], "reading"):
+        jobs += read
+        problems += [ReportError(*fault) for fault in faults]
+        counts["added"] += len(read)
+        if len(jobs) >= IN_PART:
+            jobs_write(store, jobs, cluster)
+            jobs = []
+    jobs_write(store, jobs, cluster)
+    return counts
 
-    theirs = module.ColumnExpression("run").isnotin(*map(module.ConstantExpression, runs))
-    with renamed_whole(path) as aside:
-        rows = connection.read_parquet(str(path), hive_partitioning=False).filter(theirs)
-        rows.write_parquet(str(aside), compression="zstd")
+
+def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple]:
+    """What it answers of each part, in other processes."""
+    parts = [items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE)]
+    with Progress(doing, len(parts), "parts") as progress:
+        for answer in forked(function, parts):
+            yield answer
+            progress.step()
+
+
+def _scanned(folders: Sequence[Path]) -> tuple[list[RankFile], list[tuple[str, str]]]:
+    """Files of ranks, and problems."""
+    scans = [folder_scan(folder) for folder in folders]
+    return [file for scan in scans for file in scan.files], [
+        (problem.subject, problem.what) for scan in scans for problem in scan.problems
+    ]
+
+
+def _runs(files: list[RankFile]) -> Iterator[list[RankFile]]:
+    """A run may be in several folders (output = .../%h). Jobs that share id, size and time have a
+    rank in two of them."""
+    for run in runs_split(files):
+        folders = by(run, lambda file: file.folder)
+        ranks = [
+            {rank.world_rank for file in own for rank in file.ranks} for own in folders.values()
+        ]
+        is_one = len(set().union(*ranks)) == sum(map(len, ranks))
+        yield from [run] if is_one else folders.values()
+
+
+def _jobs_read(runs: Sequence[Sequence[RankFile]]) -> tuple[list[Job], list[tuple[str, str]]]:
+    """And problems."""
+    jobs: list[Job] = []
+    faults: list[tuple[str, str]] = []
+    for files in runs:
+        try:
+            jobs.append(job_read(files))
+        except ReportError as error:
+            faults.append((error.subject, error.what))
+    return jobs, faults
+
+
+def _is_quiet(files: Sequence[RankFile], quiet_s: float) -> bool:
+    ranks = {rank.world_rank for file in files if not file.is_ledger for rank in file.ranks}
+    if len(ranks) >= files[0].run[1]:
+        return True
+    newest_s = max(os.stat(file_of(file.path)).st_mtime for file in files)
+    return time.time() - newest_s >= quiet_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from unittest.mock import patch
 
-from commprof_report.fleet import judged
+from commprof_report.fleet import questions
 
 DAY = namedtuple("DAY", "program ranks hosts call role high_bytes measure day jobs mean_ns")
 
@@ -18,13 +18,13 @@ def changes(days: int, change: float) -> str:
             1.0 + change * (2 * day >= days))
         for day in range(days)
     ]
-    with patch.object(judged, "LEVEL", 1.0):
-        return "a change" if judged.changes_judged(rows) else "nothing"
+    with patch.object(questions, "LEVEL", 1.0):
+        return "a change" if questions.changes_judged(rows) else "nothing"
 
 
 EXAMPLES = {
-    "fleet.level": lambda p: "named" if judged.is_late(p, 0.05) else "nobody",
-    "fleet.behind": lambda share: "named" if judged.is_late(0.001, share) else "nobody",
+    "fleet.level": lambda p: "named" if questions.is_late(p, 0.05) else "nobody",
+    "fleet.behind": lambda share: "named" if questions.is_late(0.001, share) else "nobody",
     "fleet.change": lambda change: changes(20, change),
     "fleet.days": lambda days: changes(days, 0.5),
 }
