@@ -17,8 +17,7 @@ from pathlib import Path
 from statistics import fmean
 
 from . import __version__
-from .base import EXPECTED, ReportError, UsageError, as_report, units, whole
-from .base.options import option, options_add
+from .base import EXPECTED, ReportError, UsageError, as_report, option, options_add, units, whole
 from .compare.comparison import compare
 from .compare.notes import differences_text
 from .compare.figures import figures

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from . import __version__
-from .base import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt, units
-from .base.options import options_add
+from .base import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt, options_add, units
 from .commands import ALIASES, COMMANDS, QUESTIONS, SEPARATOR, help_of
 
 PROGRAM = "hvprof-report"

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
-from ..base import Unknown, attempt, units
-from ..base.field import Field, row_type
-from ..base.query import Row
+from ..base import Row, Unknown, attempt, row_type, units
+from ..base.field import Field
 from ..calls.views import operation
 from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late

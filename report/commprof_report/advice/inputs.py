@@ -12,10 +12,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base import gathered, query, threshold, units, whole
+from ..base import Row, gathered, query, threshold, units, whole
 from ..base.columns import NONE, grouped, np, of_groups
 from ..base.summarize import pow2
-from ..base.query import Row
 from ..calls.parts import Negotiation
 from ..calls.views import operation, size_rows
 from ..late.late_ranks import Late

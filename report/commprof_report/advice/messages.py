@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base import Unknown, gathered, threshold, units, whole
-from ..base.query import Row
+from ..base import Row, Unknown, gathered, threshold, units, whole
 from .inputs import (
     BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, Curve, Finding, Inputs, Knee,
     Point, gain_ns, is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,

@@ -1,6 +1,6 @@
-"""Parts that do not depend on a run. What every room uses is here: values that share a key, or may
-be absent; thresholds by name; and words to the user on stderr: errors, each as one line, and
-progress.
+"""Parts that do not depend on a run. What every room uses is here: types of rows; values that share
+a key, or may be absent; thresholds by name; the options and operands of a command as rows of a
+table, in argparse's words; and words to the user on stderr: errors, each as one line, and progress.
 
 No fault of one analysis takes the whole report with it: an analysis that fails (`attempt`) is one
 line on stderr and in the page, and an exit status; the rest is printed.
@@ -8,13 +8,16 @@ line on stderr and in the page, and an exit status; the rest is printed.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import sqlite3
 import sys
 import time
 import traceback
+from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,6 +26,17 @@ from .thresholds import TABLE
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+Row = Any  # of a query: its columns are the fields; or of a type that row_type made
+
+
+def row_type(name: str, fields: Iterable[Any]) -> Any:
+    """fields: names, or Fields (field.py)."""
+    return _row_type(name, tuple(getattr(field, "key", field) for field in fields))
+
+
+@lru_cache(maxsize=None)
+def _row_type(name: str, keys: tuple[str, ...]) -> Any:
+    return namedtuple(name, keys)  # type: ignore[misc]
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
@@ -66,6 +80,31 @@ def whole(name: str) -> int:
     value = _VALUES[name]
     assert isinstance(value, int), f"{name} is not a whole number"
     return value
+
+
+class Option(NamedTuple):
+    """Without names: values of options that a command does not take."""
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+    group: str = ""  # its title in help
+    is_alone: bool = False  # no other of its group beside it
+
+
+def option(*names: str, group: str = "", is_alone: bool = False, **settings: Any) -> Option:
+    return Option(names, settings, group, is_alone)
+
+
+def options_add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    for each in options:
+        if not each.names:
+            parser.set_defaults(**each.settings)
+            continue
+        if each.group not in groups:
+            group = parser.add_argument_group(each.group)
+            groups[each.group] = group.add_mutually_exclusive_group() if each.is_alone else group
+        groups[each.group].add_argument(*each.names, **each.settings)
 
 
 class ReportError(Exception):

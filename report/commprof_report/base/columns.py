@@ -18,8 +18,7 @@ from sqlite3 import Cursor
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from . import ReportError
-from .query import row_type
+from . import ReportError, row_type
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null
 AT_ONCE = 50_000  # rows

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
-from .query import Row, row_type  # noqa: F401  # for users of fields
+from . import Row
 from .units import NO_VALUE, bandwidth, count, duration, share as share_text, shortened, volume
 
 FORMS = {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import namedtuple
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+
+from . import Row, row_type
 
 Kind = TypeVar("Kind", bound=NamedTuple)
-Row = Any  # of a query: its columns are the fields; or of a type that row_type made
 
 
 class Folder:
@@ -46,16 +46,6 @@ class Folder:
         columns = tuple(column[0] for column in cursor.description)
         assert columns == kind._fields, f"{name}.sql answers {columns}, not {kind._fields}"
         return [kind._make(values) for values in cursor]
-
-
-def row_type(name: str, fields: Iterable[Any]) -> Any:
-    """fields: names, or Fields (field.py)."""
-    return _row_type(name, tuple(getattr(field, "key", field) for field in fields))
-
-
-@lru_cache(maxsize=None)
-def _row_type(name: str, keys: tuple[str, ...]) -> Any:
-    return namedtuple(name, keys)  # type: ignore[misc]
 
 
 @lru_cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from .columns import NONE, Flags, Floats, Histogram, Ints, Texts, grouped, np, of_histograms, summed
-from .query import Row, row_type
+from . import Row, row_type
 
 Where = Callable[[Any], Any]  # from the counters to flags; None: all of them
 MOST_SUM = (1 << 63) - 1

@@ -20,10 +20,10 @@ from math import exp, log, log2
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import query, threshold, units
+from ..base import Row, query, row_type, threshold, units
 from ..base.summarize import HVPROF_BOUNDS, hvprof_classes, Sums, View, ratio, summarize, total
 from ..base.columns import NONE, Flags, Floats, Ints, found_in, np, summed
-from ..base.field import Field, Row, number, row_type, text
+from ..base.field import Field, number, text
 from ..run.selection import Cells, cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 

@@ -13,9 +13,9 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
-from ..base import query, units
+from ..base import Row, query, row_type, units
 from ..base.columns import Flags
-from ..base.field import Field, Row, keys, number, row_type, text
+from ..base.field import Field, keys, number, text
 from ..base.summarize import View, among, own, summarize, total
 from ..run.selection import Cells, cells_of, view_rows, traffic_classify
 from ..run.crowding import cpu_times

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from ..base import query, units
+from ..base import Row, query, units
 from ..base.columns import NONE, Flags, Floats, Groups, Ints, np
 from ..base.field import Field, number, text
 from ..base.summarize import (
-    Row, Sums, View, Where, among, any_total, durations, measures, own, ratio, total,
+    Sums, View, Where, among, any_total, durations, measures, own, ratio, total,
 )
 from ..run.selection import Cells, view_rows
 

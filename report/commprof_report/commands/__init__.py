@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import NamedTuple
 
-from ..base.options import Option
+from ..base import Option
 
 QUESTIONS = {
     "summary": "The run on one screen: where communication time went.",

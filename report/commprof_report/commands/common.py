@@ -11,8 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..base import take_note, units
-from ..base.options import option
+from ..base import option, take_note, units
 from ..display import page, pictures, tables
 from ..run import selection
 from ..run.run import Run, run_open

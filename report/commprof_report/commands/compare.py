@@ -42,10 +42,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from ..base import Progress, UsageError, threshold, units
+from ..base import Progress, UsageError, option, threshold, units
 from ..base.field import Field, keys, shown
 from ..base.forked import forked
-from ..base.options import option
 from ..compare import sentences, sides as sides_of
 from ..compare.columns import (
     FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared, SizeRow, VerdictRow,

@@ -10,15 +10,14 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import UsageError, gathered, units
+from ..base import Row, UsageError, gathered, option, units
 from ..base.summarize import BINS
 from ..base.field import Field, shown, telling
-from ..base.options import option
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
     CALL, CALLS, KINDS, MARKS, OF_KIND, OF_TRAFFIC, RANK_CALL, RANK_CALLS, RANK_TIMES, SIZE,
-    TRAFFIC, TRAFFIC_HEADS, Row, best_timed, dominating_size, marks, of_nccl, size_rows,
+    TRAFFIC, TRAFFIC_HEADS, best_timed, dominating_size, marks, of_nccl, size_rows,
 )
 from ..display import page, tables
 from ..display.tables import Column

@@ -63,9 +63,8 @@ from pathlib import Path
 from sqlite3 import Connection, Cursor
 from typing import Callable, NamedTuple, TextIO
 
-from ..base import ReportError, UsageError, attempt, print_note, units
+from ..base import ReportError, UsageError, attempt, option, print_note, units
 from ..base.files import renamed_whole, written_whole
-from ..base.options import option
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open

@@ -18,9 +18,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..base import ReportError, UsageError, units
+from ..base import ReportError, UsageError, option, units
 from ..base.files import written_whole
-from ..base.options import option
 from ..display import page, tables
 from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
 from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open

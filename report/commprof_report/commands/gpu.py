@@ -28,10 +28,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Callable, NamedTuple
 
-from ..base import units
+from ..base import Row, option, units
 from ..base.field import Field, keys, shown
-from ..base.options import option
-from ..base.query import Row
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity

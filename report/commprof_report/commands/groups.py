@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from ..base import attempt, gathered, present, units
+from ..base import Row, attempt, gathered, present, units
 from ..base.field import Field, shown, telling
-from ..base.query import Row
 from ..calls.parts import OUTSIDE, REGION
 from ..display import page, tables
 from ..display.tables import Column, volume_column

@@ -23,10 +23,9 @@ from pathlib import Path
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import FAULTS, UsageError, attempt, present, units
+from ..base import FAULTS, Row, UsageError, attempt, option, present, units
 from ..base.files import written_whole
-from ..base.options import option
-from ..calls.views import RANK_TIMES, Row
+from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column

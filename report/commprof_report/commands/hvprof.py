@@ -29,11 +29,10 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import attempt, gathered, threshold, units
+from ..base import Row, attempt, gathered, option, threshold, units
 from ..base.field import Field, shown
-from ..base.options import option
 from ..calls.by_size import HVPROF, OddSizes, hvprof_rows, odd_sizes
-from ..calls.views import Row, size_rows
+from ..calls.views import size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
 from ..plots import bars as plot

@@ -33,9 +33,8 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..base import gathered, present, units, whole
-from ..base.field import Field, Row, shown
-from ..base.options import option
+from ..base import Row, gathered, option, present, units, whole
+from ..base.field import Field, shown
 from ..base.chance import Sibling, outside
 from ..display import tables
 from ..late.columns import LATE

@@ -26,9 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base import ReportError, UsageError, units
+from ..base import ReportError, UsageError, option, units
 from ..base.files import renamed_whole, written_whole
-from ..base.options import option
 from ..compare.figures import Figures, row_name
 from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_replayed
 from ..display import tables

@@ -36,9 +36,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
-from ..base import attempt, present, units
-from ..base.field import Field, Row, shown
-from ..base.options import option
+from ..base import Row, attempt, option, present, units
+from ..base.field import Field, shown
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late

@@ -25,8 +25,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple
 
-from ..base import by, threshold, units
-from ..base.options import option
+from ..base import by, option, threshold, units
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph

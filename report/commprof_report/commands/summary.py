@@ -29,10 +29,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
-from ..base import attempt, attempts, present, threshold, units
-from ..base.options import option
+from ..base import Row, attempt, attempts, option, present, threshold, units
 from ..calls.parts import peer_name
-from ..calls.views import Row, of_nccl
+from ..calls.views import of_nccl
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity

@@ -29,9 +29,7 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
-from ..base import gathered, threshold, units
-from ..base.options import option
-from ..base.query import Row
+from ..base import Row, gathered, option, threshold, units
 from ..display import tables
 from ..display.tables import Column
 from ..run import process, selection

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import units
-from ..base.field import Field, row_type, text
+from ..base import row_type, units
+from ..base.field import Field, text
 
 DIFFERENT = ("less", "more")  # outcomes
 OTHER = "other"  # the call of small rows added up

@@ -12,8 +12,7 @@ from enum import Enum
 from typing import Callable, NamedTuple, TextIO
 
 from ..base.field import Field
-from ..base.options import option
-from ..base import Unknown
+from ..base import Unknown, option
 from ..base.units import NO_VALUE, Listed, count, visible, volume
 
 

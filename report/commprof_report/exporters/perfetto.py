@@ -22,9 +22,8 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import Any, Callable, NamedTuple
 
-from ..base import query, units
+from ..base import Row, query, units
 from ..base.columns import rows_of
-from ..base.query import Row
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.overlap import OTHER_STREAM, device_groups
 from ..late.reading import known

@@ -17,11 +17,10 @@ from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, NamedTuple, Tuple
 
-from ..base import ReportError, UsageError, gathered, query, threshold, units
+from ..base import ReportError, Row, UsageError, gathered, query, row_type, threshold, units
 from ..base.chance import benjamini_hochberg
 from ..base.columns import np
 from ..base.field import Field, text
-from ..base.query import Row, row_type
 from .store import PARTITIONS, Store, TABLES, duckdb, files_of, job_files
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import gathered, query, whole
+from ..base import Row, gathered, query, row_type, whole
 from ..base.columns import Flags, Ints, Texts, np
-from ..base.field import Field, Row, number, row_type, text
+from ..base.field import Field, number, text
 from ..base.summarize import (
     Counters, View, among, measures, ratio, summarize, total,
 )

@@ -26,9 +26,8 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import List, Tuple
 
-from ..base import gathered, query, threshold
+from ..base import Row, gathered, query, threshold
 from ..base.columns import Columns, Texts, joined, np, read
-from ..base.query import Row
 from ..run.unseen import holes, sampled_spans
 from ..run.sampled import sampled
 

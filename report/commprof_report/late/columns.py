@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.field import Field, Row, keys, row_type
+from ..base import Row, row_type
+from ..base.field import Field, keys
 
 SUMS = (  # of its waits
     Field("ranks", "number of ranks read and selected"),

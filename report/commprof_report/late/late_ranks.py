@@ -23,12 +23,10 @@ from itertools import groupby
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import query, threshold, units
+from ..base import Row, query, row_type, threshold, units
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Ints, Texts, by_rank, found_in, grouped, np, read,
 )
-from ..base.field import Row
-from ..base.summarize import row_type
 from ..calls import parts
 from ..calls.parts import Negotiation, negotiation
 from ..retime.graph import Efficiency

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..base import Unknown, present, threshold, units
+from ..base import Row, Unknown, present, threshold, units
 from ..base.columns import np
-from ..base.field import Row
 from ..run.crowding import scheduling_text, waited_ns
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow

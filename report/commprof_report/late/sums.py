@@ -10,8 +10,8 @@ from typing import Any
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered, of_groups,
 )
-from ..base.field import Field, Row, number, row_type, text
-from ..base import by
+from ..base.field import Field, number, text
+from ..base import Row, by, row_type
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, duration, share as share_text, size
 from .causes import Causes, Compared, no_causes

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..base import present, units
-from ..base.field import Row
+from ..base import Row, present, units
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base import units
+from ..base import Row, units
 from ..base.columns import of_buckets
-from ..base.query import Row
 from ..calls.by_size import LEAST_NS
 from ..display.colours import of_call
 from .bars import time_axis, time_text

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..base import units
+from ..base import Row, units
 from ..base.columns import np
-from ..base.query import Row
 
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks
 TICKS = 12

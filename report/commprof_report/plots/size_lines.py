@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import nan
 
-from ..base import gathered, units
-from ..calls.views import Row
+from ..base import Row, gathered, units
 from ..display.colours import of_call
 from .bars import time_axis
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..base.columns import NONE, Columns, Texts, np
 from ..base.units import Members
-from ..base.query import row_type
+from ..base import row_type
 from ..base.summarize import values_of
 from ..run.alignment import Alignment
 from ..run.unseen import holes_aligned, without_holes

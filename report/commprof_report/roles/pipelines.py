@@ -9,8 +9,8 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import query, threshold
-from ..base.field import Field, Row, row_type
+from ..base import Row, query, row_type, threshold
+from ..base.field import Field
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED, MAJORITY, nameable
 from . import roles

@@ -11,10 +11,9 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import attempt, gathered, query, threshold
-from ..base.field import Field, row_type, text
+from ..base import Row, attempt, gathered, query, row_type, threshold
+from ..base.field import Field, text
 from ..base.units import members_shown, shortened
-from ..base.query import Row
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of

@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import gathered, query, threshold, whole
-from ..base.query import Row
+from ..base import Row, gathered, query, threshold, whole
 from ..base.units import Members
 from ..run.selection import traffic_classify
 

@@ -25,8 +25,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import attempt, gathered, present, query, threshold, units
-from ..base.query import Row
+from ..base import Row, attempt, gathered, present, query, threshold, units
 from ..base.units import spans_in
 
 SQL = query.beside(__file__)

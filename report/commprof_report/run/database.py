@@ -22,9 +22,8 @@ from typing import Any, Tuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
-from ..base import ReportError, query, version_check
+from ..base import ReportError, Row, query, version_check
 from ..base.files import regular_open
-from ..base.query import Row
 from .sampled import Sampled
 from .thinning import SAMPLED, Thinning
 from .unseen import view_text

@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import Progress, ReportError, UsageError, gathered, present, units
+from ..base import Progress, ReportError, Row, UsageError, gathered, present, units
 from ..base.files import regular_open
 from ..base.forked import forked
-from ..base.query import Row
 from .database import (
     ARCHIVE, RankOfFile, archive_members, database_of, database_ranks, file_of, unpacked,
 )

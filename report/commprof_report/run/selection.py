@@ -16,12 +16,11 @@ from math import ceil, floor
 from sqlite3 import Connection, Cursor
 from typing import Any, NamedTuple
 
-from ..base import UsageError, query, threshold, units, whole
+from ..base import Row, UsageError, option, query, threshold, units, whole
 from ..base.columns import (
     NONE, Columns, Flags, Histogram, Ints, Texts, found_in, np, numbered, read,
 )
-from ..base.options import option
-from ..base.summarize import BINS, Counters, Row, View, summarize
+from ..base.summarize import BINS, Counters, View, summarize
 from .run import Run
 
 SQL = query.beside(__file__)

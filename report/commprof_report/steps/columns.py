@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..base.field import Field, Row, row_type
+from ..base import Row, row_type
+from ..base.field import Field
 from ..base.units import NO_VALUE, duration
 
 STEPS = (

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base.field import Field, Row, row_type
-from ..base import threshold
+from ..base.field import Field
+from ..base import Row, row_type, threshold
 from ..base.units import visible
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline

@@ -17,8 +17,7 @@ from typing import NamedTuple, Tuple
 
 from ..base.columns import DEVIATION, NONE, Columns, Flags, around_median, by_rank, grouped, np
 from ..base.field import Field
-from ..base import gathered, whole
-from ..base.query import Row, row_type
+from ..base import Row, gathered, row_type, whole
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import (
     Busy, Spans, active_moved, busy, intervals, known_spans, moved, on_device, spans_joined,

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query, units
+from ..base import Row, query, row_type, units
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, joined, np, read,
     table,
 )
-from ..base.field import Field, Row, row_type, text
+from ..base.field import Field, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from ..late.depends import Waits
 from ..late.late_ranks import Late

@@ -11,8 +11,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import gathered, present, query, units
-from ..base.query import Row
+from ..base import Row, gathered, present, query, units
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working

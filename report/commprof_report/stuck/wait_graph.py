@@ -24,9 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Union
 
-from ..base import by, gathered, present, query, units
+from ..base import Row, by, gathered, present, query, units
 from ..base.units import Members
-from ..base.query import Row
 from ..calls.parts import rank_rows
 from ..run.ledger_format import PEER_ANY
 from ..run.run import Run

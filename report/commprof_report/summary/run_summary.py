@@ -9,8 +9,7 @@ from statistics import fmean
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from ..base import units
-from ..base.query import Row
+from ..base import Row, units
 from ..calls.views import CALLS, CONTROL, MEMORY_KINDS, busiest_threads, of_nccl
 from ..calls.parts import peer_rows, rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows

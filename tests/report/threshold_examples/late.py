@@ -17,7 +17,7 @@ from commprof_report.late.causes import comparable, largest
 from commprof_report.late.wait_split import is_explained
 from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.sentences import notable_rest, rest_text
-from commprof_report.base.field import Row
+from commprof_report.base import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
     LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
