@@ -949,7 +949,7 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     )
     axes = figure.add_subplot()
     devices = gpus.gpu(run.connection).devices
-    bars.draw(axes, bars.of_gpus(devices))
+    bars.of_gpus(devices).draw(axes)
     heights = [
         sum(
             bar.get_height() for bar in axes.patches
@@ -960,10 +960,10 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     assert heights == [0xFFFF, 9, 10 * SECOND]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0:0", "0:0", "1:0"]
     axes = figure.add_subplot()
-    bars.draw(axes, bars.of_gpus(devices[1:2]))
+    bars.of_gpus(devices[1:2]).draw(axes)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["computing"]
     axes = figure.add_subplot()
-    bars.draw(axes, bars.of_kernels(gpus.kernels(run.connection)))
+    bars.of_kernels(gpus.kernels(run.connection)).draw(axes)
     bars = sorted((bar for bar in axes.patches if bar.get_width()), key=lambda bar: bar.get_y())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert list(zip(names, (bar.get_width() for bar in bars))) == [

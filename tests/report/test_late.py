@@ -1137,7 +1137,7 @@ def test_the_picture_stacks_waiting_on_transfer():
     ranks = [
         LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
     ]
-    bars.draw(axes, bars.of_waits(ranks))
+    bars.of_waits(ranks).draw(axes)
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from importlib import import_module
 from math import log2
 
 import planted
@@ -17,7 +16,7 @@ from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_
 from commprof_report.commands import counters, groups, hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
-from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
+from commprof_report.plots.charts import Histogram, Matrix, lines_of, matrix_of, rank_ticks
 from commprof_report.roles.roles import communicator_rows, families
 from commprof_report.roles.world import world_of
 from commprof_report.run.selection import select, view_rows
@@ -42,10 +41,10 @@ def axes():
     return Figure().add_subplot()
 
 
-def draw(module: str, axes, rows) -> list:
+def draw(axes, picture) -> list:
     """The axes that the figure then has."""
     figure = axes.figure
-    import_module(f"commprof_report.plots.{module}").draw(axes, rows)
+    picture.draw(axes)
     return figure.axes
 
 
@@ -182,10 +181,8 @@ def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_pat
 
 
 def test_one_bucket_does_not_fill_the_picture(axes):
-    draw(
-        "duration_histogram", axes,
-        [LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)],
-    )
+    row = LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)
+    draw(axes, Histogram([row]))
     low, high = axes.get_xlim()
     assert low <= 480 and high >= 2_048 and len(axes.get_xticks()) >= 2
 
@@ -205,7 +202,7 @@ def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
     rows = view_rows(connection, CALLS)
-    draw("bars", axes, bars.of_calls(rows))
+    draw(axes, bars.of_calls(rows))
     names = [label.get_text() for label in axes.get_yticklabels()]
     lengths = {
         names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches
@@ -215,7 +212,7 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
     rows = view_rows(connection, RANK_TIMES)
-    draw("bars", axes, bars.of_ranks(rows))
+    draw(axes, bars.of_ranks(rows))
     of_rank_0 = sum(
         bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
     )
@@ -227,7 +224,7 @@ def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
         RANK_TIMES.row(rank, call, 1, rank + more, "mpi", "call")
         for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
     ]
-    draw("bars", axes, bars.of_ranks(rows))
+    draw(axes, bars.of_ranks(rows))
     shapes = [patch.get_data() for patch in axes.patches]
     assert [[*shape.values] for shape in shapes] == [
         [rank + 10 for rank in range(64)], [2 * rank + 30 for rank in range(64)],
@@ -238,7 +235,7 @@ def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("duration_histogram", axes, rows)
+    draw(axes, Histogram(rows))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
     assert sum(
         bar.get_height() * width for bar, width in zip(axes.patches, octaves)
@@ -289,7 +286,7 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
-    draw("duration_histogram", axes, rows)
+    draw(axes, Histogram(rows))
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
@@ -306,7 +303,7 @@ def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
         row for row in size_rows(connection)
         if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"
     ]
-    (panel,) = draw("size_lines", axes, rows)
+    (panel,) = draw(axes, lines_of(rows))
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
 
 
@@ -332,7 +329,7 @@ def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
             min(half.min_ns for half in own), max(half.max_ns for half in own),
         )
         assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
-    panels = draw("size_lines", axes, [row for row in merged if row.bytes])
+    panels = draw(axes, lines_of([row for row in merged if row.bytes]))
     assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(
         ["MPI_COMM_WORLD", both]
     )
@@ -341,10 +338,8 @@ def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
 @pytest.mark.parametrize("spread", (1.5, 10, 1e5))
 def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, spread):
     row = next(row for row in size_rows(connection) if row.bytes)
-    (panel,) = draw(
-        "size_lines", axes,
-        [row._replace(bytes=size, p50_ns=ns) for size, ns in ((8, 1e3), (64, 1e3 * spread))],
-    )
+    ends = (8, 1e3), (64, 1e3 * spread)
+    (panel,) = draw(axes, lines_of(row._replace(bytes=size, p50_ns=ns) for size, ns in ends))
     low, high = panel.get_ylim()
     assert 2 <= sum(low <= tick <= high for tick in panel.get_yticks()) <= 12
 
@@ -352,7 +347,7 @@ def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, sprea
 def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(
-        pictures, "save", lambda path, plot, rows, source, why_none, mode: said.append(source)
+        pictures, "save", lambda path, picture, source, why_none, mode: said.append(source)
     )
     for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
         assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
@@ -380,7 +375,7 @@ def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
         row._replace(bytes=size, p95_ns=None if size in few else 2 * row.p50_ns, p99_ns=None)
         for size in sizes
     ]
-    (panel,) = draw("size_lines", axes, line)
+    (panel,) = draw(axes, lines_of(line))
     bands = [path.vertices for band in panel.collections for path in band.get_paths()]
     assert [{x for x, _ in band} for band in bands] == 2 * [{8, 16}, {512, 1_024}]
 
@@ -391,7 +386,7 @@ def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     small = row._replace(bytes=8, p50_ns=1_000, p95_ns=2_000, p99_ns=None)
     large = row._replace(bytes=4_096, p50_ns=10_000, p95_ns=20_000, p99_ns=30_000)
-    (panel,) = draw("size_lines", axes, [small, large])
+    (panel,) = draw(axes, lines_of([small, large]))
     bands = [band.get_paths()[0].vertices for band in panel.collections[:2]]
     assert [max(y for x, y in band if x == 8) for band in bands] == [2_000, 2_000]
 
@@ -399,7 +394,7 @@ def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that
 def test_points_of_few_calls_are_hollow(axes, connection):
     """16 calls of MPI_Bcast; of other calls there are 20 or more."""
     rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
-    (panel,) = draw("size_lines", axes, rows)
+    (panel,) = draw(axes, lines_of(rows))
     hollow = [
         line.get_xdata()[0] for line in panel.get_lines()
         if line.get_markerfacecolor() == "white" and len(line.get_xdata())
@@ -420,7 +415,7 @@ def lengths(panel) -> float:
 def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes, connection):
     one = hvprof_side(connection)
     rows = hvprof.best_timed(one.rows)
-    calls, times = draw("bars", axes, hvprof.picture([one]))
+    calls, times = draw(axes, hvprof.picture([one]))
     assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
     assert lengths(times) == pytest.approx(sum(row.total_ns for row in rows) / 4)
     assert calls.get_xlabel() == "calls of a mean rank"
@@ -432,7 +427,7 @@ def test_files_and_groups_of_nccl_have_bars_though_they_are_neither_bulk_nor_con
     rows = [
         row._replace(traffic="group") for row in hvprof.best_timed(hvprof_side(connection).rows)
     ]
-    calls, _ = draw("bars", axes, hvprof.picture([hvprof_side(connection, sums=rows)]))
+    calls, _ = draw(axes, hvprof.picture([hvprof_side(connection, sums=rows)]))
     assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
 
 
@@ -440,7 +435,7 @@ def test_a_run_without_fusion_stands_below_the_other(axes, connection):
     half = hvprof_side(connection, fusion="unfused", ranks=8)
     picture = hvprof.picture([hvprof_side(connection), half])
     assert [name.rpartition(", ")[2] for name in picture.names[:2]] == ["as run", "unfused"]
-    calls, _ = draw("bars", axes, picture)
+    calls, _ = draw(axes, picture)
     of_bars = dict.fromkeys((0, 1), 0)
     for bar in calls.patches:
         of_bars[round(bar.get_y() + bar.get_height() / 2) % 2] += bar.get_width()
@@ -453,11 +448,11 @@ def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
         for row in hvprof.best_timed(hvprof_side(connection).rows)
     ]
     stepped = hvprof_side(connection, sums=rows)
-    calls, times = draw("bars", axes, hvprof.picture([stepped]))
+    calls, times = draw(axes, hvprof.picture([stepped]))
     assert (lengths(calls), lengths(times)) == (2 * len(rows), 3 * len(rows))
     # a selection of calls outside of all steps has sums of the run
     outside = stepped._replace(sums=[row._replace(calls_per_step=0.0) for row in rows])
-    calls, _ = draw("bars", type(calls.figure)().add_subplot(), hvprof.picture([outside]))
+    calls, _ = draw(type(calls.figure)().add_subplot(), hvprof.picture([outside]))
     assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
 
 
@@ -471,7 +466,7 @@ def parts_of(panel) -> dict[str, list[float]]:
 
 def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
     kinds, rows = (view_rows(connection, view) for view in (KINDS, TRAFFIC))
-    (panel,) = draw("bars", axes, counters.shares_of_traffic(kinds))
+    (panel,) = draw(axes, counters.shares_of_traffic(kinds))
     parts = parts_of(panel)
     bulk = [row for row in rows if row.traffic == "bulk"]
     assert parts["bulk"] == pytest.approx([
@@ -483,7 +478,7 @@ def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
 
 def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
     rows = communicator_rows(connection, {})
-    times, volumes = draw("bars", axes, groups.of_communicators(rows))
+    times, volumes = draw(axes, groups.of_communicators(rows))
     names = [label.get_text() for label in times.get_yticklabels()]
     for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
         drawn = dict(zip(names, parts_of(panel)["MPI"]))
@@ -495,7 +490,7 @@ def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
     numbers = list(range(30, 0, -1))
     panel = bars.Panel("time", "time", [bars.Part("all", "#777777", numbers)])
     picture = bars.Picture("Rows", [str(number) for number in numbers], [panel])
-    (panel,) = draw("bars", axes, picture)
+    (panel,) = draw(axes, picture)
     assert parts_of(panel) == {"all": list(range(30, 6, -1))}
     assert panel.get_title(loc="left") == "Rows (6 more rows)" or (
         panel.get_title() == "Rows (6 more rows)"
@@ -503,13 +498,13 @@ def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
-    draw("peer_heat_map", axes, matrix_of(peer_rows(connection), 4, "bytes"))
+    draw(axes, matrix_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
-    draw("peer_heat_map", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
+    draw(axes, Matrix([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
 
@@ -579,12 +574,25 @@ def step_rows(count: int) -> list:
 
 
 def test_the_bars_of_a_step_stack_to_its_time_and_outliers_have_their_time_above(axes):
-    draw("bars", axes, bars.of_steps(step_rows(60)))
+    draw(axes, bars.of_steps(step_rows(60)))
     in_mpi, outside = (patch.get_data() for patch in axes.patches)
     assert [in_mpi.values[2], outside.baseline[2], outside.values[2]] == [30, 30, 100]
     assert [*outside.edges[2:4]] == [1.5, 2.5]
     (mark,) = axes.texts
     assert (mark.xy, mark.get_text()) == ((4, 100), "\u25b6 100 ns")
+
+
+def test_bars_end_where_they_are_cut_and_near_neighbours_share_a_text_from_least_to_most(axes):
+    times = {37: 900.0, 38: 700.0, 150: 600.0}
+    rows = [
+        row._replace(step_ns=times[row.step], outside_ns=times[row.step] - 30, is_outlier=1)
+        if row.step in times else row._replace(is_outlier=0) for row in step_rows(200)
+    ]
+    draw(axes, bars.of_steps(rows))
+    assert max(axes.patches[-1].get_data().values) == 250
+    assert [(mark.xy, mark.get_text()) for mark in axes.texts] == [
+        ((36, 250), "\u25b6 700 ns to 900 ns"), ((37, 250), "\u25b6 "), ((149, 250), "\u25b6 600 ns"),
+    ]
 
 
 def test_bars_that_are_cut_have_their_time_above_and_are_few(axes):
@@ -593,7 +601,7 @@ def test_bars_that_are_cut_have_their_time_above_and_are_few(axes):
         row._replace(step_ns=1e3 * row.step, outside_ns=1e3 * row.step - 30, is_outlier=1)
         for row in rows[:50]
     ]
-    draw("bars", axes, bars.of_steps([*long, *rows[50:]]))
+    draw(axes, bars.of_steps([*long, *rows[50:]]))
     high = max(mark.xy[1] for mark in axes.texts)
     assert [mark.get_text() for mark in axes.texts if mark.xy[1] == high] == [
         f"\u25b6 {number}.0 µs" for number in range(10, 51)

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from ..base import option, take_note, units
@@ -90,11 +89,11 @@ def print_line(text: str = "") -> None:
 def answer(
     arguments: argparse.Namespace, run: Selection, rows: Sequence[Any], fields: Sequence[Any],
     blocks: Callable[[], Iterable[str]],
-    draw: Callable[[], tuple[ModuleType, object, str]] | None = None,
+    draw: Callable[[], tuple[pictures.Picture | None, str]] | None = None,
     nothing: Callable[[], str] | None = None, why_none: Callable[[], str] | None = None,
 ) -> None:
-    """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, what draws,
-    the picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
+    """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, the
+    picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
     nothing: said where there are no rows; empty: the blocks say it."""
     nothing = nothing or partial(nothing_text, run)
     if draw and arguments.plot:
@@ -125,25 +124,25 @@ def facts_text(facts: Iterable[tuple[str, str]], width: int = WIDEST) -> str:
 
 
 def picture_save(
-    arguments: argparse.Namespace, run: Run, plot: ModuleType, rows: object, drawn: str,
+    arguments: argparse.Namespace, run: Run, picture: pictures.Picture | None, drawn: str,
     why_none: str,
 ) -> None:
     """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks,
-    steps. why_none: why there are no rows."""
+    steps. why_none: why there is no picture."""
     versions = run.connection.execute(
         "SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value"
     ).fetchall()
     libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
     pictures.save(
-        arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none),
+        arguments.plot, picture, units.visible(" · ".join(parts)), units.visible(why_none),
         run.mode,
     )
 
 
-def picture(plot: ModuleType, rows: object, description: str) -> str:
-    """In a page; nothing if there are no rows, or no matplotlib."""
-    return page.picture(pictures.svg(plot, rows), description)
+def picture(drawn: pictures.Picture | None, description: str) -> str:
+    """In a page; nothing if there is none, or no matplotlib."""
+    return page.picture(pictures.svg(drawn), description)
 
 
 def title_of(run: Run) -> str:

@@ -21,7 +21,7 @@ from ..calls.views import (
 )
 from ..display import page, tables
 from ..display.tables import Column
-from ..plots import bars, duration_histogram, peer_heat_map, size_lines
+from ..plots import bars, charts
 from ..run.selection import view_rows
 from ..run.run import Run
 from ..stuck import doing
@@ -84,7 +84,7 @@ def calls(arguments: argparse.Namespace) -> None:
     rows = view_rows(run.connection, CALLS)
     common.answer(
         arguments, run, rows, CALL, lambda: [*texts(call_tables(rows)), volume_note(rows)],
-        lambda: (bars, bars.of_calls(drawn(rows)), counted(drawn(rows))),
+        lambda: (bars.of_calls(drawn(rows)), counted(drawn(rows))),
     )
 
 
@@ -152,8 +152,7 @@ def sizes(arguments: argparse.Namespace) -> None:
 
         families = roles.of_run(run.connection, roles.families)
         timed = best_timed(size_rows(run.connection, arguments.per_rank, families))
-        found = size_lines.with_message(timed)
-        return size_lines, found, counted(found)
+        return charts.lines_of(timed), counted(filter(charts.place_of, timed))
 
     common.answer(
         arguments, run, rows[: arguments.top],
@@ -269,7 +268,7 @@ def histogram(arguments: argparse.Namespace) -> None:
     )
     common.answer(
         arguments, run, rows, LATENCY, lambda: histogram_texts(rows),
-        lambda: (duration_histogram, rows, counted(rows)),
+        lambda: (charts.Histogram(rows) if rows else None, counted(rows)),
     )
 
 
@@ -281,8 +280,7 @@ def histogram_texts(buckets: Sequence[Row]) -> list[str]:
         return "#" * max(1, round(BAR_WIDTH * row.density / densest))
 
     columns = Field("density", "", "calls per octave", is_number=False, of_row=bar)
-    title = duration_histogram.title(rows)
-    return [title, tables.text_table([*shown(LATENCY), columns], rows)]
+    return [charts.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
 
 
 def ranks(arguments: argparse.Namespace) -> None:
@@ -299,7 +297,7 @@ def ranks(arguments: argparse.Namespace) -> None:
         times = view_rows(run.connection, RANK_TIMES)
         noun = "operation" if times and times[0].measure == "device" else "call"
         number = units.counted(len({row.rank for row in times}), "rank")
-        return bars, bars.of_ranks(times), f"{counted(times, noun)} on {number}"
+        return bars.of_ranks(times), f"{counted(times, noun)} on {number}"
 
     common.answer(
         arguments, run, *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
@@ -361,7 +359,7 @@ def traffic(arguments: argparse.Namespace) -> None:
 
     common.answer(
         arguments, run, rows, OF_TRAFFIC, blocks,
-        lambda: (bars, shares_of_traffic(kinds), counted(rows)),
+        lambda: (shares_of_traffic(kinds), counted(rows)),
     )
 
 
@@ -449,8 +447,8 @@ def peers(arguments: argparse.Namespace) -> None:
     direction = "received" if arguments.received else "sent"
 
     def draw() -> tuple:
-        matrix = peer_heat_map.matrix_of(rows, run.world_size, quantity)
-        return peer_heat_map, matrix, counted(matrix.rows if matrix else (), "message")
+        matrix = charts.matrix_of(rows, run.world_size, quantity)
+        return matrix, counted(matrix.rows if matrix else (), "message")
 
     common.answer(
         arguments, run, rows, PEER, lambda: [peers_text(rows, *shown(PEER, quantity))], draw,
@@ -498,7 +496,7 @@ def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Colu
         )
     return page.section(
         "Where the time goes", f"{sentence} {volume_note(rows)}".rstrip(),
-        common.picture(bars, bars.of_calls(timed), "time by call"),
+        common.picture(bars.of_calls(timed), "time by call"),
         *(
             page.table([*columns, *(more if columns[0].head == "call" else ())], part)
             for columns, part in call_tables(rows)
@@ -512,7 +510,7 @@ def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
         "Rank by rank",
         "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
         'inside a collective contains waiting for other ranks: see "Who is late".',
-        common.picture(bars, bars.of_ranks(times), "time in MPI by rank"),
+        common.picture(bars.of_ranks(times), "time in MPI by rank"),
         page.table(rank_columns(rows), rows, MOST_RANKS),
         *(page.table(*part) for part in rank_call_tables(view_rows(run.connection, RANK_CALLS))),
     )
@@ -543,7 +541,7 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
         "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
         "wide band means that calls of that size take very different times, mostly by waiting for "
         f"a late rank.{explained and f' Marks of sizes: {explained}.'}",
-        common.picture(size_lines, size_lines.with_message(timed), "latency by message size"),
+        common.picture(charts.lines_of(timed), "latency by message size"),
         page.table(telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"),
     ) if rows else ""
 
@@ -551,7 +549,7 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
 def peers_section(run: Run, rows: Sequence[Row]) -> str:
     """A table where a few pairs exchange messages, which a map would hide."""
     pairs = sorted((row for row in rows if row.bytes), key=lambda row: -row.bytes)
-    matrix = peer_heat_map.matrix_of(rows, run.world_size, "bytes")
+    matrix = charts.matrix_of(rows, run.world_size, "bytes")
     if len(pairs) <= FEW_PAIRS:
         return page.section("Who sends to whom", "", page.table(shown(PEER), pairs)) * bool(pairs)
     return page.section(
@@ -559,7 +557,7 @@ def peers_section(run: Run, rows: Sequence[Row]) -> str:
         "Each field is what one rank sent to another with point-to-point calls, as the sender "
         "counted it; empty: nothing. Pipelines show as lines beside the diagonal, a coordinator as "
         "one full row and column.",
-        common.picture(peer_heat_map, matrix, "bytes from rank to rank"),
+        common.picture(matrix, "bytes from rank to rank"),
     )
 
 

@@ -108,9 +108,9 @@ def drawn(run: Selection, by: str | None) -> tuple[ModuleType, object, str]:
     if by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        return bars, bars.of_kernels(kernels), counted
+        return bars.of_kernels(kernels), counted
     devices = [row for row in gpu_activity.gpu(run.connection).devices if row.traced_ns]
-    return bars, bars.of_gpus(devices), units.counted(len(devices), "device")
+    return bars.of_gpus(devices), units.counted(len(devices), "device")
 
 
 def why_none(run: Selection, by: str | None) -> str:
@@ -490,13 +490,13 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
         sentence,
         page.facts_list(facts(answers)),
         common.picture(
-            bars, bars.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
+            bars.of_gpus([row for row in devices[:MOST_DEVICES] if row.traced_ns]),
             "what the GPUs did",
         ),
         table("device", devices),
         table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),
         table("sensor", read, read),
-        common.picture(bars, bars.of_kernels(kernels), "kernels by time"),
+        common.picture(bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
         table("copy", activity_rows(run.connection, COPIES)),
     )

@@ -45,7 +45,7 @@ def communicators(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, run, rows, COMMUNICATOR,
         lambda: [tables.text_table(communicator_columns(rows), rows)],
-        lambda: (plot, of_communicators(rows), units.counted(len(rows), "communicator")),
+        lambda: (of_communicators(rows), units.counted(len(rows), "communicator")),
         lambda: NOTHING,
     )
 
@@ -139,7 +139,7 @@ def regions(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, run, rows, RegionWorkRow._fields,
         lambda: region_texts(run, rows) if has_regions(run) else [nothing()],
-        lambda: (plot, of_regions(run, rows), named), nothing,
+        lambda: (of_regions(run, rows), named), nothing,
     )
 
 
@@ -287,7 +287,7 @@ def pipeline(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, run, found.rows, StageRow._fields,
         lambda: pipeline_texts(found, unseen),
-        lambda: (plot, of_stages(found), units.counted(len(found.rows), "stage")),
+        lambda: (of_stages(found), units.counted(len(found.rows), "stage")),
         str, lambda: why_no_stage(found, unseen),
     )
 

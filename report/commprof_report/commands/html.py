@@ -351,7 +351,7 @@ def late_section(run: Run, answers: Late) -> str:
         "itself takes time. Each bar is one rank: a rank that waits little while others wait long "
         "may be the one they wait for.",
         known,
-        common.picture(bars, bars.of_waits(drawn), "waiting and transfer by rank"),
+        common.picture(bars.of_waits(drawn), "waiting and transfer by rank"),
         page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS),
         page.sentence_of(late.legend(ranks)),
         page.table(late.cause_columns(late.HOST, hosts), hosts),

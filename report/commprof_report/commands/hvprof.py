@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, sides[0].run, merged(sides), HVPROF,
         lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
-        lambda: (plot, picture(sides), drawn(sides)), lambda: NOTHING,
+        lambda: (picture(sides), drawn(sides)), lambda: NOTHING,
     )
 
 
@@ -351,7 +351,7 @@ def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     return page.folded_section(
         "Calls by size class (hvprof)",
         " ".join(("By the size classes of hvprof's papers.", *said)),
-        common.picture(plot, picture([each]), "calls and time by size class"),
+        common.picture(picture([each]), "calls and time by size class"),
         page.table(columns([each], rows, False), rows),
     ) if rows else ""
 

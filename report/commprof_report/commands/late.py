@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     common.answer(
         arguments, run, rows_of(answers), fields, lambda: blocks(run, answers, arguments.by),
-        lambda: (plot, plot.of_waits(answers.ranks), drawn), str, lambda: why_none,
+        lambda: (plot.of_waits(answers.ranks), drawn), str, lambda: why_none,
     )
 
 

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments, run, rows, fields,
         lambda: [tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
         if columns and rows else blocks(run, answers, waits),
-        lambda: (plot, plot.of_steps(steps), units.counted(len(steps), "step")),
+        lambda: (plot.of_steps(steps), units.counted(len(steps), "step")),
         lambda: "The critical path is not known of any step." * arguments.critical_path,
         lambda: f"no steps: {answers.summary.why}",
     )

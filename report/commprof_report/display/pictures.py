@@ -8,8 +8,7 @@ import io
 import sys
 import textwrap
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from ..base.files import renamed_whole
 from ..base import ReportError
@@ -44,6 +43,15 @@ STYLE = {
 }
 
 
+class Picture(Protocol):
+    """size: width and height in inches."""
+
+    @property
+    def size(self) -> tuple[float, float]: ...
+
+    def draw(self, axes: Any) -> None: ...
+
+
 def picture_path(text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in ENDINGS:
@@ -62,10 +70,10 @@ def is_possible() -> bool:
     return getattr(matplotlib, "__version_info__", (0,)) >= (3, 6)  # 3.4 and older do not have it
 
 
-def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str, mode: int) -> None:
-    """plot: a module of plots/. Writes the file, with its source in a corner. Raises ReportError if
-    there are no rows, and says why_none, or no matplotlib."""
-    if not rows:
+def save(path: Path, picture: Picture | None, source: str, why_none: str, mode: int) -> None:
+    """Writes the file, with its source in a corner. Raises ReportError if there is no picture, and
+    says why_none, or no matplotlib."""
+    if picture is None:
         raise ReportError(path, f"not drawn: {why_none}")
     if not is_possible():
         raise ReportError(
@@ -73,17 +81,17 @@ def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str, mo
             f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do "
             "not need it)",
         )
-    drawn = _drawn(path.suffix[1:].lower(), plot, rows, source)
+    drawn = _drawn(path.suffix[1:].lower(), picture, source)
     with renamed_whole(path, mode) as aside:
         aside.write_bytes(drawn)
 
 
-def svg(plot: ModuleType, rows: Any) -> bytes | None:
-    """For the page, whose mode it follows. None: there are no rows, or no matplotlib."""
-    return in_both_modes(_drawn("svg", plot, rows)) if rows and is_possible() else None
+def svg(picture: Picture | None) -> bytes | None:
+    """For the page, whose mode it follows. None: there is no picture, or no matplotlib."""
+    return in_both_modes(_drawn("svg", picture)) if picture and is_possible() else None
 
 
-def _drawn(ending: str, plot: ModuleType, rows: Any, source: str = "") -> bytes:
+def _drawn(ending: str, picture: Picture, source: str = "") -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -91,9 +99,9 @@ def _drawn(ending: str, plot: ModuleType, rows: Any, source: str = "") -> bytes:
     file = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=plot.figure_size(rows), layout="constrained")
+        figure = Figure(figsize=picture.size, layout="constrained")
         FigureCanvasAgg(figure)
-        plot.draw(figure.add_subplot(), rows)
+        picture.draw(figure.add_subplot())
         if source:
             lines = textwrap.fill(source, round(SOURCE_WIDTH * figure.get_figwidth()))
             figure.supxlabel(

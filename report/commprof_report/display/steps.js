@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("steps-data").textContent);
   const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
   const choice = document.getElementById("timeline-step"); // null: there is no timeline
-  const LEFT = 58, RIGHT = 8, TOP = 82, BOTTOM = 266, MARK = 5, GAP_FROM = 5;
+  const LEFT = 58, RIGHT = 8, TOP = 124, BOTTOM = 308, MARK = 5, GAP_FROM = 5;
   const NEAREST_TICKS = 70, NEAREST_NOTES = 11;
 
   const { first, last, times, parts } = data;
@@ -29,18 +29,27 @@
       const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
       add("path", { fill: colour, d: boxes.join("") });
     }
-    let before = -NEAREST_NOTES;
-    // above an outlier or a cut bar its time; of near neighbours the first has one, all have a mark
-    data.notes.forEach((note, bar) => {
-      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2 + 4, above = y(times[bar]) - 3;
-      const isFree = middle - before >= NEAREST_NOTES;
-      const transform = `translate(${middle.toFixed(1)},${above.toFixed(1)}) rotate(-90)`;
-      if (note) add("text", { class: "outlier", transform }, `\u25b8 ${isFree ? note : ""}`);
-      if (note && isFree) before = middle;
-    });
+    drawNotes(add);
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
     add("path", { class: "mark", d: marks.join("") });
     if (at !== null) add("path", { class: "cursor", d: box(at, BOTTOM + 3 + MARK, TOP) });
+  }
+
+  const middle = (bar) => (x(first[bar]) + x(last[bar] + 1)) / 2 + 4;
+
+  /* Above an outlier or a cut bar a mark and its time; near neighbours share a text, from the least to the most. */
+  function drawNotes(add) {
+    const marked = data.notes.map((note, bar) => note ? bar : -1).filter((bar) => bar >= 0), groups = [];
+    for (const bar of marked)
+      if (groups.length && middle(bar) - middle(groups.at(-1)[0]) < NEAREST_NOTES) groups.at(-1).push(bar);
+      else groups.push([bar]);
+    for (const group of groups) {
+      const own = group.map((bar) => times[bar]), ends = [Math.min(...own), Math.max(...own)].map(units.duration);
+      for (const bar of group) {
+        const transform = `translate(${middle(bar).toFixed(1)},${(y(times[bar]) - 3).toFixed(1)}) rotate(-90)`;
+        add("text", { class: "outlier", transform }, `\u25b8 ${bar === group[0] ? [...new Set(ends)].join(" to ") : ""}`);
+      }
+    }
   }
 
   function drawAxes(add) {
@@ -93,7 +102,7 @@
   });
   for (const { name, colour } of parts) explain(legend, name, "sample", colour);
   if (data.notes.some(Boolean))
-    explain(legend, "\u25b8 the time of an outlier, or of a bar that is cut there");
+    explain(legend, "\u25b8 the time of an outlier, or of a bar that is cut there; of near neighbours from the least to the most");
   if (choice) explain(legend, "underlined steps can be opened in the timeline");
   new ResizeObserver(draw).observe(picture);
   draw();

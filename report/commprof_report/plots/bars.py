@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..base import Row, present, units
+from ..base.columns import np
 from ..display import colours
 from ..gpu.gpu_activity import GpuDeviceRow
 
@@ -19,8 +21,8 @@ KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICA
 WAITING, IN_MPI, OUTSIDE = colours.WAITING, colours.TRANSFER, colours.OUTSIDE
 MOST_ROWS, LONGEST_NAME = 24, 48
 MOST_BARS, MOST_NAMES, MOST_STEPS = 50, 24, 800  # upright
+NOTE, LEGEND = 0.13, 3  # inches: the height of a line of a note, and what is beside the bars
 MOST_LISTED, MOST_CALLS = 12, 6
-OTHER = "other calls"
 FAR = 300  # times the lowest: then powers of ten are ticks enough
 MOST_CUT, CUT_FROM = 40, 2.5  # bars of steps, x the highest usual one: their times stand above them
 SPLIT = (
@@ -65,6 +67,19 @@ class Picture(NamedTuple):
     names: Sequence[str]
     panels: Sequence[Panel]
     along: str = ""
+
+    @property
+    def size(self) -> tuple[float, float]:
+        bars = len(self.names)
+        if self.along:
+            return min(max(8.0, 5 + 0.12 * bars), 16.0), 4.5
+        return 3.5 + 4.5 * len(self.panels), 1.9 + 0.34 * min(max(bars, 2), MOST_ROWS)
+
+    def draw(self, axes) -> None:
+        if self.along:
+            draw_upright(axes, self, *self.panels)
+        else:
+            draw_rows(axes, self)
 
 
 def of_calls(rows: Sequence[Row]) -> Picture | None:
@@ -114,7 +129,7 @@ def by_call(amounts: Iterable[tuple[str, Any, Any]], bars: Sequence[Any]) -> lis
     for call, bar, amount in amounts:
         of_call.setdefault(call, Counter())[bar] += amount
     for call in [*of_call][MOST_CALLS:] if len(of_call) > MOST_CALLS + 1 else ():
-        of_call.setdefault(OTHER, Counter()).update(of_call.pop(call))
+        of_call.setdefault("other calls", Counter()).update(of_call.pop(call))
     return [
         Part(units.visible(call), colours.of_call(call), [own[bar] for bar in bars])
         for call, own in of_call.items()
@@ -199,20 +214,6 @@ def steps_data(rows: Sequence[Row], remark: Callable[[Row], str]) -> dict[str, o
     }
 
 
-def figure_size(picture: Picture) -> tuple[float, float]:
-    bars = len(picture.names)
-    if picture.along:
-        return min(max(8.0, 5 + 0.12 * bars), 16.0), 4.5
-    return 3.5 + 4.5 * len(picture.panels), 1.9 + 0.34 * min(max(bars, 2), MOST_ROWS)
-
-
-def draw(axes, picture: Picture) -> None:
-    if picture.along:
-        draw_upright(axes, picture, *picture.panels)
-    else:
-        draw_rows(axes, picture)
-
-
 def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[float]]]:
     """The parts that have any values, with where they begin and end."""
     ends = [0.0] * len(parts[0].values)
@@ -222,34 +223,49 @@ def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[flo
 
 
 def draw_upright(axes, picture: Picture, panel: Panel) -> None:
-    bars = range(len(picture.names))
+    """Bars are cut where the panel ends; the time of each stands above it."""
+    bars, most = range(len(picture.names)), panel.most or inf
     for part, begins, ends in stacked(panel.parts):
+        low, high = (np.minimum(values, most) for values in (begins, ends))
         look: dict[str, Any] = {"color": part.colour, "label": part.name}
         if len(bars) < MOST_BARS:
-            axes.bar(bars, part.values, bottom=begins, width=0.8, **look)
+            axes.bar(bars, high - low, bottom=low, width=0.8, **look)
         else:  # as one shape
             edges = [place - 0.5 for place in range(len(bars) + 1)]
-            axes.stairs(ends, edges, baseline=begins, fill=True, **look)
+            axes.stairs(high, edges, baseline=low, fill=True, **look)
     if panel.most:
-        axes.set_ylim(0, 1.3 * panel.most)
-    for place, (end, note) in enumerate(zip(ends, panel.notes)):
-        if note:  # a mark and the number of a bar that is cut or an outlier
+        axes.set_ylim(0, 1.4 * panel.most)
+    near = -(-NOTE * len(bars) // (picture.size[0] - LEGEND))
+    marked = [place for place in bars if panel.notes and panel.notes[place]]
+    for group in neighbours(marked, near):
+        times = [ends[place] for place in group]
+        said = " to ".join(dict.fromkeys((time_text(min(times)), time_text(max(times)))))
+        for place in group:
             axes.annotate(
-                f"\N{BLACK RIGHT-POINTING TRIANGLE} {note}", (place, min(end, panel.most or end)),
-                (0, 2), textcoords="offset points", rotation=90, ha="center", va="bottom",
-                fontsize=7, color=colours.ALERT,
+                f"\N{BLACK RIGHT-POINTING TRIANGLE} {said if place == group[0] else ''}",
+                (place, min(ends[place], most)), (0, 2), textcoords="offset points", rotation=90,
+                ha="center", va="bottom", fontsize=7, color=colours.ALERT,
             )
     places = bars[:: max(1, -(-len(bars) // MOST_NAMES))]
     axes.set_xticks(places, [picture.names[place] for place in places])
     axes.tick_params(axis="x", length=0)
     axes.margins(x=0.01 if len(bars) > 12 else 0.05)
-    axes.set_ylabel(panel.head)
-    axes.set_xlabel(picture.along)
+    axes.set(ylabel=panel.head, xlabel=picture.along, title=picture.title)
     axes.grid(axis="x", visible=False)
-    axes.set_title(picture.title)
     time_axis(axes.yaxis)
     handles, names = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def neighbours(places: Sequence[int], near: float) -> list[list[int]]:
+    """In groups that share a text: each is nearer than `near` to the first of its group."""
+    groups: list[list[int]] = []
+    for place in places:
+        if groups and place - groups[-1][0] < near:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
 
 
 def draw_rows(axes, picture: Picture) -> None:
@@ -262,9 +278,9 @@ def draw_rows(axes, picture: Picture) -> None:
         draw_panel(axes, panel, rows)
     names = [units.shortened(units.visible(name), LONGEST_NAME) for name in picture.names[:rows]]
     grid[0].set_yticks(range(rows), names)
-    grid[0].set_ylim(rows - 0.4, -0.6)
     left = len(picture.names) - rows
-    grid[0].set_title(picture.title + (f" ({left:,} more rows)" if left else ""))
+    more = f" ({left:,} more rows)" if left else ""
+    grid[0].set(ylim=(rows - 0.4, -0.6), title=picture.title + more)
     handles = {
         name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels())
     }
@@ -286,24 +302,17 @@ def draw_panel(axes, panel: Panel, rows: int) -> None:
         axes.annotate(
             note, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=9,
         )
-    axes.set_xlim(0, (1.5 if panel.notes else 1.22) * max(ends, default=1) or 1)
-    axes.set_xlabel(panel.head)
+    axes.set(xlim=(0, (1.5 if panel.notes else 1.22) * max(ends) or 1), xlabel=panel.head)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
-    label_values(axes.xaxis, panel.unit)
-
-
-def label_values(axis, unit: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    if unit == "time":
-        time_axis(axis)
+    if panel.unit == "time":
+        time_axis(axes.xaxis)
         return
-    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-    if unit == "share":
-        axis.set_ticks([0, 0.25, 0.5, 0.75, 1])
-    axis.set_major_formatter(
-        lambda value, _: f"{100 * value:g} %" if unit == "share" else SHOW[unit](value)
+    axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10])
+    if panel.unit == "share":
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    axes.xaxis.set_major_formatter(
+        lambda value, _: f"{100 * value:g} %" if panel.unit == "share" else show(value)
     )
 
 
