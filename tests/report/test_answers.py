@@ -320,7 +320,7 @@ def test_rma_calls_are_not_called_messages(report, tmp_path):
     peers = [("MPI_Put", "sent", 1, 3, 300, 10), ("MPI_Send", "sent", 1, 1, 100, 10)]
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 2, peers=peers))
     assert (
-        "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to rank 1: 400 B"
+        "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to 1: 400 B"
         in report("summary", tmp_path).out
     )
     assert [

@@ -1,9 +1,7 @@
-"""Communicators of a family side by side: the one that differs from all others is named, and of a
-healthy family none."""
+"""Communicators of a family have one row."""
 
 from __future__ import annotations
 
-import random
 import re
 import sys
 from pathlib import Path
@@ -12,14 +10,12 @@ from statistics import fmean
 import planted
 import pytest
 from commprof_report.base import units
-from commprof_report.base.chance import Sibling, outside
 from test_root_causes import MS, grid
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
 
 RANKS, STEPS, SLOW, EARLIER_NS = 16, 30, 3, 2_000_000
-SAID = "MPI_Allreduce on 8 communicators named data: ranks of data {3-11:8} wait"
 
 
 def run(folder: Path, is_slow: bool) -> Path:
@@ -34,13 +30,6 @@ def run(folder: Path, is_slow: bool) -> Path:
     for sample in ranks[SLOW].samples if is_slow else ():
         sample.start_ns -= EARLIER_NS * (sample.communicator == large_run.DATA)
     return planted.write_databases(folder, ranks)
-
-
-@pytest.mark.parametrize("is_slow", (True, False), ids=("slow", "healthy"))
-def test_the_slow_sibling_is_named(report, tmp_path, monkeypatch, is_slow):
-    monkeypatch.setattr(large_run, "LATE_RANK", None)
-    text = report("late", run(tmp_path / "run", is_slow)).out
-    assert (SAID in text, "Siblings" in text) == (is_slow, is_slow)
 
 
 @pytest.mark.slow
@@ -111,28 +100,3 @@ def test_the_page_has_a_row_for_a_family_and_none_for_its_siblings(report, tmp_p
             )
         )
         assert "8 communicators named data" in tables and "data {" not in tables
-
-
-@pytest.mark.parametrize("count", (8, 16, 64))
-def test_a_healthy_family_has_none_outside(count):
-    """Scatter of 30 %, far more than medians of many calls have."""
-    chance, named = random.Random(1), 0
-    for _ in range(1_000):
-        values = [chance.lognormvariate(0, 0.3) for _ in range(count)]
-        named += (
-            outside([Sibling(str(place), value, value) for place, value in enumerate(values)])
-            is not None
-        )
-    assert named <= 10
-
-
-def test_a_sibling_is_outside_beyond_three_bands_and_a_quarter_of_the_time():
-    def named(value: float, others: list[float], whole: float) -> str | None:
-        found = outside([Sibling(str(own), own, whole) for own in [*others, value]])
-        return found and found.sibling.name
-
-    others = [100.0, 101, 102, 103, 104, 105, 110]
-    assert (named(150, others, 10), named(139, others, 10)) == ("150", None)
-    assert (named(60, others, 10), named(71, others, 10)) == ("60", None)
-    assert (named(150, others, 159), named(150, others, 161)) == ("150", None)
-    assert named(150, others[1:], 10) is None, "seven are too few"

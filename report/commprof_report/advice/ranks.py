@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..base import Unknown, present, threshold, units
 from ..base.units import Ranks
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
-from ..late.judgement import LOST_CORE, OWN, Kind, Reason, remedy
+from ..late.judgement import Kind, remedy
 from ..late.late_ranks import Late
 from ..late.links import Link
 from ..late.sentences import (
@@ -18,27 +18,10 @@ from ..late.sentences import (
     unknown_cause_text, when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
-from ..run.crowding import core_uses, cores_of, scheduling_text, waited_ns
+from ..run.crowding import core_uses, cores_of, scheduling_text
 from ..run.unseen import merged, missing, reason_text
-from .inputs import LIKELY, POSSIBLE, SURE, Finding, Inputs, is_notable
+from .inputs import LIKELY, POSSIBLE, SURE, Finding, Inputs
 from .messages import is_message, waited_for
-
-
-def _crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
-    """If ranks wait for cores for as long, a late rank may merely not have been scheduled. why: the
-    kind of the reason, if it is known."""
-    if why in OWN or (found.saving_ns or 0) >= waited_ns(inputs.late.crowding):
-        return found
-    if why == LOST_CORE:
-        return found._replace(
-            evidence=f"{found.evidence}; {inputs.answers.summary.crowding}"
-        )
-    do = "wait for" if any(each.lost for each in inputs.late.crowding) else "share"
-    return found._replace(
-        title=f"{found.title}, but ranks {do} cores",
-        suggestion="give each rank a core of its own before looking for the cause in a rank",
-        certainty=POSSIBLE, saving_ns=None if is_notable(found, inputs) else found.saving_ns,
-    )
 
 
 def _late_unknown(inputs: Inputs) -> Iterator[Unknown]:
@@ -58,11 +41,10 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif is_through_link(late):
         yield Unknown(_slow_text(late.links[0]))
     elif row.late_ranks is not None:
-        yield _crowded(_of_run(row.late_ranks, inputs), inputs, row.late_reason)
+        yield _of_run(row.late_ranks, inputs)
     elif row.verdict is Kind.BY_CALL:
         for cause in late.blame.calls:
-            why = late.call_reasons.get(cause.named.ranks)
-            yield _crowded(_of_call(cause, inputs, why), inputs, why and why.kind)
+            yield _of_call(cause, inputs)
     elif row.verdict is Kind.TRANSFER and is_unknown(row):
         yield Unknown(unknown_cause_text(row))
     elif row.verdict is not Kind.MARKS:
@@ -95,8 +77,9 @@ def _balance(ranks: Ranks, late: Late) -> str:
     )
 
 
-def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
+def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
     ranks, share = cause.named.ranks, cause.named.share
+    why = inputs.late.call_reasons.get(ranks)
     return Finding(
         f"{waited_for(ranks, 40)} in {cause.call} on {inputs.where([cause.identity])}",
         call_text(inputs.late, cause),
@@ -121,7 +104,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
     share = units.share((most.wait_ns or 0) / row.wait_ns)
     # few late arrivals stand for most of the waiting, because most of the time was not sampled
     is_scaled = row.blocks < FEWEST_BLOCKS and present(row.sampled_share) < COVERED
-    found = Finding(
+    yield Finding(
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
         f"{inputs.where([most.identity])} (analysed: {basis_text(row)})",
@@ -129,7 +112,6 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
         "ranks do before the longest waits",
         POSSIBLE if is_scaled else SURE, call=most.call, identities=[most.identity],
     )
-    yield _crowded(found, inputs)
 
 
 def is_much_waiting(wait_ns: int, counted_ns: int) -> bool:
@@ -143,11 +125,10 @@ def progress(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if not text:
         yield from _late_unknown(inputs)
     elif not is_held_up(inputs.late.run):
-        found = Finding(
+        yield Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
             sum(inputs.late.held_up.values()),
         )
-        yield _crowded(found, inputs)
 
 
 def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -158,11 +139,10 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
         return
     link, row = inputs.late.links[0], inputs.late.run
     gain_ns = (row.late_gain_ns or 0) * row.ranks if is_through_link(inputs.late) else 0
-    found = Finding(
+    yield Finding(
         _slow_text(link), links_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
         link.call,
     )
-    yield _crowded(found, inputs)
 
 
 def _slow_text(link: Link) -> str:

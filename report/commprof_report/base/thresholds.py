@@ -176,12 +176,6 @@ TABLE = (
     Threshold("base.warm-up", 0.1, "share of the steps",
               "a run that is slow for longer has changed, not warmed up", "all slow steps",
               "not all slow steps"),
-    Threshold("base.siblings-judged", 8, "communicators of a family",
-              "the band of fewer may be narrow by chance", "nobody", "the last"),
-    Threshold("base.sibling-band", 3.0, "times the band of all others",
-              "what is outside by less may be scatter, too", "nobody", "the last"),
-    Threshold("base.sibling-gap", 0.25, "share of the siblings' median time",
-              "nobody need care about less", "nobody", "the last"),
     # steps
     Threshold("steps.timed", 0.9, "share of NCCL's operations that have device times",
               "with intermittent tracing, steps would seem long and short", "host", "device"),

@@ -93,37 +93,24 @@ def blocks(
 
 
 def verdict(rows: Sequence[Advice]) -> str:
-    pieces = [row for row in rows if row.found]
-    if not pieces:
-        if not any(row.analysed for row in rows):
-            return "No advice: an analysis that it needs has failed."
-        return _nothing(unable_rules(rows), able_rules(rows))
-    first = pieces[0]
-    more = (
-        f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
-    )
-    return f"{units.capital(first.title)}{more}."
-
-
-def _nothing(unable: Sequence[Advice], able: Sequence[Advice]) -> str:
+    pieces, able = [row for row in rows if row.found], len(able_rules(rows))
+    if pieces:
+        left = units.counted(len(pieces) - 1, "more piece")
+        more = f", and {left} of advice" if len(pieces) > 1 else ""
+        return f"{units.capital(pieces[0].title)}{more}."
+    if not any(row.analysed for row in rows):
+        return "No advice: an analysis that it needs has failed."
     if not able:
         return "No advice: no rule had what it needs."
-    found = f"{units.counted(len(able), 'rule')} found nothing that could save 0.5 % of the time"
-    if len(unable) <= len(able):
+    unable = unable_rules(rows)
+    found = f"{units.counted(able, 'rule')} found nothing that could save 0.5 % of the time"
+    if len(unable) <= able:
         more = f"; {units.counted(len(unable), 'more rule')} could not look" if unable else ""
         return f"Nothing to advise: {found}{more}."
-    return (
-        f"No advice: {len(unable)} of {len(unable) + len(able)} rules could not look; {found}. "
-        f"{_need(unable)}."
-    )
-
-
-def _need(unable: Sequence[Advice]) -> str:
-    """The need that most of these rules have."""
     ((need, rules),) = Counter(row.needs for row in unable).most_common(1)
     return (
-        f"{rules} of these {len(unable)} need {need}" if rules > 1
-        else f"One of these {len(unable)} needs {need}"
+        f"No advice: {len(unable)} of {len(unable) + able} rules could not look; {found}. {rules} "
+        f"of these {len(unable)} need {need}."
     )
 
 
@@ -192,11 +179,10 @@ def to_try_text(rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     if not pieces:
         return verdict(rows)
-    more = (
-        f" {units.counted(len(pieces) - 1, 'more piece')} of advice below."
-        if len(pieces) > 1 else ""
+    more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below."
+    return (
+        f"{head_text(pieces[0])}. {units.capital(pieces[0].suggestion)}.{more * (len(pieces) > 1)}"
     )
-    return f"{head_text(pieces[0])}. {units.capital(pieces[0].suggestion)}.{more}"
 
 
 def advise_section(run: Selection, rows: Sequence[Advice]) -> str:

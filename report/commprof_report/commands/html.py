@@ -355,7 +355,7 @@ def late_section(run: Run, answers: Late) -> str:
         page.table(late.cause_columns(late.RANK, ranks), ranks, MOST_RANKS),
         page.sentence_of(late.legend(ranks)),
         page.table(late.cause_columns(late.HOST, hosts), hosts),
-        page.table(late.call_columns(calls), calls),
+        page.table(late.CALL_COLUMNS, calls),
     )
 
 

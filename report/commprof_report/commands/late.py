@@ -33,9 +33,8 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..base import Row, gathered, option, present, units, whole
+from ..base import Row, option, present, units, whole
 from ..base.field import Field, shown
-from ..base.chance import Sibling, outside
 from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind
@@ -54,7 +53,6 @@ from ..run.alignment import align
 from ..run.crowding import crowded_facts
 from ..run.run import Profiled, Run
 from ..run.selection import Selection
-from ..run.thinning import MOST_SAMPLES
 from ..run.unseen import unsampled_facts
 from . import Command, common
 
@@ -65,9 +63,10 @@ SCRIPT_ROWS = {  # their columns, and the rows among the answers
     "size": (SIZE, lambda answers: answers.sizes), "run": (LATE, lambda answers: [answers.run]),
 }
 WIDTH = 100  # of lines on screen
+MORE = "; a larger COMMPROF_SAMPLES samples more"
 CALL_COLUMNS = shown(
     CALL,
-    "library call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank "
+    "call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank "
     "top_cost_ns",
 )
 
@@ -88,11 +87,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments, run, rows_of(answers), fields, lambda: blocks(run, answers, arguments.by),
         lambda: (plot.of_waits(answers.ranks), drawn), str, lambda: why_none,
     )
-
-
-def sibling(row: Row) -> Sibling:
-    wait_ns, transfer_ns = present(row.wait_ns), present(row.transfer_ns)
-    return Sibling(row.communicator, wait_ns / row.ranks, (wait_ns + transfer_ns) / row.ranks)
 
 
 def blocks(run: Selection, answers: Late, by: str | None) -> Iterator[str]:
@@ -124,7 +118,7 @@ def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     return {
         "rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}",
         "host": tables.text_table(cause_columns(HOST, hosts), hosts) if hosts else "",
-        "call": tables.text_table(call_columns(calls), calls) + left,
+        "call": tables.text_table(CALL_COLUMNS, calls) + left,
         "state": tables.text_table(STATE, answers.states) if answers.states else "",
         "size": tables.text_table(shown(SIZE), answers.sizes) if answers.sizes else "",
     }
@@ -146,14 +140,6 @@ def legend(rows: Sequence[Row]) -> str:
     if any(column.head == ROOT_CAUSE for column in cause_columns(RANK, rows)):
         words += " Root cause of: the waiting that it causes, directly or through other ranks."
     return words
-
-
-def call_columns(rows: Sequence[Row]) -> list[Field]:
-    """Without the library where there is MPI alone."""
-    return [
-        column for column in CALL_COLUMNS
-        if column.head != "library" or any(row.library == "nccl" for row in rows)
-    ]
 
 
 def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
@@ -189,7 +175,6 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     links, held_up = links_text(answers) if answers.links else "", held_up_text(answers)
     is_notable = row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0
     unknown = units.share(row.unknown_cause_ns / row.wait_ns) if is_notable else ""
-    has_nccl = any(call.library == "nccl" for call in answers.calls)
     return [
         (
             "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was "
@@ -200,16 +185,14 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
         (
             "No known cause",
             f"{unknown} of the waiting: for ranks whose calls before it were not split, or not "
-            f"sampled{more_text(row) if is_unknown(row) else ''}" if unknown else "",
+            f"sampled{MORE if is_unknown(row) else ''}" if unknown else "",
         ),
         (
             "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved} per rank; waiting "
             f"and transfer together: {units.share(row.share_of_wall)} of counted time",
         ),
         ("NCCL", unjudged_text(row)),
-        *library_facts(answers),
-        *sibling_facts(run, answers),
-        ("Clocks", clock_text(row, "collective of MPI" if has_nccl else "collective")),
+        ("Clocks", clock_text(row)),
     ]
 
 
@@ -220,37 +203,6 @@ def unread_facts(run: Run) -> list[tuple[str, str]]:
         ("Not read", missing if run.missing else ""),
         ("Part", part_of_run_text(run.profiled, run.world_size) if run.profiled else ""),
     ]
-
-
-def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
-    """Communicators whose ranks wait far longer or shorter than those of their siblings."""
-    if not answers.is_known:
-        return
-    names, head = roles.of_run(run.connection, roles.families), "Siblings"
-    members = gathered(
-        (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
-        for row in answers.calls if row.wait_ns is not None
-    )
-    for family, own in members.items():
-        if found := outside(own):
-            wait, low, high = map(
-                units.duration, (found.sibling.value_ns, found.low_ns, found.high_ns)
-            )
-            ranks = f"ranks of {found.sibling.name} wait {wait}"
-            yield head, f"{family}: {ranks}, those of the others {low} to {high}"
-            head = ""
-
-
-def more_text(row: LateRow) -> str:
-    """How to have all calls sampled."""
-    if row.together_share >= ALL:
-        return ""
-    return (
-        f". All calls of a rank are sampled in {units.share(row.together_share)} of its time: a "
-        f"larger COMMPROF_SAMPLES samples more; of many ranks, reports read {MOST_SAMPLES:,} "
-        "samples at most, so fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, "
-        "COMMPROF_END_S), leave fewer out"
-    )
 
 
 def is_long_end(wait_ns: float, counted_ns: float) -> bool:
@@ -271,19 +223,6 @@ def final_facts(answers: Late) -> list[tuple[str, str]]:
         "At the end",
         f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
     )]
-
-
-def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
-    """MPI and NCCL apart, where there is NCCL."""
-    split = [row for row in answers.calls if row.wait_ns is not None]
-    for library, where in (("mpi", ""), ("nccl", " on the device")):
-        own = [row for row in split if row.library == library]
-        wait_ns = sum(row.wait_ns or 0 for row in own)
-        whole_ns = wait_ns + sum(row.transfer_ns or 0 for row in own)
-        if whole_ns and any(row.library == "nccl" for row in split):
-            spent = units.duration(whole_ns / answers.run.ranks)
-            waits = units.share(wait_ns / whole_ns)
-            yield library.upper(), f"{waits} waiting of {spent} per rank{where}"
 
 
 def ahead_text(last: Last) -> str:
@@ -347,24 +286,21 @@ def certainty_text(row: LateRow) -> str:
     )
 
 
-def clock_text(row: LateRow, collective: str) -> str:
-    error = f"within {units.duration(row.error_ns)}" if row.error_ns else "no error seen"
-    if row.clocks == 1:
-        text = f"all ranks read one clock: {error}"
-    elif row.unconnected_clocks:
-        text = (
-            f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a common "
-            f"{collective} or messages both ways; within a group: {error}"
-        )
-    else:
+
+
+def clock_text(row: LateRow) -> str:
+    text = "all ranks read one clock: no error seen"
+    if row.unconnected_clocks:
+        groups = row.unconnected_clocks + 1
+        text = f"{groups} groups of clocks without a common collective or messages both ways"
+    elif row.clocks > 1:
         text = f"{row.clocks} clocks, aligned by collectives or messages"
-        text += f" {error}" * bool(row.error_ns)
-    if row.estimate_share:
-        text += (
-            f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
-            "beyond the shortest count as waiting (~)"
-        )
-    return text
+    if row.error_ns:
+        text += f", within {units.duration(row.error_ns)}"
+    return text if not row.estimate_share else (
+        f"{text}; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
+        "beyond the shortest count as waiting (~)"
+    )
 
 
 COMMANDS = {"late": Command(

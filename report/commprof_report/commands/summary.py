@@ -413,16 +413,11 @@ def peer_text(summary: SummaryRow) -> str:
         (summary.sent_rma_count, "RMA call"),
     )
     sent = " and ".join(units.counted(count, noun) for count, noun in parts if count)
-    pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))
+    pair = " to ".join(map(peer_name, (summary.top_sender, summary.top_receiver)))
     return (
-        f"{sent}, {units.volume(summary.sent_bytes)}; most from {pair}: "
+        f"{sent}, {units.volume(summary.sent_bytes)}; most from rank {pair}: "
         f"{units.volume(summary.top_pair_bytes)}"
     )
-
-
-def partner_text(rank: int | None) -> str:
-    known = peer_name(rank)
-    return f"rank {known}" if known.isdecimal() else known.replace("unknown", "an unknown rank")
 
 
 def gpu_text(connection: Connection) -> str:

@@ -11,7 +11,7 @@ from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reas
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, in_turn,
+    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
     is_concentrated, main_cause, when,
 )
 
@@ -107,9 +107,6 @@ def spread_headline(late: Late) -> str:
             least = f"each arrival gains less than {units.duration(SHORTEST_NS)}"
         return f"no rank is to blame: without {ranks}, which {causes} of the waiting, {least}"
     waiting = units.share(late.run.wait_ns / late.run.counted_ns)
-    if turns := in_turn(late.costs):
-        ranks = ", ".join(map(str, turns))
-        return f"ranks {ranks} are late in turn, each for a quarter of the run, {waiting} of it"
     rank, share, unknown_share = main_cause(late.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
         return (

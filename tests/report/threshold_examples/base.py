@@ -1,11 +1,10 @@
-"""Steps of several ranks, and siblings of a family."""
+"""Steps of several ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from commprof_report.base.same_steps import agree, matched, warm_up
-from commprof_report.base.chance import Sibling, outside
 from commprof_report.late.sentences import part_text
 
 from .late import RUN
@@ -40,11 +39,6 @@ def slow_start(share: float) -> str:
     return "all slow steps" if steps == slow else "not all slow steps"
 
 
-def named(*values: float) -> str:
-    found = outside([Sibling(str(value), value, 1.0) for value in values])
-    return "the last" if found and found.sibling.value_ns == values[-1] else "nobody"
-
-
 EXAMPLES = {
     "base.all": lambda share: part_text(RUN._replace(coverage=share)),
     "base.missed-steps": missed,
@@ -54,7 +48,4 @@ EXAMPLES = {
         "1 step" if warm_up_of([1.0, ratio, *[1.0] * 98]) == 1 else "2 steps"
     ),
     "base.warm-up": slow_start,
-    "base.siblings-judged": lambda number: named(*[1.0] * (number - 1), 9.0),
-    "base.sibling-band": lambda times: named(*[0.0] * 8, 1.0, 1.0 + times),
-    "base.sibling-gap": lambda share: named(*[1.0] * 9, 1.0 + share),
 }
