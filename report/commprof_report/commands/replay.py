@@ -33,7 +33,7 @@ from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_rep
 from ..display import tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..replay.check import SCATTER, SMALL, Check, CheckRow, check
+from ..replay.check import SCATTER, SMALL, STANDS, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.kit import program_of
 from ..run.rank_files import files_mode
@@ -148,10 +148,10 @@ def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
         )
     failing = tuple(
         f"{row_name(row.call, row.bytes, '')} ({WHY[row.verdict].removeprefix('no: ')})"
-        for row in answers.rows if not row.stands and row.share >= SMALL
+        for row in answers.rows if row.verdict not in STANDS and row.share >= SMALL
     )
     return Checked(
-        found.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
+        found.pop(), answers.share(*STANDS), answers.share("stands"), answers.jobs, answers.replays,
         replays[0].library, answers.margin, failing[:MOST_NAMED],
     )
 
@@ -175,7 +175,7 @@ def check_runs(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
         return
-    passes, known = sorted(set(answers.passes)), answers.known_share
+    passes, known = sorted(set(answers.passes)), answers.share(*WHY.keys() - {"unknown"})
     print(common.facts_text((
         (
             "Replay", f"{units.counted(answers.replays, 'replay')} of "
@@ -187,8 +187,8 @@ def check_runs(arguments: argparse.Namespace) -> None:
             f"runs differ by at most {units.share(SCATTER)}",
         ),
         (
-            "Stands", f"for {units.share(answers.share / (known or 1))} of that, "
-            f"{units.share(answers.tested_share / (known or 1))} by a test, within "
+            "Stands", f"for {units.share(answers.share(*STANDS) / (known or 1))} of that, "
+            f"{units.share(answers.share('stands') / (known or 1))} by a test, within "
             f"{units.share(answers.margin)}",
         ),
     )), end="\n\n")

@@ -19,21 +19,15 @@ WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
 SMALL, SCATTER = threshold("compare.small"), threshold("replay.scatter")
 
 
-class CheckRow(
-    namedtuple(
-        "CheckRow",
-        "call communicator bytes measure count share job_ns replay_ns change low high margin "
-        "verdict",
-    )
-):
-    """A row of the job: medians over the runs, of the mean of a call; share: of the time inside
-    MPI; change, low, high, margin: ratios - 1. verdict: stands, near (its estimate is within the
-    margin, which the runs are too few to prove), unknown (also where runs of the job itself differ
-    too much), longer, shorter, other calls, absent."""
-
-    @property
-    def stands(self) -> bool:
-        return self.verdict in ("stands", "near")
+STANDS = ("stands", "near")
+# A row of the job: medians over the runs, of the mean of a call; share: of the time inside MPI;
+# change, low, high, margin: ratios - 1. verdict: stands, near (its estimate is within the margin,
+# which the runs are too few to prove), unknown (also where runs of the job itself differ too much),
+# longer, shorter, other calls, absent.
+CheckRow = namedtuple(
+    "CheckRow",
+    "call communicator bytes measure count share job_ns replay_ns change low high margin verdict",
+)
 
 
 class Check(NamedTuple):
@@ -42,26 +36,15 @@ class Check(NamedTuple):
     replays: int
     passes: list[int]  # of each replay
 
-    @property
-    def known_share(self) -> float:
-        """The share of the job's time inside MPI in rows that were judged."""
-        return sum(row.share for row in self.rows if row.verdict != "unknown")
-
-    @property
-    def tested_share(self) -> float:
-        """The part of it for which a test shows it."""
-        return sum(row.share for row in self.rows if row.verdict == "stands")
+    def share(self, *verdicts: str) -> float:
+        """The share of the job's time inside MPI in rows with these verdicts."""
+        return sum(row.share for row in self.rows if row.verdict in verdicts)
 
     @property
     def margin(self) -> float:
         """The widest margin of a row that stands and is no small part of the time."""
-        margins = [row.margin for row in self.rows if row.stands and row.share >= SMALL]
+        margins = [row.margin for row in self.rows if row.verdict in STANDS and row.share >= SMALL]
         return max(margins, default=WITHIN)
-
-    @property
-    def share(self) -> float:
-        """The share of the job's time inside MPI in rows for which the replays stand."""
-        return sum(row.share for row in self.rows if row.stands)
 
 
 def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:

@@ -8,23 +8,25 @@ ranks that take part, and counted with the reason.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, namedtuple
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from sqlite3 import Connection
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
-from ..base import units
+from ..base import by, units
 from ..run.alignment import Alignment, align
 from ..run.unseen import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
     BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
-    TAKING, Call, Kit, Made, Type, stem,
+    TAKING, Call, Kit, Made, stem,
 )
-from .thread import NO_BUFFERS, Memory, Operation, Persistent, Polls, Sleep, Slots, spans
+from .thread import (
+    NO_BUFFERS, Memory, Operation, Persistent, Polls, Requests, Sleep, Started, spans,
+)
 from .traffic import (
-    BYTES, NOTHING, RECEIVES, Row, Signature, buffers_of, communicators, counts_of, place_of,
+    BYTES, NOTHING, RECEIVES, Row, Signature, communicators, place_of,
     received_by, received_of, recorded, rows_in, rows_of, rows_with, sent_by, types_of, window,
     with_senders,
 )
@@ -48,13 +50,8 @@ NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
 PREPARED = [name for name, kind in KINDS.items() if kind == PREPARING]
 
 
-# An operation of a persistent request that a call started: the call that set the request up; world
-# rank of the peer. Of a collective: `number` is which start of `operation` it is; sequence: of the
-# set-up, equal on all ranks.
-Started = namedtuple(
-    "Started", "call peer number completed_ns operation sequence", defaults=[None, None]
-)
-Starts = Dict[Tuple[int, int, int], Any]  # by place: what a call started, or None: not known
+# By place: what a call started; None: of some it is not known.
+Starts = Dict[Tuple[int, int, int], List[Any]]
 Vectors = Dict[Hashable, Dict[str, int]]  # by operation and rank: arguments in place of the call's
 
 
@@ -89,35 +86,29 @@ def started_of(
     connection: Connection, numbers: dict[tuple[int, int], int], kit: Kit,
     signatures: dict[tuple[int, int], Signature],
 ) -> Starts:
-    """The operations that calls started; None: of some it is not known what they move. Only the
-    set-up has the datatype: of the rank's set-ups of this size, all must have one."""
+    """The operations that calls started; None: it is not known what it moves. Only the set-up has
+    the datatype: of the rank's set-ups of this size, all must have one."""
     samples = sampled(connection)
-    set_up: dict[Hashable, set[Signature]] = defaultdict(set)
+    set_up: dict[Hashable, set[tuple[int, int]]] = defaultdict(set)
     for row in rows_with(samples.calls, samples.texts, "call", *PREPARED):
         if signature := signatures.get((row.world_rank, row.signature)):
-            set_up[row.world_rank, row.call, row.communicator, row.bytes].add(signature)
-    found: Starts = {}
+            set_up[row.world_rank, row.call, row.communicator, row.bytes].add(signature[:2])
+    found: Starts = defaultdict(list)
     for row in rows_with(samples.messages, samples.texts, "call", *PREPARED):
         comm = numbers.get((row.world_rank, row.communicator))
         known = set_up[row.world_rank, row.call, row.communicator, row.bytes]
-        known = known if row.bytes else {NOTHING}
+        known = known if row.bytes else {(0, 0)}
         members = kit.comms[comm].members if comm is not None else ()
-        if len(known) != 1 or row.tag is None or row.peer not in members:
-            found[place_of(row)] = None
-            continue
-        (signature,) = known
-        call = Call(
-            row.call, comm, signature.type if row.bytes else None, signature.count,
-            peer=members.index(row.peer), tag=row.tag, in_place=0,
-        )
-        _start_add(found, row, Started(call, row.peer, row.number, row.completed_ns))
+        started = None
+        if len(known) == 1 and row.tag is not None and row.peer in members:
+            ((type_, elements),) = known
+            call = Call(
+                row.call, comm, type_ if row.bytes else None, elements,
+                peer=members.index(row.peer), tag=row.tag, in_place=0,
+            )
+            started = Started(call, row.peer, row.number, row.completed_ns)
+        found[place_of(row)].append(started)
     return found
-
-
-def _start_add(starts: Starts, row: Row, started: Started) -> None:
-    whole = starts.setdefault(place_of(row), [])
-    if whole is not None:
-        whole.append(started)
 
 
 class _Maker:
@@ -126,7 +117,6 @@ class _Maker:
         started: Starts,
     ) -> None:
         self.kit, self.signatures, self.started = kit, signatures, started
-        self.counts, self.buffers = counts_of(connection), buffers_of(connection)
         self.received = received_of(connection)
         self.sleep, self.polls = Sleep(connection), Polls(connection)
         self.operations: dict[tuple[int, int, int], Operation] = {}  # by rank, thread and begin
@@ -158,33 +148,25 @@ class _Maker:
         }
         for row, rank, comm in starts:
             own = known.get((rank, comm, row.operation))
-            is_like = own and (own.call, own.bytes, own.root) == (
+            is_known = own and (own.call, own.bytes, own.root) == (
                 row.call, row.bytes or 0, row.root
+            ) and (rank, row.communicator) not in unseen and not (
+                own.bytes and self._signature(own) is NOTHING
             )
-            if (
-                not own or not is_like or (rank, row.communicator) in unseen
-                or own.bytes and not self._signature(own)
-            ):
-                self.started[place_of(row)] = None
-                continue
-            operation = comm or 0, row.operation
-            call = self._call(own, vectors)
-            _start_add(
-                self.started, row,
-                Started(call, rank, row.number, row.completed_ns, operation, own.sequence),
-            )
+            self.started[place_of(row)].append(Started(
+                self._call(own, vectors), rank, row.number, row.completed_ns,
+                (comm or 0, row.operation), own.sequence,
+            ) if is_known else None)
 
     def take(self, rows: list[Row], alignment: Alignment) -> None:
         threads = {(row.world_rank, row.thread) for row in rows}
         ranks = Counter(rank for rank, _ in threads)
         self.threaded = {rank for rank, number in ranks.items() if number > 1}
-        rows = self._known(rows)
+        rows = self._kept(rows, self._why_not)
         while len(whole := self._whole(rows)) < len(rows):
             rows = whole
         vectors = self._vectors_of(rows)
-        by_thread: dict[tuple[int, int], list[Row]] = defaultdict(list)
-        for row in rows:
-            by_thread[row.world_rank, row.thread].append(row)
+        by_thread = by(rows, lambda row: (row.world_rank, row.thread))
         begins_ns = {
             thread: alignment.aligned_ns(own[0].world_rank, own[0].start_ns)
             for thread, own in by_thread.items()
@@ -199,25 +181,21 @@ class _Maker:
             self.kit.calls[made.call].name for own in self.kit.programs.values() for made in own
         )
 
-    def _leave_out(self, row: Row, why: str) -> None:
-        self.kit.left_out[row.call, why] += 1
-
-    def _known(self, rows: list[Row]) -> list[Row]:
+    def _kept(self, rows: Iterable[Row], why_not: Callable[[Row], str | None]) -> list[Row]:
+        """Without those that are left out, which are counted."""
         kept = []
         for row in rows:
-            why = self._why_not(row, KINDS.get(row.call))
-            if why:
-                self._leave_out(row, why)
+            if why := why_not(row):
+                self.kit.left_out[row.call, why] += 1
             else:
                 kept.append(row)
         return kept
 
-    def _why_not(self, row: Row, kind: str | None) -> str | None:
+    def _why_not(self, row: Row) -> str | None:
         """The reason for which a call cannot be made again, by what its record has."""
+        kind = KINDS.get(row.call)
         if not kind:
-            if "eighbor" in row.call:
-                return NEIGHBORS
-            return UNKNOWN
+            return NEIGHBORS if "eighbor" in row.call else UNKNOWN
         if row.world_rank in self.threaded and (
             kind == PREPARING and row.sequence is not None
             or any(part.operation for part in self._started(row))
@@ -231,21 +209,16 @@ class _Maker:
             return UNSEEN
         if not row.bytes or kind in (*ON_NONE, FINDING, MATCHING):
             return None
-        is_unknown = stem(row.call) in COUNTED and not self._counts(row)
-        return UNEQUAL if is_unknown or not self._signature(row) else None
+        signature = self._signature(row)
+        is_unknown = stem(row.call) in COUNTED and not signature.counts
+        return UNEQUAL if is_unknown or signature is NOTHING else None
 
     def _started(self, row: Row) -> list[Started]:
-        return self.started.get(place_of(row)) or []
+        started = self.started.get(place_of(row), [])
+        return [] if None in started else started
 
-    def _signature(self, row: Row) -> Signature | None:
-        return self.signatures.get((row.world_rank, row.signature or 0))
-
-    def _buffers(self, row: Row) -> tuple[int | None, int | None]:
-        return self.buffers.get((row.world_rank, row.signature or 0), NO_BUFFERS)
-
-    def _counts(self, row: Row) -> tuple[int, ...]:
-        """As many zeros where the call moves nothing."""
-        return self.counts.get((row.world_rank, row.signature or 0), ())
+    def _signature(self, row: Row) -> Signature:
+        return self.signatures.get((row.world_rank, row.signature or 0), NOTHING)
 
     def _whole(self, rows: list[Row]) -> list[Row]:
         """Without the parts of collectives and messages whose other parts are not there."""
@@ -256,8 +229,8 @@ class _Maker:
             for kind in (MATCHING, TAKING)
         }
         seen: Counter[Hashable] = Counter()
-        kept = []
-        for row in rows:
+
+        def why_not(row: Row) -> str | None:
             kind, message = KINDS[row.call], received_by(row)
             own = list(self._halves(row))
             seen.update(own)  # the n-th on one side has an n-th on the other
@@ -273,11 +246,9 @@ class _Maker:
                     or all((row.thread, message) in each for each in matched.values())
                 )
             )
-            if is_there:
-                kept.append(row)
-            else:
-                self._leave_out(row, CUT)
-        return kept
+            return None if is_there else CUT
+
+        return self._kept(rows, why_not)
 
     def _collectives(self, row: Row) -> Iterator[tuple[Hashable, int]]:
         """The collective that a call is, and the persistent ones that it starts, each with its
@@ -313,12 +284,12 @@ class _Maker:
 
     def _vectors_of(self, rows: list[Row]) -> Vectors:
         """By operation and rank."""
-        parts: dict[Hashable, dict[int, Row]] = defaultdict(dict)
-        for row in rows:
-            if row.sequence is not None and stem(row.call) in VECTORED:
-                parts[self._operation(row)][row.world_rank] = row
+        parts = by((
+            row for row in rows if row.sequence is not None and stem(row.call) in VECTORED
+        ), self._operation)
         found: Vectors = {}
-        for operation, own in parts.items():
+        for operation, calls in parts.items():
+            own = {row.world_rank: row for row in calls}
             members = self.kit.comms[operation[0]].members or tuple(own)  # type: ignore[index]
             sides = [own[rank] for rank in members if rank in own]
             if len(sides) == len(members):
@@ -328,10 +299,9 @@ class _Maker:
 
     def _vectors(self, name: str, sides: list[Row]) -> list[dict[str, int]]:
         """A collective's, by the calls of all ranks."""
-        signatures = [self._signature(row) or NOTHING for row in sides]
-        elements = [own.count if row.bytes else 0 for own, row in zip(signatures, sides)]
         if name.startswith("alltoall"):
-            return self._exchanged(sides, signatures)
+            return self._exchanged(sides)
+        elements = [self._signature(row).count if row.bytes else 0 for row in sides]
         root = sides[0].root
         if name == "scatterv" and root is not None:
             others = sum(elements) - elements[root]  # the root's elements are those of all
@@ -339,22 +309,21 @@ class _Maker:
             vector = self._vector(elements)
             return [{"vector": vector, "count": own} for own in elements]
         if name == "reduce_scatter":
-            elements = list(self._counts(sides[0])) or [0] * len(sides)
+            elements = list(self._signature(sides[0]).counts) or [0] * len(sides)
         return [{"vector": self._vector(elements)}] * len(sides)
 
-    def _exchanged(
-        self, sides: list[Row], signatures: list[Signature]
-    ) -> list[dict[str, int]]:
+    def _exchanged(self, sides: list[Row]) -> list[dict[str, int]]:
         """Each rank receives what the others send; in bytes where datatypes differ in size."""
-        nothing = (0,) * len(sides)
-        sent = [self._counts(row) if row.bytes else nothing for row in sides]
-        sizes = [self.kit.types[own.type].bytes if row.bytes else 0
-                 for own, row in zip(signatures, sides)]
+        signatures = [self._signature(row) if row.bytes else NOTHING for row in sides]
+        sent = [own.counts or (0,) * len(sides) for own in signatures]
+        sizes = [self.kit.types[own.type].bytes if own.counts else 0 for own in signatures]
         in_bytes = {}
         if len({*sizes} - {0}) > 1:
             sent = [tuple(count * size for count in own) for own, size in zip(sent, sizes)]
-            in_bytes = {"type": self._type(BYTES)}
-        in_place = any(own.is_in_place for own in signatures)
+            if BYTES not in self.kit.types:
+                self.kit.types.append(BYTES)
+            in_bytes = {"type": self.kit.types.index(BYTES)}
+        in_place = any(self._signature(row).is_in_place for row in sides)
         received = sent if in_place else list(zip(*sent))
         return [
             {"vector": self._vector(own), "received_vector": self._vector(others), **in_bytes}
@@ -364,14 +333,7 @@ class _Maker:
     def _vector(self, counts: Iterable[int]) -> int:
         return self.vectors.setdefault(tuple(counts), len(self.vectors))
 
-    def _type(self, type_: Type) -> int:
-        if type_ not in self.kit.types:
-            self.kit.types.append(type_)
-        return self.kit.types.index(type_)
-
-    def _program(
-        self, rows: list[Row], vectors: Vectors, late_ns: int
-    ) -> list[Made]:
+    def _program(self, rows: list[Row], vectors: Vectors, late_ns: int) -> list[Made]:
         """late_ns: by how much the thread's first call comes after the first of all."""
         pauses = self.polls.pauses(rows)
         wanted = [
@@ -381,67 +343,57 @@ class _Maker:
             for row in rows
         ]
         memory = self._memory(rows, wanted)
-        thread = _Thread(
-            Counter(
-                part.operation for row in rows for part in self._started(row) if part.operation
-            )
+        requests = Requests(
+            Counter(part.operation for row in rows for part in self._started(row) if part.operation)
         )
-        made: list[tuple[Call | Persistent, tuple[int, ...]]] = []
-        own: list[Row] = []
-        ends_ns = [rows[0].start_ns - late_ns]  # of the call before each
+        made: list[tuple[Row, Call | Persistent, tuple[int, ...]]] = []
         for row, without in zip(rows, wanted):
-            kind, call = KINDS[row.call], memory.placed(without, self._buffers(row))
+            kind, call = KINDS[row.call], memory.placed(without, self._signature(row)[-2:])
             if kind == PREPARING:
                 operation = self.operations.get(place_of(row))
                 if not operation and call.peer is None:
                     # not MPI_PROC_NULL: MPICH 4.0.2 hangs in a persistent Bcast after such a one
                     call = call._replace(peer=self.places[call.comm or 0].get(row.world_rank, 0))
-                persistent = thread.slots.set_up(call, operation)
-                made.append((persistent, (persistent.request,)))
+                persistent = requests.set_up(call, operation)
+                made.append((row, persistent, (persistent.request,)))
+                continue
+            own = requests.of(row, kind, self._started(row), received_by(row))
+            if own or kind not in NOTHING_LEFT:
+                made.append((row, call, own))
             else:
-                requests = thread.requests_of(row, kind, self._started(row), received_by(row))
-                if not requests and kind in NOTHING_LEFT:
-                    self._leave_out(row, NOTHING_LEFT[kind])
-                    continue
-                made.append((call, requests))
-            own.append(row)
-            ends_ns.append(row.end_ns)
-        for name in thread.late.values():
-            self.kit.late[name] += 1
-        if thread.slots.before:
-            self.kit.before[rows[0].world_rank, rows[0].thread] = [
-                Made(0, self._number(before.as_made), (before.request,))
-                # of collectives the order is the same on all ranks
-                for before in sorted(
-                    thread.slots.before, key=lambda own: own.operation or (-1, 0)
-                )
+                self.kit.left_out[row.call, NOTHING_LEFT[kind]] += 1
+        self.kit.late.update(requests.late.values())
+        place = rows[0].world_rank, rows[0].thread
+        if requests.before:
+            # of collectives the order is the same on all ranks
+            ordered = sorted(requests.before, key=lambda own: own.operation or (-1, 0))
+            self.kit.before[place] = [
+                Made(0, self._number(before.as_made), (before.request,)) for before in ordered
             ]
-        calls = [self._number(call) for call, _ in made]
-        asleep = self.sleep.calls_of(
-            (rows[0].world_rank, rows[0].thread), ends_ns, [row.start_ns for row in own], calls
-        )
+        calls = [self._number(getattr(call, "as_made", call)) for _, call, _ in made]
+        # of the call before each
+        ends_ns = [rows[0].start_ns - late_ns, *(row.end_ns for row, _, _ in made)]
+        starts_ns = [row.start_ns for row, _, _ in made]
+        asleep = self.sleep.calls_of(place, ends_ns, starts_ns, calls)
         return [
-            Made(self.polls.gap_ns(row, end_ns), call, requests, call in asleep)
-            for row, end_ns, call, (_, requests) in zip(own, ends_ns, calls, made)
+            Made(self.polls.gap_ns(row, end_ns), call, own, call in asleep)
+            for (row, _, own), end_ns, call in zip(made, ends_ns, calls)
         ]
 
-    def _number(self, call: Call | Persistent) -> int:
-        return self.calls.setdefault(
-            call.as_made if isinstance(call, Persistent) else call, len(self.calls)
-        )
+    def _number(self, call: Call) -> int:
+        return self.calls.setdefault(call, len(self.calls))
 
     def _memory(self, rows: list[Row], calls: list[Call]) -> Memory:
-        buffers, known = [], list(self.vectors)
-        for row, call in zip(rows, calls):
-            both = self._buffers(row)
-            if both != NO_BUFFERS:
-                sizes = spans(self.kit, known, call)
-                buffers += [(at, size) for at, size in zip(both, sizes) if at is not None]
-        return Memory(buffers)
+        known = list(self.vectors)
+        return Memory([
+            (at, size) for row, call in zip(rows, calls)
+            for both in [self._signature(row)[-2:]] if both != NO_BUFFERS
+            for at, size in zip(both, spans(self.kit, known, call)) if at is not None
+        ])
 
     def _call(self, row: Row, vectors: Vectors) -> Call:
         """Without its buffers."""
-        signature = self._signature(row) or NOTHING
+        signature = self._signature(row)
         comm = row.comm or 0
         place = self.places[comm]
         call = Call(
@@ -461,57 +413,3 @@ class _Maker:
             received_count=got.bytes // size if fits else got.bytes,
             received_peer=place.get(got.peer), received_tag=got.tag or 0,
         )
-
-
-class _Thread:
-    """The requests of a thread, call after call."""
-
-    def __init__(self, starts: Counter[Operation]) -> None:
-        self.slots = Slots(starts)
-        self.open: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
-        self.late: dict[int, str] = {}  # the calls of those that are open
-        self.matched: dict[Hashable, int] = {}  # messages that a probe has taken
-
-    def requests_of(
-        self, row: Row, kind: str, started: list[Started], message: Hashable
-    ) -> tuple[int, ...]:
-        """The requests that the call starts, completes, frees or finds."""
-        if kind == COMPLETING:
-            return self._completed(row.end_ns)
-        if kind == RESTARTING:
-            return tuple(
-                self._opened(
-                    self.slots.start(part.call, part.operation), part.completed_ns, part.call.name
-                )
-                for part in started
-            )
-        if kind == FREEING:
-            freed = self.slots.free_one()
-            return () if freed is None else (freed,)
-        if kind == STARTING:
-            return (self._opened(self.slots.take(), row.completed_ns, row.call),)
-        if kind == MATCHING:
-            self.matched[message] = self.slots.take()
-            return (self.matched[message],)
-        if kind != TAKING:
-            return ()
-        taken = self.matched.pop(message, None)
-        if taken is None:
-            return ()
-        if row.call == "MPI_Imrecv":
-            self._opened(taken, row.completed_ns, row.call)
-        else:
-            self.slots.give_back(taken)
-        return (taken,)
-
-    def _completed(self, end_ns: int) -> tuple[int, ...]:
-        requests = tuple(self.open.pop(end_ns, ()))
-        for request in requests:
-            self.slots.complete(request)
-            del self.late[request]
-        return requests
-
-    def _opened(self, request: int, completed_ns: int | None, name: str) -> int:
-        self.open[completed_ns or 0].append(request)
-        self.late[request] = name
-        return request

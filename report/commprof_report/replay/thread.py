@@ -20,18 +20,29 @@ inside all, not their number. The time that such a poll takes on average tells i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, namedtuple
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict, namedtuple
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import count
 from sqlite3 import Connection
 
 from ..base.columns import np
 from ..base import gathered, threshold
-from .kit import Call, Kit, stem
+from .kit import (
+    COMPLETING, FREEING, MATCHING, RESTARTING, STARTING, TAKING, Call, Kit, stem,
+)
 from .traffic import Row
 
 Operation = tuple[int, int]  # communicator, and which persistent collective of it
+
+
+# A call of a persistent request that is started: the call that set it up, as it is made; world rank
+# of the peer. Of a collective: `number` is which start of `operation` it is; sequence: of the
+# set-up, equal on all ranks.
+Started = namedtuple(
+    "Started", "call peer number completed_ns operation sequence", defaults=[None, None]
+)
 
 
 @dataclass
@@ -41,15 +52,13 @@ class Persistent:
 
     request: int
     set_up: Call
+    operation: Operation | None  # a collective
     call: Call | None = None
     is_active: bool = False
-    operation: Operation | None = None  # a collective
 
     @property
     def as_made(self) -> Call:
-        if not self.call:
-            return self.set_up
-        return self.call._replace(
+        return (self.call or self.set_up)._replace(
             buffer_at=self.set_up.buffer_at, received_at=self.set_up.received_at
         )
 
@@ -58,67 +67,93 @@ class Persistent:
             return self.operation == operation
         if self.call:
             return self.call == call
-        return without_message(self.set_up) == without_message(call)
+        unknown = {"peer": None, "tag": 0, "buffer_at": None, "received_at": None}
+        return self.set_up._replace(**unknown) == call._replace(**unknown)
 
 
-def without_message(call: Call) -> Call:
-    return call._replace(peer=None, tag=0, buffer_at=None, received_at=None)
+class Requests:
+    """The requests of a thread, call after call."""
 
-
-class Slots:
     def __init__(self, starts: Counter[Operation]) -> None:
         self.starts = starts  # to come, of each collective
         self.free: list[int] = []
-        self.used = 0
+        self.unused = count()
         self.persistent: dict[int, Persistent] = {}
         self.before: list[Persistent] = []  # set up before the program begins
+        self.open: dict[int, list[int]] = defaultdict(list)  # by when they are completed
+        self.late: dict[int, str] = {}  # the calls of those that are open
+        self.matched: dict[Hashable, int] = {}  # messages that a probe has taken
 
-    def take(self) -> int:
-        if self.free:
-            return heappop(self.free)
-        self.used += 1
-        return self.used - 1
-
-    def give_back(self, request: int) -> None:
-        heappush(self.free, request)
-
-    def complete(self, request: int) -> None:
-        if request in self.persistent:
-            self.persistent[request].is_active = False
-        else:
-            self.give_back(request)
+    def _take(self) -> int:
+        return heappop(self.free) if self.free else next(self.unused)
 
     def set_up(self, call: Call, operation: Operation | None) -> Persistent:
-        request = self.take()
-        self.persistent[request] = Persistent(request, call, operation=operation)
+        request = self._take()
+        self.persistent[request] = Persistent(request, call, operation)
         return self.persistent[request]
 
-    def start(self, call: Call, operation: Operation | None) -> int:
-        """The request of an operation that `call` sets up."""
-        idle = (own for own in self.persistent.values() if not own.is_active)
-        found = next((own for own in idle if own.fits(call, operation)), None)
-        if not found:
-            self.used += 1  # a number that was not used before: it is set up before all others
-            found = self.persistent[self.used - 1] = Persistent(
-                self.used - 1, call, operation=operation
-            )
-            self.before.append(found)
-        if operation:
-            self.starts[operation] -= 1
-        found.call, found.is_active = call, True
-        return found.request
+    def of(
+        self, row: Row, kind: str, started: Iterable[Started], message: Hashable
+    ) -> tuple[int, ...]:
+        """The requests that the call starts, completes, frees or finds."""
+        if kind == COMPLETING:
+            return self._completed(row.end_ns)
+        if kind == RESTARTING:
+            return tuple(map(self._start, started))
+        if kind == FREEING:
+            return self._free_one()
+        if kind == STARTING:
+            return (self._opened(self._take(), row.completed_ns, row.call),)
+        if kind == MATCHING:
+            self.matched[message] = self._take()
+            return (self.matched[message],)
+        if kind != TAKING or message not in self.matched:
+            return ()
+        taken = self.matched.pop(message)
+        if row.call == "MPI_Imrecv":
+            self._opened(taken, row.completed_ns, row.call)
+        else:
+            heappush(self.free, taken)
+        return (taken,)
 
-    def free_one(self) -> int | None:
-        """None: there is none that is not active."""
+    def _completed(self, end_ns: int) -> tuple[int, ...]:
+        requests = tuple(self.open.pop(end_ns, ()))
+        for request in requests:
+            del self.late[request]
+            if request in self.persistent:
+                self.persistent[request].is_active = False
+            else:
+                heappush(self.free, request)
+        return requests
+
+    def _opened(self, request: int, completed_ns: int | None, name: str) -> int:
+        self.open[completed_ns or 0].append(request)
+        self.late[request] = name
+        return request
+
+    def _start(self, part: Started) -> int:
+        """The request of an operation that `part.call` sets up."""
+        idle = (own for own in self.persistent.values() if not own.is_active)
+        found = next((own for own in idle if own.fits(part.call, part.operation)), None)
+        if not found:
+            request = next(self.unused)  # it is set up before all others
+            found = self.persistent[request] = Persistent(request, part.call, part.operation)
+            self.before.append(found)
+        if part.operation:
+            self.starts[part.operation] -= 1
+        found.call, found.is_active = part.call, True
+        return self._opened(found.request, part.completed_ns, part.call.name)
+
+    def _free_one(self) -> tuple[int, ...]:
+        """None if all are active."""
         idle = [
             request for request, own in self.persistent.items()
             if not own.is_active and not (own.operation and self.starts[own.operation])
         ]
-        if not idle:
-            return None
-        del self.persistent[idle[-1]]
-        self.give_back(idle[-1])
-        return idle[-1]
+        for request in idle[-1:]:
+            del self.persistent[request]
+            heappush(self.free, request)
+        return tuple(idle[-1:])
 
 
 PAGE = 4096
@@ -127,32 +162,28 @@ NO_BUFFERS = (None, None)
 
 class Memory:
     def __init__(self, buffers: Sequence[tuple[int, int]]) -> None:
-        """`buffers`: address and bytes, in the order of their use."""
+        """`buffers`: address and bytes, in the order of their use. The first that is used comes
+        first."""
         self.begins: list[int] = []  # of what buffers cover together, in the order of addresses
-        end = -1
+        ends: list[int] = []
         for address, size in sorted(set(buffers)):
-            if address > end:
+            if not ends or address > ends[-1]:
                 self.begins.append(address)
-            end = max(end, address + size)
-        self.shifts = self._places(buffers)
-
-    def _places(self, buffers: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """How far each part moves: the first that is used comes first."""
-        ends: dict[int, int] = {}
-        for address, size in buffers:
-            begin = self._begin(address)
-            ends[begin] = max(ends.get(begin, 0), address + size)
-        shifts, free = {}, 0
-        for begin, end in ends.items():
-            place = -(-free // PAGE) * PAGE + begin % PAGE
-            shifts[begin], free = place - begin, place + end - begin
-        return shifts
+                ends.append(address)
+            ends[-1] = max(ends[-1], address + size)
+        lengths = {begin: end - begin for begin, end in zip(self.begins, ends)}
+        self.places: dict[int, int] = {}  # by begin
+        free = 0
+        for begin in dict.fromkeys(self._begin(address) for address, _ in buffers):
+            self.places[begin] = -(-free // PAGE) * PAGE + begin % PAGE
+            free = self.places[begin] + lengths[begin]
 
     def _begin(self, address: int) -> int:
         return self.begins[bisect_right(self.begins, address) - 1]
 
     def at(self, address: int) -> int:
-        return address + self.shifts[self._begin(address)]
+        begin = self._begin(address)
+        return self.places[begin] + address - begin
 
     def placed(self, call: Call, buffers: tuple[int | None, int | None]) -> Call:
         """The call with its buffers, which have these addresses."""
@@ -193,42 +224,36 @@ FEWEST_READINGS = 10  # a second of them; fewer say little
 LOOP_NS = threshold("replay.polls")
 
 
-# at_ns: since the rank's start. is_away: asleep, or at a disk; else on a core, or waiting for one.
-Reading = namedtuple("Reading", "at_ns is_away")
-
-
 class Sleep:
-    """Readings of each thread, by rank and thread, that found it outside MPI."""
+    """Readings of each thread, by rank and thread: when; how often since the rank's start it was
+    outside MPI on a core or waiting for one, outside MPI asleep or at a disk, and inside MPI."""
 
     def __init__(self, connection: Connection) -> None:
-        of_thread = gathered(
-            ((rank, thread), tuple(row)) for rank, thread, *row in connection.execute(
+        self.readings = gathered(
+            ((rank, thread), reading) for rank, thread, *reading in connection.execute(
                 "SELECT world_rank, thread, at_ns, outside_ready, outside_asleep + outside_disk,"
                 " inside_ready + inside_asleep + inside_disk FROM cpu_time ORDER BY 1, 2, 3"
             )
         )
-        self.sums = {  # ready, away
-            place: (rows[-1][1] - rows[0][1], rows[-1][2] - rows[0][2])
-            for place, rows in of_thread.items()
-        }
-        self.readings = {
-            place: list(filter(None, map(_reading, rows, rows[1:])))
-            for place, rows in of_thread.items()
-        }
 
     def calls_of(
         self, place: tuple[int, int], ends_ns: Sequence[int], starts_ns: Sequence[int],
         calls: Sequence[int],
     ) -> set[int]:
         """The calls before which a thread mostly slept, of those that begin at `starts_ns`, each
-        after the end of the one before. Of a call with few readings all of the thread's decide."""
-        seen: Counter[tuple[int, bool]] = Counter()
-        readings = self.readings.get(place, [])
-        following = np.searchsorted(starts_ns, [reading.at_ns for reading in readings])
-        for reading, at in zip(readings, following.tolist()):
-            if at < len(calls) and reading.at_ns > ends_ns[at]:
-                seen[calls[at], reading.is_away] += 1
-        is_thread = _is_asleep(*self.sums.get(place, (0, 0))) or False
+        after the end of the one before. Of a call with few readings all of the thread's decide.
+        Where readings have been thinned, the last of some is known if all found the same, which
+        leans to what the thread mostly does."""
+        readings = np.array(self.readings.get(place, [[0] * 4]), np.int64)
+        ready, away, inside = np.diff(readings[:, 1:], axis=0).T
+        is_known = (inside == 0) & ((ready > 0) != (away > 0))
+        at_ns, is_away = readings[1:, 0][is_known], away[is_known] > 0
+        following = np.searchsorted(starts_ns, at_ns)
+        seen = Counter(
+            (calls[at], away) for at, ns, away in zip(following, at_ns, is_away)
+            if at < len(calls) and ns > ends_ns[at]
+        )
+        is_thread = _is_asleep(*(readings[-1] - readings[0])[1:3])
         found = {call: _is_asleep(seen[call, False], seen[call, True]) for call in set(calls)}
         return {call for call, is_away in found.items() if is_away or is_away is None and is_thread}
 
@@ -236,14 +261,6 @@ class Sleep:
 def _is_asleep(ready: int, away: int) -> bool | None:
     """None: too few readings."""
     return away > ready if ready + away >= FEWEST_READINGS else None
-
-
-def _reading(before: tuple[int, ...], row: tuple[int, ...]) -> Reading | None:
-    """The last of the readings that were taken since the row before. Where some have been thinned,
-    it is known if all found the same, which leans to what the thread mostly does."""
-    ready, away, inside = (now - then for now, then in zip(row[1:], before[1:]))
-    is_known = not inside and (ready > 0) != (away > 0)
-    return Reading(row[0], away > 0) if is_known else None
 
 
 class Polls:
@@ -287,10 +304,5 @@ class Polls:
 
 
 def _median(weighted: list[tuple[float, float]]) -> float:
-    weighted = sorted(weighted)
-    half = sum(weight for _, weight in weighted) / 2
-    for value, weight in weighted:
-        half -= weight
-        if half <= 0:
-            return value
-    return weighted[-1][0]
+    values, weights = np.array(sorted(weighted)).T
+    return values[np.searchsorted(np.cumsum(weights), weights.sum() / 2)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, namedtuple
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import count
 from sqlite3 import Connection
 from typing import Any
 
@@ -139,10 +140,10 @@ DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 Described = namedtuple("Described", "parent constructor ordinal ranks")  # a communicator
 
 
-Signature = namedtuple("Signature", "type count op is_in_place")
-
-
-NOTHING = Signature(0, 0, None, False)
+# Arguments of a call. counts: those that it has for each rank; buffer_at, received_at: where its
+# buffer is, and the one that it receives in; both as far as they were recorded.
+Signature = namedtuple("Signature", "type count op is_in_place counts buffer_at received_at")
+NOTHING = Signature(0, 0, None, False, (), None, None)
 
 
 def communicators(
@@ -173,12 +174,11 @@ def communicators(
         else:
             described[identity] = Described(parent or "", constructor, ordinal, ranks)
 
-    def is_above(identity: str) -> bool:
-        parent = described[identity].parent
-        return parent in place or parent not in described
-
     left = sorted(identity for identity in described if identity not in place)
-    while ready := [identity for identity in left if is_above(identity)]:
+    while ready := [
+        identity for identity in left for parent in [described[identity].parent]
+        if parent in place or parent not in described
+    ]:
         rounds: dict[tuple, list[str]] = defaultdict(list)
         for identity in ready:
             parent, constructor, ordinal, ranks = described[identity]
@@ -201,52 +201,38 @@ def communicators(
 
 def _apart(identities: list[str], described: dict[str, Described]) -> list[list[str]]:
     """Communicators that one split can make: no rank is in two of them."""
-    found: list[tuple[list[str], set[int]]] = []
+    found: dict[int, list[str]] = defaultdict(list)
+    taken: dict[int, set[int]] = defaultdict(set)
     for identity in identities:
         ranks = set(described[identity].ranks)
-        for names, taken in found:
-            if not ranks & taken:
-                names.append(identity)
-                taken |= ranks
-                break
-        else:
-            found.append(([identity], ranks))
-    return [names for names, _ in found]
+        split = next(split for split in count() if not ranks & taken[split])
+        found[split].append(identity)
+        taken[split] |= ranks
+    return list(found.values())
 
 
 def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], Signature]]:
     """The datatypes, and what the numbers of each rank's signatures stand for. With a datatype for
     each count, as in MPI_Alltoallw, counts are recorded in bytes."""
+    counts = {
+        (rank, key): tuple(map(int, value.split())) for rank, key, value in connection.execute(
+            "SELECT world_rank, key, value FROM fact WHERE key GLOB 'counts.*'"
+        ) if COUNTS.fullmatch(f"{key} {value}")
+    }
     types: dict[Type, int] = {}
     found = {}
-    for rank, number, name, size, extent, blocks, count, op, in_place in connection.execute(
-        "SELECT world_rank, signature, datatype, type_bytes, extent, blocks, count, op, is_in_place"
+    for rank, number, *type_, elements, op, in_place, buffer, received in connection.execute(
+        "SELECT world_rank, signature, datatype, type_bytes, extent, coalesce(nullif(blocks, 0), 1),"
+        " count, op, is_in_place, buffer_at, received_at"
         " FROM signature WHERE (count IS NULL) = (type_bytes IS NULL)"
         " AND (count IS NOT NULL OR counts_hash IS NOT NULL)"
     ):
-        type_ = BYTES if size is None else Type(name, size, extent, blocks or 1)
-        number_of_type = types.setdefault(type_, len(types))
-        found[rank, number] = Signature(number_of_type, count or 0, op or None, bool(in_place))
+        number_of_type = types.setdefault(BYTES if elements is None else Type(*type_), len(types))
+        found[rank, number] = Signature(
+            number_of_type, elements or 0, op or None, bool(in_place),
+            counts.get((rank, f"counts.{number}"), ()), buffer, received,
+        )
     return list(types), found
-
-
-def counts_of(connection: Connection) -> dict[tuple[int, int], tuple[int, ...]]:
-    """By rank and signature, the vectors of counts that a job which was to be recorded has."""
-    rows = connection.execute("SELECT world_rank, key, value FROM fact WHERE key GLOB 'counts.*'")
-    return {
-        (rank, int(key.removeprefix("counts."))): tuple(map(int, value.split()))
-        for rank, key, value in rows
-        if COUNTS.fullmatch(f"{key} {value}")
-    }
-
-
-def buffers_of(connection: Connection) -> dict[tuple[int, int], tuple[int | None, int | None]]:
-    """By rank and signature, where a recorded call's buffer is, and the one that it receives in."""
-    rows = connection.execute(
-        "SELECT world_rank, signature, buffer_at, received_at FROM signature"
-        " WHERE buffer_at IS NOT NULL OR received_at IS NOT NULL"
-    )
-    return {(rank, number): (buffer, received) for rank, number, buffer, received in rows}
 
 
 # The record of a rank; times are since its start. is_cut: by the end of the job.
@@ -282,15 +268,15 @@ def recorded(
 def _why_short(records: list[RankRecord], ranks: int) -> str | None:
     """Why ranks have less than they were asked to record."""
     full = sum(of.is_full for of in records)
-    if len(records) < ranks:
-        return f"only {len(records)} of {ranks} ranks were asked to"
-    if full:
-        return f"no more room on {full} of {ranks} ranks (COMMPROF_MEMORY)"
-    if any(of.is_cut for of in records):
-        return "the job ended before"
-    if any(of.reset_ns > of.begin_ns for of in records):
-        return "MPI_Pcontrol(2) has discarded the rest"
-    return None
+    reasons = {
+        f"only {len(records)} of {ranks} ranks were asked to": len(records) < ranks,
+        f"no more room on {full} of {ranks} ranks (COMMPROF_MEMORY)": full,
+        "the job ended before": any(of.is_cut for of in records),
+        "MPI_Pcontrol(2) has discarded the rest": any(
+            of.reset_ns > of.begin_ns for of in records
+        ),
+    }
+    return next((why for why, is_so in reasons.items() if is_so), None)
 
 
 def window(connection: Connection, alignment: Alignment) -> tuple[int, int]:

@@ -10,19 +10,9 @@ every AS (
     FROM communicator_of
     WHERE identity IN ('other', 'unknown')
 )
-SELECT every.label AS communicator,
-       every.identity,
-       every.size,
-       every.remote_size,
-       every.members,
-       ranks,
-       every.name,
-       every.constructor,
-       parent.label AS parent,
-       every.ordinal,
-       every.is_inter,
-       is_freed,
-       every.library
+SELECT every.label AS communicator, every.identity, every.size, every.remote_size, every.members,
+       ranks, every.name, every.constructor, parent.label AS parent, every.ordinal, every.is_inter,
+       is_freed, every.library
 FROM every
 LEFT JOIN run_communicator AS parent ON parent.identity = every.parent_identity
 LEFT JOIN seen ON seen.identity = every.identity
