@@ -14,7 +14,7 @@ from commprof_report.base.field import Field
 from commprof_report.calls.parts import PEER, RANK, REGION
 from commprof_report.calls.by_size import HVPROF, LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE
-from commprof_report.compare import columns as compare
+from commprof_report.compare import judge as compare
 from commprof_report.fleet.questions import FIELDS
 from commprof_report.gpu.gpu_activity import (
     ALGORITHM, COPY, DEVICE, KERNEL, RUN, STREAM, WINDOW,

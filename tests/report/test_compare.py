@@ -15,10 +15,9 @@ import pytest
 from commprof_report.base import units
 from commprof_report.commands.common import facts_text
 from commprof_report.compare import sentences
-from commprof_report.compare.columns import NOTHING
+from commprof_report.compare.judge import NOTHING, Rules
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, Group, figures, renamed, row_name
-from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.experiment.plan import folder_of
 from commprof_report.experiment_main import arm
@@ -870,24 +869,6 @@ def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict
         "Note the machine was not the same: arithmetic took " in said
         and " % less time before the runs of b than before those of a; " in said
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("slower_by, said", [(1.2, True), (1.02, False)])
-def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(
-    equal, compared, slower_by, said
-):
-    hosts = tuple(f"node0{number}" for number in range(4))
-    runs = measured(
-        equal, lambda run, host, name: slower_by if (host, name) == ("node02", "memory_ns") else 1,
-        hosts,
-    )
-    text = compared(runs).prose
-    assert (
-        "Note copies in memory took 20.0 % longer on node02 than on the other hosts"
-        in re.sub(r"(19|20)\.\d %", "20.0 %", text)
-    ) == said
-    assert text.count("Note") == said
 
 
 @pytest.mark.slow

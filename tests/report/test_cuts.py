@@ -199,9 +199,7 @@ def test_what_is_agreed_on_at_the_start_is_no_work(run_of):
 def test_runs_without_steps_are_refused_with_the_way_to_have_some(unfused, fused):
     (refused,) = compared([unfused], [replace(fused, steps=None)]).refused
     assert refused.kind == "work"
-    assert refused.way_out.startswith(
-        "if each run has the same steps, mark them (man commprof_step); else compare"
-    )
+    assert "marked where a framework negotiates (man commprof_step)" in refused.way_out
 
 
 def test_other_buckets_without_negotiation_are_the_same_work_the_smallest_included(run_of):

@@ -34,7 +34,7 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
             )
             for name, waits in (("a", first), ("b", second))
         ]
-        number += bool([*refusals.disturbed(JUDGE, sides[0], sides[1:])])
+        number += bool(refusals.disturbances(JUDGE, sides)[0])
     return number
 
 

@@ -46,12 +46,11 @@ from ..base import Progress, UsageError, option, threshold, units
 from ..base.field import Field, keys, shown
 from ..base.forked import forked
 from ..compare import sentences, sides as sides_of
-from ..compare.columns import (
-    FIGURE, OF_CONTRAST, ROW, RUN, SIDES, SIZE, VERDICT, Compared, SizeRow, VerdictRow,
+from ..compare.judge import (
+    Compared, FIGURE, OF_CONTRAST, ROW, RUN, Rules, SIDES, SIZE, SizeRow, VERDICT, VerdictRow,
 )
 from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
-from ..compare.judge import Rules
 from ..compare.refusals import KINDS
 from ..compare.sides import Side, checked_read
 from ..display import tables

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
 from ..compare import sentences
-from ..compare.columns import Compared
+from ..compare.judge import Compared
 from ..compare.notes import Difference, value_text
 from ..compare.refusals import binding, layout, one_of
 from ..compare.comparison import Comparison, Pair

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from ..base import threshold, units
 from . import notes
-from .columns import DIFFERENT, Compared, RunRow, SizeRow, VerdictRow
+from .judge import (
+    Compared, DIFFERENT, Judge, Rules, RunRow, SizeRow, VerdictRow, fewest_pairs, known,
+)
 from .figures import FIGURES, Figures, PERCENTILES, renamed
-from .judge import Judge, Rules, fewest_pairs, known
 from .notes import Difference, differences
-from .refusals import Refusal, Work, disturbance_notes, disturbed, refusals, weighed, work_of
+from .refusals import Refusal, Work, disturbances, refusals, weighed, work_of
 from .row_table import RowTable, keys_of, rows_per_step
 from .sides import Side, in_blocks, kit_of, stands_for
 
@@ -82,8 +83,8 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     tested = [side for side in others if not side.of] or others
     judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
     of_machine, noted = weighed(judge, reference, tested, metric)
-    found = refusals(in_steps, work, is_paired) + of_machine
-    found += disturbed(judge, reference, others)
+    of_others, disturbed = disturbances(judge, compared)
+    found = refusals(in_steps, work, is_paired) + of_machine + of_others
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
@@ -97,9 +98,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
             f"{units.counted(len(table.keys), 'row')} that all runs have"
         )
-    said += noted
-    if not any(refusal.kind == "disturbed" for refusal in found):
-        said += disturbance_notes(compared, is_paired)
+    said += noted + disturbed
     for side, pair in zip(others, pairs):
         said += notes.coarse_clocks(reference, side, pair.primary, rules.skipped)
     return Comparison(

@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from ..base import threshold, units, whole
 from ..base.columns import DEVIATION, around_median
-from .columns import Compared
+from .judge import Compared, Rules, known, median_known
 from .figures import FIGURES, Figures
-from .judge import Rules, known, median_known
-from .refusals import slow_hosts
 from .sides import Side
 
 
@@ -23,40 +21,32 @@ def of_sides(
 ) -> Iterator[str]:
     """unmatched: rows that some run lacks."""
     runs = [run for side in sides for run in side.runs]
-    if rules.skipped:
-        share = units.share(rules.skipped)
-        yield (
-            f"the first {share} of the steps of each run are left out; calls and sizes are not "
-            "shown: their sums have all steps"
-        )
-    yield from _coverage(min(run.coverage for run in runs), runs, metric)
-    yield from _estimates(max(run.estimate_share for run in runs), metric)
+    yield from of_all(runs, metric, rules.skipped)
     for figure in FIGURES:
         yield from _lacking(sides, figure)
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
     yield from _own_threads(runs)
-    yield from slow_hosts(runs)
     for side in sides:
         yield from _outliers(side, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
 
 
-def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[str]:
-    if least < threshold("compare.nearly-all") and any(run.coverage for run in runs):
-        yield (
-            f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
-            f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}"
-        )
-
-
-def _estimates(most: float, metric: str) -> Iterator[str]:
-    if metric in ("transfer", "wait") and most > threshold("compare.estimated"):
-        yield (
-            f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
-            "clocks of the hosts are too coarse"
-        )
+def of_all(runs: Sequence[Figures], metric: str, skipped: float) -> list[str]:
+    least, most = min(run.coverage for run in runs), max(run.estimate_share for run in runs)
+    is_covered = least >= threshold("compare.nearly-all") or not any(run.coverage for run in runs)
+    found = {
+        f"the first {units.share(skipped)} of the steps of each run are left out; calls and sizes "
+        "are not shown: their sums have all steps": skipped,
+        f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
+        f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}":
+        not is_covered,
+        f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
+        "clocks of the hosts are too coarse":
+        metric in ("transfer", "wait") and most > threshold("compare.estimated"),
+    }
+    return [text for text, is_so in found.items() if is_so]
 
 
 def _lacking(sides: Sequence[Side], figure: str) -> Iterator[str]:
@@ -87,8 +77,10 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
     for way in ("slower", "faster"):
         found = [run.step_trend for run in side.runs if run.step_trend.trend == way]
         if len(found) > threshold("compare.settling") * len(side.runs):
-            first = units.duration(median_known([each.first_tenth_ns for each in found]))
-            last = units.duration(median_known([each.last_tenth_ns for each in found]))
+            first, last = (
+                units.duration(median_known([getattr(each, key) for each in found]))
+                for key in ("first_tenth_ns", "last_tenth_ns")
+            )
             runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
             which = (
                 "these are the steps after those left out" if skipped

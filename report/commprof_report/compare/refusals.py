@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from ..base import gathered, threshold, units, whole
+from ..base import threshold, units, whole
 from .figures import Figures, Key, Row, cores_in, row_name
-from .judge import Judge, Paired, known, shift_of
+from .judge import Judge, known
 from .row_table import NEGOTIATION, alike, calls_aside, step_difference
 from .sides import DIGITS, Side, kit_replayed, labels_of
 
@@ -27,10 +27,7 @@ KINDS = (
     "work", "filter", "placement", "program", "binding", "partial", "disturbed", "order", "hosts",
     "machine",
 )
-VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 MOST_SAID = 3  # rows that are named
-ENDED = ("finalize", "end")
-
 
 Refusal = namedtuple("Refusal", "kind what way_out")
 
@@ -49,8 +46,8 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     )
     for key in keys:
         rows = [run.rows.get(key) for run in runs]
-        known = next(row for row in rows if row)
-        if key.measure == "call" and known.family not in VARIES and key not in ignored:
+        known = next(filter(None, rows))  # calls of the families below depend on the time
+        if key.measure == "call" and known.family not in ("completion", "probe") and key not in ignored:
             is_same = all(row is not None and _is_same(row, known) for row in rows)
             (work.same if is_same else work.uneven).append(key)
     return work
@@ -111,23 +108,11 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
         way_out = (
-            "compare the same input and number of steps; or --allow work, which "
-            "compares the "
-            "rows of both per call"
+            "compare the same input and number of steps, marked where a framework negotiates (man "
+            "commprof_step); or --allow work, which compares the rows of both per call"
         )
-        steps = step_difference(sides)
-        what = "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more
-        yield Refusal("work", what, _steps_way_out(sides, steps) + way_out)
-
-
-def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
-    """A framework's messages differ from run to run; only steps show whether the work does."""
-    runs = [run for side in sides for run in side.runs]
-    if any(run.negotiates for run in runs) and (
-        difference or any(run.steps is None for run in runs)
-    ):
-        return "if each run has the same steps, mark them (man commprof_step); else "
-    return ""
+        what = "; ".join(filter(None, [step_difference(sides), *said[:MOST_SAID]])) + more
+        yield Refusal("work", what, way_out)
 
 
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
@@ -231,7 +216,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
 
 
 def _faults(run: Figures) -> list[str]:
-    early = [row.rank for row in run.ranks if row.state not in ENDED]
+    early = [row.rank for row in run.ranks if row.state not in ("finalize", "end")]
     unrecorded = sum(row.unrecorded_calls for row in run.ranks)
     faults = {
         f"{units.rank_names(early)} did not reach MPI_Finalize": early,
@@ -319,52 +304,33 @@ PROGRAM = (
 
 
 WAY_OUT = "run on nodes of its own with a core for each rank; or --allow disturbed"
-DIFFERS = "other work on the cores of the ranks differs between the sides"
-
-
 def is_disturbed(run: Figures) -> bool:
     """Waiting for cores, but not for other threads of the same ranks."""
     is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
     return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
 
 
-def disturbed(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Refusal]:
-    """judge: of the verdict."""
-    all_sides = [reference, *sides]
-    blocks = _blocks(all_sides, judge.is_paired)
-    bad = _disturbed(blocks)
+def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
+    """Reasons against a verdict by this judge, or else what is noted."""
+    blocks = (
+        [*zip(*(side.runs for side in sides))] if judge.is_paired
+        else [(run,) for side in sides for run in side.runs]
+    )
+    # the run of each disturbed block that is disturbed most
+    disturbed = (list(filter(is_disturbed, block)) for block in blocks)
+    bad = [max(runs, key=lambda run: run.core_wait or 0) for runs in disturbed if runs]
+    noted = []
+    if bad:
+        of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if judge.is_paired else 'run')}"
+        worst = max(bad, key=lambda run: run.core_wait or 0)
+        how = worst.crowding if worst.core_wait is None else worst.core_wait_text
+        noted = [f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"]
     if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
-        yield Refusal("disturbed", _said(blocks, bad, judge.is_paired), WAY_OUT)
-        return
-    for side in sides:
-        if what := _wait_differs(judge, reference, side):
-            yield Refusal("disturbed", f"{DIFFERS}: {what}", WAY_OUT)
-            return
-
-
-def disturbance_notes(sides: Sequence[Side], is_paired: bool) -> Iterator[str]:
-    blocks = _blocks(sides, is_paired)
-    if bad := _disturbed(blocks):
-        yield f"{_said(blocks, bad, is_paired)}; it makes intervals wider"
-
-
-def _blocks(sides: Sequence[Side], is_paired: bool) -> list[list[Figures]]:
-    if is_paired:
-        return [list(block) for block in zip(*(side.runs for side in sides))]
-    return [[run] for side in sides for run in side.runs]
-
-
-def _disturbed(blocks: Iterable[list[Figures]]) -> list[Figures]:
-    """The run of each disturbed block that is disturbed most."""
-    found = (list(filter(is_disturbed, block)) for block in blocks)
-    return [max(runs, key=lambda run: run.core_wait or 0) for runs in found if runs]
-
-
-def _said(blocks: Sequence[object], bad: Sequence[Figures], is_paired: bool) -> str:
-    of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if is_paired else 'run')}"
-    worst = max(bad, key=lambda run: run.core_wait or 0)
-    how = worst.crowding if worst.core_wait is None else worst.core_wait_text
-    return f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"
+        return [Refusal("disturbed", noted[0], WAY_OUT)], []
+    for what in filter(None, (_wait_differs(judge, sides[0], side) for side in sides[1:])):
+        differs = f"other work on the cores of the ranks differs between the sides: {what}"
+        return [Refusal("disturbed", differs, WAY_OUT)], []
+    return [], [f"{what}; it makes intervals wider" for what in noted]
 
 
 def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
@@ -385,7 +351,6 @@ def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
 
 
 NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
-MOST_SLOW = 3  # that are named
 
 
 def weighed(
@@ -425,35 +390,3 @@ def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[tuple[str, flo
             took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
             yield f"{noun} took {took} {than}", change
-
-
-def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
-    """Hosts that were slower than the others of their runs, beyond chance and by
-    enough to matter."""
-    for name, noun in NAMES.items():
-        found = sorted(_slow(name, runs).items(), key=lambda host: -host[1])
-        if found:
-            said = [f"{units.share(slower)} longer on {host}" for host, slower in found[:MOST_SLOW]]
-            more = f", and on {len(found) - MOST_SLOW} more" if len(found) > MOST_SLOW else ""
-            yield (
-                f"{noun} took {', '.join(said)}{more} than on the other hosts, before the runs "
-                "of all sides"
-            )
-
-
-def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
-    """By host: its time over the median of the others, less 1."""
-    measured = (
-        {host: getattr(canary, name) for host, canary in run.canaries.items()} for run in runs
-    )
-    ratios = gathered(
-        (host, math.log(own / median(other for place, other in times.items() if place != host)))
-        for times in measured if len(times) > 1 and min(times.values()) > 0
-        for host, own in times.items()
-    )
-    level = 1 - threshold("compare.host-chance") / (len(NAMES) * max(1, len(ratios)))
-    shifts = {host: shift_of(Paired(own), level) for host, own in ratios.items()}
-    return {
-        host: math.expm1(shift.estimate) for host, shift in shifts.items()
-        if shift.low > math.log(threshold("compare.slow-host"))
-    }

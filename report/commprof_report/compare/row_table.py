@@ -17,9 +17,10 @@ from statistics import fmean, median
 
 from ..base import gathered, threshold, units, whole
 from ..base.chance import benjamini_hochberg
-from .columns import DIFFERENT, MIXED, OTHER, Compared, SizeRow
+from .judge import (
+    Compared, DIFFERENT, Judge, MIXED, OTHER, SizeRow, fewest_pairs, known, median_known,
+)
 from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
-from .judge import Judge, fewest_pairs, known, median_known
 from .sides import Side, labels_of
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ..base import threshold, units
 from ..experiment.plan import arm_name
-from .columns import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow
+from .judge import Compared, DIFFERENT, OTHER, SizeRow, VerdictRow, fewest_runs
 from .comparison import Comparison, Pair
 from .row_table import NEGOTIATION
 from .notes import differences_text
 from .figures import Key, row_name
-from .judge import fewest_runs
 from .refusals import layout, program_of
 from .sides import Side, stands_text
 

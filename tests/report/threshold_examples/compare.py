@@ -12,7 +12,7 @@ from commprof_report.compare.figures import Figures, Key, NO_GROUP, RankRow, Row
 from commprof_report.compare.judge import Rules, Shift
 from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
-from commprof_report.experiment.plan import Canary, FAILED, Run
+from commprof_report.experiment.plan import FAILED, Run
 from commprof_report.experiment_main import gives_up
 from commprof_report.steps.outliers import Trend
 
@@ -119,18 +119,18 @@ def waiting(core_wait: float) -> Figures:
 def of_disturbed(disturbed: Figures) -> str:
     """One of eight blocks."""
     sides = [side([waiting(0.0)] * 7 + [each], name) for each, name in zip((disturbed, RUN), "ab")]
-    return note(refusals.disturbance_notes(sides, is_paired=True))
+    return note(refusals.disturbances(JUDGE, sides)[1])
 
 
 def of_disturbed_blocks(share: float) -> str:
     bad = round(share * 100)
     sides = [side([waiting(0.1)] * bad + [waiting(0.0)] * (100 - bad), name) for name in "ab"]
-    return refused(refusals.disturbed(JUDGE, sides[0], sides[1:]))
+    return refused(refusals.disturbances(JUDGE, sides)[0])
 
 
 def of_waits(share: float, times: float) -> str:
     sides = [side([waiting(each)] * 8, name) for each, name in zip((share, share * times), "ab")]
-    return refused(refusals.disturbed(JUDGE, sides[0], sides[1:]))
+    return refused(refusals.disturbances(JUDGE, sides)[0])
 
 
 def of_hosts(sets: int) -> str:
@@ -140,13 +140,6 @@ def of_hosts(sets: int) -> str:
         return [run(ranks=[rank(host=f"{name}{place}")]) for place in (*range(sets), 0)]
 
     return refused(refusals._hosts([side(runs(name), name) for name in "ab"]))
-
-
-def of_a_host(runs: int, hosts: int, times: float) -> str:
-    """One of so many hosts takes so many times as long before each of the runs."""
-    healthy = {f"node{number}": Canary(1_000.0, 1_000.0) for number in range(hosts - 1)}
-    canaries = {**healthy, "slow": Canary(1_000.0, times * 1_000.0)}
-    return note(refusals.slow_hosts([run(canaries=canaries)] * runs))
 
 
 def of_coarse_clocks(part: float) -> str:
@@ -184,8 +177,10 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.covered": lambda share: comparison._default_metric(
         [side([run(coverage=share)])], RULES
     ),
-    "compare.nearly-all": lambda share: note(notes._coverage(share, [run()], "time")),
-    "compare.estimated": lambda share: note(notes._estimates(share, "transfer")),
+    "compare.nearly-all": lambda share: note(notes.of_all([run(coverage=share)], "time", 0.0)),
+    "compare.estimated": lambda share: note(
+        notes.of_all([run(estimate_share=share)], "transfer", 0.0)
+    ),
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,
     "compare.work": of_calls,
@@ -199,8 +194,6 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.few-waits": lambda share: of_waits(share, 2.001),
     "compare.times-the-waits": lambda times: of_waits(0.012, times),
     "compare.host-sets": of_hosts,
-    "compare.slow-host": lambda times: of_a_host(14, 4, times),
-    "compare.host-chance": lambda chance: of_a_host(14, round(chance * 2**12), 1.2),
     "compare.settling": of_settling,
     "compare.outlier": lambda deviations: of_outlier(deviations, 100),
     "compare.outlier-runs": lambda runs: of_outlier(1_000, runs),
