@@ -10,28 +10,25 @@ from . import reporter
 pytestmark = pytest.mark.nightly
 
 STEPS = {  # those of which the calls show that they are steps
-    "solver": 60, "experts": 24, "gpipe": 80, "1f1b": 80, "stencil": 150, "exchange": 120,
-    "multigrid": 50,
+    "solver": 60, "experts": 24, "stencil": 150, "multigrid": 50, "spectral": 60, "files": 100,
 }
 LEVELS = {  # and one level that has to be among those shown
     "dynamics": (100, "10 x ("), "checkpoints": (200, "200 x ("), "evaluation": (100, "100 x ("),
     "vcycles": (40, "40 x ("), "spins": (20, "20 x ("), "neighbours": (250, " x ("),
-    "nested": (30, " x ("), "blocks": (60, "360 x ("),
+    "nested": (30, " x ("), "blocks": (60, "360 x ("), "gpipe": (80, "80 x ("),
+    "1f1b": (80, "80 x ("), "exchange": (120, "120 x ("), "layers": (40, "40 x ("),
+    "accumulation": (60, "60 x ("), "subcycles": (80, "80 x ("), "workers": (30, "120 x ("),
 }
 
 
-@pytest.mark.parametrize("kind", STEPS)
-def test_steps_are_those_that_the_program_counts(profile, kind):
-    (row,) = reporter.rows("steps", profile("loops", 4, kind, str(STEPS[kind])).folder)
-    assert row["steps"] == STEPS[kind], row["loops"]
-    assert row["certainty"] in ("known", "probably") and row["loops"]
-
-
-@pytest.mark.parametrize("kind", LEVELS)
-def test_loops_without_evidence_are_shown_without_a_claim(profile, kind):
-    steps, level = LEVELS[kind]
-    (row,) = reporter.rows("steps", profile("loops", 4, kind, str(steps)).folder)
-    assert (row["certainty"], row["steps"]) == ("none", 0) or row["steps"] == steps, row["loops"]
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("kind", [*STEPS, *LEVELS])
+def test_steps_are_those_that_the_program_counts_or_none_is_claimed(profile, kind, ranks):
+    """On busy cores, too: no time decides."""
+    steps, level = LEVELS.get(kind) or (STEPS[kind], f"{STEPS[kind]} x (")
+    (row,) = reporter.rows("steps", profile("loops", ranks, kind, str(steps)).folder)
+    found = ("probably", steps) if kind in STEPS else ("none", 0)
+    assert (row["certainty"], row["steps"]) == found, row["loops"]
     assert level in row["loops"]
 
 

@@ -224,8 +224,6 @@ TABLE = (
               "fields, directions and micro-batches of a step are fewer", "outer", "both"),
     Threshold("loops.inner", 0.75, "share of the outer loop's bulk collectives, or else calls",
               "a pass over layers makes less, and steps in an epoch more", "outer", "both"),
-    Threshold("loops.long-pause", 3.0, "times the longest pause in a step, by medians",
-              "buckets come at pauses of their own", "no pauses", "pauses"),
     Threshold("loops.calls", 8, "calls", "fewer show nothing", "no steps", "steps"),
     Threshold("loops.alike", 0.85, "share of the steps that have as many calls as most",
               "a step is repeated work; output and restarts are rarer", "no steps", "steps"),

@@ -26,6 +26,7 @@ FEWEST_STEPS = whole("loops.steps")
 OFTEN = whole("loops.often")
 MOST_OF_IT, REST, INNER = threshold("loops.time"), threshold("loops.rest"), threshold("loops.inner")
 SEVERAL, ALL = 1.1, 0.9  # times: less is once, but for exceptions
+TWICE = 2  # in a row: these are parts of a step, as nobody evaluates after every second one
 
 
 class Kind(IntEnum):
@@ -65,18 +66,19 @@ class Level(NamedTuple):
 def levels(line: Line) -> list[Level]:
     """The outermost first; empty: nothing repeats. Loops with fixed numbers of iterations have an
     order that occurs; those with free numbers are shorter in words, and are all there is where the
-    numbers vary."""
+    numbers vary. A number that varies in turns is a longer loop in the first reading: both are
+    levels then."""
     exact, free = (
         _levels(line, find_loops(line.token, line.stretch, is_exact)) for is_exact in (True, False)
     )
     if not exact or not free:
         return exact or free
-    is_as_long = exact[0].time_ns >= ALL * free[0].time_ns
-    is_as_far_out = exact[0].iterations <= SEVERAL * free[0].iterations
-    is_same = (
-        len(exact) == len(free) and free[0].iterations <= SEVERAL * exact[0].iterations
-    )
-    return exact if is_as_long and is_as_far_out and not is_same else free
+    often, often_free = exact[0].iterations, free[0].iterations
+    if exact[0].time_ns < ALL * free[0].time_ns or often > SEVERAL * often_free:
+        return free
+    if often_free > SEVERAL * often:
+        return [*exact, *(one for one in free if one.iterations > SEVERAL * exact[-1].iterations)]
+    return free if len(exact) == len(free) else exact
 
 
 def _levels(line: Line, loops: Loops) -> list[Level]:
@@ -110,7 +112,7 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
 def _has_the_work(line: Line, loops: Loops, loop: int, outer: Flags, inner: Flags) -> bool:
     """Whether the inner loop makes nearly all bulk collectives of the outer one, or else calls. Of
     messages alone, it must exchange some, several times: no bursts of starts, no spins."""
-    if loops.in_a_row(loop) < SEVERAL:
+    if loops.in_a_row(loop) <= SEVERAL * TWICE:
         return False
     data = line.kind == Kind.DATA
     own, kinds = outer & inner, line.kind[outer & inner]

@@ -22,7 +22,7 @@ STEPS = (
     Field(
         "evidence",
         "what says that these are the steps ([evidence](METHODS.md#steps)), `; ` between kinds: "
-        "`marks`, `region` and its name, `bytes of the parameters`, `order`, `pauses`; `--loop`: "
+        "`marks`, `region` and its name, `bytes of the parameters`, `order`; `--loop`: "
         "the user chose",
     ),
     Field("why", "why there are none; or which ranks are left out or have none, and why"),

@@ -25,10 +25,10 @@ from .lines import FEWEST_CALLS, OwnCalls, free
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
-LONG_GAP, BETTER = threshold("loops.long-pause"), threshold("loops.better")
+BETTER = threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
 SIZES = 2  # different messages: sums of equal ones may be a coincidence
-REGION, PARAMETERS, ORDER, PAUSES = "region", "bytes of the parameters", "order", "pauses"
+REGION, PARAMETERS, ORDER = "region", "bytes of the parameters", "order"
 CHOSEN = "--loop"
 
 
@@ -109,7 +109,7 @@ def _proven(
         if chosen > len(shown):
             return Found(why=f"{units.are(len(shown), 'loop')} known")
         return shown[chosen - 1]._replace(evidence=(CHOSEN,))
-    told = [one for one in shown if not one.why and {*one.evidence} - {ORDER, PAUSES}]
+    told = [one for one in shown if not one.why and {*one.evidence} - {ORDER}]
     if not told and len(found) == 1:
         told = [one for one in shown if not one.why and ORDER in one.evidence]
     if len(told) == 1:
@@ -261,17 +261,16 @@ def _of_level(
     in_middle = _inside(middle, counted & mine)
     reduced = int(some.bytes[in_middle & about.is_reduction[some.call]].sum())
     evidence = []
-    if is_bulk and GRADIENTS * parameters <= reduced <= parameters:
+    if is_bulk and GRADIENTS * parameters <= reduced <= parameters > 0:
         evidence.append(PARAMETERS)
-    is_parted = has_pauses(spans, counted, gap_ns)
     is_several = len(level.loops.alphabet(level.loop)) > 1 and confidence >= ORDERED
     functions = _functions(some, texts, inside, len(spans))
     # a step that has 2.2 calls of a function on average is none
     is_several &= all(round(number, 1) == round(number) for number in functions.values())
-    if is_several and _is_ordered(some, mine, spans, is_bulk, is_main, is_parted):
+    if is_several and _is_ordered(some, mine, spans, is_bulk, is_main):
         evidence.append(ORDER)
     return Found(
-        spans, (*evidence, *[PAUSES] * is_parted), functions,
+        spans, tuple(evidence), functions,
         is_bulk, int(some.bytes[in_middle].sum()), confidence, words,
         doubt(len(spans), confidence, _sums(spans, some.bytes * mine)), place,
         median_ns=middle_of(times), reduced=reduced,
@@ -301,28 +300,14 @@ def middle_of(times: Ints) -> float:
 
 
 def _is_ordered(
-    some: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool, is_parted: bool
+    some: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool
 ) -> bool:
-    """Each step makes equally many calls. Without bulk collectives they are those of the main
-    thread; small ones alone prove nothing, and messages alone little."""
+    """Each step makes equally many calls. Without bulk collectives they are messages and
+    collectives of the main thread: either alone proves nothing."""
     alike = np.bincount(_sums(spans, mine)).max()
-    kinds = some.kind[mine]
-    has_messages = (kinds >= Kind.MESSAGE).any()
-    is_much = has_messages and is_main and (is_parted or (kinds < Kind.MESSAGE).any())
-    return bool(alike >= ALIKE * len(spans) and (is_bulk or is_much))
-
-
-def has_pauses(spans: Spans, counted: Flags, gap_ns: Ints) -> bool:
-    """Whether the pause before a step is longer than all inside it, by the median step."""
-    place = np.flatnonzero(counted)
-    first, end = np.searchsorted(place, spans.first), np.searchsorted(place, spans.end)
-    before_ns, inside_ns = gap_ns[place[first]], np.append(gap_ns[place], 0)
-    inside_ns[first] = 0
-    longest_ns = np.maximum.reduceat(inside_ns, np.stack([first, end], 1).ravel())[::2]
-    is_known = before_ns >= 0
-    if not is_known.any() or (end - first < 2).all():
-        return False
-    return bool(np.median(before_ns[is_known]) > LONG_GAP * np.median(longest_ns))
+    is_message = some.kind[mine] >= Kind.MESSAGE
+    is_mixed = is_main and is_message.any() and not is_message.all()
+    return bool(alike >= ALIKE * len(spans) and (is_bulk or is_mixed))
 
 
 def _alike(call: Ints, spans: Spans) -> int:

@@ -197,7 +197,7 @@ def certainty(detection: Detection) -> str:
 
 
 def evidence_text(detection: Detection) -> str:
-    """bytes of the parameters; order; pauses"""
+    """bytes of the parameters; order"""
     return MARKS.get(detection.by) or "; ".join(detection.found.evidence)
 
 

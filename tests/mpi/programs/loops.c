@@ -13,6 +13,12 @@
  * neighbours: halos; lists of neighbours are rebuilt now and then, thermodynamics every 50 steps
  * nested: an inner solver of changing length in each outer iteration
  * blocks: gradients of six equal blocks
+ * layers: as FSDP, gathers forward, gathers and scatters backward
+ * accumulation: a metric of 1 to 4 micro-batches in turns, then gradients
+ * subcycles: 2 to 6 halos in turns, then the smallest time step
+ * spectral: halos, then two transforms and the energy
+ * files: a stencil that writes a file every 20 steps
+ * workers: rank 0 hands out tasks of changing length, 4 a rank
  * ensembles: two halves that never talk to each other; the second has a quarter of the steps
  */
 #include <mpi.h>
@@ -268,6 +274,79 @@ static void blocks(int step)
     }
 }
 
+static void gather_layer(void)
+{
+    work(100);
+    MPI_Allgather(sent, HALO, MPI_DOUBLE, everything, HALO, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+
+static void layers(int step)
+{
+    (void)step;
+    for (int i = 0; i < 6; i++)
+        gather_layer();
+    for (int i = 0; i < 6; i++) {
+        gather_layer();
+        MPI_Reduce_scatter_block(everything, result, HALO, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+static void accumulation(int step)
+{
+    for (int i = 0; i < 1 + step * 7 % 4; i++) {
+        work(300);
+        reduce(1);
+    }
+    reduce(GRADIENTS);
+}
+
+static void subcycles(int step)
+{
+    for (int i = 0; i < 2 + step * 13 % 5; i++) {
+        halo(HALO);
+        work(200);
+    }
+    MPI_Allreduce(sent, result, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+}
+
+static void spectral(int step)
+{
+    (void)step;
+    halo(HALO);
+    for (int i = 0; i < 2; i++) {
+        work(300);
+        MPI_Alltoall(sent, HALO, MPI_DOUBLE, everything, HALO, MPI_DOUBLE, MPI_COMM_WORLD);
+    }
+    reduce(1);
+}
+
+static void files(int step)
+{
+    halo(HALO);
+    work(500);
+    reduce(1);
+    if (step % 20 == 19) {
+        MPI_File file;
+        MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+        MPI_File_write_at(file, 0, sent, HALO, MPI_DOUBLE, MPI_STATUS_IGNORE);
+        MPI_File_close(&file);
+    }
+}
+
+static void workers(int step)
+{
+    for (int i = 0; rank == 0 && i < 4 * (size - 1); i++) {
+        MPI_Status status;
+        MPI_Recv(received[0], 1, MPI_INT, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, &status);
+        MPI_Send(sent, 10, MPI_DOUBLE, status.MPI_SOURCE, 7, MPI_COMM_WORLD);
+    }
+    for (int i = 0; rank > 0 && i < 4; i++) {
+        MPI_Send(sent, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
+        MPI_Recv(received[0], 10, MPI_DOUBLE, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        work(200 + (step * 31 + rank * 17 + i) % 11 * 50);
+    }
+}
+
 static void ensembles(int steps)
 {
     int half = rank < size / 2 ? 0 : 1;
@@ -299,6 +378,12 @@ static const struct {
     {"neighbours", neighbours},
     {"nested", nested},
     {"blocks", blocks},
+    {"layers", layers},
+    {"accumulation", accumulation},
+    {"subcycles", subcycles},
+    {"spectral", spectral},
+    {"files", files},
+    {"workers", workers},
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@ import numpy as np
 from commprof_report.loops.choice import Kind, Line, Spans, levels
 from commprof_report.loops.repeats import find_loops
 from commprof_report.steps.stepping import (
-    Found, Visits, doubt, has_pauses, is_better, steps_of, unlike, visited,
+    Found, Visits, doubt, is_better, steps_of, unlike, visited,
 )
 from test_loops import calls_of
 from training import MS, Job
@@ -60,11 +60,6 @@ def better(more: float) -> str:
     return "in less" if is_better([rough], [first]) else "in detail"
 
 
-def pauses(times: float) -> str:
-    gap_ns = np.tile([round(times * MANY), MANY], 10)
-    return "pauses" if has_pauses(SPANS, np.ones(20, bool), gap_ns) else "no pauses"
-
-
 def doubted(**what: object) -> str:
     usual: dict = {"steps": 20, "confidence": 1.0, "step_bytes": np.full(20, MANY)}
     return "no steps" if doubt(**{**usual, **what}) else "steps"
@@ -116,7 +111,6 @@ EXAMPLES = {
     "loops.rest": rest,
     "loops.often": often,
     "loops.inner": inner,
-    "loops.long-pause": pauses,
     "loops.calls": calls,
     "loops.alike": lambda share: "no steps" if unlike(round(share * MANY), MANY) else "steps",
     "loops.spread": lambda times: doubted(
