@@ -252,6 +252,17 @@ def test_a_host_is_named_if_no_few_ranks_are():
     assert named({rank: 1 / 24 for rank in range(24)}, hosts) == ()
 
 
+@pytest.mark.parametrize(("others", "ranks"), [(0, (4, 5)), (6, ())])
+def test_ranks_that_are_last_as_often_as_each_other_are_named_together(others, ranks):
+    """Others: how often each rank is last beside these arrivals."""
+    last = [4, 5] * 10 + [0, 1, 2] + [*range(8)] * others
+    last = random.Random(1).sample(last, len(last))
+    participants = Participants(range(8), {}, {0: range(8)}, Texts())
+    costs = costs_of(range(len(last)), last, [MS] * len(last))
+    found = blame(costs, participants).named
+    assert (found.ranks if found else ()) == ranks
+
+
 def test_of_300_healthy_runs_whose_ranks_stay_late_for_a_while_at_most_6_name_somebody():
     """At ten times the level 17 do."""
     participants = Participants(range(RANKS), HOSTS, {0: range(RANKS)}, Texts())

@@ -67,6 +67,10 @@ PLANTS = [
     ),
     imbalance("slow rank, eight ranks", "blocking", (5,), "MPI_Allreduce", 8),
     imbalance(
+        "two ranks of eight, equally late", "blocking", (2, 5), "", 8, is_recorded=False,
+        rounds=2 * ROUNDS,
+    ),
+    imbalance(
         "a rank that waits for its other thread", "helped", (1,), "MPI_Allreduce", 2,
         reason="threads", is_recorded=False, **WHY,
     ),
@@ -93,6 +97,15 @@ PLANTS = [
     imbalance(
         "slow link from rank 1 to rank 2", "ring", (2,), "MPI_Allreduce", where="pair",
         delay_us=20_000, link=(1, 2),
+    ),
+    imbalance("both ranks of a communicator", "pairs", (4, 5), "", 8, is_recorded=False),
+    imbalance(
+        "slow rank of one of two independent halves", "independent_halves", (1,), "",
+        is_recorded=False,
+    ),
+    imbalance(
+        "a rank late in a third of the run", "one_third", (1,), "MPI_Allreduce", 3,
+        is_recorded=False, rounds=3 * ROUNDS,
     ),
     imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),

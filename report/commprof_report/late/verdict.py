@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
+from math import comb
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..base.columns import (
@@ -384,7 +385,26 @@ class Suspects:
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
         fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
         found = dict(self._sure(order[:fewest], level))
-        return (list(found), max(found.values())) if len(found) == fewest else None
+        if len(found) < fewest <= len(order) and self._are_apart(fewest):
+            found = {unit: self._chance_beside(order[:fewest], unit) for unit in order[:fewest]}
+            level *= MOSTLY_LEVEL / LEVEL
+        is_sure = len(found) == fewest and max(found.values()) < level
+        return (list(found), max(found.values())) if is_sure else None
+
+    def _are_apart(self, number: int) -> bool:
+        """The first units cost about the same, and far more than the next one."""
+        ns = np.array([self.caused_ns[unit] for unit in self.order] + [0.0])
+        return bool(min(ns[number - 1] / ns[0], 1 - ns[number] / ns[number - 1]) >= MAJORITY)
+
+    def _chance_beside(self, several: Sequence[int], unit: int) -> float:
+        """The same as _chance, of one of several units that are equally late: each takes the cost
+        of some arrivals from the others, so it is compared without these."""
+        others = {*several} - {unit}
+        members = {identity: {*own} - others for identity, own in self.members.items()}
+        rest = self.costs.take(~np.isin(self.costs.cause_rank, list(others)))
+        units = [each for each in self.units if each not in others]
+        p = Suspects(rest, units, members, self.is_brief)._chance(unit)
+        return p / len(units) * comb(len(self.units), len(several))
 
     def below_half(self, level: float) -> LateUnits | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a

@@ -322,6 +322,32 @@ static void now_and_then(int round)
     allreduce();
 }
 
+/* One round in ten, after the first ones. */
+static void one_in_ten(int round)
+{
+    work_or_be_late(is_late_rank && round % 10 == 3);
+    allreduce();
+}
+
+/* The second third of the run. */
+static void one_third(int round)
+{
+    work_or_be_late(is_late_rank && round * 3 / rounds == 1);
+    allreduce();
+}
+
+/* The sizes take turns; rank 0 to the last work alike. */
+static void sizes(int round)
+{
+    int counts[] = {32, 256, COUNT};
+    (void)round;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        work_or_be_late(is_late_rank);
+        LOGGED("call", Allreduce, "world", NOBODY, counts[i] * (int)sizeof values[0], values,
+               sums[0], counts[i], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
 /* Two threads communicate; late ranks are late on the second one, which alone is logged. */
 static void *second_thread(void *unused)
 {
@@ -422,6 +448,22 @@ static void ring(int round)
     send_to(next, EAGER);
     receive_from(previous, EAGER);
     allreduce();
+}
+
+/* Messages to and from both neighbours, completed together. */
+static void halo(int round)
+{
+    static struct pending pending;
+    int neighbours_of[] = {(rank + 1) % size, (rank + size - 1) % size};
+    (void)round;
+    work_or_be_late(is_late_rank);
+    for (int i = 0; i < 2; i++)
+        PENDING(&pending, "irecv", Irecv, "world", neighbours_of[i], PAGE, arrived[i], PAGE,
+                MPI_BYTE, neighbours_of[i], 0, MPI_COMM_WORLD);
+    for (int i = 0; i < 2; i++)
+        PENDING(&pending, "isend", Isend, "world", neighbours_of[i], PAGE, message, PAGE, MPI_BYTE,
+                neighbours_of[i], 0, MPI_COMM_WORLD);
+    complete(&pending);
 }
 
 /* Ranks of the first half and of the second exchange messages; nothing else relates them. */
@@ -597,6 +639,22 @@ static void one_forward_one_backward(int round)
     for (int i = 0; i < warm_up; i++)
         backward();
     sum_gradients();
+}
+
+/* Each stage sums, */
+static void sum_in_stage(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    LOGGED("call", Allreduce, "replicas", NOBODY, sizeof values, values, sums[0], COUNT, MPI_DOUBLE,
+           MPI_SUM, replicas_of_stage);
+}
+
+/* then all do. */
+static void sum_in_stages(int round)
+{
+    sum_in_stage(round);
+    allreduce();
 }
 
 static void prepare_pipeline(int of_stages)
@@ -917,10 +975,14 @@ static const struct {
     {"computing", computing, 0, NULL, 0},
     {"helped", helped, 0, NULL, 0},
     {"now_and_then", now_and_then, 0, NULL, 0},
+    {"one_in_ten", one_in_ten, 0, NULL, 0},
+    {"one_third", one_third, 0, NULL, 0},
+    {"sizes", sizes, 0, NULL, 0},
     {"second_thread", beside_second, 0, second_thread, MULTIPLE},
     {"noisy_neighbour", noisy_neighbour, 0, NULL, 0},
     {"pass_eager", pass_eager, 0, NULL, 0},
     {"fan_out", fan_out, 0, NULL, 0},
+    {"halo", halo, 0, NULL, 0},
     {"serve", serve, 0, NULL, 0},
     {"collect", collect, 0, NULL, 0},
     {"ring", ring, 0, NULL, 0},
@@ -932,6 +994,8 @@ static const struct {
     {"pass_probed", pass_probed, 0, NULL, 0},
     {"put", put, 0, NULL, 0},
     {"gpipe", gpipe, 2, NULL, 0},
+    {"independent_halves", sum_in_stage, 2, NULL, 0},
+    {"pairs", sum_in_stages, 4, NULL, 0},
     {"1f1b", one_forward_one_backward, 4, NULL, 0},
     {"ddp", ddp, 0, ddp_thread, 0},
     {"horovod", horovod, 0, horovod_thread, 0},
