@@ -182,12 +182,22 @@ def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
     assert late(job, "run")[0]["late_ranks"] == "2"
 
 
-def test_calls_that_complete_several_messages_show_no_link(late):
-    job = job_of(4)
+@pytest.mark.parametrize(
+    ("slow", "link"), [((2,), (None, 2)), ((1, 2), (1, 2))], ids=["one side", "both sides"]
+)
+def test_a_call_that_completes_several_messages_shows_a_link_together_with_its_other_side(
+    late, slow, link
+):
+    """A halo: each rank of a ring receives from both neighbours and sends to them, and its Waitall
+    takes longer on these ranks."""
+    job = job_of(6)
     for number in range(16):
-        for rank in range(4):
-            begin_ns = number * ROUND_NS + MS + 2 * rank
-            end_ns = begin_ns + (20 * MS if rank == 2 else 10 * US)
-            job.exchange(rank, (rank + 1) % 4, (rank - 1) % 4, begin_ns, end_ns)
+        for rank in range(6):
+            begin_ns = number * ROUND_NS + MS + 10 * US * rank
+            end_ns = number * ROUND_NS + (20 * MS if rank in slow else MS + 60 * US)
+            for peer in ((rank + 1) % 6, (rank - 1) % 6):
+                job.receive(rank, peer, begin_ns, end_ns, call="MPI_Irecv")
+                job.send(rank, peer, begin_ns, end_ns, call="MPI_Isend")
+            job.call("MPI_Waitall", begin_ns + US, end_ns, rank)
     (run,) = late(job, "run")
-    assert run["slow_link_sender"] is None
+    assert {*link_of(run)[:2]} == {*link}

@@ -24,7 +24,10 @@ class Plant(NamedTuple):
     base_us: int = BASE_US
     rounds: int = ROUNDS
     where: str = "here"  # or hosts, cores, network, link, pair: what stands around the ranks
-    link: tuple[int, int] | None = None  # the sender and the receiver whose messages are slow
+    # the sender (None: messages of several are completed together) and the receiver whose messages
+    # are slow, and the sender that the layer below delays
+    link: tuple[int | None, int] | None = None
+    slow_sender: int = 1
     accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
     # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates
     # then
@@ -106,6 +109,10 @@ PLANTS = [
     imbalance(
         "a rank late in a third of the run", "one_third", (1,), "MPI_Allreduce", 3,
         is_recorded=False, rounds=3 * ROUNDS,
+    ),
+    imbalance(
+        "slow link behind Waitall", "halo", (2,), "", where="pair", delay_us=20_000,
+        link=(None, 2), is_recorded=False,
     ),
     imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),

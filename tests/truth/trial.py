@@ -48,7 +48,7 @@ class Told(NamedTuple):
     transfer_ns: dict[int, int]
     calls: dict[str, tuple[int, int]]  # by call: the rank waited for most, and how long
     coverage: float
-    link: tuple[int, int] | None
+    link: tuple[int | None, int | None] | None
     reason: str | None  # why the named ranks are late
     gain_ns: int | None  # by how much the run would be shorter without them
 
@@ -97,9 +97,9 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
             {"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {}
         )
         if plant.link:
-            sender, receiver = map(str, plant.link)
             environment |= {
-                "SLOW_LINK_US": str(delay_us), "SLOW_LINK_FROM": sender, "SLOW_LINK_TO": receiver,
+                "SLOW_LINK_US": str(delay_us), "SLOW_LINK_FROM": str(plant.slow_sender),
+                "SLOW_LINK_TO": str(plant.link[1]),
             }
     if plant.where == "hosts":
         mpi = on_hosts(mpi, plant.ranks // len(HOSTS))
@@ -142,7 +142,7 @@ def told(run: Run) -> Told:
         {row["rank"]: row["transfer_ns"] for row in ranks},
         top,
         whole["coverage"] or 0.0,
-        None if whole["slow_link_sender"] is None
+        None if whole["slow_link_times"] is None
         else (whole["slow_link_sender"], whole["slow_link_receiver"]),
         whole["late_reason"],
         whole["late_gain_ns"],

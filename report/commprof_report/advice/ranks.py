@@ -11,7 +11,7 @@ from ..base.units import Ranks
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.judgement import Kind, remedy
 from ..late.late_ranks import Late
-from ..late.links import Link
+from ..late.messages import Link
 from ..late.sentences import (
     LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
     is_through_link, is_unknown, lacks_cores, links_text, not_known, unfinished_text,
@@ -146,7 +146,7 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def _slow_text(link: Link) -> str:
-    return f"the link from rank {link.sender} to rank {link.receiver} is slow"
+    return f"the link {link.route} is slow"
 
 
 

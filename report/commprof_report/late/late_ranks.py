@@ -41,8 +41,8 @@ from .judgement import (
     OWN, Kind, Reason, call_reasons, in_files, is_by_transfer, is_notable, judged, judged_at_marks,
     late_region, notable_ns, progress_share, reason, without,
 )
-from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
+from .messages import Link, slow_links
 from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
@@ -196,8 +196,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
         )
         why = in_files(found.lines, own) or reason(connection, own, last=last)
     finalize_ns, finalize_rank = final_wait(connection, alignment)
+    completed = split.of_all.completed
+    completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
     links = slow_links(
-        sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
+        sums.waits, sums.factor, completed.take(completed.wait >= 0), split.known.calls,
+        split.known.hosts, sums.texts,
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
     slowest = links[0] if links else None

@@ -21,22 +21,36 @@ Win_post of its targets, a target for the Win_complete of its origins.
 
 A library may let Win_start return before the targets have posted. Then Win_complete waits for them,
 and for what the targets must do to move the data (wait_split.py).
+
+Slow links: pairs of ranks whose messages take longer than the same messages between others.
+
+A message's transfer lasts from when both sides had posted it to the return of the call that sends,
+receives or completes it. A call that completes messages with several partners shows none of them
+alone: one is slow if the other side's call is, too; else only the rank is known. Where a side came
+late to its call, some of the transfer is not seen. So messages of a pair, seen in part or
+whole, are compared with those of other pairs that were waited for, which were seen whole: of the
+same call, communicator and size, and likewise within a host or between two.
+
+    other pairs, waited for    ..|..:...|          their medians: the time of such a message
+    rank 1 to rank 2                        ..|....:.....|    its lower quartile is 9 times that
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query, whole
+from ..base import query, threshold, whole
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, np, numbered, pairs, read,
+    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, np, numbered,
+    of_groups, pairs, read,
 )
 from ..run.alignment import Alignment
-from ..run.unseen import FAR_NS, without_holes
 from ..run.sampled import sampled
-from .depends import LONG_AGO_NS, Operations
-from .reading import Clocks, Known, are_chosen
+from ..run.unseen import FAR_NS, without_holes
+from .depends import LONG_AGO_NS, Operations, Waits
+from .reading import CallInfo, Clocks, Known, are_chosen
 
 SQL = query.beside(__file__)
 
@@ -255,3 +269,116 @@ def _moved_bytes(
         )
         found[own] = moved[end] - moved[begin]
     return found
+
+
+FEWEST = whole("late.blocks")
+
+
+class Link(NamedTuple):
+    sender: int | None  # None: not known which, as one call completes the messages of several
+    receiver: int | None
+    call: str
+    times: float  # median transfer, over that between others
+    excess_ns: float  # of all its messages of slow calls and sizes, over the time between others
+
+    @property
+    def route(self) -> str:
+        """from rank 1 to rank 2"""
+        ends = zip(("from", "to"), self[:2])
+        return " ".join(f"{word} rank {rank}" for word, rank in ends if rank is not None)
+
+
+def slow_links(
+    waits: Waits, factor: Floats, messages: Columns, infos: Mapping[str, CallInfo],
+    hosts: Mapping[int, str | None], texts: Texts,
+) -> list[Link]:
+    """waits, and how many nanoseconds each of theirs represents. messages: of what these calls
+    complete: wait (its row), call, identity, bytes, peer, wait_state (if it waited). The slowest link first."""
+    is_message = texts.among(
+        messages.call, {name for name, info in infos.items() if info.family == "point-to-point"}
+    )
+    messages = messages.take(is_message & ~waits.is_estimate[messages.wait])
+    waits, factor = waits.take(messages.wait), factor[messages.wait]
+    waits = waits.changed(
+        call=messages.call, identity=messages.identity, bytes=messages.bytes, peer=messages.peer
+    )
+    is_sent = messages.wait_state == texts.number("late receiver")
+    is_near = _host_numbers(waits.world_rank, hosts) == _host_numbers(waits.peer, hosts)
+    order, pairs = grouped(
+        waits.call, waits.identity, waits.bytes, is_near, waits.world_rank, waits.peer
+    )
+    waits, factor = waits.take(order), factor[order]
+    is_sent, is_near = is_sent[order], is_near[order]
+    kinds = Groups(waits.call, waits.identity, waits.bytes, is_near)
+    others_ns = _between_others(waits, pairs, kinds)
+    slow: list[tuple[Link, tuple[int, int], bool]] = []
+    low_ns, middle_ns = (of_groups(waits.transfer_ns, pairs, percent) for percent in (25, 50))
+    is_slow = low_ns >= threshold("late.slow-link") * others_ns
+    is_slow &= (others_ns > 0) & (pairs.counts >= FEWEST)
+    for pair in np.flatnonzero(is_slow).tolist():
+        first = pairs.first[pair]
+        rows = slice(first, first + pairs.counts[pair])
+        excess_ns = np.maximum(0, waits.transfer_ns[rows] - others_ns[pair]) * factor[rows]
+        ends = int(waits.world_rank[first]), int(waits.peer[first])
+        link = Link(
+            *(ends if is_sent[first] else ends[::-1]), texts.texts[waits.call[first]],
+            float(middle_ns[pair] / others_ns[pair]), float(excess_ns.sum()),
+        )
+        slow.append((link, ends, bool((waits.operations[rows] == 1).all())))
+    return sorted(map(_of_pair, _by_ends(slow)), key=lambda link: -link.excess_ns)
+
+
+def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]:
+    """Links, with the rank whose calls they are of and its partner, and whether these calls
+    complete one message."""
+    seen = {(*link[:2], rank) for link, (rank, _), _ in slow}
+    sure: dict[tuple, list[Link]] = {}
+    unsure: dict[int, list[Link]] = {}
+    for link, (rank, partner), is_alone in slow:
+        if is_alone or (*link[:2], partner) in seen:
+            sure.setdefault(link[:2], []).append(link)
+        else:
+            unsure.setdefault(rank, []).append(link)
+    found = [*sure.values()]
+    for rank, links in unsure.items():
+        if any(rank in ends for ends in sure):
+            continue
+        links = [link for link in links if link.receiver == rank] or links
+        if len({link[:2] for link in links}) > 1:
+            most = max(links, key=lambda link: link.excess_ns)
+            ends = (None, rank) if most.receiver == rank else (rank, None)
+            links = [Link(*ends, *most[2:])]
+        found.append(links)
+    return found
+
+
+def _of_pair(links: list[Link]) -> Link:
+    """The sender's calls and the receiver's last alike: the side that lost more counts."""
+    by_call: dict[str, float] = {}
+    for link in links:
+        by_call[link.call] = by_call.get(link.call, 0.0) + link.excess_ns
+    most = max(by_call, key=lambda call: by_call[call])
+    longest = max((link for link in links if link.call == most), key=lambda link: link.excess_ns)
+    return longest._replace(excess_ns=by_call[most])
+
+
+def _host_numbers(ranks: Ints, hosts: Mapping[int, str | None]) -> Ints:
+    names = {name: number for number, name in enumerate(dict.fromkeys(hosts.values()))}
+    number_of = np.full(max([*hosts, int(ranks.max(initial=0))]) + 1, -1)
+    number_of[list(hosts)] = [names[name] for name in hosts.values()]
+    return number_of[ranks]
+
+
+def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:
+    """For each pair the typical time of such a message: of messages that were waited for, the
+    median over the pairs of their medians; 0: too few pairs have any."""
+    is_whole = waits.wait_ns > 0
+    of_pair = Groups(pairs.of_row[is_whole])
+    median_ns = of_groups(waits.transfer_ns[is_whole], of_pair, 50)
+    of_kind = Groups(kinds.of_row[is_whole][of_pair.first])
+    typical_ns = np.where(
+        of_kind.counts >= whole("late.pairs"), of_groups(median_ns, of_kind, 50), 0
+    )
+    by_kind = np.zeros(len(kinds), np.int64)
+    by_kind[kinds.of_row[is_whole][of_pair.first][of_kind.first]] = typical_ns
+    return by_kind[kinds.of_row[pairs.first]]

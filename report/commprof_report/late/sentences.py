@@ -313,8 +313,7 @@ def link_text(late: Late) -> str:
     """messages from rank 1 to rank 2 take 9.1 times as long as others"""
     link = late.links[0]
     return (
-        f"messages from rank {link.sender} to rank {link.receiver} take "
-        f"{link.times:,.{int(link.times < 10)}f} times as long as others"
+        f"messages {link.route} take {link.times:,.{int(link.times < 10)}f} times as long as others"
     )
 
 

@@ -75,6 +75,7 @@ class WaitSplit(NamedTuple):
     collectives: Collectives  # that were sampled
     sure: Collectives  # of which the arrivals are known
     later: Operations  # completed by other calls: nonblocking ones, messages, epochs
+    completed: Columns  # what each row of waits was, or completed
     error_ns: float  # the largest clock error among the collectives split by arrival times
     left: Left
 
@@ -119,12 +120,14 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     def is_held_up(call: CallInfo) -> bool:
         return not call.is_blocking or (call.is_rooted and call.kind != NEIGHBORS)
 
-    completed_in = completed_in.take(known.which(completed_in.call, texts, is_held_up))
-    if len(completed_in):
+    held_up = completed_in.take(known.which(completed_in.call, texts, is_held_up))
+    if len(held_up):
         lines = timelines(own_calls, waits.take(slice(0)), texts)
         parts = _parts(collectives, alignment, texts)
-        waits = waiting_for_progress(waits, completed_in, parts, lines, texts)
-    return WaitSplit(waits, own_calls, texts, rows, sure, later, clocks.error_ns, left)
+        waits = waiting_for_progress(waits, held_up, parts, lines, texts)
+    return WaitSplit(
+        waits, own_calls, texts, rows, sure, later, completed_in, clocks.error_ns, left
+    )
 
 
 def _completing(
@@ -160,9 +163,9 @@ def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, C
     waits = _waits(last.take(ready[is_split]), calls.take(call[is_split]), groups.counts[is_split])
     wait = groups.spread(np.where(is_split, np.cumsum(is_split) - 1, -1))
     found = Columns(
-        wait=wait, call=operations.call, identity=operations.identity,
+        wait=wait, call=operations.call, identity=operations.identity, bytes=operations.bytes,
         sequence=operations.sequence, peer=_peers(operations),
-        peer_gone_ns=operations.peer_gone_ns,
+        peer_gone_ns=operations.peer_gone_ns, wait_state=operations.wait_state,
     )
     return waits, found.take(wait >= 0)
 

@@ -10,9 +10,8 @@ from commprof_report.base.columns import NONE, Columns, Texts, np, table
 from commprof_report.late.reading import CallInfo, is_resolved
 from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
 from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
-from commprof_report.late.links import FEWEST, slow_links
+from commprof_report.late.messages import FEWEST, are_possible, slow_links
 from commprof_report.late.marks import last_ranks, region_of
-from commprof_report.late.messages import are_possible
 from commprof_report.late.causes import comparable, largest
 from commprof_report.late.wait_split import is_explained
 from commprof_report.late.retimed import depends, is_by_transfers
@@ -165,7 +164,11 @@ def among_links(pairs: int, times: float) -> str:
         "MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "", None, None,
     )}
     hosts = dict.fromkeys(range(2 * pairs), "node")
-    found = slow_links(waits, np.ones(len(rows)), infos, hosts, texts)
+    messages = Columns(
+        wait=np.arange(len(rows)), call=waits.call, identity=waits.identity, bytes=waits.bytes,
+        peer=waits.peer, wait_state=waits.wait_state,
+    )
+    found = slow_links(waits, np.ones(len(rows)), messages, infos, hosts, texts)
     return "a slow link" if found else "like others"
 
 
