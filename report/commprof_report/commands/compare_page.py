@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
 from ..compare import sentences
-from ..compare.judge import Compared
 from ..compare.notes import Difference, value_text
 from ..compare.refusals import binding, layout, one_of
 from ..compare.comparison import Comparison, Pair
@@ -92,14 +91,8 @@ def tables(
 
 
 def measures_section(answers: Comparison) -> str:
-    pairs = answers.tested
-    found = [
-        measure(
-            answers, sentences.figure_name(row),
-            [own for pair in pairs for own in known_figures(pair) if own.figure == row.figure],
-        )
-        for row in known_figures(pairs[0])
-    ]
+    rows = [row for pair in answers.tested for row in known_figures(pair)]
+    names = dict.fromkeys(sentences.figure_name(row) for row in known_figures(answers.tested[0]))
     return page.section(
         "Measures",
         "Left: a mark for each run, side by side, on a logarithmic scale from the least value to "
@@ -109,38 +102,10 @@ def measures_section(answers: Comparison) -> str:
         "matter. The mouse names the mark it is on, the arrow keys those of a drawing that has "
         "the focus.",
         *tables(answers, figure_columns, known_figures),
-        changes.drawings(found, pairs[0].verdict.min_effect),
+        changes.drawings(answers, {
+            name: [row for row in rows if sentences.figure_name(row) == name] for name in names
+        }),
     )
-
-
-def measure(
-    answers: Comparison, name: str, rows: Sequence[Compared]
-) -> changes.Measure:
-    """One figure or row, each side against the first."""
-    samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
-    style_of = {side.name: style for style, side in enumerate(answers.sides)}
-    values = [
-        changes.Values(
-            side.name, style_of[side.name], samples[side.name],
-            [run_name(side, place) for place in range(len(side.runs))],
-        )
-        for side in answers.sides
-        if side.name in samples
-    ]
-    found = [
-        changes.Change(
-            style_of[row.side], row.change, row.low, row.high,
-            not answers.refused and row.difference is not None, sentences.change_text(row),
-        )
-        for row in rows
-        if row.change is not None
-    ]
-    return changes.Measure(name, values, found)
-
-
-def run_name(side: Side, place: int) -> str:
-    run = side.runs[place]
-    return f"block {side.blocks[place]}, {run.path}" if side.blocks else str(run.path)
 
 
 def change_columns(pair: Pair) -> list[Column]:
@@ -160,9 +125,7 @@ def rows_section(answers: Comparison) -> str:
     by_row = sorted(
         zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
     )
-    found = [
-        measure(answers, sentences.row_text(own[0]), list(own)) for own in by_row[:MOST_ROWS]
-    ]
+    drawn = {sentences.row_text(own[0]): own for own in by_row[:MOST_ROWS]}
     return page.section(
         "Calls and sizes",
         "Calls by communicator and size, those with the largest change first: per rank is by how "
@@ -172,8 +135,8 @@ def rows_section(answers: Comparison) -> str:
             answers, change_columns,
             lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
         ),
-        changes.drawings(found, pairs[0].verdict.min_effect),
-    ) if found else ""
+        changes.drawings(answers, drawn),
+    ) if drawn else ""
 
 
 def hosts(side: Side) -> set[str]:

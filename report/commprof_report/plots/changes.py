@@ -8,11 +8,14 @@ together the larger they are (the inverse hyperbolic sine of the logarithm).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import asinh, log
-from typing import NamedTuple
 
 from ..base import units
+from ..compare.comparison import Comparison
+from ..compare.judge import Compared
+from ..compare.sentences import change_text
+from ..compare.sides import Side
 from ..display import page
 
 WIDTH, NAMED, BEGIN, END, CHANGE_BEGIN, CHANGE_END = 760, 112, 136, 420, 466, 744
@@ -23,102 +26,77 @@ TICKS = (
     0, 0.01, -0.01, 0.02, -0.02, 0.05, -0.05, 0.1, -0.1, 0.2, -0.2, 0.5, -0.5, 1, 4, -0.8, 9, -0.9,
     99, -0.99, 999, -0.999,
 )
-MOST_NAME, MOST_SIDE = 88, 15
+Place = Callable[[float], float]  # of a change
 
 
-class Values(NamedTuple):
-    """Values of the runs of a side, with their names. style: number of the side's mark and
-    colour."""
-
-    side: str
-    style: int
-    values_ns: Sequence[float | None]
-    runs: Sequence[str]
+def drawings(answers: Comparison, measures: Mapping[str, Sequence[Compared]]) -> str:
+    """An SVG for each measure, one below the other. measures: a row for each side but the first, by
+    the measure's name."""
+    place = _scale_of_changes(measures, answers.rules.min_effect)
+    return "".join(_drawing(answers, *measure, place) for measure in measures.items())
 
 
-class Change(NamedTuple):
-    """Change of a side against the reference: ratio - 1. is_found: beyond chance."""
+def _scale_of_changes(measures: Mapping[str, Sequence[Compared]], min_effect: float) -> Place:
+    def bent(change: float) -> float:
+        return asinh(log(1 + change) / log(1 + min_effect))
 
-    style: int
-    change: float
-    low: float | None
-    high: float | None
-    is_found: bool
-    text: str
-
-
-class Measure(NamedTuple):
-    """changes: of the sides but the first; those that are not known are absent."""
-
-    name: str
-    sides: Sequence[Values]
-    changes: Sequence[Change]
-
-
-def drawings(measures: Sequence[Measure], min_effect: float) -> str:
-    """An SVG for each measure, one below the other."""
-    place = _scale_of_changes(measures, min_effect)
-    return "".join(_drawing(measure, place, min_effect) for measure in measures)
-
-
-def _scale_of_changes(measures: Sequence[Measure], min_effect: float) -> Callable[[float], float]:
-    changes = [change for measure in measures for change in measure.changes]
     known = [
-        value for each in changes for value in (each.change, each.low, each.high)
-        if value is not None
+        value for rows in measures.values() for row in rows
+        for value in (row.change, row.low, row.high) if value is not None
     ]
-    farthest = max(
-        [2 * _bent(min_effect, min_effect), *(abs(_bent(value, min_effect)) for value in known)]
-    )
+    farthest = max([2 * bent(min_effect), *(abs(bent(value)) for value in known)])
     middle, half = (CHANGE_BEGIN + CHANGE_END) / 2, (CHANGE_END - CHANGE_BEGIN) / 2
-    return lambda change: middle + half * _bent(change, min_effect) / farthest
+    return lambda change: middle + half * bent(change) / farthest
 
 
-def _bent(change: float, min_effect: float) -> float:
-    return asinh(log(1 + change) / log(1 + min_effect))
-
-
-def _drawing(measure: Measure, place: Callable[[float], float], min_effect: float) -> str:
-    bottom = TOP + HEIGHT * len(measure.sides)
-    said = "; ".join(change.text for change in measure.changes)
-    parts = [page.label(0, 14, units.shortened(measure.name, MOST_NAME), class_="name")]
-    if len(measure.changes) == 1:
+def _drawing(
+    answers: Comparison, name: str, rows: Sequence[Compared], place: Place
+) -> str:
+    samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
+    changes = {row.side: row for row in rows if row.change is not None}
+    known = sorted(value for own in samples.values() for value in own if value is not None)
+    bottom = TOP + HEIGHT * len(samples)
+    said = "; ".join(map(change_text, changes.values()))
+    parts = [page.label(0, 14, units.shortened(name, 88), class_="name")]
+    if len(changes) == 1:
         parts.append(page.label(CHANGE_END, 14, said, text_anchor="end", class_="name"))
-    parts += _values(measure.sides, bottom)
-    parts += _changes(measure, place, min_effect, bottom)
-    described = f"{measure.name}: {said}" if said else measure.name
+    if changes:
+        parts += _scale(place, answers.rules.min_effect, bottom)
+    sides = [each for each in enumerate(answers.sides) if each[1].name in samples]
+    for line, (style, side) in enumerate(sides):
+        y = TOP + HEIGHT * (line + 0.5)
+        parts += _values(side, style, samples[side.name], known, y)
+        if row := changes.get(side.name):
+            is_found = not answers.refused and row.difference is not None
+            parts += _change(row, style, is_found, place, y)
+    ends = dict(zip(map(units.duration, known[:1] + known[-1:]), ((BEGIN, "start"), (END, "end"))))
+    parts += [
+        page.label(x, bottom + 13, text, text_anchor=anchor, class_="tick")
+        for text, (x, anchor) in ends.items()
+    ]
+    described = f"{name}: {said}" if said else name
     return page.element(
         "svg", *parts, viewBox=f"0 0 {WIDTH} {bottom + FOOT}", class_="measure", role="img",
         aria_label=described,
     )
 
 
-def _values(sides: Sequence[Values], bottom: float) -> list[str]:
-    known = sorted(value for side in sides for value in side.values_ns if value is not None)
-    parts = []
-    for row, side in enumerate(sides):
-        y = TOP + HEIGHT * (row + 0.5)
-        parts.append(
-            page.label(NAMED, y + 4, units.shortened(side.side, MOST_SIDE), text_anchor="end")
-        )
-        parts += [
-            page.rule(BEGIN, y, END, y, "grid"), page.mark(side.style, NAMED + 11, y, "filled"),
-        ]
-        for value, run in zip(side.values_ns, side.runs):
-            if value is not None:
-                said = f"{side.side}: {units.duration(value)} ({run})"
-                parts.append(
-                    page.mark(side.style, _between(value, known[0], known[-1]), y, "run", said)
-                )
-    if known:
-        parts.append(page.label(BEGIN, bottom + 13, units.duration(known[0]), class_="tick"))
-        if known[-1] > known[0]:
-            parts.append(
-                page.label(
-                    END, bottom + 13, units.duration(known[-1]), text_anchor="end", class_="tick"
-                )
+def _values(
+    side: Side, style: int, values: Sequence[float | None], known: Sequence[float], y: float
+) -> list[str]:
+    """known: the values of all sides, in order."""
+    blocks = [f"block {block}, " for block in side.blocks or ()] or [""] * len(side.runs)
+    return [
+        page.label(NAMED, y + 4, units.shortened(side.name, 15), text_anchor="end"),
+        page.rule(BEGIN, y, END, y, "grid"), page.mark(style, NAMED + 11, y, "filled"),
+        *(
+            page.mark(
+                style, _between(value, known[0], known[-1]), y, "run",
+                f"{side.name}: {units.duration(value)} ({block}{run.path})",
             )
-    return parts
+            for value, block, run in zip(values, blocks, side.runs) if value is not None
+        ),
+    ]
 
 
 def _between(value: float, least: float, most: float) -> float:
@@ -130,51 +108,34 @@ def _between(value: float, least: float, most: float) -> float:
     return BEGIN + 6 + share * (END - BEGIN - 12)
 
 
-def _changes(
-    measure: Measure, place: Callable[[float], float], min_effect: float, bottom: float
-) -> list[str]:
-    if not measure.changes:
-        return []
+def _scale(place: Place, min_effect: float, bottom: float) -> list[str]:
+    """The band of changes that do not matter, and as many ticks as can be read."""
     low, high = place(1 / (1 + min_effect) - 1), place(min_effect)
     parts = [
         page.element("rect", x=low, y=TOP, width=high - low, height=bottom - TOP, class_="same")
     ]
-    for tick in _readable(place):
-        parts.append(page.rule(place(tick), TOP, place(tick), bottom, "grid" if tick else "zero"))
-        parts.append(
-            page.label(
-                place(tick), bottom + 13, _tick_text(tick), text_anchor="middle", class_="tick"
-            )
-        )
-    rows = {side.style: row for row, side in enumerate(measure.sides)}
-    for change in measure.changes:
-        y = TOP + HEIGHT * (rows[change.style] + 0.5)
-        if change.low is not None and change.high is not None:
-            parts.append(
-                page.rule(
-                    place(change.low), y, place(change.high), y,
-                    f"interval side-{change.style % page.STYLES}",
-                )
-            )
-        parts.append(
-            page.mark(
-                change.style, place(change.change), y, "filled" if change.is_found else "hollow",
-                change.text,
-            )
-        )
-    return parts
-
-
-def _readable(place: Callable[[float], float]) -> list[float]:
-    """Ticks within the scale, the first ones first, as many as can be read."""
     chosen: list[float] = []
     for tick in TICKS:
-        if CHANGE_BEGIN <= place(tick) <= CHANGE_END and all(
-            abs(place(tick) - place(other)) >= NEAREST_TICKS for other in chosen
-        ):
-            chosen.append(tick)
-    return chosen
+        x = place(tick)
+        near = [other for other in chosen if abs(x - other) < NEAREST_TICKS]
+        if CHANGE_BEGIN <= x <= CHANGE_END and not near:
+            chosen.append(x)
+            parts += [
+                page.rule(x, TOP, x, bottom, "grid" if tick else "zero"),
+                page.label(x, bottom + 13, _tick_text(tick), text_anchor="middle", class_="tick"),
+            ]
+    return parts
 
 
 def _tick_text(change: float) -> str:
     return "same" if not change else f"{100 * change:+.3g} %" if change < 1 else f"x{1 + change:g}"
+
+
+def _change(row: Compared, style: int, is_found: bool, place: Place, y: float) -> list[str]:
+    mark = page.mark(
+        style, place(row.change), y, "filled" if is_found else "hollow", change_text(row)
+    )
+    if row.low is None or row.high is None:
+        return [mark]
+    kind = f"interval side-{style % page.STYLES}"
+    return [page.rule(place(row.low), y, place(row.high), y, kind), mark]
