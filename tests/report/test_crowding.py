@@ -230,7 +230,7 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
 
     blamed = advice(*[facts_of("0", **READ)] * 2)
     assert (blamed["found"], blamed["certainty"]) == (0, "")
-    assert blamed["evidence"].endswith("who is late may be the scheduler's")
+    assert blamed["evidence"].endswith("these times may be the scheduler's")
     blamed = advice(facts_of("0", **READ), facts_of("1", **READ))
     assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
 

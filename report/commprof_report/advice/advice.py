@@ -17,7 +17,7 @@ from ..base.field import Field
 from ..calls.views import operation
 from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
-from ..late.sentences import basis_text
+from ..late.sentences import basis_text, is_crowded, lacks_cores
 from ..roles.world import World
 from ..run.crowding import scheduling_text
 from ..run.run import Run
@@ -147,15 +147,15 @@ def _of(part: float, whole: float, noun: str, more: str = "") -> Basis:
 
 
 class Rule(NamedTuple):
-    """needs: what lets the rule look. basis: how much of that the run has. is_cost: it judges the
-    times of calls, which where ranks lack cores are the scheduler's."""
+    """needs: what lets the rule look. basis: how much of that the run has. doubted: where
+    the times that it judges may be the scheduler's: those of calls on any crowded host."""
 
     name: str
     looks_for: str
     needs: str
     basis: Callable[[Inputs], Basis]
     find: Callable[[Inputs], Iterator["Finding | Unknown"]]
-    is_cost: bool = False
+    doubted: Callable[[Late], bool] = lambda late: False
 
 
 CORES = "cores"
@@ -164,32 +164,32 @@ SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 
 # fmt: off
 RULES = (
-    Rule(CORES, "ranks that lack a core of their own",
-         "the cores of each rank", lambda inputs: all_of(len(with_cores(inputs)), "rank"),
-         ranks.cores),
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
          ALLREDUCES,
          lambda inputs: of_allreduces(inputs, (each for each in fusible(inputs) if each.knee)),
-         messages.small_messages, True),
+         messages.small_messages, is_crowded),
     Rule("tiny_messages", "many Allreduces of a few bytes",
          ALLREDUCES, lambda inputs: of_allreduces(inputs, inputs.curves), messages.tiny_messages,
-         True),
+         is_crowded),
     Rule("imbalance", "a rank that the others wait for",
-         SAMPLED, of_late, ranks.imbalance),
+         SAMPLED, of_late, ranks.imbalance, lacks_cores),
     Rule("waiting", "much waiting for ranks that are not named",
-         SAMPLED, of_late, ranks.waiting, True),
+         SAMPLED, of_late, ranks.waiting, lacks_cores),
+    Rule(CORES, "ranks that lack a core of their own",
+         "the cores of each rank", lambda inputs: all_of(len(with_cores(inputs)), "rank"),
+         ranks.cores),
     Rule("progress", "operations that make no progress while ranks compute",
-         SAMPLED, of_late, ranks.progress, True),
+         SAMPLED, of_late, ranks.progress, lacks_cores),
     Rule("slow_link", "a pair of ranks whose messages are slow",
-         SAMPLED, of_messages, ranks.slow_link, True),
+         SAMPLED, of_messages, ranks.slow_link, lacks_cores),
     Rule("overlap", "nonblocking operations that overlap with nothing",
-         "requests followed to completion", of_nonblocking, messages.overlap, True),
+         "requests followed to completion", of_nonblocking, messages.overlap, is_crowded),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
          "steps that were sampled whole: marked (commprof_step(3)) or found",
          lambda inputs: all_of((inputs.negotiation and inputs.negotiation.rounds) or 0, "round"),
          ranks.cycle),
     Rule("barriers", "barriers that cost time",
-         "blocking calls of MPI", of_barriers, messages.barriers, True),
+         "blocking calls of MPI", of_barriers, messages.barriers, is_crowded),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
          "", lambda inputs: all_of(sum(row.count for row in inputs.answers.calls), "call"),
          ranks.gaps),
@@ -204,7 +204,7 @@ GPU_RULES = (
 def advice(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
 ) -> list[Row]:
-    """All advice: cores, before which nothing else is known; the largest savings; findings of
+    """All advice: cores, where nothing else is known before; the largest savings; findings of
     another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
@@ -214,11 +214,12 @@ def advice(
         row for rule in rules
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
     ]
+    first = CORES if lacks_cores(late) else None
     rows += attempt("Advice, all together", _together, said, inputs) or []
     return sorted(
         rows,
         key=lambda row: (
-            -row.found, row.rule != CORES, row.saving_ns is None, -(row.saving_ns or 0),
+            -row.found, row.rule != first, row.saving_ns is None, -(row.saving_ns or 0),
         ),
     )
 
@@ -248,7 +249,7 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
     found = [_beside_main(each, inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen, why, needs = rule.basis(inputs), "", ""
-    if rule.is_cost and inputs.late.crowding and seen.part:
+    if rule.doubted(inputs.late) and seen.part:
         findings, needs, why = [], "a core for each rank", (
             f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
         )

@@ -14,7 +14,7 @@ from ..late.late_ranks import Late
 from ..late.messages import Link
 from ..late.sentences import (
     LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
-    is_through_link, is_unknown, lacks_cores, links_text, not_known, unfinished_text,
+    is_through_link, is_unknown, links_text, not_known, unfinished_text,
     unknown_cause_text, when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
@@ -36,9 +36,7 @@ def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Late ranks: what all would gain if these arrived with the next. Of ranks that are late
     because of a slow link, rule slow_link says it."""
     late, row = inputs.late, inputs.late.run
-    if lacks_cores(late) and (row.late_ranks is not None or row.verdict is Kind.BY_CALL):
-        yield Unknown(f"ranks {scheduling_text(late.crowding)}: who is late may be the scheduler's")
-    elif is_through_link(late):
+    if is_through_link(late):
         yield Unknown(_slow_text(late.links[0]))
     elif row.late_ranks is not None:
         yield _of_run(row.late_ranks, inputs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import Row, Unknown, present, threshold, units
 from ..base.columns import np
-from ..run.crowding import scheduling_text, waited_ns
+from ..run.crowding import scheduling_text
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
@@ -65,18 +65,33 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
         )
 
 
+def is_crowded(late: Late) -> bool:
+    return bool(late.crowding)
+
+
 def lacks_cores(late: Late) -> bool:
-    """Ranks wait for cores for as long as could be gained, so a late rank may merely not have been
-    scheduled. Ranks that hand over last, or come last to marks, are named on crowded hosts only if
-    that does not explain it."""
-    if late.last and late.last.ranks:
+    """A core for each rank might save as much as the waiting that is explained, so a late rank may
+    merely not have been scheduled. Ranks that hand over last, or come last to marks, are named on
+    crowded hosts only if that does not explain it."""
+    row = late.run
+    if not late.crowding or late.last and late.last.ranks:
         return False
     kinds = {why.kind for why in (late.reason, *late.call_reasons.values()) if why}
-    gain_ns = (late.run.late_gain_ns or 0) * late.run.ranks
-    return (
-        bool(late.crowding) and kinds.isdisjoint((*OWN, LOST_CORE))
-        and gain_ns < waited_ns(late.crowding)
-    )
+    explained_ns = row.wait_ns - row.unknown_cause_ns
+    if row.late_gain_ns is not None:
+        explained_ns = row.late_gain_ns * row.ranks
+    return kinds.isdisjoint((*OWN, LOST_CORE)) and explained_ns < schedulers_ns(late)
+
+
+def schedulers_ns(late: Late) -> float:
+    """The most that a core for each rank could save, over all ranks: as long as they waited for
+    one; and no longer than they did outside MPI, one after the other, and were in calls but for
+    waiting whose cause is known. Infinite if it is not known how long they waited for a core."""
+    row, lost = late.run, [each.lost for each in late.crowding]
+    wait_ns = sum(each.wait_ns if each else float("inf") for each in lost)
+    outside_ns = row.ranks * sum(each.outside_ns for each in lost if each)
+    inside_ns = row.total_ns - row.wait_ns + row.unknown_cause_ns
+    return min(wait_ns, outside_ns + inside_ns) if all(lost) else wait_ns
 
 
 def little_headline(late: Late) -> str:
@@ -353,7 +368,7 @@ def held_up_text(late: Late) -> str:
     """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
     completes it; empty: it is not notable, or ranks wait for cores as long."""
     whole_ns = sum(late.held_up.values())
-    if whole_ns <= max(NOTABLE * late.run.counted_ns, waited_ns(late.crowding)):
+    if whole_ns <= max(NOTABLE * late.run.counted_ns, schedulers_ns(late)):
         return ""
     (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
     return (

@@ -58,12 +58,6 @@ class Crowding(NamedTuple):
     lost: Lost | None = None
 
 
-def waited_ns(found: Sequence[Crowding]) -> float:
-    """For a core, over all ranks: more of no other time can be the scheduler's. Infinite if it is
-    not known."""
-    return sum(each.lost.wait_ns if each.lost else float("inf") for each in found)
-
-
 def core_uses(connection: Connection) -> list[Row]:
     return list(SQL.rows(connection, "crowding"))
 
