@@ -16,7 +16,7 @@ from .base import FAULTS, ReportError, take_note
 from .commands import ALIASES, COMMANDS, Command, help_of
 from .main import parser_build
 
-NOT_OPTIONS = ("help", "json", "csv", "run")
+NOT_OPTIONS = ("help", "json", "csv", "run", "executor")
 
 
 class Rows(list):

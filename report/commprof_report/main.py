@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from . import __version__
 from .base import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt, options_add, units
+from .base.workers import executor_open
 from .commands import ALIASES, COMMANDS, QUESTIONS, SEPARATOR, help_of
 
 PROGRAM = "hvprof-report"
@@ -136,7 +137,10 @@ def main(words: list[str] | None = None) -> int:
         if unknown:  # or behind an option
             arguments = arguments.command_parser.parse_intermixed_args(words[1:])
         FAULTS.clear()
-        status = attempt(arguments.command_name, arguments.run_command, arguments)
+        status = None
+        with executor_open(getattr(arguments, "executor", None)) as answers:
+            if answers:
+                status = attempt(arguments.command_name, arguments.run_command, arguments)
         sys.stdout.flush()
         return EXIT_FAULT if FAULTS else status or EXIT_READ
     except UsageError as error:

@@ -9,7 +9,6 @@ line on stderr and in the page, and an exit status; the rest is printed.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sqlite3
 import sys
 import time
@@ -112,10 +111,13 @@ class ReportError(Exception):
     further lines below the first."""
 
     def __init__(self, subject: object, what: str, details: Sequence[str] = ()) -> None:
-        super().__init__(f"{subject}: {what}")
+        super().__init__(str(subject), what, details)
         self.subject = str(subject)
         self.what = what
         self.details = details
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.what}"
 
 
 # whatever else ends a program is a fault of the program
@@ -162,12 +164,14 @@ def print_note(note: str) -> None:
 
 
 # whoever asks in Python gets warnings (api.py)
+# in a process that works for another one
+is_worker: ContextVar[bool] = ContextVar("is_worker", default=False)
 take_note: ContextVar[Callable[[str], None]] = ContextVar("take_note", default=print_note)
 
 
 def attempt(name: str, analysis: Callable[..., Value], *given: Any, **more: Any) -> Value | None:
     """None: it has failed, or one that it is given has. Errors of files and options are raised, and
-    in a child all are: its parent makes them again (forked.py)."""
+    in a worker all are: whoever wants its result makes them again (workers.py)."""
     if any(each is None for each in given):
         return None
     try:
@@ -175,7 +179,7 @@ def attempt(name: str, analysis: Callable[..., Value], *given: Any, **more: Any)
     except EXPECTED:
         raise
     except Exception as error:
-        if multiprocessing.parent_process():
+        if is_worker.get():
             raise
         if sys.flags.dev_mode:
             traceback.print_exc()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import option, take_note, units
+from ..base.workers import EXECUTOR
 from ..display import page, pictures, tables
 from ..run import selection
 from ..run.run import Run, run_open
@@ -26,6 +27,7 @@ RUN = (
         help="a run folder, a merged database, or one rank's file; several folders of one run; "
         "default: the newest run here",
     ),
+    EXECUTOR,
 )
 HEAD_WIDTH, WIDEST = 16, 1 << 20  # of facts
 # the space between a number and its unit

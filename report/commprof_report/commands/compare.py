@@ -44,7 +44,7 @@ from pathlib import Path
 
 from ..base import Progress, UsageError, option, threshold, units
 from ..base.field import Field, keys, shown
-from ..base.forked import forked
+from ..base.workers import EXECUTOR, side_by_side
 from ..compare import sentences, sides as sides_of
 from ..compare.judge import (
     Compared, FIGURE, OF_CONTRAST, ROW, RUN, Rules, SIDES, SIZE, SizeRow, VERDICT, VerdictRow,
@@ -230,12 +230,12 @@ def chosen(words: list[Path]) -> list[Side]:
 
 
 def read(named: list[Side], skipped: float) -> list[Side]:
-    """Runs are read side by side (forked.py); what there is to say about them is said in their
+    """Runs are read side by side (workers.py); what there is to say about them is said in their
     order."""
     paths = [path for each in named for path in each.paths]
     runs = []
     with Progress("reading", len(paths), "runs") as progress:
-        for found, notes in forked(
+        for found, notes in side_by_side(
             partial(figures, skipped=skipped), paths
         ):
             progress.clear()
@@ -382,6 +382,7 @@ COMMANDS = {"compare": Command(
         ),
         *RULES,
         FAIL_IF,
+        EXECUTOR,
         option(
             "--by", choices=TABLES,
             help="this table only (--json and --csv: row unless said otherwise); size has a "

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ..base import ReportError, UsageError, option, units
 from ..base.files import written_whole
+from ..base.workers import EXECUTOR
 from ..display import page, tables
 from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
 from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open
@@ -117,6 +118,7 @@ COMMANDS = {"fleet": Command(
             help="of add: folders of runs; of job: its id; of forget: users",
         ),
         *tables.ROWS,
+        EXECUTOR,
         option(
             "--top", type=common.row_count, default=20, metavar="N",
             help="so many rows in text (default: 20)",

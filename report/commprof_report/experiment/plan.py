@@ -27,7 +27,7 @@ from random import Random
 from typing import Any, BinaryIO, NamedTuple
 
 from ..base import ReportError, units
-from ..base.forked import end_with_parent
+from ..base.workers import end_with_parent
 from ..base.json_file import (
     MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,
 )

@@ -22,7 +22,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..base import Progress, ReportError, UsageError, by, gathered
 from ..base.files import renamed_whole
-from ..base.forked import forked
+from ..base.workers import side_by_side
 from ..run.database import file_of
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
 from .job import Job, hashed, job_read, run_key
@@ -228,7 +228,7 @@ def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple
     """What it answers of each part, in other processes."""
     parts = [items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE)]
     with Progress(doing, len(parts), "parts") as progress:
-        for answer in forked(function, parts):
+        for answer in side_by_side(function, parts):
             yield answer
             progress.step()
 

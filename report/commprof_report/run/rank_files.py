@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..base import Progress, ReportError, Row, UsageError, gathered, present, units
 from ..base.files import regular_open
-from ..base.forked import forked
+from ..base.workers import side_by_side
 from .database import (
     ARCHIVE, RankOfFile, archive_members, database_of, database_ranks, file_of, unpacked,
 )
@@ -87,12 +87,12 @@ def folder_scan(folder: Path) -> Folder:
         paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)
     ]
     with Progress("looking at", len(paths)) as progress:
-        for part in forked(_part_scan, parts):
+        for part in side_by_side(_part_scan, parts):
             for found in part:
                 if isinstance(found, RankFile):
                     files[found.path] = found
                 else:
-                    problems.append(ReportError(*found))
+                    problems.append(found)
                 progress.step()
     beside = os.listdir(folder) if folder.is_dir() else []
     asides = {
@@ -104,15 +104,16 @@ def folder_scan(folder: Path) -> Folder:
     return Folder(list(files.values()), asides, problems)
 
 
-def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
-    """The file at each path, or what is wrong with it."""
-    found: list[RankFile | tuple[str, str]] = []
-    for path in paths:
-        try:
-            found.append(_ledger_or_database_scan(path))
-        except ReportError as error:
-            found.append((error.subject, error.what))
-    return found
+def _part_scan(paths: Sequence[Path]) -> list[RankFile | ReportError]:
+    return [*map(_scanned, paths)]
+
+
+def _scanned(path: Path) -> RankFile | ReportError:
+    """The file at a path, or what is wrong with it."""
+    try:
+        return _ledger_or_database_scan(path)
+    except ReportError as error:
+        return error
 
 
 def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:

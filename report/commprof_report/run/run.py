@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 from ..base import Progress, ReportError, gathered, query, units
 from ..base.files import common_folder, distinct
-from ..base.forked import forked
+from ..base.workers import side_by_side
 from ..base.units import Gathered, members_shown, spans_in
 from . import process
 from .database import (
@@ -95,7 +95,7 @@ def run_open(
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
-    """Counters of many files are read side by side (forked.py). Samples may be too many, and
+    """Counters of many files are read side by side (workers.py). Samples may be too many, and
     ledgers change: they are read here."""
     is_alone = run.thinning or any(file.is_ledger for file in files)
     with Progress("reading", len(files)) as progress:
@@ -111,36 +111,37 @@ def _parts_take(
     run: Run, files: Sequence[RankFile], with_histograms: bool, progress: Progress
 ) -> None:
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
-    with TemporaryDirectory() as aside:
-        read = partial(_part_read, run, with_histograms, Path(aside))
-        for part, notes in zip(parts, forked(read, parts)):
-            is_read = notes is not None and _part_take(run, Path(aside) / part[0].path.name)
-            run.notes += notes if notes and is_read else []
-            for file in part:
-                if not is_read:
-                    _file_take(run, file, with_histograms)
-                progress.step()
+    read = partial(_part_read, run.path, with_histograms)
+    for part, (database, notes) in zip(parts, side_by_side(read, parts)):
+        is_read = bool(database) and _part_take(run, database)
+        run.notes += notes if is_read else []
+        for file in part:
+            if not is_read:
+                _file_take(run, file, with_histograms)
+            progress.step()
 
 
 def _part_read(
-    run: Run, with_histograms: bool, aside: Path, files: Sequence[RankFile]
-) -> list[str] | None:
-    """Writes the counters of some ranks into a file of their own. Notes; None: there is no
-    space."""
-    part = Run(run.path)
+    path: Path, with_histograms: bool, files: Sequence[RankFile]
+) -> tuple[bytes, list[str]]:
+    """The counters of some ranks as a file of their own, empty if there is no space for it; and
+    notes."""
+    part = Run(path)
     for file in files:
         _file_take(part, file, with_histograms)
-    try:
-        database_write(part.connection, aside / files[0].path.name)
-    except sqlite3.Error:
-        return None
-    return part.notes
+    with NamedTemporaryFile(prefix="commprof-") as aside:
+        with suppress(sqlite3.Error):
+            database_write(part.connection, Path(aside.name))
+            return aside.read(), part.notes
+    return b"", []
 
 
-def _part_take(run: Run, path: Path) -> bool:
+def _part_take(run: Run, database: bytes) -> bool:
     """False: each file of the part alone may fit into the run."""
-    with suppress(ReportError):
-        database_copy(run.connection, path, with_histograms=True)
+    with suppress(ReportError, OSError), NamedTemporaryFile(prefix="commprof-") as aside:
+        aside.write(database)
+        aside.flush()
+        database_copy(run.connection, Path(aside.name), with_histograms=True)
         return True
     return False
 

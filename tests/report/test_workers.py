@@ -13,7 +13,7 @@ from pathlib import Path
 
 import compared_runs
 import pytest
-from commprof_report.base.forked import forked
+from commprof_report.base.workers import side_by_side
 from planted import ROOT
 
 PARENT = os.getpid()
@@ -35,18 +35,18 @@ def with_pid(argument: int) -> tuple[int, int]:
 
 
 def test_results_come_in_order_from_a_process_each(cores):
-    arguments, pids = zip(*forked(with_pid, range(7)))
+    arguments, pids = zip(*side_by_side(with_pid, range(7)))
     assert arguments == tuple(range(7))
     assert len({PARENT, *pids}) == 8
 
 
 def pids_of(arguments: int) -> set[int]:
-    return {pid for _, pid in forked(with_pid, range(arguments))}
+    return {pid for _, pid in side_by_side(with_pid, range(arguments))}
 
 
 def test_nothing_is_forked_where_that_gains_nothing_or_is_unsafe(cores):
     assert pids_of(1) == {PARENT}
-    assert all(len(pids) == 1 for pids in forked(lambda _: pids_of(2), range(2))), (
+    assert all(len(pids) == 1 for pids in side_by_side(lambda _: pids_of(2), range(2))), (
         "a child has no children"
     )
     ended = threading.Event()
@@ -67,7 +67,7 @@ def fails_from_2_on(argument: int) -> int:
 
 
 def test_the_first_error_in_order_is_raised_here_and_ends_the_children(cores):
-    results = forked(fails_from_2_on, range(7))
+    results = side_by_side(fails_from_2_on, range(7))
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match=f"2 in {PARENT}"):
         next(results)
@@ -81,7 +81,7 @@ def killed_in_a_child(argument: int) -> int:
 
 
 def test_what_a_killed_child_did_not_do_is_done_here(cores):
-    assert list(forked(killed_in_a_child, range(4))) == [0, 1, 2, 3]
+    assert list(side_by_side(killed_in_a_child, range(4))) == [0, 1, 2, 3]
 
 
 def started(words: str) -> subprocess.Popen:
@@ -89,7 +89,7 @@ def started(words: str) -> subprocess.Popen:
     background of a script."""
     first = (
         "import multiprocessing, os, signal; os.sched_getaffinity = lambda _: range(3); from "
-        "commprof_report.base.forked import forked; "
+        "commprof_report.base.workers import side_by_side; "
     )
     first += "signal.signal(signal.SIGINT, signal.default_int_handler); "
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
@@ -100,7 +100,7 @@ def started(words: str) -> subprocess.Popen:
 
 
 # the pipe ends when the last of them has ended
-ENDLESS = "forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"
+ENDLESS = "side_by_side(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"
 
 
 def test_children_end_with_a_killed_parent():
@@ -131,7 +131,7 @@ def test_an_interrupt_ends_a_child_that_has_just_begun(child):
     )
     words = f"""
 try:
-    list(forked({interrupt}, range(3)))
+    list(side_by_side({interrupt}, range(3)))
 except KeyboardInterrupt:
     print(multiprocessing.active_children())"""
     with started(words) as parent:
@@ -140,7 +140,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupted_child_prints_nothing_however_young_it_is():
     interrupt = "os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT)); "
-    with started(interrupt + "print(list(forked(abs, range(3))))") as parent:
+    with started(interrupt + "print(list(side_by_side(abs, range(3))))") as parent:
         assert parent.communicate() == (b"[0, 1, 2]\n", b"")
 
 

@@ -1,0 +1,179 @@
+"""A function of several arguments, side by side: in processes of this host, one for each core that
+this process may use as far as there is memory for it, or through another library's executor:
+`--executor mpi` (mpi4py.futures, in all processes that mpiexec has started) and `--executor
+dask=ADDRESS` (dask.distributed), whose workers must have the same files and this package.
+
+A worker prints nothing. If it sends no result, because of an error or because it was killed, this
+process calls the function itself: so errors are raised here, as if there were no workers.
+
+The processes are our own. concurrent.futures.ProcessPoolExecutor does worse in three ways, tried
+with Python 3.11: after an interrupt of this process alone it waits until the tasks that are running
+have ended (6.0 s of 6; ours are ended at once); when this process is killed its workers stay for
+ever, each holding the pipe open that would tell the others; and one killed worker takes the results
+of all with it (BrokenProcessPool). Ours are copies of this process that send a result and end; they
+end when their results are no longer wanted, after an interrupt too, and with this process, however
+it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
+from importlib import import_module
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import ReportError, is_worker, option, present
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+PR_SET_PDEATHSIG = 1
+# Python heeds an interrupt between two calls of the system; one that comes right before a call that
+# waits is not heeded before that ends.
+HEEDED_S = 0.5
+WORKER_KIB = 1 << 19  # memory that a process needs
+EXECUTOR = option(
+    "--executor", metavar="mpi|dask=ADDRESS",
+    help="read many files in the processes of an MPI job (mpiexec -n 8 hvprof-report ... "
+    "--executor mpi; needs mpi4py) or of a Dask cluster (needs distributed); by default in "
+    "processes of this host",
+)
+chosen: ContextVar[Executor | None] = ContextVar("chosen", default=None)
+
+
+@contextmanager
+def executor_open(name: str | None) -> Iterator[bool]:
+    """name: of --executor. Gives whether this process is the one that answers; the others of an MPI
+    job work for it, and are done then."""
+    if not name:
+        yield True
+        return
+    try:
+        opened: Any = (
+            import_module("mpi4py.futures").MPICommExecutor() if name == "mpi"
+            else import_module("distributed").Client(name.removeprefix("dask=")).get_executor()
+        )
+    except (ImportError, OSError, ValueError) as error:
+        raise ReportError(f"--executor {name}", f"cannot be used: {error}") from None
+    with opened as executor:
+        chosen.set(executor)
+        yield executor is not None
+
+
+def side_by_side(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument]
+) -> Iterator[Result]:
+    """The results in the order of the arguments, as `map` gives them. Without an executor it is
+    `map` for one argument or process, in a child, and where other threads could hold a lock at the
+    time of the fork."""
+    executor = chosen.get()
+    sent = _submitted(executor, function, arguments) if executor else _forked(function, arguments)
+    with closing(sent):
+        for result, argument in zip(sent, arguments):
+            yield from result or [function(argument)]
+
+
+def _sent(function: Callable[[Argument], Result], argument: Argument) -> list[Result]:
+    """In a worker; empty: whoever wants the result calls the function, to meet its error."""
+    is_worker.set(True)
+    with suppress(Exception):
+        return [function(argument)]
+    return []
+
+
+def _submitted(
+    executor: Executor, function: Callable[[Argument], Result], arguments: Sequence[Argument]
+) -> Iterator[list[Result]]:
+    futures = [executor.submit(_sent, function, argument) for argument in arguments]
+    try:
+        for future in futures:
+            result: list[Result] = []
+            with suppress(Exception):  # its worker was killed
+                result = future.result()
+            yield result
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _forked(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument]
+) -> Iterator[list[Result]]:
+    free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
+    at_once = min(len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
+    if (
+        min(at_once, len(arguments)) < 2 or threading.active_count() > 1
+        or is_worker.get() or multiprocessing.parent_process()
+    ):
+        yield from ([] for _ in arguments)
+        return
+    fork = multiprocessing.get_context("fork")
+    children: dict[Connection, tuple[int, BaseProcess]] = {}
+    results: dict[int, list[Result]] = {}  # by place
+    waiting = iter(range(len(arguments)))
+    try:
+        for place in range(len(arguments)):
+            while place not in results:
+                # an interrupt waits: of this process until each child is known, which would not be
+                # ended otherwise; of a child until nothing prints it
+                mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                try:
+                    for begun in islice(waiting, at_once - len(children)):
+                        receiver, sender = multiprocessing.Pipe(duplex=False)
+                        words = function, arguments[begun], receiver, sender, os.getpid()
+                        child = fork.Process(target=_run, args=words, daemon=True)
+                        child.start()
+                        sender.close()
+                        children[receiver] = begun, child
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                # wait() gives some of these
+                for receiver in wait(list(children), HEEDED_S):  # type: ignore[assignment]
+                    ended, child = children[receiver]
+                    results[ended] = []
+                    with receiver, suppress(EOFError):
+                        results[ended] = receiver.recv()
+                    child.join()
+                    del children[receiver]
+            yield results.pop(place)
+    finally:
+        for _, child in children.values():
+            child.kill()
+            child.join()
+
+
+def _run(
+    function: Callable[[Argument], Result], argument: Argument, receiver: Connection,
+    sender: Connection, parent: int,
+) -> None:
+    """The child; it ends without a word if it is interrupted or nobody reads its
+    result any more."""
+    end_with_parent(signal.SIGKILL, parent)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    receiver.close()
+    sys.stderr = None  # type: ignore[assignment]  # prints nothing then
+    with suppress(Exception):
+        sender.send(_sent(function, argument))
+
+
+def end_with_parent(number: int, parent: int) -> None:
+    """In a child: it gets this signal as soon as its parent has ended, even if that was killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:  # it had ended before
+        signal.raise_signal(number)
