@@ -12,12 +12,15 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 from . import __version__
-from .base import EXPECTED, ReportError, UsageError, as_report, option, options_add, units, whole
+from .base import (
+    EXPECTED, ReportError, UsageError, as_report, gathered, option, options_add, units, whole,
+)
 from .compare.comparison import compare
 from .compare.notes import differences_text
 from .compare.figures import figures
@@ -108,14 +111,6 @@ RESUME = (
     option("--blocks", type=number, metavar="N", help="complete blocks that are wanted in all"),
     *TIMES,
 )
-ADD = (
-    FOLDER,
-    option(
-        "--blocks", type=number, required=True, metavar="N",
-        help="complete blocks that are wanted beyond those so far",
-    ),
-    *TIMES,
-)
 
 
 def way_on(folder: Path) -> str:
@@ -127,6 +122,7 @@ def way_on(folder: Path) -> str:
 
 
 def begin(arguments: argparse.Namespace) -> None:
+    folder, kit = arguments.folder, arguments.kit
     arms = [
         *arguments.arm,
         *(
@@ -135,7 +131,7 @@ def begin(arguments: argparse.Namespace) -> None:
         ),
     ]
     if arguments.bare:
-        if any(OPTIONS.search(each.command) for each in arms if not arguments.kit):
+        if any(OPTIONS.search(each.command) for each in arms if not kit):
             raise UsageError(
                 "--bare",
                 "an arm has options of commprof-run after {}: set their variables instead "
@@ -150,48 +146,26 @@ def begin(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "--arm", "two arms or more are needed, each with a name of its own; or one with --aa"
         )
-    if plans.is_experiment(arguments.folder):
-        raise UsageError(arguments.folder, f"is an experiment already; {way_on(arguments.folder)}")
-    replayed = kit_fitting(arguments.kit, arguments.arm) if arguments.kit else ""
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    if arguments.kit:
-        kit_copy(arguments.kit, arguments.folder)
-    seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
-    plans.plan_write(
-        arguments.folder,
-        Plan(arms, arguments.blocks, seed, os.getcwd(), replayed),
-    )
-    go_on(arguments)
-
-
-def kit_fitting(path: Path, arms: Sequence[Arm]) -> str:
-    """The SHA-256 of the kit, which an arm replays."""
-    if not any(is_replay(each.command) for each in arms):
+    if plans.is_experiment(folder):
+        raise UsageError(folder, f"is an experiment already; {way_on(folder)}")
+    if kit and not any(is_replay(each.command) for each in arguments.arm):
         raise UsageError("--kit", "each arm has a program after {}; one without replays the kit")
-    _, digest = kits.read(path)
-    return digest
-
-
-def kit_copy(path: Path, folder: Path) -> None:
-    """With the result of a check that is beside it, by which compare says what replays stand for.
-    """
-    shutil.copyfile(path, folder / plans.KIT)
-    check = path.with_name(f"{path.name}.check")
-    if check.exists():
-        shutil.copyfile(check, folder / plans.CHECK)
+    digest = kits.read(kit)[1] if kit else ""
+    folder.mkdir(parents=True, exist_ok=True)
+    if kit:
+        shutil.copyfile(kit, folder / plans.KIT)
+        with suppress(FileNotFoundError):  # a check, by which compare says what replays stand for
+            shutil.copyfile(f"{kit}.check", folder / plans.CHECK)
+    seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
+    plans.plan_write(folder, Plan(arms, arguments.blocks, seed, os.getcwd(), digest))
+    go_on(arguments)
 
 
 def go_on(arguments: argparse.Namespace) -> None:
     folder, plan = arguments.folder, plans.plan_read(arguments.folder)
     with plans.owned(folder):
-        wanted = arguments.blocks or plan.blocks
-        if arguments.command == "add":
-            wanted = (
-                max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_of(folder, plan))))
-                + arguments.blocks
-            )
-        if wanted != plan.blocks:
-            plan = plan._replace(blocks=wanted)
+        if arguments.blocks not in (None, plan.blocks):
+            plan = plan._replace(blocks=arguments.blocks)
             plans.plan_write(folder, plan)
         Runner(folder, plan, arguments.timeout, arguments.limit).run()
 
@@ -247,10 +221,9 @@ class Runner:
         verdicts = sum(not each.of for each in arms) - 1 or 1
         needed = fewest_pairs(Rules().judge(True, verdicts).level)
         if self.plan.blocks < needed:
-            blocks = units.counted(self.plan.blocks, "block")
             say(
-                f"{blocks} of {len(arms)} arms can give no verdict: {needed} are needed at least "
-                f"(--blocks {needed})"
+                f"{units.counted(self.plan.blocks, 'block')} of {len(arms)} arms can give no "
+                f"verdict: {needed} are needed at least (--blocks {needed})"
             )
 
     def must_end(self, seconds: float) -> None:
@@ -274,8 +247,10 @@ class Runner:
     def warm_up(self, each: Arm) -> None:
         """One run that is discarded: page cache, connections and tuning files are then warm for all
         arms."""
+        folder = self.folder / "block-00" / each.name
         while not any(run.arm == each.name and run.status == WARM_UP for run in self.runs):
-            self.clear(each.name)
+            for path in (folder, folder_of(folder)):  # what a failed or interrupted one has left
+                shutil.rmtree(path, ignore_errors=True)
             self.must_end(max((run.seconds for run in self.runs if run.block == 0), default=0))
             run = self.launch(0, each)
             self.add(run._replace(status=WARM_UP) if run.status == OK else run)
@@ -292,12 +267,6 @@ class Runner:
         if run.status == FAILED:
             self.must_end(0)
         return run
-
-    def clear(self, name: str) -> None:
-        """Removes the remains of a failed or interrupted first run."""
-        run = self.folder / "block-00" / name
-        for path in (run, folder_of(run)):
-            shutil.rmtree(path, ignore_errors=True)
 
     def describe(self) -> None:
         """How the arms differ in settings and binding, by their first runs: before the runs that
@@ -337,21 +306,20 @@ class Runner:
     def add(self, run: Run) -> None:
         plans.run_add(self.folder, run)
         self.runs.append(run)
+        log = f"{self.folder / run.folder}.log"
         name = (
             f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
         )
         say(
-            f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
-            if run.status == FAILED else f"{name}: {run.seconds:.1f} s"
+            f"{name}: failed, {run.why}; see {log}" if run.status == FAILED
+            else f"{name}: {run.seconds:.1f} s"
         )
         if gives_up([each for each in self.runs if each.arm == run.arm]):
-            log = Path(f"{self.folder / run.folder}.log")
-            lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+            lines = Path(log).read_text(encoding="utf-8", errors="replace").split("\n")
             last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
-            said = f"the last output is in {log}: {units.shortened(last, MOST_OF_LOG)}"
-            most = whole("experiment.failures")
             raise ReportError(
-                run.arm, f"failed {most} times in a row; {said}; {way_on(self.folder)}"
+                run.arm, f"failed {whole('experiment.failures')} times in a row; the last output "
+                f"is in {log}: {units.shortened(last, MOST_OF_LOG)}; {way_on(self.folder)}",
             )
 
     def progress(self) -> None:
@@ -373,35 +341,31 @@ def program_find(name: str) -> str:
     """Beside this program, as built or installed; else in PATH."""
     here = Path(os.path.abspath(sys.argv[0])).parent
     found = next(
-        (
-            path for path in (here / name, here.parent / "build/bin" / name)
-            if os.access(path, os.X_OK)
-        ),
-        None,
+        filter(None, map(shutil.which, (here / name, here.parent / "build/bin" / name, name))), None
     )
-    if program := str(found) if found else shutil.which(name):
-        return program
-    raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
+    if found is None:
+        raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
+    return str(found)
 
 
 def show(arguments: argparse.Namespace) -> None:
     folder, plan = arguments.folder, plans.plan_read(arguments.folder)
     runner = Runner(folder, plan, None, None)
-    runs, done = runner.runs, runner.complete()
+    done = runner.complete()
     kit = f"; kit {plan.kit}" if plan.kit else ""
     say(f"{len(done)} of {plan.blocks} blocks complete; seed {plan.seed}{kit}")
     for each in plan.arms:
-        own = [run for run in runs if run.arm == each.name]
-        failed = [run for run in own if run.status == FAILED]
-        counted = [run.seconds for run in own if run.status == OK]
-        removed = sum(run.status == REMOVED for run in own)
-        took = f", mean {fmean(counted):.1f} s" if counted else ""
-        took += f"; {removed} removed" if removed else ""
-        why = (
-            f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed
-            else ""
-        )
-        say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")
+        own = gathered((run.status, run) for run in runner.runs if run.arm == each.name)
+        counted, failed, removed = (own.get(status, []) for status in (OK, FAILED, REMOVED))
+        parts = {
+            units.counted(len(counted), "run"): 1,
+            counted and f", mean {fmean(run.seconds for run in counted):.1f} s" or "": counted,
+            f"; {len(removed)} removed": removed,
+            f"; {units.counted(len(failed), 'failed run')}, the last: {failed and failed[-1].why}":
+            failed,
+        }
+        said = "".join(text for text, is_so in parts.items() if is_so)
+        say(f"  {each.name}: {said}; {each.command}")
     runner.progress()
     name = shlex.quote(str(folder))
     say(
@@ -413,7 +377,6 @@ def show(arguments: argparse.Namespace) -> None:
 COMMANDS = (  # what they do, help, options
     ("run", begin, "begin an experiment in a new folder", RUN),
     ("resume", go_on, "go on after an interruption, or with more blocks", RESUME),
-    ("add", go_on, "run more blocks", ADD),
     ("status", show, "what has run, and what has failed", [FOLDER]),
 )
 

@@ -303,7 +303,7 @@ def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(
 ):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))
     text = report("compare", folder).prose
-    said = f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} "
+    said = "For a verdict: commprof-experiment resume EXPERIMENT --blocks 6 "
     assert said in text and "experiment run" not in text
 
 

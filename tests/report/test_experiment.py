@@ -137,9 +137,9 @@ def test_the_seed_is_recorded_and_decides_the_order(here):
 
 
 @pytest.mark.slow
-def test_add_runs_that_many_more_blocks(here):
+def test_resume_runs_more_blocks(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
-    answer = start(here, "add", "exp", "--blocks", 2)
+    answer = start(here, "resume", "exp", "--blocks", 3)
     assert answer.status == 0, answer.err
     assert "done: 3 blocks." in answer.out
     assert Counter(run.arm for run in runs(here)) == {"a": 3, "b": 3}
@@ -478,7 +478,6 @@ WRONG = (
     ["run", "exp", "--arm", "a: x", "--arm", "b: y {}"],
     ["run", "exp", "--arm", "../a: x {}", "--arm", "b: y {}"],
     ["run", "exp", "--limit", "soon", "--arm", "a: x {}", "--arm", "b: y {}"],
-    ["add", "exp"],
     ["run", "exp", "--blocks", "0", "--arm", "a: x {}", "--arm", "b: y {}"],
     ["begin"],
     [],
@@ -552,7 +551,7 @@ def test_arms_without_a_program_replay_the_kit(here, kit, report):
     assert f"; kit {digest}" in start(here, "status", "exp").out
     assert (here / "exp/job.kit.check").read_text() == "{}"
     copied.write_bytes(gzip.compress(b"commprof-kit 1\n"))
-    refused = start(here, "add", "exp", "--blocks", 1)
+    refused = start(here, "resume", "exp", "--blocks", 3)
     assert (refused.status, refused.err.count("\n")) == (1, 1) and str(copied) in refused.err
 
 

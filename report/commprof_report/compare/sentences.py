@@ -219,7 +219,7 @@ def way_text(answers: Comparison, pair: Pair) -> str:
     if more <= 0 or row.change is None or not (row.pairs or is_single):
         return ""
     if answers.is_experiment:
-        return f"commprof-experiment add EXPERIMENT --blocks {more}"
+        return f"commprof-experiment resume EXPERIMENT --blocks {row.pairs_needed}"
     if not is_single:
         return f"{units.counted(more, 'more run')} of each side, in turns"
     arms = " ".join(

@@ -102,27 +102,23 @@ def plan_read(folder: Path) -> Plan:
 
 
 def _plan(values: Any) -> Plan:
-    arms = [_arm(each) for each in list_in(values, "arms")]
+    arms = [
+        Arm(
+            text_in(each, "name"), text_in(each, "command"), text_in(each, "of", ""),
+            bool(each.get("is_bare")),
+        )
+        for each in list_in(values, "arms")
+    ]
     names = [arm.name for arm in arms]
     if (
         not 0 < len(names) <= MOST_ARMS or len(set(names)) < len(names)
         or not all(map(NAME.fullmatch, names))
     ):
         raise ValueError(f"names of arms: {units.shortened(', '.join(names), 80) or 'none'}")
-    seed = whole_in(values, "seed", -MOST, MOST, 0)
     return Plan(
-        arms, whole_in(values, "blocks", 1, MOST, 1), seed,
+        arms, whole_in(values, "blocks", 1, MOST, 1), whole_in(values, "seed", -MOST, MOST, 0),
         text_in(values, "directory", ""), text_in(values, "kit", ""),
     )
-
-
-def _arm(values: Any) -> Arm:
-    name, command, of = (
-        text_in(values, "name"),
-        text_in(values, "command"),
-        text_in(values, "of", ""),
-    )
-    return Arm(name, command, of, bool(values.get("is_bare")))
 
 
 def plan_write(folder: Path, plan: Plan) -> None:
@@ -164,14 +160,12 @@ def _run(values: Any) -> Run:
 def runs_of(folder: Path, plan: Plan) -> list[Run]:
     """Runs that were read, of which some may be REMOVED by now."""
     bare = {arm.name for arm in plan.arms if arm.is_bare}
-
-    def is_removed(run: Run) -> bool:
-        return (
-            run.status in (OK, WARM_UP) and run.arm not in bare
-            and not (folder / run.folder).exists()
-        )
-
-    return [run._replace(status=REMOVED) if is_removed(run) else run for run in runs_read(folder)]
+    return [
+        run._replace(status=REMOVED)
+        if run.status in (OK, WARM_UP) and run.arm not in bare
+        and not (folder / run.folder).exists() else run
+        for run in runs_read(folder)
+    ]
 
 
 def run_add(folder: Path, run: Run) -> None:
@@ -206,8 +200,8 @@ def complete_blocks(plan: Plan, runs: Sequence[Run]) -> list[int]:
 
 def next_block(folder: Path, runs: Sequence[Run]) -> int:
     """A number that no run and no folder has, also of an interrupted block."""
-    numbers = [int(match[1]) for path in folder.iterdir() if (match := BLOCK.fullmatch(path.name))]
-    number = max([0, *numbers, *(run.block for run in runs)]) + 1
+    found = filter(None, (BLOCK.fullmatch(path.name) for path in folder.iterdir()))
+    number = max([0, *(int(match[1]) for match in found), *(run.block for run in runs)]) + 1
     if number > MOST_BLOCKS:
         raise ReportError(folder, f"has a block {MOST_BLOCKS:,}: no number is left for another")
     return number
@@ -217,8 +211,7 @@ def order_of(plan: Plan, place: int) -> list[Arm]:
     """The order of the arms in the place-th complete block, from 0: the rows of a Williams square,
     in which each arm follows each other one equally often; of two arms A B, B A, A B, ... The seed
     decides which arm is which."""
-    arms = Random(plan.seed).sample(plan.arms, len(plan.arms))
-    square = williams(len(arms))
+    arms, square = Random(plan.seed).sample(plan.arms, len(plan.arms)), williams(len(plan.arms))
     return [arms[number] for number in square[place % len(square)]]
 
 
@@ -228,9 +221,6 @@ def williams(size: int) -> list[list[int]]:
     first = [0] + [(place + 1) // 2 if place % 2 else size - place // 2 for place in range(1, size)]
     rows = [[(number + shift) % size for number in first] for shift in range(size)]
     return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]
-
-
-MOST_NS = 1e15
 
 
 # Times of work that is always the same; see src/tools/canary.h.
@@ -249,7 +239,7 @@ def canaries_read(run: Path) -> dict[str, Canary]:
         try:
             values = json_read(path)
             found[path.name] = Canary(
-                *(number_in(values, name, 1, MOST_NS) for name in Canary._fields)
+                *(number_in(values, name, 1, MOST) for name in Canary._fields)
             )
         except (ReportError, ValueError):
             continue
