@@ -22,8 +22,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from ..base import by, option, threshold, units
 from ..display import tables
@@ -38,17 +39,13 @@ IF_HUNG = "If the job hung before that"
 MOST_CIRCLE = 8  # ranks of a circle that are written out
 
 
-class Verdict(NamedTuple):
-    what: str  # killed, mismatch, circle, awaited, unhanded, together, nothing
-    text: str
-    is_sure: int = 1  # 0: it holds if the job hung before all of its ranks were killed
+# what: killed, mismatch, circle, awaited, unhanded, together, nothing. is_sure: 0: it holds if the
+# job hung before all of its ranks were killed.
+Verdict = namedtuple("Verdict", "what text is_sure", defaults=[1])
 
 
 def seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
+    number = float(text)
     if not 0 <= number <= 1e9:
         raise argparse.ArgumentTypeError(f"{text}: not a number of seconds")
     return number
@@ -93,7 +90,8 @@ def _cell(value: object) -> object:
 def blocks(found: Stuck, unread: int) -> Iterator[list[str]]:
     """Lines that stand together."""
     yield [verdict.text for verdict in verdicts(found, unread)]
-    yield killed_lines(found)
+    if found.killed:
+        yield ["Where they were", *_grouped(found.killed.ranks, doing.place_text, lambda _: "")]
     yield from communicator_blocks(found)
     others = _grouped(
         [wait for wait in found.waits if wait.sequence is None],
@@ -141,17 +139,6 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
             f"{units.duration(max(killed.quiet_ns.values()))}."
         )
     return Verdict("killed", what)
-
-
-def killed_lines(found: Stuck) -> list[str]:
-    if not found.killed:
-        return []
-    groups = doing.groups(found.killed.ranks, ("killed", "running or killed"))
-    more = f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has them all"
-    return [
-        "Where they were", *(f"  {group.names}: {group.place}" for group in groups[:MOST_LINES]),
-        *[more] * (len(groups) > MOST_LINES),
-    ]
 
 
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:

@@ -17,27 +17,37 @@ With --web the screens are a page that a browser on this machine shows, at an ad
 can guess; the whole page of hvprof-report-html(1), of the moment at which it is asked for, is
 linked there. From elsewhere, `ssh -L PORT:127.0.0.1:PORT HOST` brings the browser to it.
 """
+# The page is served by Python's own HTTP server. Whoever does not know the address, which holds a
+# random token, finds nothing. Anybody may connect, in any number, and say nothing or little: where
+# there are MOST_CONNECTIONS, the next one takes the place of the one that has waited longest
+# without a request. A browser asks at once, and is then safe.
 
 from __future__ import annotations
 
 import argparse
 import re
+import secrets
 import shutil
+import socket
 import sys
+import threading
 import time
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
+from typing import Any
 
-from ..base import Row, gathered, option, threshold, units
-from ..display import tables
+from ..base import ReportError, Row, gathered, option, print_note, threshold, units
+from ..display import page, tables
 from ..display.tables import Column
 from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
 from ..stuck.doing import Amounts, live_rows, unhanded
-from . import Command, common, live_page
-from .live_page import Screen
+from . import Command, common, html
 from .stuck import seconds
 
 EVERY_S = 2.0
@@ -45,6 +55,15 @@ REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
 LOOPBACK = "127.0.0.1"
 NOTABLE = threshold("commands.top")
+ANY_ADDRESSES = ("0.0.0.0", "::")
+MOST_SCREENS = 300  # of which the courses are drawn
+MOST_RANKS = 64
+MOST_CONNECTIONS = 16
+SLOW_S = 30  # for an answer to be taken
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+}
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
     "finalize": "reached MPI_Finalize", "end": "ended", "killed": process.CUT_OFF,
@@ -60,6 +79,11 @@ Rates = namedtuple(
     "row amounts interval_ns calls_per_s bytes_per_s device_share mpi_share collective_share "
     "gpu_share",
 )
+
+
+# One look at the run. ranks: in the order that was asked for; those that have ended are left out,
+# unless all have. mpi_share: of the time, on average. end: who ended how; empty: the run goes on.
+Screen = namedtuple("Screen", "is_first head columns ranks mpi_share bytes_per_s end")
 
 
 ORDERS = {
@@ -111,12 +135,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def serve(arguments: argparse.Namespace) -> None:
     """Goes on after the run's end, so that it can still be read."""
-    with live_page.served(arguments) as page:
-        common.print_line(page.address)
-        sys.stdout.flush()
-        watch(arguments, page.show)
-        if not arguments.count:
-            page.wait()
+    with LivePage(arguments) as live:
+        threading.Thread(target=live.serve_forever, daemon=True).start()
+        try:
+            common.print_line(live.address)
+            sys.stdout.flush()
+            watch(arguments, live.show)
+            if not arguments.count:
+                live.wait()
+        finally:
+            live.shutdown()
 
 
 def watch(arguments: argparse.Namespace, show: Callable[[Screen], None]) -> None:
@@ -222,10 +250,10 @@ def least_text(alive: Sequence[Rates]) -> str:
 
 
 def now_text(row: Row) -> str:
-    as_of = f" (as of {units.timestamp(row.last_unix_ns)})" if row.is_copy else ""
-    span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
     if row.state in ENDS:
         return ENDS[row.state]
+    as_of = f" (as of {units.timestamp(row.last_unix_ns)})" if row.is_copy else ""
+    span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
     return doing.place_text(row) + span + as_of
 
 
@@ -248,6 +276,147 @@ def show(screen: Screen) -> None:
     if screen.end:
         common.print_line(screen.end)
     sys.stdout.flush()
+
+
+class LivePage(ThreadingHTTPServer):
+    """The page of one run, as the command has seen it last: it takes no orders. A request for the
+    whole page alone reads the run again, one at a time."""
+
+    daemon_threads = True
+    request_queue_size = 128  # connections that the kernel holds meanwhile
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.token = secrets.token_urlsafe(16)
+        self.title, self.now = "commprof", ""
+        # share of the time in MPI, bytes per second
+        self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)
+        self.reading = threading.Lock()
+        self.free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.waiting: dict[socket.socket, None] = {}  # without a request so far, the oldest first
+        try:
+            self.address_family, _, _, _, bound = socket.getaddrinfo(
+                arguments.listen, arguments.web, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            # an address that getaddrinfo gives can be bound
+            super().__init__(bound, Handler)  # type: ignore[arg-type]
+        except (OSError, UnicodeError) as error:  # a host name may be none
+            where = f"{bracketed(arguments.listen)}:{arguments.web}"
+            why = getattr(error, "strerror", None) or error
+            raise ReportError(where, f"no page can be shown there: {why}") from None
+
+    @property
+    def address(self) -> str:
+        host, port = self.server_address[:2]
+        name = socket.gethostname() if host in ANY_ADDRESSES else bracketed(str(host))
+        return f"http://{name}:{port}/{self.token}/"
+
+    def show(self, screen: Screen) -> None:
+        self.courses.append((screen.mpi_share, screen.bytes_per_s))
+        self.title = screen.head[0].partition(":")[0]
+        self.now = "\n".join(parts(screen, self.courses))
+
+    def wait(self) -> None:
+        """Until Ctrl-C."""
+        threading.Event().wait()
+
+    def answer(self, path: str) -> str | None:
+        """None: there is no such page."""
+        _, token, name = (*path.split("/", 2), "", "")[:3]
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return None
+        if name == "page":
+            with self.reading:
+                run = common.open_selected(self.arguments, with_samples=True)
+                return html.page_of(run, common.is_whole(self.arguments))
+        every_s = self.arguments.every
+        return {
+            "": page.live_page(f"commprof: {self.title}", self.now, every_s), "now": self.now,
+        }.get(name)
+
+    # the requests of a TCP server are sockets
+    def process_request(  # type: ignore[override]
+        self, request: socket.socket, client_address: Any
+    ) -> None:
+        if not self.free.acquire(blocking=False):
+            for oldest in list(self.waiting)[:1]:  # its thread reads the end of the connection
+                self.waiting.pop(oldest, None)
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            if not self.free.acquire(timeout=1):  # all are being answered
+                self.shutdown_request(request)
+                return
+        self.waiting[request] = None
+        super().process_request(request, client_address)
+
+    def process_request_thread(  # type: ignore[override]
+        self, request: socket.socket, client_address: Any
+    ) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.waiting.pop(request, None)
+            self.free.release()
+
+    def handle_error(self, _request: object, _client_address: object) -> None:
+        """Clients break connections at any time; other errors are ours."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            print_note(f"the page could not be shown: {type(error).__name__} {error}")
+
+
+class Handler(BaseHTTPRequestHandler):
+    timeout = SLOW_S
+    server: LivePage
+
+    def do_GET(self) -> None:
+        self.server.waiting.pop(self.request, None)
+        try:
+            found, status = self.server.answer(self.path), HTTPStatus.OK
+        except ReportError as error:
+            found, status = page.text(error), HTTPStatus.SERVICE_UNAVAILABLE
+        if found is None:
+            found, status = "", HTTPStatus.NOT_FOUND
+        body = found.encode("utf-8", "replace")
+        with suppress(ConnectionError):  # the browser no longer wants it
+            self.send_response(status)
+            for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "hvprof-report"
+
+    def log_message(self, *_: object) -> None:
+        """The terminal is the user's."""
+
+
+def bracketed(address: str) -> str:
+    """As it is in the address of a page: [::1]."""
+    return f"[{address}]" if ":" in address else address
+
+
+def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
+    mpi_shares, bandwidths = zip(*courses)
+    title, _, head = screen.head[0].partition(": ")
+    lines = [head, *screen.head[1:], *filter(None, [screen.end])]
+    return [
+        page.header(title, lines, [], []),
+        page.section(
+            "Look by look", "All ranks together.",
+            page.course("time in MPI", mpi_shares, units.share),
+            page.course("bytes", bandwidths, units.bandwidth),
+        ),
+        page.section(
+            "Ranks", "",
+            page.table(
+                screen.columns, screen.ranks, MOST_RANKS,
+                "are shown; --sort and --rank choose others",
+            ),
+        ),
+        '<p><a href="page">The whole page, of this moment</a></p>',
+    ]
 
 
 COMMANDS = {"top": Command(

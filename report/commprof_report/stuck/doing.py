@@ -11,7 +11,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import Row, gathered, present, query, units
+from ..base import Row, by, gathered, present, query, units
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
@@ -22,25 +22,17 @@ from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
 
 
-class Group(NamedTuple):
-    """Ranks with the same description."""
-
-    state: str
-    ranks: list[Row]
-    place: str  # the call that they are in or returned from, without times
-
-    @property
-    def names(self) -> str:
-        return units.rank_names([rank.rank for rank in self.ranks])
+# Ranks with the same description. place: the call that they are in or returned from, without times.
+Group = namedtuple("Group", "state ranks place names")
 
 
 def groups(ranks: Sequence[Row], states: Sequence[str]) -> list[Group]:
     """Groups of ranks, in the order of the states, then of the lowest rank."""
-    found = gathered(
-        ((rank.state, rank.abort_code, place_text(rank)), rank) for rank in ranks
-        if rank.state in states
-    )
-    made = [Group(state, members, place) for (state, _, place), members in found.items()]
+    found = by(ranks, lambda rank: (rank.state, rank.abort_code, place_text(rank)))
+    made = [
+        Group(state, own, place, units.rank_names([rank.rank for rank in own]))
+        for (state, _, place), own in found.items() if state in states
+    ]
     return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
 
 

@@ -30,7 +30,7 @@ from ..calls.parts import rank_rows
 from ..run.ledger_format import PEER_ANY
 from ..run.run import Run
 from . import doing
-from .doing import Unhanded, unhanded
+from .doing import unhanded
 
 SQL = query.beside(__file__)
 
@@ -93,19 +93,13 @@ class Killed(NamedTuple):
         return self.quiet_ns.get(rank, 0) >= max(1, self.after_ns)
 
 
-class Stuck(NamedTuple):
-    """The result of the analysis; empty lists: nothing is stuck."""
-
-    ranks: dict[int, Row]
-    waits: list[Wait]
-    positions: list[Position]
-    mismatches: list[Mismatch]
-    cycles: list[Circle]
-    awaited: list[Awaited]
-    longest: Row | None  # the call that any rank has been inside longest
-    killed: Killed | None  # None: some rank has an end or runs
-    still: Still | None  # None: something has moved within --after seconds, or all ranks ended
-    unhanded: list[Unhanded]  # rounds of a negotiation go on, but not all hand over
+# The result of the analysis; empty lists: nothing is stuck. ranks: rows by rank. longest: the call
+# that any rank has been inside longest. killed: None: some rank has an end or runs. still: None:
+# something has moved within --after seconds, or all ranks ended. unhanded: rounds of a negotiation
+# go on, but not all hand over.
+Stuck = namedtuple(
+    "Stuck", "ranks waits positions mismatches cycles awaited longest killed still unhanded"
+)
 
 
 class Board:
@@ -156,10 +150,6 @@ class Board:
             return row
         return row._replace(call=None, bytes=None, root=None, kind=None)
 
-    def begun(self, identity: str, rank: int) -> int:
-        row = self.last(identity, rank)
-        return row.begun if row else 0
-
     def needed(self, row: Row, collective: Collective) -> list[int]:
         """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
@@ -172,10 +162,10 @@ class Board:
             ]
         elif kind == "root-first" and own.root is not None:
             profiled = self.run.profiled
+            behind = self.behind(collective)
             first = [
                 rank for rank in islice(places, own.root, own.root + 1)
-                if self.begun(collective[0], rank) < collective[1]
-                and (profiled is None or rank in profiled)
+                if rank in behind and (profiled is None or rank in profiled)
             ]
         needed = first or self.behind(collective)
         if not self.copied:
@@ -188,15 +178,15 @@ class Board:
         if row.members not in self.orders:
             ranks = Members(row.members).below(self.run.world_size)
             self.orders[row.members] = {rank: place for place, rank in enumerate(ranks)}
-        places = self.orders[row.members]
-        return places if len(places) == row.size else {}
+        return self.orders[row.members] if len(self.orders[row.members]) == row.size else {}
 
     def behind(self, collective: Collective) -> list[int]:
         """Members that have not begun it."""
         if collective not in self.late:
             identity, sequence = collective
             self.late[collective] = [
-                rank for rank in self.members[identity] if self.begun(identity, rank) < sequence
+                rank for rank in self.members[identity] for row in [self.last(identity, rank)]
+                if (row.begun if row else 0) < sequence
             ]
         return self.late[collective]
 
@@ -209,7 +199,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
     lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
-    waits = [_wait(board, row, _collective_of(board, row)) for row in settled]
+    waits = [_wait(board, row) for row in settled]
     graph = _graph(waits)
     return Stuck(
         board.ranks,
@@ -276,24 +266,16 @@ def _collective_of(board: Board, row: Row) -> Collective | None:
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
 
-def _waited_for(board: Board, row: Row, collective: Collective | None) -> list[int]:
+def _wait(board: Board, row: Row) -> Wait:
+    collective, waited_for = _collective_of(board, row), []
     if row.call in ONE_OF_MANY:
-        return []
-    if collective:
-        return board.needed(row, collective)
-    names_it = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
-    return [row.peer] if names_it else []
-
-
-def _wait(board: Board, row: Row, collective: Collective | None) -> Wait:
-    waited_for = _waited_for(board, row, collective)
-    where = (
-        row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag,
-    )
-    return Wait(
-        row.rank, row.thread, row.call, row.request_call, *where, waited_for, row.since_unix_ns,
-        row.doing_ns,
-    )
+        pass
+    elif collective:
+        waited_for = board.needed(row, collective)
+    elif row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0:
+        waited_for = [row.peer]
+    known = {key: getattr(row, key) for key in Wait._fields if hasattr(row, key)}
+    return Wait(**known, sequence=collective and collective[1], waited_for=waited_for)
 
 
 def _positions(board: Board, waits: list[Wait]) -> Iterator[Position]:
@@ -359,9 +341,14 @@ def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
     backwards, seen = _backwards(graph), set()
     endless = _endless(graph, backwards) & _endless(backwards, graph)
     for rank in sorted(node for node in endless if isinstance(node, int)):
-        if rank not in seen and (path := _path_back(graph, rank)):
-            yield [node for node in path if isinstance(node, int)]
-            seen |= _reached(graph, rank) & _reached(backwards, rank)
+        before = {} if rank in seen else _before(graph, rank)
+        if rank not in before:
+            continue
+        circle = [before[rank]]
+        while circle[-1] != rank:
+            circle.append(before[circle[-1]])
+        yield [node for node in circle[::-1] if isinstance(node, int)]
+        seen |= before.keys() & _before(backwards, rank).keys()
 
 
 def _endless(graph: dict[Node, list[Node]], backwards: dict[Node, list[Node]]) -> set[Node]:
@@ -376,21 +363,16 @@ def _endless(graph: dict[Node, list[Node]], backwards: dict[Node, list[Node]]) -
     return graph.keys() - set(ends)
 
 
-def _path_back(graph: dict[Node, list[Node]], start: Node) -> list[Node]:
-    """The shortest path from a node back to itself; empty if there is none."""
+def _before(graph: Mapping[Node, Iterable[Node]], start: Node) -> dict[Node, Node]:
+    """The nodes that paths from this one reach, and of each the one before it on the shortest."""
     before: dict[Node, Node] = {}
     front = [start]
     for node in front:  # and those that are reached meanwhile
         for ahead in graph.get(node, ()):
-            if ahead == start:
-                way = [node]
-                while way[-1] != start:
-                    way.append(before[way[-1]])
-                return way[::-1]
             if ahead not in before:
                 before[ahead] = node
                 front.append(ahead)
-    return []
+    return before
 
 
 def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
@@ -406,7 +388,7 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
     found: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ends in alike.values():
         waiting = tuple(
-            sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int))
+            sorted(node for node in _before(backwards, ends[0]) if isinstance(node, int))
         )
         for why, same in gathered((why_text(board, end), end) for end in ends).items():
             found.setdefault((waiting, why), []).extend(same)
@@ -415,16 +397,6 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
         yield Awaited(
             ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends)))
         )
-
-
-def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
-    reached: set[Node] = set()
-    front = [start]
-    for node in front:  # and those that are reached meanwhile
-        further = set(graph.get(node, ())) - reached
-        reached |= further
-        front += further
-    return reached
 
 
 def why_text(board: Board, rank: int) -> str:
