@@ -8,9 +8,9 @@ did on it together (overlap.py).
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import Row, gathered, query, row_type, whole
 from ..base.columns import Flags, Ints, Texts, np
@@ -330,13 +330,8 @@ GpuDeviceRow = row_type("GpuDeviceRow", DEVICE)
 GpuRow = row_type("GpuRow", (*RUN, *OF_TIME))
 
 
-class Gpu(NamedTuple):
-    summary: Row
-    devices: list[Row]
-    parts: list[Row]  # of each rank its own
-    ranks: list[Row]
-    windows: list[Row]
-    incomplete: dict[int, int | None]  # as incomplete_ranks
+class Gpu(namedtuple("Gpu", "summary devices parts ranks windows incomplete")):
+    """parts: of each rank its own part of a device. incomplete: as incomplete_ranks."""
 
     @property
     def is_seen(self) -> bool:
@@ -355,9 +350,8 @@ def gpu(connection: Connection) -> Gpu:
             state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
     devices, parts = _devices(connection, facts, state_ns)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
-    on_devices = {row.rank for row in parts}
     summary = GpuRow(
-        **_coverage(ranks, windows, devices, on_devices), **_losses(ranks, windows),
+        **_coverage(ranks, windows, devices, {row.rank for row in parts}),
         **communication_sms(own for own in facts if own.is_selected), **times._asdict(),
         **shares(times),
     )
@@ -407,8 +401,9 @@ def _devices(
 def _device(group: Group, ranks: set[int], state_ns: Sequence[int]) -> Row:
     """Activity of these ranks on a device."""
     first, times = group[0], busy(state_ns)
-    begins = [own.first_ns for own in group if own.first_ns is not None]
-    ends = [own.last_ns for own in group if own.last_ns is not None]
+    spans = [
+        (own.first_ns, own.last_ns) for own in group if None not in (own.first_ns, own.last_ns)
+    ]
     return GpuDeviceRow(
         rank=first.rank,
         ranks=rank_list(ranks),
@@ -419,8 +414,8 @@ def _device(group: Group, ranks: set[int], state_ns: Sequence[int]) -> Row:
         name=first.name,
         uuid=first.uuid,
         **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
-        first_ns=min(begins, default=None),
-        last_ns=max(ends, default=None),
+        first_ns=min((first_ns for first_ns, _ in spans), default=None),
+        last_ns=max((last_ns for _, last_ns in spans), default=None),
         **communication_sms(group), **times._asdict(), **shares(times),
     )
 
@@ -450,14 +445,22 @@ def shares(times: Busy) -> dict[str, float | None]:
     }
 
 
+# what was lost, and what tracing cost
+OF_RANKS = (
+    "records", "dropped_records", "implausible_records", "late_records", "unattributed_records",
+    "lost_intervals", "unmatched_operations", "unseen_graph_launches", "cost_begin_ns",
+    "cost_end_ns",
+)
+
+
 def _coverage(
-    ranks: Sequence[Row], windows: Sequence[Row], devices: Sequence[Row],
-    on_devices: set[int],
+    ranks: Sequence[Row], windows: Sequence[Row], devices: Sequence[Row], on_devices: set[int]
 ) -> dict:
     traced = {row.rank for row in windows} | on_devices
     walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
     window_ns = sum(row.end_ns - row.begin_ns for row in windows)
     wall_ns = sum(walls.values())
+    errors = [row.clock_error_ns for row in windows]
     return {
         "ranks": len(ranks),
         "traced_ranks": len(traced),
@@ -470,27 +473,14 @@ def _coverage(
         "window_share": min(1.0, window_ns / wall_ns) if wall_ns else None,
         "windows": len(windows),
         "empty_windows": empty_windows(windows),
+        "clock_error_ns": max(errors) if errors and None not in errors else None,
+        **{key: sum(getattr(row, key) for row in ranks) for key in OF_RANKS},
     }
 
 
 def empty_windows(windows: Iterable[Row]) -> int:
     """Windows without records that are long enough for some."""
     return sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows)
-
-
-def _losses(ranks: Sequence[Row], windows: Sequence[Row]) -> dict:
-    counted = (
-        *(
-            "records", "dropped_records", "implausible_records", "late_records",
-            "unattributed_records", "lost_intervals",
-        ),
-        *("unmatched_operations", "unseen_graph_launches", "cost_begin_ns", "cost_end_ns"),
-    )
-    errors = [row.clock_error_ns for row in windows if row.clock_error_ns is not None]
-    return {
-        **{key: sum(getattr(row, key) for row in ranks) for key in counted},
-        "clock_error_ns": max(errors) if errors and len(errors) == len(windows) else None,
-    }
 
 
 class Activities(Counters):

@@ -23,11 +23,13 @@ TIME_S = 10
 LIMITS = ((resource.RLIMIT_AS, 1 << 29), (resource.RLIMIT_CPU, 2), (resource.RLIMIT_CORE, 0))
 MOST_BYTES = 1 << 16
 MOST = 2000  # longer names are cut
-FOLDED = "<...>"
-OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?)")
 ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|\{anonymous\}|<unnamed>)::")
 LAMBDA = re.compile(r"\{lambda\([^{}]*\)(#\d+)\}")
-LAST_NAME = re.compile(r"\w*::$")
+NESTED = re.compile(r"(<[^<>]*)<[^<>]*>")  # arguments of a template within others
+ARGUMENTS, NAMESPACE = re.compile("<[^<>]*>"), re.compile(r"\w*::")
+PARAMETERS = re.compile(r"\([^()]*\)(?:[^():]*$)?")  # and what follows the last ones
+HIDDEN = str.maketrans("() ", "\1\2\3")  # where they do not end a name
+SHOWN = str.maketrans({"\0": "<...>", "\1": "(", "\2": ")", "\3": " "})
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
@@ -57,45 +59,15 @@ def shortened(name: str) -> str:
     """Shortens a demangled name: omits return type, parameters and the namespaces of template
     arguments, and replaces nested template arguments by <...>."""
     text = LAMBDA.sub(r"{lambda\1}", ANONYMOUS.sub("", name[:MOST])).replace(" >", ">")
-    found = ""
-    opened = ""  # brackets
-    place = 0
-    while place < len(text):
-        operator = None if opened else OPERATOR.match(text, place)
-        piece = operator[0] if operator else text[place]
-        place += len(piece)
-        if piece == "(" and not opened and found:
-            place = _after_bracket(text, place)
-            if not text.startswith("::", place):
-                break  # the parameters end here; earlier ones belong to an enclosing function
-        elif piece == " " and not opened:
-            # the text so far was the return type
-            found = (
-                f"{found} " if found.endswith("operator") else found if "operator" in found else ""
-            )
-        elif piece == "<":
-            opened += piece
-            found += {1: piece, 2: FOLDED}.get(opened.count("<"), "")
-        elif piece == ">" and opened.endswith("<"):
-            opened = opened[:-1]
-            found += "" if "<" in opened else piece
-        else:
-            found += piece if opened.count("<") < 2 else ""
-            if piece == "(":
-                opened += piece
-            elif piece == ")" and "(" in opened:
-                opened = opened[: opened.rindex("(")]
-            elif opened and found.endswith("::"):
-                found = LAST_NAME.sub("", found)
-    return found or name
+    text = _repeated(NESTED, "\\1\0", text.replace("operator()", "operator\1\2"))
+    text = ARGUMENTS.sub(lambda own: NAMESPACE.sub("", own[0]).translate(HIDDEN), text)
+    return _repeated(PARAMETERS, "", text).rpartition(" ")[2].translate(SHOWN) or name
 
 
-def _after_bracket(text: str, place: int) -> int:
-    depth = 1
-    while place < len(text) and depth:
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        place += 1
-    return place
+def _repeated(pattern: re.Pattern, by: str, text: str) -> str:
+    while (found := pattern.sub(by, text)) != text:
+        text = found
+    return text
 
 
 def main() -> None:

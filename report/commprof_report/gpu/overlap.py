@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import List, Tuple
@@ -104,19 +104,14 @@ def spans_joined(spans: Iterable[tuple[int, int]]) -> Spans:
 
 def common(left: Spans, right: Spans) -> Spans:
     """The intersection of two lists of spans, each a result of spans_joined()."""
-    found = []
-    place = other = 0
-    while place < len(left) and other < len(right):
-        begin_ns, end_ns = (
-            max(left[place][0], right[other][0]), min(left[place][1], right[other][1]),
-        )
-        if begin_ns < end_ns:
-            found.append((begin_ns, end_ns))
-        if left[place][1] < right[other][1]:
-            place += 1
-        else:
-            other += 1
-    return found
+    edges = sorted(
+        edge for begin_ns, end_ns in (*left, *right) for edge in ((begin_ns, 1), (end_ns, -1))
+    )
+    depths = accumulate(change for _, change in edges)
+    return [
+        (begin_ns, end_ns) for (begin_ns, _), (end_ns, _), depth in zip(edges, edges[1:], depths)
+        if depth == 2 and begin_ns < end_ns
+    ]
 
 
 SQL = query.beside(__file__)
