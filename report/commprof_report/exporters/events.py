@@ -49,14 +49,11 @@ def _shown(values: dict) -> dict:
     }
 
 
-def process_named(process: int, name: str, place: int) -> Iterator[str]:
-    yield event_text("M", process, 0, name="process_name", args={"name": name})
-    yield event_text("M", process, 0, name="process_sort_index", args={"sort_index": place})
-
-
-def thread_named(process: int, thread: int, name: str, place: int) -> Iterator[str]:
-    yield event_text("M", process, thread, name="thread_name", args={"name": name})
-    yield event_text("M", process, thread, name="thread_sort_index", args={"sort_index": place})
+def named(process: int, thread: int, name: str, place: int) -> Iterator[str]:
+    """Name and place of a thread; thread 0: of the process."""
+    what = "thread" if thread else "process"
+    yield event_text("M", process, thread, name=f"{what}_name", args={"name": name})
+    yield event_text("M", process, thread, name=f"{what}_sort_index", args={"sort_index": place})
 
 
 def us(ns: int) -> float:
@@ -132,7 +129,7 @@ class Beside:
             number = self.processes[rank, theirs] = self.first_process + len(self.processes)
             below = min(self.counts[rank], PLACES_OF_RANK - 1)
             name = _title(rank, theirs if isinstance(theirs, str) else "")
-            yield from process_named(number, name, PLACES_OF_RANK * rank + below)
+            yield from named(number, 0, name, PLACES_OF_RANK * rank + below)
         process = event["pid"] = self.processes[rank, theirs]
         thread = place(event.get("tid", 1))
         if isinstance(thread, int) and 0 < thread < FIRST_THREAD:
@@ -209,7 +206,7 @@ class Track:
 
     def __init__(self, process: Process, name: str) -> None:
         self.process, self.name, self.number = process, name, len(process.tracks) + 1
-        self.names = thread_named(process.number, self.number, name, self.number)
+        self.names = named(process.number, self.number, name, self.number)
         self.open: list[Slice] = []
         self.last_ns = 0
 
@@ -225,12 +222,8 @@ class Track:
             span_us = us(self.last_ns - ended.begin_ns)
             ended.details.update(details)
             yield from self.written("X", ended, self.last_ns, dur=span_us, args=ended.details)
-
-    def unfinished(self) -> Iterator[str]:
-        """Perfetto says of slices without an end that they did not finish."""
-        for each in self.open:
-            yield from self.written("B", each, MOST_NS, args=each.details)
-        self.open.clear()
+        if not self.open:
+            self.process.idle[self.name].append(self)
 
     def mark(self, time_ns: int, name: str) -> Iterator[str]:
         if time_ns >= 0:
@@ -250,36 +243,36 @@ class Process:
 
     def __init__(self, number: int, name: str, place: int, overlaps: Overlaps) -> None:
         self.number, self.overlaps = number, overlaps
-        self.names = process_named(number, name, place)
+        self.names = named(number, 0, name, place)
         self.tracks: list[Track] = []
         self.idle: dict[str, list[Track]] = {}  # without open slices, by name
 
     def take(self, name: str) -> Track:
-        if name not in self.idle and len(self.idle) >= MOST_TRACKS:
-            name = OTHERS
+        name = name if name in self.idle or len(self.idle) < MOST_TRACKS else OTHERS
         idle = self.idle.setdefault(name, [])
         if not idle:
             self.tracks.append(Track(self, name))
         return idle.pop() if idle else self.tracks[-1]
 
-    def give_back(self, track: Track) -> None:
-        self.idle[track.name].append(track)
-
     def unfinished(self) -> Iterator[str]:
+        """Perfetto says of slices without an end that they did not finish."""
         for track in self.tracks:
+            for each in track.open:
+                yield from track.written("B", each, MOST_NS, args=each.details)
             if track.open:
-                yield from track.unfinished()
-                self.give_back(track)
+                self.idle[track.name].append(track)
+            track.open.clear()
 
 
 def horovod_events(
-    timelines: Sequence[OfRank], first_process: int, aligned_ns: AlignedNs, overlaps: Overlaps
+    timelines: Sequence[OfRank], beside: Beside, aligned_ns: AlignedNs, overlaps: Overlaps
 ) -> Iterator[str]:
+    """In processes after those that are beside."""
     by_rank: dict[int, Timelines] = {}
     for of_rank in timelines:
         rank = of_rank.process.rank
         if rank not in by_rank:
-            first = first_process + PROCESSES * len(by_rank)
+            first = beside.first_process + len(beside.processes) + PROCESSES * len(by_rank)
             by_rank[rank] = Timelines(rank, first, aligned_ns, overlaps)
         yield from by_rank[rank].events(of_rank)
 
@@ -299,8 +292,8 @@ class Timelines:
 
     def events(self, of_rank: OfRank) -> Iterator[str]:
         self.names: dict[int, str] = {}  # by tensor
-        self.own: dict[int, Track] = {}  # of tensors with an open slice
-        self.leading: dict[int, Track] = {}  # of the first tensors of open operations
+        # of tensors with an open slice: their own; of the first tensor of an operation, its track
+        self.tracks: dict[int, list[Track]] = {}
         self.operation: Slice | None = None  # whose tensors are being listed
         for each in timeline_events(of_rank.trace.path):
             own_ns = of_rank.trace.unix_ns(each.time_us) - of_rank.process.start_unix_ns
@@ -311,35 +304,39 @@ class Timelines:
         yield from self.tensors.unfinished()
 
     def _written(self, event: Event, time_ns: int) -> Iterator[str]:
-        tensor = event.tensor
+        tensor, tracks = event.tensor, self.tracks.get(event.tensor, [])
         if event.phase == "N":
             if tensor in self.names or len(self.names) < MOST_KNOWN:
                 unnamed = UNNAMED.fullmatch(event.name)
                 self.names[tensor] = unnamed[1] if unnamed else event.name
         elif event.phase == "C":
             yield from self.cycles.mark(time_ns, CYCLE_START)
-        elif event.phase == "R" and tensor in self.own:
-            yield from self.own[tensor].mark(time_ns, f"rank {int(event.name)} is ready")
+        elif event.phase == "R":
+            for track in tracks[:1]:
+                yield from track.mark(time_ns, f"rank {int(event.name)} is ready")
         elif event.phase == "B":
             self._begin(event, time_ns)
-        elif event.phase == "E" and tensor in self.own:
-            yield from self._end(event, time_ns)
+        elif event.phase == "E" and tracks:
+            self.operation = None
+            for track, details in zip(tracks, (event.details, {})):
+                yield from track.end(time_ns, details)
+            if not tracks[0].open:
+                del self.tracks[tensor]
 
     def _begin(self, event: Event, time_ns: int) -> None:
-        tensor = event.tensor
-        if tensor in self.own:
+        tracks = self.tracks.setdefault(event.tensor, [])
+        for track in tracks:
             self.operation = None
-            if tensor in self.leading:
-                self.leading[tensor].begin(time_ns, event.name, {})
-        else:
-            self.own[tensor] = self.tensors.take(self.names.get(tensor, OTHERS))
+            track.begin(time_ns, event.name, {})
+        if not tracks:
+            name = self.names.get(event.tensor, OTHERS)
+            tracks.append(self.tensors.take(name))
+            tracks[0].begin(time_ns, event.name, {})
             if not event.name.startswith(NEGOTIATE):
-                self._lead(event, time_ns)
-        self.own[tensor].begin(time_ns, event.name, {})
+                tracks += self._led(event, name, time_ns)
 
-    def _lead(self, event: Event, time_ns: int) -> None:
+    def _led(self, event: Event, name: str, time_ns: int) -> Iterator[Track]:
         """Horovod begins an operation for one of its tensors after the other."""
-        name = self.names.get(event.tensor, OTHERS)
         if self.operation and self.operation.details["operation"] == event.name:
             listed = self.operation.details
             listed["tensors"] += 1
@@ -347,17 +344,7 @@ class Timelines:
                 listed["names"].append(name)
             self.operation.name = f"{event.name} of {units.counted(listed['tensors'], 'tensor')}"
             return
-        track = self.leading[event.tensor] = self.operations.take(OPERATIONS)
+        track = self.operations.take(OPERATIONS)
         details = {"operation": event.name, "tensors": 1, "names": [name]}
         self.operation = track.begin(time_ns, f"{event.name} of {name}", details)
-
-    def _end(self, event: Event, time_ns: int) -> Iterator[str]:
-        self.operation = None
-        tensor, track = event.tensor, self.own[event.tensor]
-        yield from track.end(time_ns, event.details)
-        if not track.open:
-            self.tensors.give_back(self.own.pop(tensor))
-        if tensor in self.leading:
-            yield from self.leading[tensor].end(time_ns, {})
-            if not self.leading[tensor].open:
-                self.operations.give_back(self.leading.pop(tensor))
+        yield track

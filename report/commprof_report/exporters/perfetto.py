@@ -35,7 +35,7 @@ from ..run.unseen import unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
 from .events import (
-    PLACES_OF_RANK, Beside, event_text, horovod_events, process_named, thread_named, us,
+    PLACES_OF_RANK, Beside, event_text, horovod_events, named, us,
 )
 from .traces import OfRank
 
@@ -69,13 +69,9 @@ Wait = namedtuple("Wait", "wait_ns last_rank is_estimate arrived_ns")
 NO_WAIT = Wait(0, None, False, None)
 
 
-class Slice(NamedTuple):
-    start_ns: int
-    end_ns: int
-    name: str
-    arguments: dict[str, object] = {}
-    row: Row = None
-    wait: Wait = NO_WAIT
+Slice = namedtuple(
+    "Slice", "start_ns end_ns name arguments row wait", defaults=[{}, None, NO_WAIT]
+)
 
 
 class Cut(NamedTuple):
@@ -107,8 +103,10 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     }
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(about) + ',\n"traceEvents": [\n'
     separator = ""
+    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
     for event in chain(
-        trace.events(), events_beside(run, alignment, cut, of_pytorch, of_horovod)
+        trace.events(), beside.events(of_pytorch),
+        horovod_events(of_horovod, beside, alignment.aligned_ns, cut.overlaps),
     ):
         yield f"{separator}{event}"
         separator = ",\n"
@@ -132,17 +130,6 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
             arrived_ns = row.start_ns + row.wait_ns
             found[key] = Wait(row.wait_ns, row.last_rank, row.is_estimate, arrived_ns)
     return found
-
-
-def events_beside(
-    run: Selection, alignment: Alignment, cut: Cut, of_pytorch: Sequence[OfRank],
-    of_horovod: Sequence[OfRank],
-) -> Iterator[str]:
-    """The events of the files of --with-trace, in processes with numbers of their own."""
-    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
-    yield from beside.events(of_pytorch)
-    first_process = beside.first_process + len(beside.processes)
-    yield from horovod_events(of_horovod, first_process, alignment.aligned_ns, cut.overlaps)
 
 
 class Trace:
@@ -196,7 +183,7 @@ class Trace:
     def _names(self) -> Iterator[str]:
         for row in self.ranks:
             host = f", {row.host}" if row.host else ""
-            yield from process_named(row.rank, f"rank {row.rank}{host}", PLACES_OF_RANK * row.rank)
+            yield from named(row.rank, 0, f"rank {row.rank}{host}", PLACES_OF_RANK * row.rank)
             yield event_text("M", row.rank, 0, name="process_labels", args={"labels": row.state})
         for row in self.threads:
             name = f"{row.name or 'thread'} ({'main, ' if row.is_main else ''}{row.tid})"
@@ -351,7 +338,7 @@ def _details(row: Row) -> dict[str, object]:
 def _named(rank: int, kind: str, number: int, who: object) -> Iterator[str]:
     track = TRACKS[kind]
     place = track.place + track.apart * number
-    return thread_named(rank, track.first + number, track.title.format(who), place)
+    return named(rank, track.first + number, track.title.format(who), place)
 
 
 def _stream_title(row: Row, shared: str) -> str:

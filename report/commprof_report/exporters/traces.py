@@ -18,10 +18,10 @@ ready. Horovod leaves these events out if all ranks find their request in its ca
 from __future__ import annotations
 
 import re
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..base import Progress, ReportError, present, query, units, whole
 from ..base.json_file import JsonStream, json_open
@@ -60,16 +60,28 @@ def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRan
     with Progress("reading", len(files)) as progress:
         for path, rank in files.items():
             trace = _scan(path)
-            trace.threads.clear()
             yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
             progress.step()
 
 
 def _scan(path: Path) -> Trace:
-    """Reads a file of either profiler: its first character shows which one wrote it."""
+    """Reads a file of either profiler completely once: its first character shows which one wrote
+    it."""
     with json_open(path) as stream:
-        scan = timeline_scan if stream.peek() == "[" else trace_scan
-        return scan(path, stream)
+        is_horovod = stream.peek() == "["
+        trace = (timeline_scan if is_horovod else trace_scan)(path, stream)
+        if stream.peek():
+            raise ReportError(path, "continues after its end")
+    if trace.first_us is None:
+        whose = "Horovod" if is_horovod else "PyTorch's profiler"
+        raise ReportError(path, f"holds no event of {whose}")
+    if not counts_from_1970(trace.unix_ns(trace.first_us)):
+        raise ReportError(
+            path,
+            "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no "
+            "place on the time axis",
+        )
+    return trace
 
 
 def _files(word: str) -> list[tuple[Path, int | None]]:
@@ -152,7 +164,7 @@ if TYPE_CHECKING:
 
 EARLIEST_UNIX_NS = whole("exporters.earliest")
 MOST_US = 1 << 53  # largest time in a file: 285 years
-EVENTS = "traceEvents"
+EVENTS, FACTS = "traceEvents", ("baseTimeNanoseconds", "host_name", "distributedInfo")
 MOST_THREADS = 20_000  # of a file
 MOST_OF_NAME = 200  # characters that tell one process or thread from another
 
@@ -160,20 +172,22 @@ MOST_OF_NAME = 200  # characters that tell one process or thread from another
 class Trace:
     """The description of a file, after it was read completely once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rank: int | None = None, is_horovod: bool = False) -> None:
         self.path = path
         self.base_ns = 0
-        self.rank: int | None = None  # of torch.distributed
-        self.is_horovod = False
+        self.rank = rank  # of torch.distributed
+        self.is_horovod = is_horovod
         self.host = ""
         self.pids: set[int] = set()  # of processes with the label CPU
         self.first_us: float | None = None
         self.last_us: float | None = None
-        # by process and thread, as they are numbered
-        self.threads: set[tuple[object, object]] = set()
 
     def unix_ns(self, time_us: float) -> int:
         return self.base_ns + round(time_us * 1_000)
+
+    def add(self, begin_us: float, span_us: float = 0) -> None:
+        self.first_us = begin_us if self.first_us is None else min(self.first_us, begin_us)
+        self.last_us = max(self.last_us or 0, begin_us + span_us)
 
 
 def counts_from_1970(unix_ns: int) -> bool:
@@ -181,61 +195,40 @@ def counts_from_1970(unix_ns: int) -> bool:
 
 
 def trace_scan(path: Path, stream: JsonStream) -> Trace:
-    trace = Trace(path)
-    for key in stream.keys():
-        _key_scan(trace, stream, key)
-    if stream.peek():
-        raise ReportError(path, "continues after its end")
-    if trace.first_us is None:
-        raise ReportError(path, "holds no event of PyTorch's profiler")
-    if not counts_from_1970(trace.unix_ns(trace.first_us)):
-        raise ReportError(
-            path,
-            "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no "
-            "place on the time axis",
-        )
+    trace, facts = Trace(path), dict.fromkeys(FACTS)
+    threads: set[tuple[object, object]] = set()  # by process and thread, as they are numbered
+    for event in _elements(stream, facts):
+        phase, time_us, pid = event.get("ph"), event.get("ts"), event.get("pid")
+        if phase == "X" and is_time(time_us) and is_time(event.get("dur")) and time_us:
+            trace.add(time_us, event["dur"])
+        elif (
+            phase == "M" and event.get("name") == "process_labels"
+            and event.get("args") == {"labels": "CPU"} and isinstance(pid, int)
+        ):
+            trace.pids.add(pid)
+        threads.add((place(pid), place(event.get("tid"))))
+        if len(threads) > MOST_THREADS:
+            raise ReportError(path, f"has more than {MOST_THREADS:,} threads, which no trace has")
+    base_ns, host, of_torch = facts.values()
+    trace.base_ns = int(base_ns) if is_number(base_ns) else 0
+    trace.host = host if isinstance(host, str) else ""
+    rank = of_torch.get("rank") if isinstance(of_torch, dict) else None
+    trace.rank = rank if isinstance(rank, int) else None
     return trace
-
-
-def _key_scan(trace: Trace, stream: JsonStream, key: str) -> None:
-    if key == EVENTS:
-        for event in stream.elements():
-            if isinstance(event, dict):
-                _event_scan(trace, event)
-        return
-    value = stream.value()
-    if key == "baseTimeNanoseconds" and is_number(value):
-        trace.base_ns = int(value)
-    elif key == "host_name" and isinstance(value, str):
-        trace.host = value
-    elif (
-        key == "distributedInfo" and isinstance(value, dict) and isinstance(value.get("rank"), int)
-    ):
-        trace.rank = value["rank"]
-
-
-def _event_scan(trace: Trace, event: dict) -> None:
-    phase, time_us, pid = event.get("ph"), event.get("ts"), event.get("pid")
-    if phase == "X" and is_time(time_us) and is_time(event.get("dur")) and time_us:
-        trace.first_us = time_us if trace.first_us is None else min(trace.first_us, time_us)
-        trace.last_us = max(trace.last_us or 0, time_us + event["dur"])
-    elif (
-        phase == "M" and event.get("name") == "process_labels"
-        and event.get("args") == {"labels": "CPU"} and isinstance(pid, int)
-    ):
-        trace.pids.add(pid)
-    trace.threads.add((place(pid), place(event.get("tid"))))
-    if len(trace.threads) > MOST_THREADS:
-        raise ReportError(trace.path, f"has more than {MOST_THREADS:,} threads, which no trace has")
 
 
 def events_of(path: Path) -> Iterator[dict]:
     with json_open(path) as stream:
-        for key in stream.keys():
-            if key == EVENTS:
-                yield from (event for event in stream.elements() if isinstance(event, dict))
-            else:
-                stream.value()
+        yield from _elements(stream, {})
+
+
+def _elements(stream: JsonStream, facts: dict[str, Any]) -> Iterator[dict]:
+    """The events. Sets the facts that are asked for."""
+    for key in stream.keys():
+        if key == EVENTS:
+            yield from (event for event in stream.elements() if isinstance(event, dict))
+        elif (value := stream.value()) is not None and key in facts:
+            facts[key] = value
 
 
 def place(value: object) -> object:
@@ -270,36 +263,25 @@ MOST_OPEN = 20_000  # tensors with a slice that has not ended
 MOST_LEVELS = 8  # of slices in each other; Horovod has two
 
 
-class Event(NamedTuple):
-    """phase: 'N' names a tensor, 'B' begins a slice, 'E' ends it, 'R': a rank is ready,
-    'C': Horovod's thread begins a cycle. name: of the tensor, of the slice, the rank's number."""
-
-    phase: str
-    tensor: int
-    name: str
-    time_us: int
-    details: dict[str, str]
+# phase: 'N' names a tensor, 'B' begins a slice, 'E' ends it, 'R': a rank is ready, 'C': Horovod's
+# thread begins a cycle. name: of the tensor, of the slice, the rank's number. details: texts by name.
+Event = namedtuple("Event", "phase tensor name time_us details")
 
 
 def timeline_scan(path: Path, stream: JsonStream) -> Trace:
-    """Reads the file completely once."""
-    trace = Trace(path)
-    trace.is_horovod, trace.rank = True, 0
-    levels: dict[int, int] = {}  # open slices by tensor
+    trace = Trace(path, 0, True)
+    levels: Counter[int] = Counter()  # open slices by tensor
     for event in _events(trace, stream):
         if event.phase != "N":
-            first_us = event.time_us if trace.first_us is None else trace.first_us
-            trace.first_us = min(first_us, event.time_us)
-            trace.last_us = max(trace.last_us or 0, event.time_us)
+            trace.add(event.time_us)
         if event.phase in "BE":
-            level = levels.pop(event.tensor, 0) + (1 if event.phase == "B" else -1)
-            if level > 0:
-                levels[event.tensor] = level
+            levels[event.tensor] += 1 if event.phase == "B" else -1
+            level = levels[event.tensor]
+            if level <= 0:
+                del levels[event.tensor]
             if level > MOST_LEVELS or len(levels) > MOST_OPEN:
                 what = f"has {MOST_OPEN:,} tensors or {MOST_LEVELS} slices of a tensor open at once"
                 raise ReportError(path, f"{what}, which no timeline of Horovod has")
-    if trace.first_us is None:
-        raise ReportError(path, "holds no event of Horovod")
     return trace
 
 
@@ -321,8 +303,6 @@ def _events(trace: Trace, stream: JsonStream) -> Iterator[Event]:
         event = _event(element) if isinstance(element, dict) else None
         if event:
             yield event
-    if stream.peek():
-        raise ReportError(trace.path, "continues after its end")
 
 
 def _start_us(element: object) -> int:
