@@ -6,7 +6,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.roles.roles import plain
+from commprof_report.base.units import operation
 from parallel import CONTROL, FILES, GRADIENT_BYTES, REPLICA, TENSOR
 from planted import Cell
 
@@ -324,4 +324,4 @@ def test_point_to_point_that_is_no_line_is_unclear(roles_of):
     ],
 )
 def test_forms_of_a_collective_are_one(call, name):
-    assert plain(call) == name
+    assert operation(call) == name

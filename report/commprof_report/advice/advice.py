@@ -14,7 +14,6 @@ from typing import Callable, NamedTuple
 
 from ..base import Row, Unknown, attempt, row_type, units
 from ..base.field import Field
-from ..calls.views import operation
 from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, is_crowded, lacks_cores
@@ -118,7 +117,7 @@ def of_copies(inputs: Inputs) -> Basis:
 
 
 def _does(what: str) -> Callable[[Row], bool]:
-    return lambda row: operation(row.call) == what
+    return lambda row: units.operation(row.call) == what
 
 
 def _of_calls(

@@ -16,7 +16,7 @@ from ..base import Row, gathered, query, threshold, units, whole
 from ..base.columns import NONE, grouped, np, of_groups
 from ..base.summarize import pow2
 from ..calls.parts import Negotiation
-from ..calls.views import operation, size_rows
+from ..calls.views import size_rows
 from ..late.late_ranks import Late
 from ..late.sums import Sums
 from ..late.verdict import COVERED
@@ -268,7 +268,7 @@ def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
 def has_curve(row: Row) -> bool:
     """All ranks agree on its size."""
     is_one_size = not row.is_own and not row.is_folded and bool(row.bytes_high)
-    return is_one_size and row.bandwidth_bytes is not None and operation(row.call) == "allreduce"
+    return is_one_size and row.bandwidth_bytes is not None and units.operation(row.call) == "allreduce"
 
 
 def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:

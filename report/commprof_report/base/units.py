@@ -379,3 +379,10 @@ def members_text(ranks: Sequence[int]) -> str:
         )
         place = end
     return ",".join(parts)
+
+
+def operation(call: str) -> str:
+    """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
+    MPI_Allreduce_init and ncclAllReduce."""
+    name = call[4:].lower().removesuffix("_init")
+    return name[1:] if name[:1] == "i" else name

@@ -142,13 +142,6 @@ POLLS = View(  # unsuccessful ones, and successful ones
 )
 
 
-def operation(call: str) -> str:
-    """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
-    MPI_Allreduce_init and ncclAllReduce."""
-    name = call[4:].lower().removesuffix("_init")
-    return name[1:] if name[:1] == "i" else name
-
-
 # how bandwidth is computed (schema.sql): how often the bytes pass the slowest link, in parts of
 # 2(n-1)/n (2), (n-1)/n (1) or 1 (0); whether S is n times `bytes`
 PASSES = {

@@ -20,7 +20,7 @@ from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
     BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
-    TAKING, Call, Kit, Made, stem,
+    TAKING, Call, Kit, Made,
 )
 from .thread import (
     NO_BUFFERS, Memory, Operation, Persistent, Polls, Requests, Sleep, Started, spans,
@@ -210,7 +210,7 @@ class _Maker:
         if not row.bytes or kind in (*ON_NONE, FINDING, MATCHING):
             return None
         signature = self._signature(row)
-        is_unknown = stem(row.call) in COUNTED and not signature.counts
+        is_unknown = units.operation(row.call) in COUNTED and not signature.counts
         return UNEQUAL if is_unknown or signature is NOTHING else None
 
     def _started(self, row: Row) -> list[Started]:
@@ -285,7 +285,7 @@ class _Maker:
     def _vectors_of(self, rows: list[Row]) -> Vectors:
         """By operation and rank."""
         parts = by((
-            row for row in rows if row.sequence is not None and stem(row.call) in VECTORED
+            row for row in rows if row.sequence is not None and units.operation(row.call) in VECTORED
         ), self._operation)
         found: Vectors = {}
         for operation, calls in parts.items():
@@ -293,7 +293,7 @@ class _Maker:
             members = self.kit.comms[operation[0]].members or tuple(own)  # type: ignore[index]
             sides = [own[rank] for rank in members if rank in own]
             if len(sides) == len(members):
-                for rank, vectors in zip(members, self._vectors(stem(sides[0].call), sides)):
+                for rank, vectors in zip(members, self._vectors(units.operation(sides[0].call), sides)):
                     found[operation, rank] = vectors
         return found
 

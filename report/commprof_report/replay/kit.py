@@ -86,11 +86,6 @@ KINDS = {
 }
 
 
-def stem(call: str) -> str:
-    """A collective's name, whether it blocks or not."""
-    return call.removeprefix("MPI_").removesuffix("_init").lower().removeprefix("i")
-
-
 def row_of(line: str) -> Any:
     """A row with the words of such a line. None: it has none."""
     names = [word for own, word, _ in WORDS if own == line and word != "number"]

@@ -28,9 +28,9 @@ from itertools import count
 from sqlite3 import Connection
 
 from ..base.columns import np
-from ..base import gathered, threshold
+from ..base import gathered, threshold, units
 from .kit import (
-    COMPLETING, FREEING, MATCHING, RESTARTING, STARTING, TAKING, Call, Kit, stem,
+    COMPLETING, FREEING, MATCHING, RESTARTING, STARTING, TAKING, Call, Kit,
 )
 from .traffic import Row
 
@@ -196,7 +196,7 @@ class Memory:
 def spans(kit: Kit, vectors: Sequence[Sequence[int]], call: Call) -> tuple[int, int]:
     """Bytes from the begin of what a call sends, and of what it receives, to their ends at most."""
     size = len(kit.comms[call.comm or 0].members) or 1
-    name = stem(call.name)
+    name = units.operation(call.name)
 
     def span(elements: int, of: int | None) -> int:
         type_ = kit.types[of] if of is not None else None

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 
 from ..base import Row, attempt, gathered, query, row_type, threshold
 from ..base.field import Field, text
-from ..base.units import members_shown, shortened
+from ..base.units import members_shown, operation, shortened
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows
 from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of
@@ -98,8 +98,7 @@ def families(world: World) -> dict[str, str]:
 def family_labels(world: World) -> dict[str, str]:
     """As families, by label."""
     names = families(world)
-    described = (group.described for group in world.groups)
-    return {each.label: names[each.identity] for each in described}
+    return {group.described.label: names[group.described.identity] for group in world.groups}
 
 
 def name_given(described: Row) -> str:
@@ -148,7 +147,8 @@ def purposes(group: Group, world: World, is_world: bool) -> list[str]:
         return messages_purpose(group.ranks, world)
     if is_served(group, world):
         return [SERVED]
-    if is_world or not is_partition(group, world):
+    # it and others that are created in the same way must contain every rank exactly once
+    if is_world or world.partitions.isdisjoint(ways(group)):
         return []
     return [parallel(group, world)]
 
@@ -171,20 +171,15 @@ def is_served(group: Group, world: World) -> bool:
     """Whether one rank gives to all others and gets from them, again and again, and little else
     is moved: the root of all its collectives that have one."""
     rooted = sum(
-        row.message_bytes for row in group.use if plain(row.call) in (*GIVEN, *GOT)
+        row.message_bytes for row in group.use if operation(row.call) in (*GIVEN, *GOT)
     )
     rows = [row for row in world.roots if row.identity == group.described.identity]
     if rooted < HALF * group.message_bytes() or len({row.root for row in rows}) != 1:
         return False
     return group.described.size > 2 and all(
-        sum(row.calls / row.ranks for row in rows if plain(row.call) in calls) >= FEWEST
+        sum(row.calls / row.ranks for row in rows if operation(row.call) in calls) >= FEWEST
         for calls in (GIVEN, GOT)
     )
-
-
-def is_partition(group: Group, world: World) -> bool:
-    """Whether it and others created in the same way contain every rank exactly once."""
-    return not world.partitions.isdisjoint(ways(group))
 
 
 def parallel(group: Group, world: World) -> str:
@@ -192,8 +187,8 @@ def parallel(group: Group, world: World) -> str:
     parallel ranks exchange activations of few sizes layer after layer, replicas sum each gradient
     once, at the end of a step."""
     rows = group.collectives
-    summed = sum(row.message_bytes for row in rows if plain(row.call) in ("allreduce", "reduce"))
-    exchanged = sum(row.message_bytes for row in rows if plain(row.call) in EXCHANGES)
+    summed = sum(row.message_bytes for row in rows if operation(row.call) in ("allreduce", "reduce"))
+    exchanged = sum(row.message_bytes for row in rows if operation(row.call) in EXCHANGES)
     if summed + exchanged < HALF * group.message_bytes():
         return UNCLEAR
     if named := purpose_named(group):
@@ -257,13 +252,6 @@ def rivals(group: Group, world: World) -> list[Group]:
         for other in world.busy.get(rank, [])
     }
     return [other for other in found.values() if other.ranks != group.ranks]
-
-
-def plain(call: str) -> str:
-    """The operation of a call; MPI_Iallreduce, MPI_Allreduce_init, ncclAllReduce: allreduce."""
-    name = call.replace("MPI_", "", 1).replace("nccl", "", 1)
-    name = name[1:] if name[:1] == "I" and name[1:2].islower() else name
-    return (name[:-5] if name.endswith("_init") else name).lower()
 
 
 SQL = query.beside(__file__)

@@ -55,23 +55,16 @@ class Group(NamedTuple):
 TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
 
 
-class World(NamedTuple):
-    """The run to which the communicators belong."""
-
-    size: int
-    ranks: frozenset[int]  # whose files were read
-    groups: list[Group]
-    # ways of creating communicators that put every rank into exactly one
-    partitions: frozenset[tuple]
-    # the groups of each rank that are smaller than the world and make collectives
-    busy: dict[int, list[Group]]
-    graph: Graph
-    sent_bytes: dict[tuple[int, int], int]  # by sender and receiver
-    message_bytes: int
-    passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
-    passed_per_rank: float  # number of such messages
-    turns: dict[str, Row]  # by identity; without those that have no samples
-    roots: list[Row]
+# The run to which the communicators belong. ranks: whose files were read. partitions: ways of
+# creating communicators that put every rank into exactly one. busy: the groups of each rank that are
+# smaller than the world and make collectives. sent_bytes: by sender and receiver. passed_sizes: of
+# point-to-point messages larger than control messages; passed_per_rank: their number. turns: by
+# identity; without those that have no samples.
+World = namedtuple(
+    "World",
+    "size ranks groups partitions busy graph sent_bytes message_bytes passed_sizes passed_per_rank "
+    "turns roots",
+)
 
 
 def world_of(connection: Connection) -> World:
@@ -79,7 +72,14 @@ def world_of(connection: Connection) -> World:
     (size,) = connection.execute("SELECT max(world_size) FROM rank").fetchone()
     read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
     described = SQL.ask(connection, "run_communicators", DescribedRow)
-    groups = [Group(row, members_of(row, size), use.get(row.identity, [])) for row in described]
+    known = {  # the world ranks of the members, where all of them are known
+        row.identity: frozenset(members.below(size)) for row in described
+        for members in [Members(row.members)] if members.is_whole and not row.is_inter
+    }
+    groups = [
+        Group(row, known.get(row.identity, frozenset()), use.get(row.identity, []))
+        for row in described
+    ]
     traffic_classify(connection)
     messages = SQL.ask(connection, "messages", MessageRow)
     passed = [row for rows in use.values() for row in rows if is_passed(row)]
@@ -101,15 +101,6 @@ def world_of(connection: Connection) -> World:
         sum(row.count for row in passed) / max(1, len(read)),
         {row.identity: row for row in turns},
         list(SQL.rows(connection, "roots")),
-    )
-
-
-def members_of(row: Row, world_size: int) -> frozenset[int]:
-    """The world ranks of the members; empty if not all of them are known."""
-    members = Members(row.members)
-    return (
-        frozenset(members.below(world_size)) if members.is_whole and not row.is_inter
-        else frozenset()
     )
 
 
@@ -160,15 +151,9 @@ PASSED_ON = threshold("roles.passed-on")
 MessageRow = namedtuple("MessageRow", "sender receiver count bytes")
 
 
-class Chain(NamedTuple):
-    """A line of ranks, in the order in which messages go forward."""
-
-    ranks: tuple[int, ...]
-    forward_bytes: int
-    backward_bytes: int
-    # False: as many bytes go in either direction; the end with the lower rank counts as the first
-    # stage
-    is_direction_known: bool
+# A line of ranks, in the order in which messages go forward. is_direction_known: False: as many
+# bytes go in either direction; the end with the lower rank counts as the first stage.
+Chain = namedtuple("Chain", "ranks forward_bytes backward_bytes is_direction_known")
 
 
 class Star(NamedTuple):
@@ -185,15 +170,10 @@ class Star(NamedTuple):
         return self.sent_bytes > 0 and self.received_bytes > 0
 
 
-class Graph(NamedTuple):
-    chains: list[Chain]
-    # lines of ranks that send to both neighbours before they have received from them
-    exchanges: list[list[int]]
-    stars: list[Star]
-    rings: list[list[int]]
-    # connected ranks of which some have more than two neighbours, or pass nothing on
-    webs: list[list[int]]
-    pairs: int  # of ranks that exchange bulk messages
+# exchanges: lines of ranks that send to both neighbours before they have received from them. webs:
+# connected ranks of which some have more than two neighbours, or pass nothing on. pairs: of ranks
+# that exchange bulk messages.
+Graph = namedtuple("Graph", "chains exchanges stars rings webs pairs")
 
 
 # When a rank began to send a message, or had received one; message_times.sql.
@@ -256,11 +236,9 @@ def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
     """The ranks from one end of a line to the other."""
     ranks = [start]
-    while True:
-        ahead = [other for other in neighbours[ranks[-1]] if other not in ranks[-2:-1]]
-        if not ahead:
-            return tuple(ranks)
-        ranks.append(ahead[0])
+    for rank in ranks:  # and those that are reached meanwhile
+        ranks += [other for other in neighbours[rank] if other not in ranks[-2:-1]][:1]
+    return tuple(ranks)
 
 
 def _is_passed_on(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> bool:

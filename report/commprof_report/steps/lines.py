@@ -15,11 +15,10 @@ from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, Tuple
 
-from ..base import query, threshold, whole
+from ..base import query, threshold, whole, units
 from ..base.columns import (
     NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, np, numbered, read,
 )
-from ..calls.views import operation
 from ..late.reading import CallInfo, Known, known
 from ..loops.choice import Kind, Line
 from ..run.sampled import Calls, Communicators, FurtherMessages, Starts, sampled
@@ -81,7 +80,7 @@ def about_calls(sampled: SampledCalls) -> Columns:
         has_own_size=which(names, texts, lambda info: info.bandwidth == "own-size"),
         is_rooted=which(names, texts, is_rooted),
         is_reduction=np.array([is_reduction(name) for name in texts.texts], bool),
-        is_broadcast=np.array([operation(name) in BROADCASTS for name in texts.texts], bool),
+        is_broadcast=np.array([units.operation(name) in BROADCASTS for name in texts.texts], bool),
         is_completing=which(names, texts, lambda info: info.family == "completion"),
         # of a message that another call completes
         is_start=which(
@@ -91,7 +90,7 @@ def about_calls(sampled: SampledCalls) -> Columns:
 
 
 def is_reduction(call: str) -> bool:
-    return operation(call) in REDUCTIONS
+    return units.operation(call) in REDUCTIONS
 
 
 def collectives(sampled: SampledCalls, known: Communicators) -> Columns:
