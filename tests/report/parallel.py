@@ -125,7 +125,9 @@ def stage_rank(
     peers = passing_peers(before, after, wait_ns, both_ways)
     samples = passing_samples(before, after, rank, wait_ns, PIPELINE, both_ways)
     facts = {"boot_id": "one", "time_namespace": "time:[1]"}  # one clock
-    times = {"wall_ns": 10 * SECOND, "samples": samples}
+    times = {
+        "wall_ns": 10 * SECOND, "samples": samples, "windows": [planted.Window(0, 10 * SECOND)],
+    }
     return Rank(
         rank, stages * replicas, communicators=known, cells=cells, peers=peers, facts=facts, **times
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from commprof_report.base.columns import Texts
 from commprof_report.late.verdict import Costs, Participants, blame, costs_of
-from planted_job import HostClock, Job, Program
+from planted_job import HostClock, Job, Program, repeated
 
 MS = 1_000_000
 RANKS = 8
@@ -117,10 +117,33 @@ def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
     assert (row["verdict"], row["late_ranks"]) == ("spread", None)
     assert re.search(
-        r"without rank 3, which causes 4\d\.\d % of the waiting, less than 1.0 % of the run is ",
+        r"^Rank 3 is late, but that costs 0\.\d+ % of the run: it causes 4\d\.\d % of the waiting, ",
         said(job, "late"),
     )
-    assert "none: " in said(job, "steps")
+    assert "none: rank 3 is late, but that costs 0." in said(job, "steps")
+
+
+@pytest.mark.parametrize("late_ns", (3 * MS, 0), ids=("late", "healthy"))
+def test_of_64_ranks_one_that_is_late_in_each_step_is_named_and_weighed(
+    report, said, tmp_path, late_ns
+):
+    """The others, whose scatter is as large, cause most of the waiting together."""
+    chance = random.Random(5)
+    job = repeated(
+        [HostClock()] * 64, 120, 100 * MS,
+        lambda step, rank: round(chance.expovariate(1 / MS)) + late_ns * (rank == 7),
+    )
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"]) == ("spread", None)
+    sentence = (
+        r"Rank 7 is late, but that costs 0\.\d+ % of the run: it causes \d\d\.\d % of the waiting, "
+    )
+    for command in ("late", "summary", "steps"):
+        assert bool(re.search(sentence, said(job, command))) == bool(late_ns), command
+    assert not [
+        found for found in report("advise", tmp_path / "run.db", "--json").rows
+        if found["rule"] == "imbalance" and found["found"]
+    ]
 
 
 def stumbling_in_calls(share: float, ranks: int = 6) -> Job:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import parallel
 import planted
+import planted_job
 import pytest
 from commprof_report.roles.world import MessageRow, MessageTime, graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
@@ -34,15 +35,43 @@ def test_every_rank_is_a_stage_of_its_pipeline_in_order(stages_of, stages, repli
     assert {(row["stages"], row["replicas"]) for row in rows} == {(stages, replicas)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("stages", "replicas"), SHAPES)
-def test_each_slow_stage_is_the_one_waited_for(stages_of, tmp_path, report, stages, replicas):
-    for slow in range(stages):
-        folder = planted.write_databases(
-            tmp_path / str(slow), parallel.pipeline_run(stages, replicas, slow)
+def working(
+    stages: int, replicas: int, slow: int | None, both_ways: bool = True
+) -> planted_job.Job:
+    """Rank = replica x stages + stage. In 100 micro-batches each stage computes 1 ms or so, the
+    slow one 20 ms; the pipelines meet in a Barrier after every fourth."""
+    chance, ranks = random.Random(1), stages * replicas
+    program = planted_job.Program(ranks)
+    ways = [range(stages), range(stages)[::-1]][: 1 + both_ways]
+    for batch in range(100):
+        for first in range(0, ranks, stages):
+            for way in ways:
+                for before, stage, after in zip([None, *way], way, [*way[1:], None]):
+                    if before is not None:
+                        program.receive(first + stage, first + before)
+                    work_ns = 20_000_000 if stage == slow else 1_000_000
+                    program.compute(first + stage, work_ns + chance.randrange(50_000))
+                    if after is not None:
+                        program.send(first + stage, first + after)
+        if batch % 4 == 3:
+            program.collective("MPI_Barrier", program.job.world)
+    for rank, peer in program.sent_ns:
+        program.job.add(
+            "peer", world_rank=rank, call="MPI_Send", direction="sent", communicator=0, peer=peer,
+            count=100, bytes=100_000, time_ns=100_000,
         )
-        rows = report("pipeline", folder, "--json").rows
-        assert [row["stage"] for row in rows if row["is_waited_for"]] == [slow] * replicas
+    return program.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both_ways", (True, False))
+@pytest.mark.parametrize(("stages", "replicas"), SHAPES)
+def test_each_slow_stage_is_the_one_waited_for(report, tmp_path, stages, replicas, both_ways):
+    for slow in (None, *range(stages)):
+        path = working(stages, replicas, slow, both_ways).write(tmp_path / f"{slow}.db")
+        rows = report("pipeline", path, "--json").rows
+        found = [row["stage"] for row in rows if row["is_waited_for"]]
+        assert found == ([] if slow is None else [slow] * replicas), slow
 
 
 def test_pipelines_that_sum_gradients_together_name_their_communicator(stages_of):

@@ -52,6 +52,9 @@ TABLE = (
     Threshold("late.mostly", 0.3, "share of the waiting that ranks beyond chance cause",
               "a smaller part of the waiting is not most of it for anybody", "nobody",
               "mostly rank 0"),
+    Threshold("late.times-others", 5.0, "times the mean cost of the ranks",
+              "of 64 ranks one that is late in each step causes less than 0.3 of the waiting",
+              "nobody", "mostly rank 0"),
     Threshold("late.mostly-level", 0.0001, "probability that chance alone shows as much",
               "below half of the waiting, ranks that are late for a while by chance are named in"
               " 6 of 100 healthy runs at ten times that", "rank 1", "nobody"),
@@ -256,8 +259,8 @@ TABLE = (
     Threshold("roles.passed-on", 0.25, "share of the messages sent after one received",
               "neighbours that exchange borders send first, stages of a pipeline pass on",
               "no pipeline", "pipeline"),
-    Threshold("roles.slow-stage", 0.02, "of the counted time, as the lead outside MPI",
-              "a stage that is hardly ahead of the others does not keep them waiting",
+    Threshold("roles.slow-stage", 0.02, "of the counted time that other stages wait longer",
+              "a stage that hardly waits less than the others does not keep them waiting",
               "no slow stage", "slow stage"),
     # advice: what is found, and how sure it is
     Threshold("advice.notable", 0.005, "share of the counted time",

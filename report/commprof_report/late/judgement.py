@@ -59,13 +59,12 @@ def is_notable(gain_ns: float, counted: Row) -> bool:
 
 
 def judged(
-    counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int,
-    sooner_ns: int,
+    counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> tuple[Kind, Named | None]:
     """The verdict, and the ranks that it names: only if another rank could be done notably
     sooner."""
     kind, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    if not (named and named.is_measurable and is_notable(sooner_ns, counted)):
+    if not (named and is_notable(named.gain_ns, counted)):
         return Kind.SPREAD if kind in NAMING else kind, None
     return kind, named if kind in (Kind.TRANSFER, *NAMING) else None
 

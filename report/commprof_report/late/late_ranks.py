@@ -93,6 +93,14 @@ class Late(NamedTuple):
         split = self.stages.split
         return call_rows(self.stages.sums, split.ranks, split.known.communicators, families)
 
+    def named_among(self, groups: Mapping[int, str]) -> Collection[int]:
+        """The ranks that the test names with groups of ranks in place of hosts."""
+        if not self.is_known or self.is_negotiated:
+            return ()
+        hosts = {rank: groups.get(rank, "") for rank in self.participants.ranks}
+        named = blamed_of(self.stages, self.costs, self.participants._replace(hosts=hosts)).named
+        return named.ranks if named and is_notable(named.gain_ns, self.run) else ()
+
     @property
     def timelines(self) -> Lines:
         return self.stages.lines
@@ -110,6 +118,18 @@ class Late(NamedTuple):
         """Threads that negotiate make most calls: they join each one in time, whatever the main
         thread does."""
         return self.run.negotiated_share >= NEGOTIATED
+
+
+def blamed_of(found: Stages, costs: Costs, participants: Participants) -> Blame:
+    """Ranks are weighed by how much sooner others, or all, would be done without these being late;
+    where calls were not played, by what each of the others waits for them, on average."""
+
+    def sooner_ns(own: tuple[int, ...]) -> int:
+        if is_in_played(found, own):
+            return found.retimed.sooner_ns(own)
+        return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
+
+    return blame(costs, participants, sooner_ns, notable_ns(found.split.run))
 
 
 def late(run: Selection, alignment: Alignment) -> Late:
@@ -132,17 +152,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         _members(sums.waits), sums.texts, {row.rank: row.wait_ns for row in ranks},
     )
 
-    def sooner_ns(own: tuple[int, ...]) -> int:
-        """How much sooner others, or all, would be done without these ranks being late; where calls
-        were not played, what each of the others waits for them, on average."""
-        if is_in_played(found, own):
-            return played.sooner_ns(own)
-        return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
-
-    blamed = (
-        NOBODY if is_negotiated
-        else blame(costs, participants, sooner_ns, notable_ns(split.run))
-    )
+    blamed = NOBODY if is_negotiated else blamed_of(found, costs, participants)
     crowded = crowding(connection)
 
     def are_scheduled_late(named: Named | Last) -> bool:
@@ -160,9 +170,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     named = blamed.named.ranks if blamed.named else ()
     waiting_for_progress = held_up(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
-    kind, to_blame = judged(
-        split.run, share_negotiated, unknown_ns, blamed, blocks, sooner_ns(named)
-    )
+    kind, to_blame = judged(split.run, share_negotiated, unknown_ns, blamed, blocks)
     few = few_arrivals(costs)
     if kind is Kind.SPREAD and few and not (blamed.named or serving):
         kind, blocks = Kind.UNKNOWN, few

@@ -291,9 +291,9 @@ def judge(
     least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
     named = blame(costs, Participants(ranks), gain_ns, least_ns).named
     found = found._replace(p=named and named.p, blocks=block_count(costs))
-    if named is None or gain_ns(named.ranks) < least_ns:
+    if named is None or named.gain_ns < least_ns:
         return found
-    return found._replace(ranks=named.ranks, gain_ns=gain_ns(named.ranks))
+    return found._replace(ranks=named.ranks, gain_ns=named.gain_ns)
 
 
 def _waits_ns(times: Times) -> Counter[int]:

@@ -11,8 +11,8 @@ from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reas
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause,
-    is_concentrated, main_cause, when,
+    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, Named,
+    is_concentrated, late_arrivals, main_cause, when,
 )
 
 ALL = threshold("base.all")
@@ -109,18 +109,14 @@ def by_call_headline(late: Late) -> str:
 
 
 def spread_headline(late: Late) -> str:
-    if named := late.blame.named or late.serving:
-        ranks = units.rank_names(named.ranks, 24)
+    if named := late.blame.named:
+        return cheap_text(late, named)
+    if named := late.serving:
         causes = f"{units.agreeing('cause', len(named.ranks))} {units.share(named.share)}"
-        if late.serving:
-            return (
-                f"no rank is late: {ranks} {causes} of the waiting by serving the others with "
-                "messages"
-            )
-        least = f"less than {units.share(NOTABLE)} of the run is gained"
-        if not named.is_measurable:
-            least = f"each arrival gains less than {units.duration(SHORTEST_NS)}"
-        return f"no rank is to blame: without {ranks}, which {causes} of the waiting, {least}"
+        return (
+            f"no rank is late: {units.rank_names(named.ranks, 24)} {causes} of the waiting by "
+            "serving the others with messages"
+        )
     waiting = units.share(late.run.wait_ns / late.run.counted_ns)
     rank, share, unknown_share = main_cause(late.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
@@ -131,6 +127,21 @@ def spread_headline(late: Late) -> str:
     return (
         f"no rank is late beyond chance: ranks wait for {waiting} of the time, rank {rank} causes "
         f"{units.share(share)} of that, the most"
+    )
+
+
+def cheap_text(late: Late, named: Named) -> str:
+    """rank 7 is late, but that costs 0.14 % of the run: it causes 12.0 % of the waiting, in 190 of
+    200 late arrivals"""
+    number, row = len(named.ranks), late.run
+    are, they_cause = (units.agreeing(words, number) for words in ("are", "they cause"))
+    often = f"{late_arrivals(late.costs.of(named.ranks)):,} of {late_arrivals(late.costs):,}"
+    cost = f"that costs {units.share(named.gain_ns * row.ranks / row.counted_ns)} of the run"
+    if not named.is_measurable:
+        cost = f"by less than {units.duration(SHORTEST_NS)} each time"
+    return (
+        f"{units.rank_names(named.ranks, 24)} {are} late, but {cost}: {they_cause} "
+        f"{units.share(named.share)} of the waiting, in {often} late arrivals"
     )
 
 

@@ -111,6 +111,7 @@ class Named(NamedTuple):
     p: float
     # what a rank that waits for them waits at each of their late arrivals, on average
     lateness_ns: float
+    gain_ns: int = 0  # by how much the run, or other ranks, would be done sooner without that
 
     @property
     def is_measurable(self) -> bool:
@@ -160,15 +161,19 @@ def blame(
     def mostly(case: Case) -> Named | None:
         return certain(case) or case.below_half(MOSTLY_LEVEL / len(by_call))
 
+    def weighed(each: Named) -> Named:
+        return each._replace(gain_ns=gains_ns(each.ranks) if each.is_measurable else 0)
+
     candidates = of_run.candidates(LEVEL)
-    named, most_ns = next(iter(candidates), None), 0
-    for each in candidates + (of_run.wider(candidates[0]) if candidates else []):
-        gain_ns = gains_ns(each.ranks) if each.is_measurable else 0
-        if gain_ns >= max(least_ns, 2 * most_ns):
-            named, most_ns = each, gain_ns
+    candidates += of_run.wider(candidates[0]) if candidates else []
+    named = weighed(candidates[0]) if candidates else None
+    for each in map(weighed, candidates[1:]):
+        if named and each.gain_ns >= max(least_ns, 2 * named.gain_ns):
+            named = each
     calls = _late_in_calls(by_call, certain)
     if not (named or _explain_more(calls, named, costs)):
-        named, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
+        few, calls = of_run.below_half(MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
+        named = few and weighed(few)
     return Blame(None, calls) if _explain_more(calls, named, costs) else Blame(named, [])
 
 
@@ -408,8 +413,10 @@ class Suspects:
 
     def below_half(self, level: float) -> LateUnits | None:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
-        notable part of the whole cost. Where beyond_chance finds none, it is less than half."""
-        most, notable_ns = nameable(self.units), MOSTLY * self.costs.whole_ns
+        notable part of the whole cost, or many times the mean of all where these are many. Where
+        beyond_chance finds none, it is less than half."""
+        most, whole_ns = nameable(self.units), self.costs.whole_ns
+        notable_ns = whole_ns * min(MOSTLY, threshold("late.times-others") / len(self.units))
         order = self.order[: most + 1]
         if not self.is_enough or sum(self.caused_ns[unit] for unit in order[:most]) < notable_ns:
             return None

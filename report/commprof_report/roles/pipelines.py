@@ -4,7 +4,7 @@ for."""
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -12,12 +12,11 @@ from typing import NamedTuple
 from ..base import Row, query, row_type, threshold
 from ..base.field import Field
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, MAJORITY, nameable
+from ..late.verdict import COVERED
 from . import roles
 from .world import Chain, Group, World
 
 SQL = query.beside(__file__)
-
 NOTABLE = threshold("roles.slow-stage")
 
 
@@ -35,10 +34,6 @@ class Stage(NamedTuple):
     @property
     def bubble(self) -> float:
         return self.wait_ns / self.times.counted_ns
-
-    @property
-    def outside(self) -> float:
-        return self.times.outside_ns / self.times.counted_ns
 
 
 STAGE = (
@@ -88,37 +83,35 @@ def stage_times(connection: Connection) -> list[Row]:
 
 
 def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
-    """All pipelines, with the stages of each from first to last. A stage is called slow by its
-    times, and only if `late` names its rank; where causes are not known, by its times alone."""
+    """All pipelines, with the stages of each from first to last."""
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {row.rank: Stage(row, *split.get(row.rank, (0, 0))) for row in times}
-    are_known = late.run.unknown_cause_ns < COVERED * late.run.wait_ns
+    waited_for = ranks_waited_for(world.graph.chains, of_ranks, late)
     rows: list[Row] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(
             linked(chain, other, replicas) for other in world.graph.chains if other is not chain
         )
         rows += stages_of(
-            number, alike, chain, replicas, of_ranks, world.sent_bytes,
+            number, alike, chain, replicas, of_ranks, world.sent_bytes, waited_for,
         )
-    slow = [row.rank for row in rows if row.is_waited_for]
-    waited_for = agreed(slow, late) if are_known else slow
-    return Pipelines(
-        [row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows],
-        world.graph,
-    )
+    return Pipelines(rows, world.graph)
 
 
-def agreed(slow: Collection[int], late: Late) -> Collection[int]:
-    """The ranks that late names, of the run or of single calls. Slow stages of several replicas may
-    be more ranks than it may name: then all of them, if together they cause most of the waiting of
-    the run."""
-    is_most = late.costs.of(slow).whole_ns >= MAJORITY * late.costs.whole_ns
-    if is_most and len(slow) > nameable(late.participants.ranks):
-        return slow
-    if late.blame.named and late.run.late_ranks is not None:
-        return late.blame.named.ranks
+def ranks_waited_for(
+    chains: Sequence[Chain], of_ranks: Mapping[int, Stage], late: Late
+) -> Collection[int]:
+    """The ranks that late names, of the run or of single calls; or those of a stage that the same
+    test names, if it is slow in all replicas: they may be more than late may name."""
+    if late.run.late_ranks is not None:
+        return late.run.late_ranks
+    stages = {rank: str(place) for each in chains for place, rank in enumerate(each.ranks)}
+    named, slow = late.named_among(stages), set()
+    for each in chains:
+        slow |= keeping_waiting([of_ranks[rank] for rank in each.ranks if rank in of_ranks], named)
+    if named and slow.issuperset(named):
+        return named
     return {rank for each in late.blame.calls for rank in each.named.ranks}
 
 
@@ -132,7 +125,7 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[Group]) -> bool:
 
 def stages_of(
     number: int, alike: int, chain: Chain, replicas: Sequence[Group],
-    of_ranks: dict[int, Stage], sent: dict[tuple, int],
+    of_ranks: dict[int, Stage], sent: dict[tuple, int], waited_for: Collection[int],
 ) -> list[Row]:
     ranks = chain.ranks
     known = [
@@ -140,7 +133,7 @@ def stages_of(
         and not of_ranks[rank].times.has_nccl
     ]
     coverage = coverage_of(known)
-    slow = slow_stage(chain, known) if len(known) == len(ranks) and coverage >= COVERED else None
+    waited_for = keeping_waiting(known, waited_for) if coverage >= COVERED else set()
     last = len(ranks) - 1
     rows = []
     for stage, rank in enumerate(ranks):
@@ -161,11 +154,11 @@ def stages_of(
                 replica_communicator=label,
                 wait_ns=shown.wait_ns if shown and coverage >= COVERED else None,
                 bubble_share=shown.bubble if shown and coverage >= COVERED else None,
-                outside_share=shown.outside if shown else None,
+                outside_share=shown.times.outside_ns / shown.times.counted_ns if shown else None,
                 coverage=coverage,
                 forward_bytes=sent.get((rank, after), 0),
                 backward_bytes=sent.get((rank, before), 0),
-                is_waited_for=int(stage == slow),
+                is_waited_for=int(len(known) == len(ranks) and rank in waited_for),
                 is_direction_known=int(chain.is_direction_known),
                 has_nccl=own and own.times.has_nccl,
             )
@@ -173,25 +166,16 @@ def stages_of(
     return rows
 
 
+def keeping_waiting(stages: Sequence[Stage], named: Collection[int]) -> set[int]:
+    """The named ranks among a pipeline's for which its other stages wait notably more than these
+    themselves."""
+    return {
+        own.times.rank for own in stages if own.times.rank in named and len(stages) > 1
+        and fmean(other.bubble for other in stages if other is not own) - own.bubble >= NOTABLE
+    }
+
+
 def coverage_of(stages: Sequence[Stage]) -> float:
     """The part of their time inside MPI that was split."""
     inside_ns = sum(stage.times.inside_ns for stage in stages)
     return min(1.0, sum(stage.split_ns for stage in stages) / inside_ns) if inside_ns else 1.0
-
-
-def slow_stage(chain: Chain, stages: Sequence[Stage]) -> int | None:
-    """The stage with most time outside MPI, if it is notably ahead of the others there, and they
-    wait notably more. If messages go in one direction only, stages before the slow one need not
-    wait either: then it is the last of those with about as much."""
-    outside = [stage.outside for stage in stages]
-    if chain.backward_bytes:
-        slow = outside.index(max(outside))
-        others: Sequence[Stage] = [*stages[:slow], *stages[slow + 1 :]]
-    else:
-        slow = max(place for place, share in enumerate(outside) if max(outside) - share < NOTABLE)
-        others = stages[slow + 1 :]
-    if not others:
-        return None
-    ahead = outside[slow] - fmean(other.outside for other in others)
-    waited = fmean(other.bubble for other in others) - stages[slow].bubble
-    return slow if ahead >= NOTABLE and waited >= NOTABLE else None

@@ -19,7 +19,7 @@ from ..base import Unknown, units
 from ..base.columns import NONE, by_rank, np
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD, Last
-from ..late.sentences import is_mostly, not_known
+from ..late.sentences import cheap_text, is_mostly, not_known
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, sums_of
 from ..run.alignment import Alignment, storable
 from .boundaries import Steps
@@ -29,7 +29,6 @@ from .step_costs import Costs, StepRow
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
 
 
-NOT_NAMED = "none: hvprof-report late names nobody"
 Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is slowest
 
 
@@ -45,6 +44,12 @@ def _named(
 
 def nobody(why: Unknown | str, judged: int = 0) -> Slowest:
     return _named(None, 0, None, judged, why)
+
+
+def _not_named(late: Late, judged: int) -> Slowest:
+    named = late.blame.named
+    said = cheap_text(late, named) if named else "hvprof-report late names nobody"
+    return nobody(not_known(late) or f"none: {said}", judged)
 
 
 def slowest(
@@ -172,7 +177,7 @@ def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> S
     """For the ranks that hvprof-report late names: in how many steps the others wait for them."""
     ranks = late.run.late_ranks
     if ranks is None:
-        return nobody(not_known(late) or NOT_NAMED, len(rows))
+        return _not_named(late, len(rows))
     least = MOSTLY if is_mostly(late.run) else MAJORITY
     found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
     leads = [lead for lead in found if lead is not None]
@@ -195,5 +200,5 @@ def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
 def _by_arrival(late: Late, last: Last) -> Slowest:
     """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
     if not last.ranks:
-        return nobody(not_known(late) or NOT_NAMED, last.judged)
+        return _not_named(late, last.judged)
     return _named(units.Ranks(last.ranks), last.times, last.lead_ns, last.judged)

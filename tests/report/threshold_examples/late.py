@@ -143,8 +143,8 @@ def with_lateness(ns: float) -> str:
     """Rank 0 is late by so much at each arrival."""
     costs = one_last([0] * BLOCKS).changed(sampled_ns=np.full(BLOCKS, 3 * ns))
     hosts = dict.fromkeys(range(4), "node")
-    found = blame(costs, participants(hosts))
-    kind, _ = judged(WAITING, 0.0, 0, found, BLOCKS, COUNTED_NS)
+    found = blame(costs, participants(hosts), lambda ranks: COUNTED_NS)
+    kind, _ = judged(WAITING, 0.0, 0, found, BLOCKS)
     return str(kind)
 
 
@@ -284,6 +284,7 @@ EXAMPLES = {
     ),
     "late.majority": lambda share: named(caused(*[{0: share, None: 1 - share}] * BLOCKS), 4),
     "late.mostly": lambda share: mostly({0: share, None: 0.48}, ranks=8),
+    "late.times-others": lambda times: mostly({0: times / 64}, ranks=64),
     "late.mostly-level": lambda p: at_chance(p, named_below_half),
     "late.notably-more": of_a_host,
     "late.shortest": with_lateness,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from commprof_report.roles.world import (
-    Chain, DescribedRow, Group, MessageRow, MessageTime, TurnsRow, UseRow, World, busy_of, graph,
+    DescribedRow, Group, MessageRow, MessageTime, TurnsRow, UseRow, World, busy_of, graph,
     partitions_of,
 )
-from commprof_report.roles.pipelines import Stage, StageTimesRow, slow_stage
+from commprof_report.roles.pipelines import Stage, StageTimesRow, keeping_waiting
 from commprof_report.roles.roles import role
 
 WHOLE = 1_000_000
@@ -70,13 +70,12 @@ def direction(difference: float) -> str:
 
 
 def lead(share: float) -> str:
-    """A stage that waits for nothing, before one that waits for half of the time."""
-    first, second = (
-        Stage(StageTimesRow(rank, WHOLE, 0, outside_ns, 0), wait_ns, wait_ns)
-        for rank, outside_ns, wait_ns in ((0, round(share * WHOLE), 0), (1, 0, WHOLE // 2))
-    )
-    slow = slow_stage(Chain((0, 1), 1, 1, True), [first, second])
-    return "no slow stage" if slow is None else "slow stage"
+    """A stage that waits for nothing, before one that waits for this share of the time."""
+    stages = [
+        Stage(StageTimesRow(rank, WHOLE, 0, 0, 0), wait_ns, wait_ns)
+        for rank, wait_ns in ((0, 0), (1, round(share * WHOLE)))
+    ]
+    return "slow stage" if keeping_waiting(stages, {0}) else "no slow stage"
 
 
 EXAMPLES = {
