@@ -90,11 +90,11 @@ def test_alone_or_without_messages_nobody_serves():
 
 
 def named(rank: int) -> Named:
-    return Named((rank,), 0.6, 0.4, 0.001, 1e6)
+    return Named((rank,), 0.6, 0.001, 1e6)
 
 
 def late_in(call: str, rank: int) -> CallCause:
-    return CallCause(call, "one", named(rank), 1e6, 3)
+    return CallCause(call, "one", named(rank), 1e6)
 
 
 @pytest.mark.parametrize(

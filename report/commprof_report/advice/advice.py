@@ -1,8 +1,7 @@
 """Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it
 could save.
 
-A rule is a function that yields what it found, in sentences: of calls (messages.py), of late ranks
-and what surrounds the job (ranks.py). RULES lists them, with how much of a run each can analyse:
+A rule is a function that yields what it found, in sentences (rules.py). RULES lists them, with how much of a run each can analyse:
 what "looked for and not found" rests on. docs/METHODS.md has the conditions and the formula of
 each. Two rules may save the same time: what all save together is a row of its own.
 """
@@ -22,10 +21,9 @@ from ..run.crowding import scheduling_text
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import messages, ranks
+from . import rules
 from .inputs import POSSIBLE, Curve, Finding, Inputs, Point, inputs_of, is_notable, together_ns
-from .messages import BARRIER, fusible, is_message
-from .ranks import with_cores
+from .rules import BARRIER, fusible, is_message, with_cores
 
 ADVICE = (
     Field(
@@ -82,17 +80,13 @@ class Basis(NamedTuple):
 
 def of_allreduces(inputs: Inputs, curves: Iterable[Curve]) -> Basis:
     points = (point for curve in curves for point in curve.points)
-    return _of_calls(inputs, _does("allreduce"), points)
+    return _of_calls(inputs, lambda row: units.operation(row.call) == "allreduce", points)
 
 
-def of_barriers(inputs: Inputs) -> Basis:
-    """Blocking ones, among those of any form."""
-    judged = [row for row in inputs.sizes if row.call == BARRIER and not row.is_folded]
-    return _of_calls(inputs, _does("barrier"), judged)
-
-
-def of_messages(inputs: Inputs) -> Basis:
-    return _of_calls(inputs, is_message, [row for row in inputs.sizes if is_message(row)])
+def of_sizes(
+    inputs: Inputs, is_named: Callable[[Row], bool], is_judged: Callable[[Row], bool]
+) -> Basis:
+    return _of_calls(inputs, is_named, filter(is_judged, inputs.sizes))
 
 
 def of_late(inputs: Inputs) -> Basis:
@@ -114,10 +108,6 @@ def of_copies(inputs: Inputs) -> Basis:
     return Basis(
         f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1
     )
-
-
-def _does(what: str) -> Callable[[Row], bool]:
-    return lambda row: units.operation(row.call) == what
 
 
 def _of_calls(
@@ -166,36 +156,40 @@ RULES = (
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
          ALLREDUCES,
          lambda inputs: of_allreduces(inputs, (each for each in fusible(inputs) if each.knee)),
-         messages.small_messages, is_crowded),
+         rules.small_messages, is_crowded),
     Rule("tiny_messages", "many Allreduces of a few bytes",
-         ALLREDUCES, lambda inputs: of_allreduces(inputs, inputs.curves), messages.tiny_messages,
+         ALLREDUCES, lambda inputs: of_allreduces(inputs, inputs.curves), rules.tiny_messages,
          is_crowded),
     Rule("imbalance", "a rank that the others wait for",
-         SAMPLED, of_late, ranks.imbalance, lacks_cores),
+         SAMPLED, of_late, rules.imbalance, lacks_cores),
     Rule("waiting", "much waiting for ranks that are not named",
-         SAMPLED, of_late, ranks.waiting, lacks_cores),
+         SAMPLED, of_late, rules.waiting, lacks_cores),
     Rule(CORES, "ranks that lack a core of their own",
          "the cores of each rank", lambda inputs: all_of(len(with_cores(inputs)), "rank"),
-         ranks.cores),
+         rules.cores),
     Rule("progress", "operations that make no progress while ranks compute",
-         SAMPLED, of_late, ranks.progress, lacks_cores),
+         SAMPLED, of_late, rules.progress, lacks_cores),
     Rule("slow_link", "a pair of ranks whose messages are slow",
-         SAMPLED, of_messages, ranks.slow_link, lacks_cores),
+         SAMPLED, lambda inputs: of_sizes(inputs, is_message, is_message), rules.slow_link,
+         lacks_cores),
     Rule("overlap", "nonblocking operations that overlap with nothing",
-         "requests followed to completion", of_nonblocking, messages.overlap, is_crowded),
+         "requests followed to completion", of_nonblocking, rules.overlap, is_crowded),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
          "steps that were sampled whole: marked (commprof_step(3)) or found",
          lambda inputs: all_of((inputs.negotiation and inputs.negotiation.rounds) or 0, "round"),
-         ranks.cycle),
+         rules.cycle),
     Rule("barriers", "barriers that cost time",
-         "blocking calls of MPI", of_barriers, messages.barriers, is_crowded),
+         "blocking calls of MPI", lambda inputs: of_sizes(
+             inputs, lambda row: units.operation(row.call) == "barrier",
+             lambda row: row.call == BARRIER and not row.is_folded,
+         ), rules.barriers, is_crowded),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
          "", lambda inputs: all_of(sum(row.count for row in inputs.answers.calls), "call"),
-         ranks.gaps),
+         rules.gaps),
 )
 GPU_RULES = (
     Rule("staging", "GPU data that goes through the host to MPI",
-         "GPUs that are traced (COMMPROF_GPU)", of_copies, ranks.staging),
+         "GPUs that are traced (COMMPROF_GPU)", of_copies, rules.staging),
 )
 # fmt: on
 

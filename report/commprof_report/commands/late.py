@@ -39,7 +39,7 @@ from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
-from ..late.marks import HANDED, Last
+from ..late.marks import HANDED
 from ..late.sentences import (
     ALL, LINK, NOTABLE_SHARE, PROGRESS, basis_text, calls_text, details, headline, held_up_text,
     is_mostly, is_unknown, links_text, notable_rest, reaching, rest_text,
@@ -160,9 +160,7 @@ def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     if row.verdict is Kind.NONE:
         said += [rest, ("NCCL", unjudged_text(row))]
     elif row.verdict is Kind.MARKS:
-        said += [
-            ("Based on", marks_basis_text(answers)), ("Waiting", ahead_text(present(answers.last))),
-        ]
+        said.append(("Based on", marks_basis_text(answers)))
     else:
         said += [("Based on", coverage_text(row)), rest, *split_facts(run, answers)]
     return [*said, *unread_facts(run)]
@@ -223,16 +221,6 @@ def final_facts(answers: Late) -> list[tuple[str, str]]:
         "At the end",
         f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
     )]
-
-
-def ahead_text(last: Last) -> str:
-    """main threads wait for the last one: rank 0 the longest, 74.2 ms a step, rank 1 310 us"""
-    waits = sorted((ns / max(1, last.judged), rank) for rank, ns in last.waits_ns.items())
-    each = "visit" if last.region not in ("", HANDED) else "step"
-    said = [
-        f"rank {rank} the longest, {units.duration(ns)} a {each}" for ns, rank in waits[-1:]
-    ] + [f"rank {rank} {units.duration(ns)}" for ns, rank in waits[:1] if len(waits) > 1]
-    return f"after that, main threads wait for the last one: {', '.join(said) or 'not known'}"
 
 
 def marks_basis_text(answers: Late) -> str:

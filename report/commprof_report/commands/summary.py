@@ -53,7 +53,6 @@ from .late import final_facts
 
 MOST_CALLS = 6
 MOST_RANKS = 8
-MOST_HOSTS = 3
 BAR_WIDTH = 40
 NOTABLE_SHARE = threshold("commands.uncounted")
 WIDTH = 80
@@ -132,20 +131,14 @@ def run_lines(run: Run, summary: SummaryRow) -> list[str]:
 
 
 def where_and_when(summary: SummaryRow) -> str:
-    hosts = summary.hosts
     ranks = units.counted(summary.world_size, "rank")
     if summary.ranks_read < summary.world_size:
         ranks = f"{summary.ranks_read} of {ranks}"
     if summary.profiled_ranks:
         ranks += f" (chosen: {units.shortened(summary.profiled_ranks, 36)})"
-    places = f" on {units.counted(len(hosts), 'host')} ({host_names(hosts)})" if hosts else ""
+    names = units.shortened(", ".join(summary.hosts), 48)
+    places = f" on {units.counted(len(summary.hosts), 'host')} ({names})" if names else ""
     return f"{units.timestamp(summary.start_unix_ns)}, {ranks}{places}"
-
-
-def host_names(hosts: Sequence[str]) -> str:
-    """node000, node001, node002 and 61 more"""
-    more = f" and {len(hosts) - MOST_HOSTS:,} more" if len(hosts) > MOST_HOSTS else ""
-    return ", ".join(units.shortened(host, 24) for host in hosts[:MOST_HOSTS]) + more
 
 
 def library_name(summary: SummaryRow) -> str:
@@ -339,7 +332,7 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
             if summary.completions else "",
         ),
         ("", f"longest waited for: {summary.awaited_call}" if summary.awaited_call else ""),
-        ("Buffers", buffers_text(answers)),
+        ("Buffers", buffers_text(summary)),
         ("Point-to-point", peer_text(summary)),
         (
             "Set-up",
@@ -369,26 +362,16 @@ def launcher_text(summary: SummaryRow) -> str:
     ) if summary.launcher else ""
 
 
-def buffers_text(answers: RunSummary) -> str:
-    """Memory kinds of MPI's buffers, said where a GPU was used; how much of what GPUs copied while
-    they were traced went through MPI is unknown."""
-    summary = answers.summary
-    managed = sum(
-        row.volume_bytes for row in answers.memory_kinds
-        if row.library == "mpi" and row.memory_kind.startswith("managed")
-    )
+def buffers_text(summary: SummaryRow) -> str:
+    """Said where a GPU was used."""
     copied = (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
-    if summary.device_volume_share or managed and summary.device_volume_share is not None:
-        share = units.share(summary.device_volume_share) if summary.device_volume_share else "none"
-        also = f"; {units.volume(managed)} from managed memory" if managed else ""
-        return f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}"
+    if summary.device_volume_share:
+        share = units.share(summary.device_volume_share)
+        return f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)"
     if summary.device_volume_share is None or not any(copied):
         return ""
     out, back = (units.volume(each or 0) for each in copied)
-    return (
-        f"host buffers only; GPUs copied {out} to the host and {back} back while they were "
-        f"traced{': it looks staged' if all(copied) else ''}"
-    )
+    return f"host buffers only; traced GPUs copied {out} to the host and {back} back"
 
 
 def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
@@ -425,22 +408,15 @@ def gpu_text(connection: Connection) -> str:
     found = gpu_activity.gpu(connection)
     own = found.summary
     devices = units.counted(own.devices, "device")
-    devices += f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.traced_ns:
-        doubted = (
-            " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
-        )
+        doubted = " or in CUDA graphs without a record" * bool(gpu_activity.graph_doubt(found))
         return (
             f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
             f"exposed communication, {units.share(own.idle_share)} idle{doubted} "
             f"({devices}; traced {coverage_text(found)}; see hvprof-report gpu)"
         )
-    why = ""
-    if own.unmerged_devices:
-        why = "ranks ran at once"
-    elif any(row.rank in found.incomplete for row in found.parts):
-        why = "records came too late to be summed up"
-    return f"{devices}: how busy is not known, {why}; see hvprof-report gpu" if why else ""
+    is_open = own.unmerged_devices or any(row.rank in found.incomplete for row in found.parts)
+    return f"{devices}: how busy is not known; see hvprof-report gpu" if is_open else ""
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:
@@ -456,20 +432,15 @@ def rank_facts(run: Run, answers: RunSummary) -> list[tuple[str, str]]:
     facts, groups = [("Not read", missing)], doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
         place, head = group.place + doing.span_text(group.ranks), HEADS[group.state]
-        ended = f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}"
-        is_running = group.state == "running"
-        facts += [(head, f"{group.names}: {place}")] if is_running else [
-            (head, ended), ("", f"  {place}"),
-        ]
+        how = f" by MPI_Abort({group.ranks[0].abort_code})" * (group.state == "abort")
+        if group.state == "running":
+            facts.append((head, f"{group.names}: {place}"))
+        else:
+            when = time_text(group, answers.summary)
+            facts += [(head, f"{group.names}{how}, {when}"), ("", f"  {place}")]
     rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
     more = f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank names them"
     return [*facts, ("", more if rest else "")]
-
-
-def code_text(group: doing.Group) -> str:
-    return {
-        "abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize",
-    }.get(group.state, "")
 
 
 def time_text(group: doing.Group, summary: SummaryRow) -> str:

@@ -97,11 +97,6 @@ LATE = (
         "over those of all last ranks",
     ),
     Field(
-        "late_others_share",
-        "what all other ranks cause, over all waiting; at marks 1 - late_share. Else the rest has "
-        "no known cause",
-    ),
-    Field(
         "late_progress_share",
         "the part of what ranks wait for them that is in state `no progress`",
     ),

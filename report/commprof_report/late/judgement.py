@@ -85,7 +85,6 @@ def judged_at_marks(last: Last) -> dict[str, Any]:
         nobody,
         late_ranks=units.Ranks(last.ranks),
         late_share=last.share,
-        late_others_share=1 - last.share,
         late_gain_ns=last.gain_ns,
         late_mark_times=last.times,
     )

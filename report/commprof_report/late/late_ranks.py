@@ -180,7 +180,6 @@ def late(run: Selection, alignment: Alignment) -> Late:
         verdict |= dict(
             late_ranks=units.Ranks(named),
             late_share=to_blame.share,
-            late_others_share=to_blame.others_share,
             late_progress_share=progress_share(named, waiting_for_progress, ranks),
             late_gain_ns=played.gain_ns(named) if played.share * is_in else None,
             late_gain_share=played.share * is_in,
@@ -235,7 +234,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
             late_reason=why and why.kind,
             late_reason_ns=why and round(why.own_ns),
             late_reason_others_ns=why and round(why.others_ns),
-            **efficiency_of(work)._asdict(),
+            **(work.efficiency if work else Efficiency())._asdict(),
             efficiency_share=work and work.share,
         ),
         ranks=rows,
@@ -402,10 +401,6 @@ def working_of(connection: Connection, alignment: Alignment, split: Split) -> Pa
 def negotiated_share(connection: Connection, found: Negotiation | None) -> float:
     """The share of the time inside MPI on threads that negotiate, in the whole run."""
     return SQL.run(connection, "negotiated_share").fetchone()[0] if found else 0.0
-
-
-def efficiency_of(part: Part | None) -> Efficiency:
-    return part.efficiency if part else Efficiency()
 
 
 def region_rows(

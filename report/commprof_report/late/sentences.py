@@ -243,10 +243,9 @@ def blamed_text(late: Late) -> str:
     """rank 3 on node01 causes 66.7 % of the waiting, ..."""
     row = late.run
     causes = units.agreeing("cause", len(present(row.late_ranks)))
-    others = f"; others together {units.share(row.late_others_share)}" * is_mostly(row)
     return (
         f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting"
-        f"{when_text(late)}{others}"
+        f"{when_text(late)}"
     )
 
 

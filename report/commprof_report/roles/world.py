@@ -153,7 +153,7 @@ MessageRow = namedtuple("MessageRow", "sender receiver count bytes")
 
 # A line of ranks, in the order in which messages go forward. is_direction_known: False: as many
 # bytes go in either direction; the end with the lower rank counts as the first stage.
-Chain = namedtuple("Chain", "ranks forward_bytes backward_bytes is_direction_known")
+Chain = namedtuple("Chain", "ranks is_direction_known")
 
 
 class Star(NamedTuple):
@@ -321,5 +321,5 @@ def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
     backward = sum(sent.get(pair, 0) for pair in zip(ranks[1:], ranks))
     is_known = abs(forward - backward) > ALIKE * (forward + backward)
     if backward > forward and is_known:
-        return Chain(tuple(ranks[::-1]), backward, forward, True)
-    return Chain(tuple(ranks), forward, backward, is_known)
+        return Chain(tuple(ranks[::-1]), True)
+    return Chain(tuple(ranks), is_known)

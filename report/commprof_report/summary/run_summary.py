@@ -42,7 +42,6 @@ class RunSummary(NamedTuple):
     ranks: list[Row]
     peers: list[Row]
     facts: list
-    memory_kinds: list[Row]
     seen: list[SeenRow]
     negotiated: list[Row]  # none: no thread negotiates
     late: Late | None
@@ -55,7 +54,6 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
-    memory_kinds = view_rows(run.connection, MEMORY_KINDS)
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
     summary = SummaryRow(
@@ -69,11 +67,11 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         is_all_seen=int(not missing(seen)),
         seen=seen_text(seen, not any(rank.state.startswith("running") for rank in ranks)),
         **_nccl(calls, ranks, facts),
-        **_memory_kinds(run, memory_kinds),
+        **_memory_kinds(run),
         **_cores(run, ranks),
     )
     return RunSummary(
-        summary, calls, ranks, peers, facts, memory_kinds, seen, negotiated, late
+        summary, calls, ranks, peers, facts, seen, negotiated, late
     )
 
 
@@ -309,10 +307,11 @@ def _nccl(calls: Sequence[Row], ranks: Sequence[Row], facts: Sequence) -> dict:
     }
 
 
-def _memory_kinds(run: Run, memory_kinds: Sequence[Row]) -> dict:
+def _memory_kinds(run: Run) -> dict:
     """Shares of the bytes passed to MPI by memory kind, and the volumes that GPUs copied while they
     were traced."""
-    volumes = {row.memory_kind: row.volume_bytes for row in memory_kinds if row.library == "mpi"}
+    rows = view_rows(run.connection, MEMORY_KINDS)
+    volumes = {row.memory_kind: row.volume_bytes for row in rows if row.library == "mpi"}
     whole = sum(volumes.values())
     on_device = sum(
         volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device"

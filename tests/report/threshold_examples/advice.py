@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.advice.inputs import Curve, Point, is_mostly_beside_main, is_notable_time
-from commprof_report.advice.messages import is_blocked, is_many, is_tiny
-from commprof_report.advice.ranks import is_long, is_much_waiting, is_staged
+from commprof_report.advice.rules import (
+    is_blocked, is_long, is_many, is_much_waiting, is_staged, is_tiny,
+)
 
 WHOLE, KIB = 1_000_000, 1_024
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
@@ -20,7 +19,7 @@ from commprof_report.base import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
     LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
-    block_count, costs_of, is_concentrated, persistence, when,
+    block_count, costs_of, is_concentrated, when,
 )
 from commprof_report.late.depends import Waits
 from commprof_report.run.alignment import Error
@@ -107,22 +106,6 @@ def at_chance(p: float, who: Callable[[Costs, int], str] = named) -> str:
         assert found
         low, high = (middle, high) if found[1] < p else (low, middle)
     return who(costs(low), 3)
-
-
-def at_persistence(correlation: float) -> str:
-    """Costs of 300 arrivals, each with a part of the one before."""
-    chance = random.Random(1)
-    costs = [chance.expovariate(1) for _ in range(301)]
-
-    def causes(part: float) -> Costs:
-        return caused(*({0: cost + part * before} for before, cost in zip(costs, costs[1:])))
-
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        is_less = persistence(causes(middle)) < correlation
-        low, high = (middle, high) if is_less else (low, middle)
-    return "short blocks" if block_count(causes(low)) > MOST_BLOCKS else "long blocks"
 
 
 def in_slight_blocks(share: float) -> str:
@@ -270,7 +253,6 @@ EXAMPLES = {
     "late.transfers": lambda calls: verdict(sampled_share=0.1, transfer_calls=calls),
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
     "late.level": at_chance,
-    "late.brief": at_persistence,
     "late.most-blocks": lambda number: (
         "long blocks" if block_count(one_last([0] * LONG_BLOCK * number)) == number
         else "longer blocks"
