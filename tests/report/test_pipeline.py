@@ -146,13 +146,6 @@ def test_as_much_either_way_does_not(stages_of, report, tmp_path):
     assert "the end with the lower rank" in report("pipeline", tmp_path / "run").out
 
 
-def test_where_messages_go_one_way_the_last_stage_that_need_not_wait_is_slow(stages_of):
-    """Stages before the slow one never wait: what they send is taken at once."""
-    ranks = parallel.pipeline_run(4, 1, slow=2, both_ways=False)
-    ranks[1].cells = parallel.passing_cells(0, 2, 10_000, parallel.PIPELINE, both_ways=False)
-    assert [row["stage"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
-
-
 def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, report, tmp_path):
     """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first
     pipeline in Allreduce."""
@@ -411,9 +404,9 @@ def test_bars_of_stages_are_what_they_do_and_name_the_one_waited_for(report, tmp
 
     drawn = []
     monkeypatch.setattr(
-        pictures, "save", lambda path, plot, picture, *rest: drawn.append(picture)
+        pictures, "save", lambda path, picture, *rest: drawn.append(picture)
     )
-    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1))
+    folder = working(4, 1, 1).write(tmp_path / "run.db")
     report("pipeline", folder, "--plot", tmp_path / "x.svg")
     rows = report("pipeline", folder, "--json").rows
     ((panel,),) = [picture.panels for picture in drawn]

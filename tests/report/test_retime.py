@@ -11,9 +11,16 @@ from commprof_report.base.columns import NONE
 from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, Usual, efficiency
 
 
+COLUMNS = {
+    Calls: "chain start_ns end_ns", Chains: "world_rank window begin_ns end_ns",
+    Members: "group call delta_ns", Depends: "call source delta_ns",
+}
+
+
 def columns(kind, rows):
-    width = len(kind.__dataclass_fields__)
-    return kind(*np.array(rows, np.int64).reshape(-1, width).T)
+    names = COLUMNS[kind].split()
+    values = np.array(rows, np.int64).reshape(-1, len(names)).T
+    return kind(**dict(zip(names, values)))
 
 
 def graph(ranks, groups=(), depends=(), windows=None):

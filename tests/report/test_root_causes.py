@@ -340,7 +340,7 @@ def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(
     assert late(job, "run")[0]["together_share"] == pytest.approx(0.2)
     why = "the cause of 80.6 % of the waiting is not known"
     assert text(job).startswith(f"Who is late is not known: {why}.\n")
-    assert "fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S)" in text(job)
+    assert "; a larger COMMPROF_SAMPLES samples more" in text(job)
     for command in ("summary", "advise"):
         assert why in " ".join(report(command, tmp_path / "run.db").out.split())
     assert "sampled in" not in text(grid([{2: 8 * MS}] * STEPS))

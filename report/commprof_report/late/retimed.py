@@ -210,7 +210,9 @@ def _part(
 ) -> Part | None:
     """None: nothing lasted, or clocks are broken. share: see Part."""
     chain = Groups(played.world_rank, played.window)
-    calls = Calls(chain.of_row, played.entered_ns, played.end_ns)
+    calls = Calls(
+        chain=chain.of_row, start_ns=played.entered_ns, end_ns=played.end_ns
+    )
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
         return None
@@ -316,7 +318,7 @@ def _chains(played: Played, windows: Ints, run: _Run) -> Chains:
         begin_ns[chain] = min(begin_ns[chain], max(windows[window[chain], 0], since_ns))
         if windows[window[chain], 1] >= until_ns:
             end_ns[chain] = until_ns
-    return Chains(rank, window, begin_ns, end_ns)
+    return Chains(world_rank=rank, window=window, begin_ns=begin_ns, end_ns=end_ns)
 
 
 class _Edges:
@@ -371,14 +373,17 @@ class _Edges:
         shift_ns = np.where(rows.is_estimate, groups.spread(left_ns[shortest]) - left_ns, 0)
         own = np.flatnonzero(is_played & (is_all | is_last))
         group = numbered(groups.of_row[own])
-        members = Members(group, call[own], delta_ns[own] + shift_ns[own])
+        members = Members(group=group, call=call[own], delta_ns=delta_ns[own] + shift_ns[own])
         waits = (waiting[own] >= 0) & (is_all | rows.is_root)[own]
         by_all = Depends(
-            waiting[own][waits], self.first_group + group[waits], -shift_ns[own][waits]
+            call=waiting[own][waits], source=self.first_group + group[waits],
+            delta_ns=-shift_ns[own][waits],
         )
         root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
         own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
-        by_root = Depends(waiting[own], call[root[own]], delta_ns[root[own]])
+        by_root = Depends(
+            call=waiting[own], source=call[root[own]], delta_ns=delta_ns[root[own]]
+        )
         return members, joined(Depends, [by_all, by_root, self.of_partners(rows, texts)])
 
     def of_partners(self, rows: Collectives, texts: Texts) -> Depends:
@@ -398,7 +403,7 @@ class _Edges:
         source, delta_ns = self.at(rows.world_rank[partner], start_ns[partner])
         own = (waiting >= 0) & (source >= 0) & (source != waiting)
         own &= depends(lasts_ns - after_ns, lasts_ns)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return Depends(call=waiting[own], source=source[own], delta_ns=delta_ns[own])
 
     def of_messages(self, messages: Operations, texts: Texts) -> Depends:
         """A send depends on its receive, unless such sends, or larger ones, are known to return
@@ -411,7 +416,7 @@ class _Edges:
         waiting = self.ended(messages.world_rank, messages.gone_ns)
         source, delta_ns = self.at(messages.last_rank, messages.peer_ns)
         own = (waiting >= 0) & (source >= 0)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return Depends(call=waiting[own], source=source[own], delta_ns=delta_ns[own])
 
     def of_waits(self, waits: Waits, known: Known, texts: Texts) -> Depends:
         """For progress; and for the rank that came last, where not all that matter are known here
@@ -425,7 +430,7 @@ class _Edges:
             waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns
         )
         own = (waiting >= 0) & (source >= 0)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return Depends(call=waiting[own], source=source[own], delta_ns=delta_ns[own])
 
 
 def is_by_transfers(gaps_ns: int, transfers_ns: int) -> bool:

@@ -33,7 +33,6 @@ Rosas, Gimenez, Labarta: "Scalability prediction for fundamental performance fac
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.columns import NONE, Columns, Floats, Groups, Ints, by_rank, grouped, np
@@ -41,42 +40,31 @@ from ..base.columns import NONE, Columns, Floats, Groups, Ints, by_rank, grouped
 FAR_NS = 1 << 60
 
 
-@dataclass(frozen=True)
 class Calls(Columns):
     """Sampled calls, chain by chain, each in order of time. A call may not begin before the one
-    before it on its chain ends. Times are on the run's axis."""
-
-    chain: Ints
-    start_ns: Ints
-    end_ns: Ints
+    before it on its chain ends. Times are on the run's axis: chain, start_ns, end_ns."""
 
 
-@dataclass(frozen=True)
 class Chains(Columns):
-    """A row for each chain, by its number."""
+    """A row for each chain, by its number.
 
-    world_rank: Ints
-    window: Ints
-    begin_ns: Ints  # its first gap begins; the start of its first call if that is not known
-    end_ns: Ints  # its last gap ends; the end of its last call if that is not known
+    world_rank, window
+    begin_ns  its first gap begins; the start of its first call if that is not known
+    end_ns    its last gap ends; the end of its last call if that is not known
+    """
 
 
-@dataclass(frozen=True)
 class Members(Columns):
-    """Members of which a group is the last: starts of calls, `delta_ns` later."""
-
-    group: Ints
-    call: Ints
-    delta_ns: Ints
+    """Members of which a group is the last: starts of calls, `delta_ns` later: group, call."""
 
 
-@dataclass(frozen=True)
 class Depends(Columns):
-    """Dependencies of calls: the start of another call, or a group, `delta_ns` later."""
+    """Dependencies of calls: the start of another call, or a group, `delta_ns` later.
 
-    call: Ints
-    source: Ints  # call, or the number of calls and chains + group
-    delta_ns: Ints
+    call
+    source    call, or the number of calls and chains + group
+    delta_ns
+    """
 
 
 class Change(NamedTuple):
