@@ -17,7 +17,7 @@ LEVELS = {  # and one level that has to be among those shown
     "vcycles": (40, "40 x ("), "spins": (20, "20 x ("), "neighbours": (250, " x ("),
     "nested": (30, " x ("), "blocks": (60, "360 x ("), "gpipe": (80, "80 x ("),
     "1f1b": (80, "80 x ("), "exchange": (120, "120 x ("), "layers": (40, "40 x ("),
-    "accumulation": (60, "60 x ("), "subcycles": (80, "80 x ("), "workers": (30, "120 x ("),
+    "accumulation": (60, "60 x ("), "subcycles": (80, "80 x ("), "workers": (30, " x (2 message calls)"),
 }
 
 

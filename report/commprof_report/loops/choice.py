@@ -5,9 +5,8 @@ Nothing in the calls distinguishes 60 steps of 12 layers from 60 epochs of 12 st
 levels, and stepping.py asks for evidence. A loop around another that only writes output, such as a
 checkpoint every 100 steps, is no level.
 
-A loop may be taken to begin with any element of its body. A step begins after the longest pause:
-that is when data are read and the forward pass runs. A pause is time outside the calls that count:
-the bulk collectives of the body, if it has any, else its collectives, else its calls.
+A loop may be taken to begin with any element of its body: it begins with the one with which the
+first iteration does. Pauses do not decide this, as busy cores make them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 from ..base import threshold, units, whole
 from ..base.columns import Columns, Flags, Ints, np
-from .repeats import Loops, Run, find_again, find_loops
+from .repeats import Loops, find_again, find_loops
 
 FEWEST_STEPS = whole("loops.steps")
 OFTEN = whole("loops.often")
@@ -139,55 +138,16 @@ class Spans(Columns):
     end: Ints
 
 
-def cut(
-    level: Level, is_counted: Flags, gap_ns: Ints, is_whole: bool, is_preferred: Flags
-) -> Spans:
+def cut(level: Level) -> Spans:
     """The loop is sought again in the sequence of its own calls, so that others do not interrupt
-    it. gap_ns: the pause before each call that counts; below 0: it is not known. is_whole: no
-    sample is missing. is_preferred: calls with which a step may end; if the body has none, any that
-    counts."""
+    it. An iteration begins with the call with which the first one does."""
     tokens = level.loops.tokens
     place = np.flatnonzero(np.isin(tokens, [*level.loops.alphabet(level.loop)]))
     runs = find_again(level.loops, level.loop, place).runs[level.loop]
     size, place = len(level.loops.bodies[level.loop]), np.append(place, len(tokens))
     if not runs:  # among its own calls alone the loop repeats otherwise
         return Spans(place[:0], place[:0])
-    pauses, is_good = _pauses(place, runs, size, is_counted, gap_ns, is_preferred)
-    if is_good.any():
-        pauses = np.where(is_good, pauses, -1.0)
-    from_begin = (-1 - runs[0].before) % size  # so that no call precedes the first step
-    phases = [int(pauses.argmax()), *[from_begin] * is_whole]
-    return max((_of_phase(place, runs, size, phase) for phase in phases), key=len)
-
-
-def _pauses(
-    place: Ints, runs: list[Run], size: int, is_counted: Flags, gap_ns: Ints,
-    is_preferred: Flags,
-) -> tuple[np.ndarray, Flags]:
-    """By element of the body: the mean pause after its last call that counts; -1: it has none. And
-    whether that is preferred."""
-    counted = np.flatnonzero(is_counted)
-    total, number = np.zeros(size), np.zeros(size)
-    is_good, is_any = np.zeros(size, bool), np.zeros(size, bool)
-    for run in runs:
-        edges = place[run.starts]
-        last = np.searchsorted(counted, edges[1:]) - 1
-        phase = (np.arange(len(last)) - run.before) % size
-        has_own = (last >= 0) & (counted[np.maximum(last, 0)] >= edges[:-1])
-        phase, last = phase[has_own], last[has_own]
-        is_any[phase] = True
-        is_good[phase[is_preferred[counted[last]]]] = True
-        after = np.append(counted, 0)[last + 1]
-        pause = np.where(last + 1 < len(counted), gap_ns[after], -1)
-        np.add.at(total, phase, np.maximum(pause, 0))
-        np.add.at(number, phase, pause >= 0)
-    means = np.where(is_any, total / np.maximum(number, 1), -1.0)
-    return means, is_good
-
-
-def _of_phase(place: Ints, runs: list[Run], size: int, phase: int) -> Spans:
-    """The iterations that end with this element of the body."""
-    edges = [run.starts[(run.before + phase + 1) % size :: size] for run in runs]
+    edges = [run.starts[(run.before - runs[0].before) % size :: size] for run in runs]
     first = np.concatenate([place[each[:-1]] for each in edges])
     end = np.concatenate([place[each[1:] - 1] + 1 for each in edges])
     spans = Spans(first, end).take(np.argsort(first, kind="stable"))

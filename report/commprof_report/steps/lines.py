@@ -47,12 +47,10 @@ class OwnCalls(Columns):
     is_bulk: Flags
     bytes: Ints
     identity: TextInts
-    size: Ints  # of the communicator
     sequence: Ints
     stretch: Ints  # equal while no call is missing in between
     start_ns: Ints
     end_ns: Ints  # of a bulk collective: when it was complete
-    free_ns: Ints  # up to the call, the time in which no collective was in progress
 
     def line(self, token: Ints) -> Line:
         upto_ns = np.maximum.accumulate(self.end_ns) if len(self) else self.end_ns
@@ -182,10 +180,9 @@ def own_calls(
     return OwnCalls(
         calls.call, function, sized, token, similar, kind, is_bulk,
         np.where(is_message, calls.bytes, own_bytes), identity,
-        np.where(is_collective, np.append(found.size, 0)[at], 0),
         np.where(is_collective, np.append(found.sequence, 0)[at], NONE),
         _stretches(sampled, calls.world_rank, calls.thread, calls.end_ns, found, place),
-        start_ns, done_ns, free(start_ns, done_ns, is_collective),
+        start_ns, done_ns,
     )
 
 
@@ -217,18 +214,6 @@ def _stretches(
     begins_ns = own.begin_ns[own.thread == thread[0]]
     window = np.maximum(np.searchsorted(begins_ns, end_ns, "right") - 1, 0)
     return window + np.cumsum(np.append(found.is_after_gap, False)[place])
-
-
-def free(start_ns: Ints, done_ns: Ints, is_collective: Flags) -> Ints:
-    """The time up to each call in which no collective was in progress, or if the thread makes none,
-    in which it was in no call."""
-    which = is_collective if is_collective.any() else np.ones(len(start_ns), bool)
-    free_ns = np.zeros(len(start_ns), np.int64)
-    begin, end = start_ns[which], done_ns[which]
-    latest = np.maximum.accumulate(end)
-    idle = np.append(0, np.maximum(0, begin[1:] - latest[:-1]))
-    free_ns[which] = np.cumsum(idle)
-    return free_ns
 
 
 def threads_of(sampled: SampledCalls, about: Columns) -> Iterator[tuple[int, Ints]]:

@@ -21,7 +21,7 @@ from ..base import present, threshold, units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..late.marks import is_wait
 from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, levels, nest_text
-from .lines import FEWEST_CALLS, OwnCalls, free
+from .lines import FEWEST_CALLS, OwnCalls
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
@@ -243,11 +243,8 @@ def _of_level(
 ) -> Found:
     mine = np.isin(token, [*level.loops.alphabet(level.loop)])
     counted, is_bulk = _counted(some, mine, token)
-    gap_ns = _gaps(some, counted)
-    largest = some.size == some.size[counted].max()
-    is_whole = bool(some.stretch[0] == some.stretch[-1])
-    spans = cut(level, counted, gap_ns, is_whole, largest)
-    spans = _with_first(spans, counted, token, some.stretch) if len(spans) else spans
+    spans = cut(level)
+    spans = _with_last(spans, counted, token, some.stretch) if len(spans) else spans
     words = nest_text(level, _words(some, texts, token))
     if len(spans) < FEWEST_STEPS:
         return Found(why=doubt(len(spans), 0.0, spans.end), words=words)
@@ -267,6 +264,8 @@ def _of_level(
     functions = _functions(some, texts, inside, len(spans))
     # a step that has 2.2 calls of a function on average is none
     is_several &= all(round(number, 1) == round(number) for number in functions.values())
+    if some.stretch[0] != some.stretch[-1]:  # a window may hold layers and no whole step
+        is_several &= bool(some.stretch[0] == 0) and reduced >= GRADIENTS * parameters
     if is_several and _is_ordered(some, mine, spans, is_bulk, is_main):
         evidence.append(ORDER)
     return Found(
@@ -277,16 +276,16 @@ def _of_level(
     )
 
 
-def _with_first(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Spans:
-    """The same, and before the first one equal calls that count: it may lack what comes before the
-    others, such as a metric of the last step."""
+def _with_last(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Spans:
+    """The same, and after the last one equal calls that count: it may lack what comes after the
+    others, such as a metric that is there in the next step."""
     place = np.flatnonzero(counted)
-    first, end = np.searchsorted(place, [spans.first[0], spans.end[0]]).tolist()
-    before, own = place[max(0, 2 * first - end) : first], place[first:end]
-    is_same = np.array_equal(token[before], token[own]) and stretch[before[0]] == stretch[own[0]]
+    first, end = np.searchsorted(place, [spans.first[-1], spans.end[-1]]).tolist()
+    own, after = place[first:end], place[end : 2 * end - first]
+    is_same = np.array_equal(token[after], token[own]) and stretch[after[-1]] == stretch[own[0]]
     if not is_same:
         return spans
-    return Spans(np.append(before[0], spans.first), np.append(spans.first[0], spans.end))
+    return Spans(np.append(spans.first, spans.end[-1]), np.append(spans.end, after[-1] + 1))
 
 
 def _functions(some: OwnCalls, texts: Texts, inside: Flags, steps: int) -> dict[str, float]:
@@ -354,18 +353,6 @@ def _counted(some: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
         return is_bulk & np.isin(some.function, some.function[is_bulk & mine]), True
     small = mine & mostly(some.sequence != NONE)
     return (small if small.any() else mine), False
-
-
-def _gaps(some: OwnCalls, counted: Flags) -> Ints:
-    """The pause before each call that counts; -1: calls before it are missing."""
-    gap_ns = np.full(len(some), -1)
-    place = np.flatnonzero(counted)
-    is_same = some.stretch[place[1:]] == some.stretch[place[:-1]]
-    free_ns = some.free_ns
-    if not (some.sequence[place] != NONE).any():
-        free_ns = free(some.start_ns, some.end_ns, np.ones(len(some), bool))
-    gap_ns[place[1:]] = np.where(is_same, np.diff(free_ns[place]), -1)
-    return gap_ns
 
 
 def _sums(spans: Spans, values: Ints | Flags) -> Ints:
