@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, np, read,
+    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, np, read, read_large,
 )
 
 SQL = query.beside(__file__)
@@ -41,6 +41,11 @@ class FurtherMessages(Columns):
 
 class Starts(Columns):
     """Table `sample_start`."""
+
+
+TABLES: dict[Any, str] = {
+    Calls: "sampled_calls", FurtherMessages: "sampled_messages", Starts: "sampled_starts",
+}
 
 
 class Sampled(NamedTuple):
@@ -84,13 +89,15 @@ class Synchronizing(Columns):
 
 def sampled(connection: Connection) -> Sampled:
     """Read once for a run that was opened."""
+    known: Sampled | None = getattr(connection, "sampled", None)
+    if known:
+        return known
     texts = Texts()
-    found = getattr(connection, "sampled", None) or Sampled(
-        texts,
-        read(Calls, SQL.run(connection, "sampled_calls"), texts),
-        read(FurtherMessages, connection.execute("SELECT * FROM sample_message"), texts),
-        read(Starts, connection.execute("SELECT * FROM sample_start"), texts),
+    calls, messages, starts = (
+        read_large(kind, connection, SQL.text(name).rstrip(";\n"), texts, ("call", "direction"))
+        for kind, name in TABLES.items()
     )
+    found = Sampled(texts, calls.changed(is_shared=calls.is_shared > 0), messages, starts)
     if hasattr(connection, "sampled"):
         connection.sampled = found
     return found
