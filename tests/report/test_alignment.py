@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.run.alignment import align
+from commprof_report.run.alignment import Bound, align, at_knots
 from commprof_report.run.database import database_create
-from commprof_report.run.offset_bounds import Bound, at_knots
 from planted import SECOND
 from planted_job import HostClock, Job
 from work import Work, counted

@@ -11,7 +11,7 @@ import fuzz
 import planted
 import pytest
 from commprof_report.run import database, run
-from commprof_report.run.versions import NEWEST, schema_of
+from commprof_report.run.database import NEWEST, schema_of
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
 

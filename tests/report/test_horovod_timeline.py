@@ -6,7 +6,7 @@ import json
 
 import planted
 import pytest
-from commprof_report.base import json_file
+from commprof_report.base import files
 from commprof_report.exporters import events, traces
 from planted import START_UNIX_NS
 from test_pytorch_traces import kineto, pair_of_ranks, process_names, within_limits, written
@@ -329,7 +329,7 @@ def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkey
 def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
     path = one_step().write(tmp_path / "a.json", ",\n")
     whole = list(traces.timeline_events(path))
-    monkeypatch.setattr(json_file, "PIECE_CHARACTERS", piece)
+    monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
     assert list(traces.timeline_events(path)) == whole and len(whole) == 33
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.base import json_file
+from commprof_report.base import files
 from commprof_report.exporters import traces
 from planted import SECOND, Rank, Sample
 
@@ -521,7 +521,7 @@ def test_traces_go_into_a_timeline_alone(report, run_folder, form):
 
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
-    monkeypatch.setattr(json_file, "PIECE_CHARACTERS", piece)
+    monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
     assert (
         list(traces.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
     )
@@ -646,7 +646,7 @@ def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
 
 
 def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch, refusal, tmp_path):
-    monkeypatch.setattr(json_file, "MOST_CHARACTERS", 1 << 20)
+    monkeypatch.setattr(files, "MOST_CHARACTERS", 1 << 20)
     trace = written(tmp_path / "a.json", {"stacks": "x" * (9 << 20), **kineto(pair_of_ranks()[0])})
     assert "holds a value of more than 1 MiB, or is not JSON, from character 11" in refusal(
         pair_of_ranks(), trace

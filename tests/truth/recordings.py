@@ -45,7 +45,7 @@ def renew(path: Path) -> None:
     """With the tables and columns that the schema has got since then, before its release; rows that
     every database has are those of today."""
     reporter.the_program()
-    from commprof_report.run.versions import ADDED, NEWEST, schema_of  # of the path set there
+    from commprof_report.run.database import ADDED, NEWEST, schema_of  # of the path set there
 
     old = path.rename(path.with_suffix(".old"))
     with closing(sqlite3.connect(path)) as database, database:

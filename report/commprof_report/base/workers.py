@@ -18,20 +18,16 @@ it ends.
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from itertools import islice
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,7 +47,7 @@ EXECUTOR = option(
     "--executor mpi; needs mpi4py) or of a Dask cluster (needs distributed); by default in "
     "processes of this host",
 )
-chosen: ContextVar[Executor | None] = ContextVar("chosen", default=None)
+chosen: ContextVar[Any] = ContextVar("chosen", default=None)  # a concurrent.futures.Executor
 
 
 @contextmanager
@@ -95,7 +91,7 @@ def _sent(function: Callable[[Argument], Result], argument: Argument) -> list[Re
 
 
 def _submitted(
-    executor: Executor, function: Callable[[Argument], Result], arguments: Sequence[Argument]
+    executor: Any, function: Callable[[Argument], Result], arguments: Sequence[Argument]
 ) -> Iterator[list[Result]]:
     futures = [executor.submit(_sent, function, argument) for argument in arguments]
     try:
@@ -115,13 +111,15 @@ def _forked(
     free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
     at_once = min(len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
     if (
-        min(at_once, len(arguments)) < 2 or threading.active_count() > 1
-        or is_worker.get() or multiprocessing.parent_process()
+        min(at_once, len(arguments)) < 2 or threading.active_count() > 1 or is_worker.get()
+        or (known := sys.modules.get("multiprocessing")) and known.parent_process()
     ):
         yield from ([] for _ in arguments)
         return
-    fork = multiprocessing.get_context("fork")
-    children: dict[Connection, tuple[int, BaseProcess]] = {}
+    # not at the top: small runs need no workers, and start in a tenth of a second
+    connection = import_module("multiprocessing.connection")
+    fork = import_module("multiprocessing").get_context("fork")
+    children: dict[Any, tuple[int, Any]] = {}  # by pipe: place and process
     results: dict[int, list[Result]] = {}  # by place
     waiting = iter(range(len(arguments)))
     try:
@@ -132,7 +130,7 @@ def _forked(
                 mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
                 try:
                     for begun in islice(waiting, at_once - len(children)):
-                        receiver, sender = multiprocessing.Pipe(duplex=False)
+                        receiver, sender = fork.Pipe(duplex=False)
                         words = function, arguments[begun], receiver, sender, os.getpid()
                         child = fork.Process(target=_run, args=words, daemon=True)
                         child.start()
@@ -141,7 +139,7 @@ def _forked(
                 finally:
                     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 # wait() gives some of these
-                for receiver in wait(list(children), HEEDED_S):  # type: ignore[assignment]
+                for receiver in connection.wait(list(children), HEEDED_S):
                     ended, child = children[receiver]
                     results[ended] = []
                     with receiver, suppress(EOFError):
@@ -156,8 +154,8 @@ def _forked(
 
 
 def _run(
-    function: Callable[[Argument], Result], argument: Argument, receiver: Connection,
-    sender: Connection, parent: int,
+    function: Callable[[Argument], Result], argument: Argument, receiver: Any, sender: Any,
+    parent: int,
 ) -> None:
     """The child; it ends without a word if it is interrupted or nobody reads its
     result any more."""

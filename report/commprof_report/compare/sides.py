@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base import ReportError, UsageError, units
-from ..base.files import written_whole
-from ..base.json_file import json_read, list_in, number_in, text_in, whole_in
+from ..base.files import json_read, list_in, number_in, text_in, whole_in, written_whole
 from ..experiment import plan as plans
 from .figures import Figures, Group
 

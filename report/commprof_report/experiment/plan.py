@@ -28,10 +28,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..base import ReportError, units
 from ..base.workers import end_with_parent
-from ..base.json_file import (
-    MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,
+from ..base.files import (
+    MOST_BYTES, json_parse, json_read, list_in, number_in, regular_open, text_in, whole_in,
 )
-from ..base.files import regular_open
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 KIT, CHECK = "job.kit", "job.kit.check"  # which arms replay, and how well that stands for the job

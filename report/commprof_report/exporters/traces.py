@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import Progress, ReportError, present, query, units, whole
-from ..base.json_file import JsonStream, json_open
+from ..base.files import JsonStream, json_open
 from ..run.selection import Selection
 
 SQL = query.beside(__file__)

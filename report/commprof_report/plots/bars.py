@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from ..base import Row, present, units
 from ..base.columns import np
 from ..display import colours
-from ..gpu.gpu_activity import GpuDeviceRow
 
 # of parts that are neither waiting nor outside MPI
 KINDS = (*colours.SIDES, colours.OTHER_CALLS)
@@ -136,7 +135,7 @@ def by_call(amounts: Iterable[tuple[str, Any, Any]], bars: Sequence[Any]) -> lis
     ]
 
 
-def of_gpus(rows: Sequence[GpuDeviceRow]) -> Picture | None:
+def of_gpus(rows: Sequence[Row]) -> Picture | None:
     """Communication apart, as hidden behind computing and as exposed."""
     several = len({row.rank for row in rows}) < len(rows)
     parts = [Part(name, colour, [*map(part, rows)]) for name, part, colour in OF_GPUS]

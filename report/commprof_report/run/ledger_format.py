@@ -10,12 +10,12 @@ compares the result with the compiler.
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
+from ..base import row_type
 from ..base.columns import np
 from ..base.files import source_text
 
@@ -41,12 +41,15 @@ class Layout:
     field. members: by name the element, and of an array its length."""
 
     def __init__(self, name: str, members: dict[str, tuple[str | Layout, int]]) -> None:
-        self.make: Any = namedtuple(name, members)._make  # type: ignore[attr-defined, misc]
-        self.members = members
+        self.name, self.members = name, members
         self.bytes: int = sum(
             (length or 1) * (kind.bytes if isinstance(kind, Layout) else int(kind[-1]))
             for kind, length in members.values()
         )
+
+    @property
+    def make(self) -> Any:
+        return row_type(self.name, self.members)._make
 
     @cached_property
     def dtype(self) -> np.dtype:
@@ -175,10 +178,6 @@ COLUMNS: dict[str, list[Column]] = {
     ]
     for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
 }
-ROWS: dict[str, Any] = {
-    table: namedtuple(table.title().replace("_", ""), [column.name for column in columns])
-    for table, columns in COLUMNS.items()
-}
 
 
 def numbers_of(table: str, but: Iterable[str]) -> list[str]:
@@ -271,4 +270,5 @@ class Rows:
                 columns.append(values if isinstance(values, list) else values.tolist())
             else:
                 columns.append(repeat(values))
-        return list(map(ROWS[table]._make, islice(zip(*columns), len(entries))))
+        row = row_type(table, [column.name for column in COLUMNS[table]])
+        return list(map(row._make, islice(zip(*columns), len(entries))))
