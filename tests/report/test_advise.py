@@ -18,7 +18,7 @@ COUNTED_NS = 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
     "cores", "small_messages", "tiny_messages", "imbalance", "waiting",
-    "overlap", "cycle", "barriers", "gaps", "progress", "slow_link",
+    "overlap", "cycle", "barriers", "gaps", "progress", "slow_link", "slow_size",
 }
 
 
@@ -452,7 +452,8 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path / "run", stepping_ranks())).out
     assert (
         "; much waiting for ranks that are not named; operations that make no progress while ranks "
-        "compute (no call was split into waiting and transfer)"
+        "compute; a size of a collective that takes far longer than its neighbours (no call was "
+        "split into waiting and transfer)"
         in " ".join(out.split())
     )
     absent = absent_of(out)

@@ -201,3 +201,25 @@ def test_a_call_that_completes_several_messages_shows_a_link_together_with_its_o
             job.call("MPI_Waitall", begin_ns + US, end_ns, rank)
     (run,) = late(job, "run")
     assert {*link_of(run)[:2]} == {*link}
+
+
+@pytest.mark.parametrize(("times", "size"), [(17, 65_536), (2, None)])
+def test_a_size_of_a_collective_that_is_slow_is_said_with_what_it_costs(
+    report, late, tmp_path, times, size
+):
+    job = job_of(3)
+    for number in range(16):
+        for place, message_bytes in enumerate((4_096, 65_536, 131_072)):
+            begin_ns = number * ROUND_NS + (1 + 20 * place) * MS
+            transfer_ns = times * MS if message_bytes == 65_536 else MS
+            job.collective(
+                "MPI_Allreduce", [begin_ns] * 3, [transfer_ns] * 3, message_bytes=message_bytes
+            )
+    (run,) = late(job, "run")
+    assert run["slow_size_bytes"] == size
+    text = " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
+    said = (
+        "MPI_Allreduce of 64 KiB takes 17 times what its neighbours take, without waiting. At "
+        "their pace the run is 256 ms"
+    )
+    assert text.startswith(said) == bool(size)

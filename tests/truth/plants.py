@@ -23,7 +23,7 @@ class Plant(NamedTuple):
     delay_us: int = DELAY_US
     base_us: int = BASE_US
     rounds: int = ROUNDS
-    where: str = "here"  # or hosts, cores, network, link, pair: what stands around the ranks
+    where: str = "here"  # or hosts, cores, network, size, link, pair: what is around the ranks
     # the sender (None: messages of several are completed together) and the receiver whose messages
     # are slow, and the sender that the layer below delays
     link: tuple[int | None, int] | None = None
@@ -185,6 +185,10 @@ PLANTS = [
     Plant(
         "slow rank of Horovod, 130 tensors, eight ranks, without the cache",
         "horovod_by_name_wide", 8, (1,), "marks", is_recorded=False, **NAMED,
+    ),
+    Plant(
+        "one slow size", "sizes", 2, (), "transfer", where="size", delay_us=20_000,
+        is_recorded=False,
     ),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]

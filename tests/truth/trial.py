@@ -27,6 +27,9 @@ HOLDS = 0.7
 CONFIRMED = 0.5
 
 
+SLOW_BYTES = 2_048  # of the plant of one slow size
+
+
 class Trial(NamedTuple):
     """A run, and the truth about it."""
 
@@ -49,6 +52,7 @@ class Told(NamedTuple):
     calls: dict[str, tuple[int, int]]  # by call: the rank waited for most, and how long
     coverage: float
     link: tuple[int | None, int | None] | None
+    slow_bytes: int | None  # the size of a collective that is slow
     reason: str | None  # why the named ranks are late
     gain_ns: int | None  # by how much the run would be shorter without them
 
@@ -77,7 +81,7 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     assert LIBRARY.exists(), "run `make` first"
     folder.mkdir(parents=True, exist_ok=True)
     delay_us = 0 if is_twin else plant.delay_us
-    on_network = plant.where in ("network", "link", "pair")
+    on_network = plant.where in ("network", "size", "link", "pair")
     late = ",".join(map(str, plant.late)) or "-1"
     words = [
         plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us),
@@ -94,7 +98,8 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
         )
         command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
         environment |= {"SLOW_NETWORK_US": str(delay_us)} | (
-            {"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {}
+            {"SLOW_NETWORK_RANK": "1"} if plant.where == "link"
+            else {"SLOW_NETWORK_BYTES": str(SLOW_BYTES)} if plant.where == "size" else {}
         )
         if plant.link:
             environment |= {
@@ -144,6 +149,7 @@ def told(run: Run) -> Told:
         whole["coverage"] or 0.0,
         None if whole["slow_link_times"] is None
         else (whole["slow_link_sender"], whole["slow_link_receiver"]),
+        whole["slow_size_bytes"],
         whole["late_reason"],
         whole["late_gain_ns"],
     )
@@ -152,7 +158,7 @@ def told(run: Run) -> Told:
 def is_accused(trial: Trial) -> bool:
     """True if late names somebody in a twin."""
     said = told(trial.run)
-    return bool(said.named or said.link) or said.cause == "by-call"
+    return bool(said.named or said.link or said.slow_bytes) or said.cause == "by-call"
 
 
 def is_confirmed(trial: Trial) -> bool:
@@ -244,6 +250,8 @@ def judge(trial: Trial) -> Judgement:
         complaints.append(f"named are {said.named}, not {plant.named}")
     if said.link != plant.link:
         complaints.append(f"the slow link is {said.link}, not {plant.link}")
+    if (said.slow_bytes == SLOW_BYTES) != (plant.where == "size"):
+        complaints.append(f"the slow size is {said.slow_bytes}")
     waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
     prevails = waiting_ns > (2 if plant.where == "hosts" else 1 + CLOSE) * transfer_ns
     if (

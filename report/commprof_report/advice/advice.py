@@ -172,6 +172,8 @@ RULES = (
     Rule("slow_link", "a pair of ranks whose messages are slow",
          SAMPLED, lambda inputs: of_sizes(inputs, is_message, is_message), rules.slow_link,
          lacks_cores),
+    Rule("slow_size", "a size of a collective that takes far longer than its neighbours",
+         SAMPLED, of_late, rules.slow_size, lacks_cores),
     Rule("overlap", "nonblocking operations that overlap with nothing",
          "requests followed to completion", of_nonblocking, rules.overlap, is_crowded),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",

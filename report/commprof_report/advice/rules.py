@@ -16,8 +16,8 @@ from ..late.late_ranks import Late
 from ..late.messages import Link
 from ..late.sentences import (
     LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
-    is_through_link, is_unknown, links_text, not_known, unfinished_text, unknown_cause_text,
-    when_text,
+    is_through_link, is_unknown, links_text, not_known, slow_size_text, unfinished_text,
+    unknown_cause_text, when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import core_uses, cores_of, scheduling_text
@@ -390,6 +390,20 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
         _slow_text(link), links_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
         link.call,
     )
+
+
+SIZE = "look at the algorithm that the library takes for this size, or send other sizes"
+
+
+def slow_size(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    row = inputs.late.run
+    if row.slow_size_call:
+        yield Finding(
+            f"one size of {row.slow_size_call} is slow", slow_size_text(row), SIZE, LIKELY,
+            row.slow_size_excess_ns * row.ranks, row.slow_size_call,
+        )
+    else:
+        yield from _late_unknown(inputs)
 
 
 def _slow_text(link: Link) -> str:

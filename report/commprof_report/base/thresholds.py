@@ -67,7 +67,7 @@ TABLE = (
     Threshold("late.partner", 0.5, "share of a call before another member began",
               "in most collectives with a root the last one began before the rest moved data",
               "by itself", "depends on it"),
-    Threshold("late.slow-link", 3.0, "times the time between others, in three of four messages",
+    Threshold("late.slow-link", 3.0, "times that of others, in three of four messages, or calls of a size",
               "messages that meet others' work or traffic take up to twice as long", "like others",
               "a slow link"),
     Threshold("late.pairs", 3, "pairs of ranks with such messages",

@@ -42,7 +42,7 @@ from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
 from ..late.sentences import (
     ALL, LINK, NOTABLE_SHARE, PROGRESS, basis_text, calls_text, details, headline, held_up_text,
-    is_mostly, is_unknown, links_text, notable_rest, reaching, rest_text,
+    is_mostly, is_unknown, links_text, notable_rest, reaching, rest_text, slow_size_text,
     unfinished_text,
 )
 from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
@@ -179,6 +179,7 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
             f"split, {spent} per rank",
         ),
         ("Slow link", f"{links}; {LINK}" if links else ""),
+        ("Slow size", slow_size_text(row)),
         ("No progress", f"{held_up}; {PROGRESS}" if held_up else ""),
         (
             "No known cause",

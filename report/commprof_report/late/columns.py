@@ -145,6 +145,15 @@ LATE = (
     Field("slow_link_times", ""),
     Field("slow_link_excess_ns", ""),
     Field(
+        "slow_size_call",
+        "the blocking collective and size that takes 3 times what the neighbouring sizes take, "
+        "without waiting (its lower quartile, their medians; the largest one's in proportion to the "
+        "bytes), if that costs notably; how many times, and how much more in all calls of a rank",
+    ),
+    Field("slow_size_bytes", ""),
+    Field("slow_size_times", ""),
+    Field("slow_size_excess_ns", ""),
+    Field(
         "late_reason",
         "[why they are late](METHODS.md#why-a-rank-is-late): `asleep`, `threads`, `disk`, "
         "`files`, `computes`, `core`, `ready`; null: not known",

@@ -46,8 +46,8 @@ from .messages import Link, slow_links
 from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
-    HeldUp, Sums, arrival_costs, call_rows, held_up, host_rows, rank_rows, rest_rows, run_row,
-    size_rows, state_rows, uncaused_ns,
+    HeldUp, Sums, arrival_costs, call_rows, held_up, host_rows, rank_rows, rest_rows,
+    run_row, size_rows, slow_size, state_rows, uncaused_ns,
 )
 from .timelines import Lines, timelines
 from .verdict import (
@@ -211,6 +211,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
     slowest = links[0] if links else None
+    sizes = size_rows(sums, split.known.communicators, split.known.calls)
     work = working(played, split.run, is_negotiated)
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
@@ -231,6 +232,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
             slow_link_receiver=slowest and slowest.receiver,
             slow_link_times=slowest and slowest.times,
             slow_link_excess_ns=slowest and round(slowest.excess_ns),
+            **slow_size(sizes, split.run.sampled_share, notable_ns(split.run)),
             late_reason=why and why.kind,
             late_reason_ns=why and round(why.own_ns),
             late_reason_others_ns=why and round(why.others_ns),
@@ -240,7 +242,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         ranks=rows,
         hosts=host_rows(rows),
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),
-        sizes=size_rows(sums, split.known.communicators, split.known.calls),
+        sizes=sizes,
         states=state_rows(sums, split.ranks),
         links=links,
         held_up=waiting_for_progress,

@@ -37,11 +37,11 @@ same call, communicator and size, and likewise within a host or between two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query, threshold, whole
+from ..base import by, query, threshold, whole
 from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, np, numbered,
     of_groups, pairs, read,
@@ -332,34 +332,33 @@ def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]
     """Links, with the rank whose calls they are of and its partner, and whether these calls
     complete one message."""
     seen = {(*link[:2], rank) for link, (rank, _), _ in slow}
-    sure: dict[tuple, list[Link]] = {}
-    unsure: dict[int, list[Link]] = {}
-    for link, (rank, partner), is_alone in slow:
-        if is_alone or (*link[:2], partner) in seen:
-            sure.setdefault(link[:2], []).append(link)
-        else:
-            unsure.setdefault(rank, []).append(link)
-    found = [*sure.values()]
-    for rank, links in unsure.items():
-        if any(rank in ends for ends in sure):
-            continue
+    sure = [
+        link for link, (_, partner), is_alone in slow
+        if is_alone or (*link[:2], partner) in seen
+    ]
+    found = [*by(sure, lambda link: link[:2]).values()]
+    known = {rank for link in sure for rank in link[:2]}
+    for rank, own in by(slow, lambda each: each[1][0]).items():
+        links = [link for link, *_ in own]
         links = [link for link in links if link.receiver == rank] or links
-        if len({link[:2] for link in links}) > 1:
+        if rank not in known and len({link[:2] for link in links}) > 1:
             most = max(links, key=lambda link: link.excess_ns)
-            ends = (None, rank) if most.receiver == rank else (rank, None)
-            links = [Link(*ends, *most[2:])]
-        found.append(links)
+            links = [
+                most._replace(sender=None) if most.receiver == rank
+                else most._replace(receiver=None)
+            ]
+        found += [links] * (rank not in known)
     return found
 
 
 def _of_pair(links: list[Link]) -> Link:
     """The sender's calls and the receiver's last alike: the side that lost more counts."""
-    by_call: dict[str, float] = {}
-    for link in links:
-        by_call[link.call] = by_call.get(link.call, 0.0) + link.excess_ns
-    most = max(by_call, key=lambda call: by_call[call])
-    longest = max((link for link in links if link.call == most), key=lambda link: link.excess_ns)
-    return longest._replace(excess_ns=by_call[most])
+
+    def excess_ns(own: Sequence[Link]) -> float:
+        return sum(link.excess_ns for link in own)
+
+    most = max(by(links, lambda link: link.call).values(), key=excess_ns)
+    return max(most, key=lambda link: link.excess_ns)._replace(excess_ns=excess_ns(most))
 
 
 def _host_numbers(ranks: Ints, hosts: Mapping[int, str | None]) -> Ints:

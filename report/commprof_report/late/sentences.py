@@ -80,6 +80,7 @@ def lacks_cores(late: Late) -> bool:
     explained_ns = row.wait_ns - row.unknown_cause_ns
     if row.late_gain_ns is not None:
         explained_ns = row.late_gain_ns * row.ranks
+    explained_ns = max(explained_ns, (row.slow_size_excess_ns or 0) * row.ranks)
     return kinds.isdisjoint((*OWN, LOST_CORE)) and explained_ns < schedulers_ns(late)
 
 
@@ -152,6 +153,10 @@ def transfer_headline(late: Late) -> str:
     )
     if late.links:
         return link_text(late)
+    if row.slow_size_call:
+        share = units.share(row.slow_size_excess_ns * row.ranks / row.counted_ns)
+        gain = f"{units.duration(row.slow_size_excess_ns)} ({share})"
+        return f"{slow_size_text(row)}. At their pace the run is {gain} shorter"
     what = "reading and writing of files" if is_in_files(late) else "transfer"
     also = f", also for {units.rank_names(row.late_ranks, 24)}" if row.late_ranks else ""
     return f"{what} costs most: {moving} of the time, waiting for ranks {waiting}{also}"
@@ -339,6 +344,17 @@ def link_text(late: Late) -> str:
     link = late.links[0]
     return (
         f"messages {link.route} take {link.times:,.{int(link.times < 10)}f} times as long as others"
+    )
+
+
+def slow_size_text(row: LateRow) -> str:
+    """MPI_Allreduce of 64 KiB takes 17 times what its neighbours take, without waiting"""
+    if not row.slow_size_call:
+        return ""
+    times = f"{row.slow_size_times:,.{int(row.slow_size_times < 10)}f}"
+    return (
+        f"{row.slow_size_call} of {units.size(row.slow_size_bytes)} takes {times}"
+        " times what its neighbours take, without waiting"
     )
 
 

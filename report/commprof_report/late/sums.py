@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,14 @@ from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered, of_groups,
 )
 from ..base.field import Field, number, text
-from ..base import Row, by, row_type
+from ..base import Row, by, row_type, threshold
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, duration, share as share_text, size
 from .causes import Causes, Compared, no_causes
 from .columns import sums_row
 from .depends import Waits
 from .reading import CallInfo
-from .verdict import Costs
+from .verdict import FEWEST_BLOCKS, Costs
 from .wait_split import NO_PROGRESS
 
 NOTHING = {"f": 0.0, "b": False, "i": NONE}
@@ -115,6 +115,7 @@ SIZE = (
     ),
     Field("skew_p50_ns", "last arrival - first arrival", "skew p50"),
     Field("skew_p95_ns", "", "skew p95"),
+    Field("transfer_p25_ns", "lower quartile of the next one"),
     Field(
         "transfer_p50_ns",
         "last return - last arrival, not less than 0; pN is the first value at which N % are "
@@ -371,6 +372,7 @@ def size_rows(
         sizes,
         of_size.counts,
         *(of_groups(skew_ns, of_size, percent) for percent in (50, 95)),
+        of_groups(last_ns, of_size, 25),
         p50_ns,
         *(of_groups(last_ns, of_size, percent) for percent in (95, 99)),
         ratio(wait_ns, wait_ns + groups.sum("transfer_ns")),
@@ -385,6 +387,28 @@ def size_rows(
         rows_of_columns(LateSizeRow, columns),
         key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes),
     )
+
+
+def slow_size(
+    rows: Sequence[Row], sampled_share: float | None, least_ns: float
+) -> dict[str, Any]:
+    """The columns of the size that costs the most more than its neighbours, and least_ns or more;
+    empty: none does. rows: of size_rows."""
+    found = []
+    for own in by(rows, lambda row: (row.call, row.identity)).values():
+        own = [row for row in own if row.bytes and row.collectives >= FEWEST_BLOCKS]
+        for before, row, after in zip([None, *own], own, [*own[1:], None]):
+            grown = row.bytes / before.bytes if before and not after else 1
+            usual_ns = max(
+                (grown * near.transfer_p50_ns for near in (before, after) if near), default=0
+            )
+            more_ns = (row.transfer_p50_ns - usual_ns) * row.collectives / (sampled_share or 1)
+            is_slow = row.transfer_p25_ns >= threshold("late.slow-link") * usual_ns > 0
+            if is_slow and more_ns >= least_ns:
+                times = row.transfer_p50_ns / usual_ns
+                found.append((round(more_ns), times, row.bytes, row.call))
+    keys = "excess_ns", "times", "bytes", "call"
+    return {f"slow_size_{key}": value for key, value in zip(keys, max(found, default=()))}
 
 
 def rows_of_columns(kind: Any, columns: Iterable[Any]) -> list[Row]:

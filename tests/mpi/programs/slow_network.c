@@ -2,7 +2,8 @@
  * MPI_Allreduce takes SLOW_NETWORK_US longer after all ranks have come, each MPI_Recv after its
  * message. With SLOW_NETWORK_RANK it is this rank's connection that is slow, and the others wait in
  * MPI for its part of an Allreduce. With SLOW_NETWORK_PERCENT each MPI_Allreduce takes so much
- * longer than it does by itself, whatever that is. */
+ * longer than it does by itself, whatever that is. With SLOW_NETWORK_BYTES only those of this size
+ * are slow. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>
@@ -34,8 +35,11 @@ static void delay_in_proportion(double begin_s)
 int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm)
 {
-    const char *slow_rank = getenv("SLOW_NETWORK_RANK");
-    int rank;
+    const char *slow_rank = getenv("SLOW_NETWORK_RANK"), *slow_bytes = getenv("SLOW_NETWORK_BYTES");
+    int rank, type_bytes;
+    PMPI_Type_size(type, &type_bytes);
+    if (slow_bytes && atoi(slow_bytes) != count * type_bytes)
+        return PMPI_Allreduce(sent, received, count, type, op, comm);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (slow_rank && atoi(slow_rank) == rank)
         delay();
