@@ -24,12 +24,12 @@ Names of kernels are demangled where the system has libstdc++, and shortened.
 from __future__ import annotations
 
 import argparse
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from types import ModuleType, SimpleNamespace
-from typing import Callable, NamedTuple
 
 from ..base import Row, option, units
-from ..base.field import Field, keys, shown
+from ..base.field import keys, shown
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
@@ -83,11 +83,7 @@ PART_COLUMNS = (
 )
 
 
-class Answers(NamedTuple):
-    gpu: Gpu
-    steps: list[Row]
-    cost: TracingCost
-    seen: list[Row]
+Answers = namedtuple("Answers", "gpu steps cost seen")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -130,17 +126,12 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
-    parts: Sequence[NamedTuple] = (
-        answers.gpu.summary, step_times(answers.steps), answers.cost,
-    )
+    parts = (answers.gpu.summary, step_times(answers.steps), answers.cost)
     return SimpleNamespace(**{key: getattr(part, key) for part in parts for key in part._fields})
 
 
-class Table(NamedTuple):
-    rows: Callable[[Selection], Sequence]
-    fields: Sequence[str]
-    columns: Sequence[Column | Field] = ()  # of a text
-    most: int = 0  # rows there
+# rows: of a Selection; fields: their keys; columns: of a text, and the most rows there.
+Table = namedtuple("Table", "rows fields columns most", defaults=[(), 0])
 
 
 TABLES = {

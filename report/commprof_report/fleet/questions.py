@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import math
 import subprocess
+from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from importlib import import_module
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, NamedTuple, Tuple
+from typing import Any, Callable, Tuple
 
 from ..base import ReportError, Row, UsageError, gathered, query, row_type, threshold, units
 from ..base.chance import benjamini_hochberg
@@ -119,10 +120,7 @@ FIELDS = {field.key: field for field in (
 )}
 
 
-class Question(NamedTuple):
-    title: str
-    columns: str
-    note: str
+Question = namedtuple("Question", "title columns note")
 
 
 QUESTIONS = {

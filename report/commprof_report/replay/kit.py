@@ -49,7 +49,7 @@ from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from ..base import ReportError
 from ..base.files import has_library_file, library_text
@@ -109,13 +109,9 @@ class Record(row_of("recorded")):  # type: ignore[misc]
     kit is of another time), and why not all."""
 
 
-class Made(NamedTuple):
-    """A call of a program."""
-
-    gap_ns: int
-    call: int
-    requests: tuple[int, ...] = ()
-    is_asleep: bool = False  # in the gap: the thread slept, or read files
+# A call of a program: nanoseconds since the one before, its number, its requests. is_asleep: in the
+# gap the thread slept, or read files.
+Made = namedtuple("Made", "gap_ns call requests is_asleep", defaults=[(), False])
 
 
 @dataclass

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import Row, by, gathered, present, query, units
 from ..base.summarize import View, summarize, total
@@ -91,17 +90,14 @@ def span_text(ranks: Sequence[Row], spans_ns: Sequence[int | None] | None = None
 SQL = query.beside(__file__)
 
 
-class Unhanded(NamedTuple):
+class Unhanded(
+    namedtuple(
+        "Unhanded", "communicator identity behind waiting tensors since_unix_ns waited_ns"
+    )
+):
     """Ranks `waiting` have handed over tensors that `behind` have not; if all ranks wait, for other
-    tensors each, none is behind."""
-
-    communicator: str
-    identity: str
-    behind: list[int]
-    waiting: list[int]
-    tensors: int  # the most that one of them waits for
-    since_unix_ns: int  # all that wait do
-    waited_ns: int
+    tensors each, none is behind. tensors: the most that one of them waits for; since then, and for
+    so long, all of them do."""
 
     @property
     def text(self) -> str:

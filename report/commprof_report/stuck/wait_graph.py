@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, Union
+from typing import Union
 
 from ..base import Row, by, gathered, present, query, units
 from ..base.units import Members
@@ -72,17 +72,12 @@ Circle = namedtuple("Circle", "ranks is_sure")
 Still = namedtuple("Still", "since_unix_ns lasted_ns")
 
 
-class Killed(NamedTuple):
+class Killed(namedtuple("Killed", "ranks is_whole quiet_ns last_unix_ns after_ns")):
     """No rank has an end, and none is seen to run. When they died is unknown; known is when each
-    last began or ended a call, and when its CPU time was last read. (The modification time of a
-    ledger may be that of a copy that somebody made.)"""
-
-    ranks: list[Row]
-    is_whole: bool  # no rank is missing
-    # by rank: from its last begin or end of a call to the last one of the job
-    quiet_ns: dict[int, int]
-    last_unix_ns: int  # when that was, or until when nothing moved
-    after_ns: int
+    last began or ended a call (quiet_ns: by rank, from then to the last one of the job), and when
+    its CPU time was last read. (The modification time of a ledger may be that of a copy that
+    somebody made.) is_whole: no rank is missing. last_unix_ns: of the last call, or until when
+    nothing moved."""
 
     def has_lasted(self, since_unix_ns: int) -> bool:
         return self.last_unix_ns - since_unix_ns >= self.after_ns
