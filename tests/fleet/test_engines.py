@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "report"), str(ROOT / "tests" / "report")]
+sys.path[:0] = [str(ROOT / each) for each in ("report", "tests/report", "docs")]
 
 import fleets  # noqa: E402
+import grafana  # noqa: E402
 import planted  # noqa: E402
-from commprof_report.fleet.questions import Engine, engine_open, load, rows_of  # noqa: E402
+from commprof_report.fleet.questions import (  # noqa: E402
+    Engine, engine_open, load, psql, rows_of,
+)
 from commprof_report.fleet.store import Store, jobs_write, store_create  # noqa: E402
 
 ASKED = {"call": "MPI_Allreduce", "job": "100003", "program": "app1", "day": "2026-11-16"}
@@ -47,27 +52,26 @@ def store(tmp_path_factory, packages) -> Store:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory) -> Iterator[str]:
-    """A server of its own on a socket, as the user postgres where root may not start one."""
-    folder = tmp_path_factory.mktemp("postgresql")
+def postgresql() -> Iterator[str]:
+    """A server of its own on a socket, as the user postgres where root may not start one; in a
+    folder that other sessions of pytest do not close to that user."""
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     as_user *= os.geteuid() == 0
-    if as_user:
-        for above in (folder, *folder.parents[:3]):
-            above.chmod(0o755 if above != folder else 0o777)
-    data = folder / "data"
 
     def control(*words: str) -> None:
         subprocess.run([*as_user, *words], check=True, stdout=subprocess.DEVNULL)
 
-    try:
-        control(f"{SERVER}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync")
-    except FileNotFoundError:
-        pytest.skip("no PostgreSQL server here")
-    options = f"-k {folder} -c listen_addresses=''"
-    control(f"{SERVER}/pg_ctl", "-D", str(data), "-o", options, "-w", "-l", f"{data}/log", "start")
-    yield f"host={folder} user=postgres dbname=postgres"
-    control(f"{SERVER}/pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+    with tempfile.TemporaryDirectory(prefix="commprof-postgresql-") as folder:
+        os.chmod(folder, 0o777)
+        data, options = f"{folder}/data", f"-k {folder} -c listen_addresses=''"
+        try:
+            control(f"{SERVER}/initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
+        except FileNotFoundError:
+            pytest.skip("no PostgreSQL server here")
+        server = (f"{SERVER}/pg_ctl", "-D", data)
+        control(*server, "-o", options, "-w", "-l", f"{data}/log", "start")
+        yield f"host={folder} user=postgres dbname=postgres"
+        control(*server, "-m", "immediate", "stop")
 
 
 def same(one: object, other: object) -> bool:
@@ -94,6 +98,22 @@ def test_clickhouse_gives_the_same_rows(store):
 def test_postgresql_gives_the_same_rows(store, postgresql):
     load(store, postgresql)
     assert differences(store, engine_open(store, f"postgresql={postgresql}")) == {}
+
+
+def test_the_queries_of_the_dashboard_answer_as_the_questions_do(store, postgresql):
+    load(store, postgresql)
+    assert json.loads((ROOT / "docs/grafana-fleet.json").read_text()) == grafana.dashboard(), (
+        "python3 docs/grafana.py prints it"
+    )
+    asked = engine_open(store, f"postgresql={postgresql}")
+    for question in grafana.PANELS:
+        own = grafana.query(question).replace("${call:sqlstring}", "'MPI_Allreduce'")
+        said = psql(postgresql, [f"SELECT row_to_json(answer) FROM ({own}) AS answer"])
+        rows = [json.loads(line).values() for line in said.splitlines()]
+        wanted = rows_of(asked, question, ASKED)
+        assert len(rows) == len(wanted) and (wanted or question == "libraries"), question
+        assert all(all(map(same, *pair)) for pair in zip(rows, wanted)), question
+    assert "MPI_Allreduce" in psql(postgresql, [grafana.CALLS]).split()
 
 
 def test_a_spark_cluster_of_two_workers_gives_the_same_rows(store):

@@ -299,7 +299,8 @@ def psql(url: str, statements: Iterable[str]) -> str:
 
 
 def load(store: Store, url: str) -> None:
-    """Writes the tables of a store into PostgreSQL, in place of those that are there."""
+    """Writes the tables of a store into PostgreSQL, in place of those that are there, and the views
+    that questions ask."""
     connection = duckdb()
     for table, own in TABLES.items():
         columns = {**own, **PARTITIONS}
@@ -314,6 +315,7 @@ def load(store: Store, url: str) -> None:
                 f"\\copy {table}_files FROM '{quoted(path)}' WITH CSV HEADER FORCE NOT NULL "
                 f"{', '.join(name for name, kind in own.items() if kind == 'VARCHAR')}",
             ))
+    psql(url, turned(SQL.text("views").replace("TEMP VIEW", "VIEW"), "postgres"))
 
 
 ENGINES = {
