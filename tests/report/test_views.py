@@ -3,12 +3,16 @@ has, and the same tables as Parquet."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import planted
 import pytest
@@ -133,15 +137,41 @@ def test_pandas_answers_the_ten_queries_alike(merged):
         assert len(frame) == len(rows)
 
 
-def test_parquet_has_the_rows_of_the_tables(report, folder, merged, tmp_path):
-    pytest.importorskip("pyarrow")
-    duckdb = pytest.importorskip("duckdb")
-    assert (
-        report("export", folder, "--format", "parquet", "--output", tmp_path / "tables").status == 0
+@pytest.fixture(scope="module")
+def packages() -> str:
+    """From the package registry, in build/engines; with a numpy of their own."""
+    made = subprocess.run(
+        [planted.ROOT / "setup/engines.sh", "duckdb", "pyarrow"], capture_output=True, text=True
     )
-    connection = duckdb.connect()
+    if made.returncode:
+        pytest.skip(f"no engines: {made.stderr[-200:]}")
+    return made.stdout.strip()
+
+
+@pytest.fixture
+def duckdb(packages, monkeypatch) -> Any:
+    monkeypatch.syspath_prepend(packages)
+    return importlib.import_module("duckdb").connect()
+
+
+def exported(packages: str, run: Path, tables: Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, planted.ROOT / "report/hvprof-report", "export", run]
+    return subprocess.run(
+        [*command, "--format", "parquet", "--output", tables], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": packages},
+    )
+
+
+@pytest.mark.slow
+def test_parquet_has_the_rows_of_the_tables(folder, merged, tmp_path, packages, duckdb):
+    assert exported(packages, folder, tmp_path / "tables").returncode == 0
+    connection = duckdb
     for path in (tmp_path / "tables").iterdir():
-        connection.execute(f"CREATE VIEW {path.stem} AS SELECT * FROM '{path}'")
+        files = path / "*/*.parquet" if path.is_dir() else path
+        connection.execute(
+            f"CREATE VIEW {path.stem} AS"
+            f" SELECT * FROM read_parquet('{files}', hive_partitioning = false)"
+        )
     for table in ("sample", "fact", "rank", *VIEWS):
         rows = connection.execute(f"SELECT * FROM {table}").fetchall()
         merged.row_factory = None
@@ -154,6 +184,30 @@ def test_parquet_has_the_rows_of_the_tables(report, folder, merged, tmp_path):
         ]
 
 
+@pytest.mark.slow
+def test_the_questions_over_nodes_answer(tmp_path, monkeypatch, packages, duckdb):
+    monkeypatch.chdir(tmp_path)
+    run = planted.write_databases(Path("run"), planted.training_run())
+    assert exported(packages, run, Path("tables")).returncode == 0
+    (text,) = re.findall(r"^```sql\n(-- Which nodes.*?)```", SCHEMA_PAGE.read_text(), re.S | re.M)
+    waited, last, volume = (duckdb.sql(each).fetchall() for each in text.split(";\n\n"))
+    nodes = {node for (node,) in duckdb.sql("SELECT node FROM 'tables/rank/*/*.parquet'").fetchall()}
+    assert {row[0] for row in waited} == {row[0] for row in volume} == nodes and len(nodes) > 1
+    assert last[0][0] == waited[0][0]  # the node of the late rank
+
+
+@pytest.mark.slow
+def test_nodes_of_another_export_are_not_mixed_in(tmp_path, packages):
+    run = planted.write_databases(tmp_path / "run", planted.training_run())
+    assert exported(packages, run, tmp_path / "tables").returncode == 0
+    assert exported(packages, run, tmp_path / "tables").returncode == 0
+    stale = tmp_path / "tables/cell/node=gone/part-0.parquet"
+    stale.parent.mkdir()
+    stale.touch()
+    refused = exported(packages, run, tmp_path / "tables")
+    assert (refused.returncode, "remove it first" in refused.stderr) == (1, True)
+
+
 def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
     report, run_folder, tmp_path, monkeypatch
 ):
@@ -162,7 +216,7 @@ def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
     assert (answer.status, answer.err.count("\n")) == (1, 1)
     assert "needs the Python package pyarrow" in answer.err and not (tmp_path / "tables").exists()
     with pytest.raises(ReportError):
-        parquet.writer()
+        parquet.check()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@ names its table first; CSV one table at a time (--table). Nothing is left out, s
 other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
 percentiles, calls, collectives; in CSV and JSON where --table names them.
 
-With --format parquet it writes a folder with a file for each table, by pyarrow.
+With --format parquet it writes a folder, by pyarrow: TABLE.parquet, and where rows are of ranks
+TABLE/node=NAME/part-0.parquet for each node, a partitioned data set for DuckDB, Spark and others.
 
 With --format sqlite it writes all ranks into one database: the same tables with nothing left out
 unless asked, which every command takes in place of the run folder. It is written aside and then
@@ -56,7 +57,7 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -156,15 +157,18 @@ def csv_write(connection: Connection, table: str, path: Path) -> None:
 def write_parquet(arguments: argparse.Namespace) -> None:
     if not arguments.output:
         raise UsageError("export", "Parquet is a folder of files: --output")
-    write_files(arguments, "parquet", parquet.writer(), VIEWS)
+    parquet.check()
+    wanted = arguments.table or (*TABLES, *VIEWS)
+    run = opened(arguments, wanted)
+    for table in wanted:
+        parquet.write(run.connection, table, arguments.output, run.mode)
 
 
 def write_files(
-    arguments: argparse.Namespace, ending: str,
-    write: Callable[[Connection, str, Path], None], more: Sequence[str] = (),
+    arguments: argparse.Namespace, ending: str, write: Callable[[Connection, str, Path], None]
 ) -> None:
-    """A file a table, in a folder. more: tables beside all others, if none is named."""
-    wanted = arguments.table or (*TABLES, *more)
+    """A file a table, in a folder."""
+    wanted = arguments.table or TABLES
     run = opened(arguments, wanted)
     arguments.output.mkdir(parents=True, exist_ok=True)
     for table in wanted:
