@@ -287,15 +287,17 @@ class Job:
     def cell_rows(self) -> dict[str, list[dict]]:
         """Sums of the calls made."""
         durations: dict[tuple, list[int]] = {}
-        keys = ("thread", "world_rank", "call", "communicator", "bytes", "region")
+        blocked_ns: Counter[tuple] = Counter()
+        keys = ("thread", "world_rank", "call", "communicator", "bytes", "region", "measure")
         for row in self.made:
-            key = tuple({"thread": 0, **row}[column] for column in keys)
+            key = tuple({"thread": 0, "measure": "call", **row}[column] for column in keys)
             durations.setdefault(key, []).append(row["duration_ns"])
+            blocked_ns[key] += row.get("blocked_ns", 0)
         cells = [
             {
-                "cell": number, **dict(zip(keys, key)), "measure": "call", "memory_kind": "host",
+                "cell": number, **dict(zip(keys, key)), "memory_kind": "host",
                 "is_folded": 0, "count": len(spent), "volume_bytes": 0, "total_ns": sum(spent),
-                "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0,
+                "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": blocked_ns[key],
             }
             for number, (key, spent) in enumerate(durations.items(), 1)
         ]
@@ -383,6 +385,21 @@ class Program:
         self.job.send(sender, receiver, self.now_ns[sender], end_ns)
         self.job.receive(receiver, sender, self.now_ns[receiver], end_ns)
         self.now_ns[sender] = self.now_ns[receiver] = end_ns
+
+    def start_and_wait(self, transfer_ns: int) -> None:
+        """An Iallreduce of all ranks that each waits for at once."""
+        begins = list(self.now_ns)
+        ends = self.job.collective("MPI_Iallreduce", begins, [transfer_ns] * len(begins))
+        for rank, (begin_ns, end_ns) in enumerate(zip(begins, ends)):
+            self.job.call("MPI_Wait", begin_ns + 200, end_ns, rank)
+            self.job.made.append(
+                {
+                    "world_rank": rank, "call": "MPI_Iallreduce", "bytes": 1 << 20, "region": 0,
+                    "communicator": self.job.world.communicator, "measure": "completion",
+                    "duration_ns": end_ns - begin_ns, "blocked_ns": end_ns - begin_ns,
+                }
+            )
+            self.now_ns[rank] = end_ns
 
     def end(self) -> Job:
         """The job, which lasts until its last call."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
-from ..base import Row, Unknown, attempt, row_type, units
+from ..base import Row, Unknown, attempt, gathered, row_type, units
 from ..base.field import Field
 from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
@@ -22,7 +22,7 @@ from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import rules
-from .inputs import POSSIBLE, Curve, Finding, Inputs, Point, inputs_of, is_notable, together_ns
+from .inputs import POSSIBLE, Curve, Finding, Inputs, Point, inputs_of, is_notable
 from .rules import BARRIER, fusible, is_message, with_cores
 
 ADVICE = (
@@ -147,7 +147,7 @@ class Rule(NamedTuple):
     doubted: Callable[[Late], bool] = lambda late: False
 
 
-CORES = "cores"
+CORES, OVERLAP = "cores", "overlap"
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 
@@ -174,7 +174,7 @@ RULES = (
          lacks_cores),
     Rule("slow_size", "a size of a collective that takes far longer than its neighbours",
          SAMPLED, of_late, rules.slow_size, lacks_cores),
-    Rule("overlap", "nonblocking operations that overlap with nothing",
+    Rule(OVERLAP, "nonblocking operations that overlap with nothing",
          "requests followed to completion", of_nonblocking, rules.overlap, is_crowded),
     Rule("cycle", "a cycle of negotiation that does not fit the steps",
          "steps that were sampled whole: marked (commprof_step(3)) or found",
@@ -204,13 +204,12 @@ def advice(
     inputs = inputs_of(run, answers, late, steps, world)
     uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
     rules = (*RULES, *(GPU_RULES if uses_gpu else ()))
-    said: list[Finding] = []
     rows = [
         row for rule in rules
-        for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs, said) or []
+        for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs) or []
     ]
     first = CORES if lacks_cores(late) else None
-    rows += attempt("Advice, all together", _together, said, inputs) or []
+    rows += attempt("Advice, all together", _together, rows, inputs) or []
     return sorted(
         rows,
         key=lambda row: (
@@ -219,12 +218,15 @@ def advice(
     )
 
 
-def _together(said: Sequence[Finding], inputs: Inputs) -> list[Row]:
-    """Several pieces save no more than their sum, nor than what can be saved."""
-    saving = [each.saving_ns for each in said if each.saving_ns]
-    if len(saving) < 2:
+def _together(rows: Sequence[Row], inputs: Inputs) -> list[Row]:
+    """Several pieces save no more than their sum, nor than the time inside MPI; all that overlap
+    hides is hidden behind the same time outside."""
+    saving_ns = gathered((row.rule == OVERLAP, row.saving_ns) for row in rows if row.saving_ns)
+    hidden_ns, others_ns = saving_ns.get(True, []), saving_ns.get(False, [])
+    if len(hidden_ns) + len(others_ns) < 2:
         return []
-    row = _saving(together_ns(saving, inputs.exposed_ns), inputs)
+    all_ns = min(inputs.ranks * sum(hidden_ns), inputs.outside_ns) + inputs.ranks * sum(others_ns)
+    row = _saving(min(all_ns, inputs.exposed_ns), inputs)
     text = (
         f"all of it at most {units.share(row['saving_share'])} of the time, "
         f"{units.duration(row['saving_ns'])} of the run"
@@ -239,8 +241,7 @@ def _saving(ns: float | None, inputs: Inputs) -> dict[str, float | None]:
     return dict(saving_ns=round(ns / inputs.ranks), saving_share=ns / inputs.counted_ns)
 
 
-def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
-    """Appends the findings to `said`."""
+def judge(rule: Rule, inputs: Inputs) -> list[Row]:
     found = [_beside_main(each, inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen, why, needs = rule.basis(inputs), "", ""
@@ -249,7 +250,6 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Row]:
             f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
         )
     if findings:
-        said += findings
         about = (seen.text, seen.coverage, rule.needs)
         return [_advice(rule, finding, inputs, about) for finding in findings]
     if not why:

@@ -64,6 +64,11 @@ class Inputs(NamedTuple):
         most_ns = max((rank.mpi_ns or 0 for rank in self.answers.ranks), default=0)
         return max(self.ranks * most_ns, self.late.run.total_ns)
 
+    @property
+    def outside_ns(self) -> int:
+        """The time outside MPI, behind which calls can be hidden."""
+        return max(0, self.counted_ns - self.late.run.total_ns)
+
     def is_beside_main(self, call: str, identities: Collection[str] = ()) -> bool:
         """Threads other than the main one make these calls; without identities, on any
         communicator."""
@@ -193,11 +198,6 @@ def gain_ns(spans: Spans, needed_ns: float = 0.0, hidden_ns: float = float("inf"
     """needed_ns: what is left of the calls. hidden_ns: time outside MPI, behind which they go."""
     cost_ns = min(spans.most_ns, spans.total_ns * (1 - (spans.waiting or 0.0)))
     return max(0.0, min(cost_ns - needed_ns, hidden_ns))
-
-
-def together_ns(gains_ns: Iterable[float], exposed_ns: float) -> float:
-    """exposed_ns: time inside MPI, which is all that can be saved."""
-    return min(sum(gains_ns), exposed_ns)
 
 
 KNEE = threshold("advice.knee")

@@ -234,17 +234,16 @@ def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
     waits_ns = sum(call.total_ns for call in inputs.answers.calls if call.family == "completion")
     spans = inputs.spans(calls, min(blocked_ns, max(0, waits_ns - others_ns)), identities)
     share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
-    outside_ns = max(0, inputs.counted_ns - inputs.late.run.total_ns)
     return Finding(
         f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on "
         f"{inputs.where(identities)}",
         f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the "
         "time from start to completion is spent in the calls that start them and wait for them, "
         f"{inputs.per_rank(spans.total_ns)}{waiting_text(spans.waiting)}; "
-        f"{inputs.per_rank(outside_ns)} outside MPI could hide it",
+        f"{inputs.per_rank(inputs.outside_ns)} outside MPI could hide it",
         "compute between the call and its Wait; if the program does, the library makes no progress "
         "meanwhile: call MPI_Test now and then, or use its progress thread",
-        POSSIBLE, gain_ns(spans, hidden_ns=outside_ns),
+        POSSIBLE, gain_ns(spans, hidden_ns=inputs.outside_ns),
         max(rows, key=lambda row: row.blocked_ns).call, identities,
     )
 
