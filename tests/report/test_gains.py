@@ -88,7 +88,7 @@ def test_no_gain_is_larger_than_what_it_is_made_from(report, tmp_path, seen, see
     ranks = report("ranks", path, "--per-rank", "--json").rows
     (whole,) = report("late", path, "--by", "run", "--json").rows
     seen.update(row["rule"] for row in rows if row["saving_ns"])
-    assert seed < SEEDS - 1 or seen == SAVING, "the jobs have something for each rule"
+    assert seed < SEEDS - 1 or seen >= SAVING, "the jobs have something for each rule"
     for row in (row for row in rows if row["saving_ns"]):
         if row["rule"] in OF_CALLS:
             moved_ns = sum(call["transfer_ns"] for call in calls if call["call"] in row["title"])

@@ -53,6 +53,7 @@ from .late import final_facts
 
 MOST_CALLS = 6
 MOST_RANKS = 8
+MOST_HOSTS = 3
 BAR_WIDTH = 40
 NOTABLE_SHARE = threshold("commands.uncounted")
 WIDTH = 80
@@ -136,8 +137,10 @@ def where_and_when(summary: SummaryRow) -> str:
         ranks = f"{summary.ranks_read} of {ranks}"
     if summary.profiled_ranks:
         ranks += f" (chosen: {units.shortened(summary.profiled_ranks, 36)})"
-    names = units.shortened(", ".join(summary.hosts), 48)
-    places = f" on {units.counted(len(summary.hosts), 'host')} ({names})" if names else ""
+    hosts, more = summary.hosts, len(summary.hosts) - MOST_HOSTS
+    names = ", ".join(units.shortened(host, 24) for host in hosts[:MOST_HOSTS])
+    names += f" and {more:,} more" if more > 0 else ""
+    places = f" on {units.counted(len(hosts), 'host')} ({names})" if names else ""
     return f"{units.timestamp(summary.start_unix_ns)}, {ranks}{places}"
 
 
@@ -408,8 +411,9 @@ def gpu_text(connection: Connection) -> str:
     found = gpu_activity.gpu(connection)
     own = found.summary
     devices = units.counted(own.devices, "device")
+    devices += f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.traced_ns:
-        doubted = " or in CUDA graphs without a record" * bool(gpu_activity.graph_doubt(found))
+        doubted = " or in CUDA graphs that left no record" * bool(gpu_activity.graph_doubt(found))
         return (
             f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
             f"exposed communication, {units.share(own.idle_share)} idle{doubted} "
@@ -432,7 +436,9 @@ def rank_facts(run: Run, answers: RunSummary) -> list[tuple[str, str]]:
     facts, groups = [("Not read", missing)], doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
         place, head = group.place + doing.span_text(group.ranks), HEADS[group.state]
-        how = f" by MPI_Abort({group.ranks[0].abort_code})" * (group.state == "abort")
+        how = {
+            "abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize",
+        }.get(group.state, "")
         if group.state == "running":
             facts.append((head, f"{group.names}: {place}"))
         else:

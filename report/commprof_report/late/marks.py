@@ -278,14 +278,27 @@ def judge(
     in place of waiting. thinned: how many steps each one stands for."""
     last = last_ranks(times, lengths_ns, error_ns, open_ns)
     behind_ns = sum(max(distances(of_step).values()) for of_step in times.values())
-    found = Last(region, len(times), last, behind_ns, _waits_ns(times))
+    ranks = sorted({rank for of_step in times.values() for rank in of_step})
+    waits_ns = {
+        rank: sum(max(own.values()) - own[rank] for own in times.values() if rank in own)
+        for rank in ranks
+    }
+    found = Last(region, len(times), last, behind_ns, waits_ns)
     if len(times) < FEWEST_BLOCKS or not last:
         return found
 
-    def gain_ns(ranks: Sequence[int]) -> int:
-        return round(thinned * _gain_ns(times, ranks))
+    def gain_ns(named: Container[int]) -> int:
+        """By how much the others would wait less, had these ranks come with the last of the
+        others."""
+        ends_ns = (
+            [max((ns for rank, ns in own.items() if (rank in named) == late), default=None)
+             for late in (True, False)]
+            for own in times.values()
+        )
+        return round(thinned * sum(
+            max(0, own - rest) for own, rest in ends_ns if None not in (own, rest)
+        ))
 
-    ranks = sorted({rank for of_step in times.values() for rank in of_step})
     late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
     costs = costs_of(range(len(times)), late, leads_ns)
     least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
@@ -294,23 +307,3 @@ def judge(
     if named is None or named.gain_ns < least_ns:
         return found
     return found._replace(ranks=named.ranks, gain_ns=named.gain_ns)
-
-
-def _waits_ns(times: Times) -> Counter[int]:
-    waits_ns: Counter[int] = Counter()
-    for of_step in times.values():
-        last_ns = max(of_step.values())
-        waits_ns.update({rank: last_ns - time_ns for rank, time_ns in of_step.items()})
-    return waits_ns
-
-
-def _gain_ns(times: Times, named: Container[int]) -> int:
-    """By how much the others would wait less, had these ranks come with the last of the others."""
-    gain_ns = 0
-    for of_step in times.values():
-        own, others = (
-            [time for rank, time in of_step.items() if (rank in named) == is_named]
-            for is_named in (True, False)
-        )
-        gain_ns += max(0, max(own) - max(others)) if own and others else 0
-    return gain_ns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from ..base import Row, Unknown, present, threshold, units
 from ..base.columns import np
@@ -178,7 +178,7 @@ def does_text(late: Late) -> str:
     """sleeps 3.00 s longer; causes 97.8 % of the waiting"""
     row, number = late.run, len(late.run.late_ranks)
     if is_held_up(row):
-        call = _held_up_call(row.late_ranks, late)
+        call = next(call for rank, call in late.held_up if rank in row.late_ranks)
         return f"{units.agreeing('make', number)} no progress with {call} while outside MPI"
     if late.reason:
         return longer_text(late.reason, number)
@@ -379,10 +379,6 @@ def is_through_link(late: Late) -> bool:
 def is_held_up(row: LateRow) -> bool:
     """The others wait for the named ranks mostly in operations that these have begun."""
     return (row.late_progress_share or 0.0) >= MAJORITY
-
-
-def _held_up_call(ranks: Sequence[int], late: Late) -> str:
-    return next(call for rank, call in late.held_up if rank in ranks)
 
 
 def _started(call: str) -> str:

@@ -1,8 +1,9 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
 The arrivals at which a rank could have been late are divided, in order of time, into up to 32
-blocks of equal number; a block has a cost for each rank: how much waiting it causes (causes.py).
-Waiting whose cause is not known counts for nobody, but is part of the whole. If no rank were different from the others,
+blocks of equal number, or into up to 64 where what delays an arrival hardly delays the next one; a
+block has a cost for each rank: how much waiting it causes (causes.py). Waiting whose cause is
+not known counts for nobody, but is part of the whole. If no rank were different from the others,
 ranks that could have been late at the same arrivals could change places within each block. A rank
 is named only if the probability that it then costs as much as it does, or more, times the number of
 ranks (Bonferroni), is below 0.4 %, and if the named ranks cause at least half of the waiting. If
@@ -32,6 +33,7 @@ from ..base import threshold, whole
 LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")
 LONG_BLOCK = whole("late.long-block")
+BRIEF = threshold("late.brief")
 FEWEST_BLOCKS = whole("late.blocks")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY = threshold("late.majority")
@@ -190,7 +192,8 @@ class Case:
                 identity: {self.host_of[rank] for rank in ranks}
                 for identity, ranks in participants.members.items()
             }
-            self.hosts = Suspects(self._costs_of_hosts(), hosts, members)
+            # disturbances are those of ranks
+            self.hosts = Suspects(self._costs_of_hosts(), hosts, members, self.ranks.is_brief)
 
     def _costs_of_hosts(self) -> Costs:
         host_of = np.array([*self.host_of.values(), NONE])
@@ -294,12 +297,30 @@ def is_concentrated(needed: int, arrived: int) -> bool:
 
 def block_count(costs: Costs) -> int:
     """The number of blocks into which the costs are divided, no more than late arrivals."""
-    return _number_of_blocks(late_arrivals(costs))
+    return _number_of_blocks(late_arrivals(costs), persistence(costs) < BRIEF)
 
 
-def _number_of_blocks(arrivals: int) -> int:
-    """As many, or half as many where they would be short."""
-    return min(arrivals, max(MOST_BLOCKS // 2, min(MOST_BLOCKS, arrivals // LONG_BLOCK)))
+def persistence(costs: Costs) -> float:
+    """The correlation of what a rank costs at an arrival and at the next one, and two of its
+    errors."""
+    arrived, at = np.unique(costs.arrival, return_inverse=True)
+    row = np.flatnonzero(costs.cause_rank != NONE)
+    order, groups = grouped(costs.cause_rank[row], at[row])
+    cost_ns, row = groups.sum(costs.compared_ns[row[order]]), row[order[groups.first]]
+    rank, at = costs.cause_rank[row], at[row]
+    _, of_rank = np.unique(rank, return_inverse=True)
+    mean = (np.bincount(of_rank, cost_ns) ** 2).sum() / max(1, len(arrived))
+    is_next = (np.diff(rank) == 0) & (np.diff(at) == 1)
+    together = (cost_ns[1:] * cost_ns[:-1])[is_next].sum() - mean
+    spread = (cost_ns**2).sum() - mean
+    return float(together / spread if spread > 0 else 1) + 2 / max(1, len(arrived)) ** 0.5
+
+
+def _number_of_blocks(arrivals: int, is_brief: bool) -> int:
+    """As many, or half as many where they would be short; twice as many, and a quarter as long,
+    where disturbances are brief."""
+    most, long = (2 * MOST_BLOCKS, LONG_BLOCK // 4) if is_brief else (MOST_BLOCKS, LONG_BLOCK)
+    return min(arrivals, max(MOST_BLOCKS // 2, min(most, arrivals // long)))
 
 
 def spans(length: int, number: int) -> list[tuple[int, int]]:
@@ -332,11 +353,12 @@ class Compared(NamedTuple):
 
 class Suspects:
     """Units (ranks, or numbers of hosts) that may be late, and what they cost. members: the units
-    of each communicator; on one that is missing here, all call."""
+    of each communicator; on one that is missing here, all call. is_brief: what delays an arrival
+    hardly delays the next one; None: by these costs."""
 
     def __init__(
         self, costs: Costs, units: Sequence[int],
-        members: Mapping[int, Collection[int]] | None = None,
+        members: Mapping[int, Collection[int]] | None = None, is_brief: bool | None = None,
     ) -> None:
         self.costs, self.units, self.members = costs, units, members or {}
         named = np.unique([costs.cause_rank, costs.awaited_rank])
@@ -345,6 +367,7 @@ class Suspects:
         self.unit = self._numbers(costs.cause_rank)
         self.caused_ns = {unit: ns for unit, ns in costs.caused_ns.items() if unit is not None}
         self.order = sorted(self.caused_ns, key=lambda unit: (-self.caused_ns[unit], unit))
+        self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
 
     def _numbers(self, units: Ints) -> Ints:
@@ -375,7 +398,7 @@ class Suspects:
         members = {identity: {*own} - others for identity, own in self.members.items()}
         rest = self.costs.take(~np.isin(self.costs.cause_rank, list(others)))
         units = [each for each in self.units if each not in others]
-        p = Suspects(rest, units, members)._chance(unit)
+        p = Suspects(rest, units, members, self.is_brief)._chance(unit)
         return p / len(units) * comb(len(self.units), len(several))
 
     def below_half(self, level: float) -> LateUnits | None:
@@ -403,9 +426,9 @@ class Suspects:
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
         compared = self._compared
         number = int(np.flatnonzero(self.all == unit)[0])
-        p = _chance(compared, number)
+        p = _chance(compared, number, self.is_brief)
         if p * len(self.units) >= MOSTLY_LEVEL / 2:
-            p = min(p, 2 * _chance(compared, number, costliest(compared)))
+            p = min(p, 2 * _chance(compared, number, self.is_brief, costliest(compared)))
         return min(1.0, len(self.units) * p)
 
     @cached_property
@@ -469,7 +492,7 @@ def costliest(compared: Compared) -> Flags:
 
 
 def _chance(
-    compared: Compared, unit: int, is_counted: Flags | None = None
+    compared: Compared, unit: int, is_brief: bool, is_counted: Flags | None = None
 ) -> float:
     """The probability that a unit costs as much as this one or more, if units change places in each
     block of the arrivals at which it could have been late: those that could have been late at the
@@ -477,7 +500,7 @@ def _chance(
     is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
     is_own[compared.set_of_member[compared.member == unit]] = True
     own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
-    number = _number_of_blocks(len(own))
+    number = _number_of_blocks(len(own), is_brief)
     if number < FEWEST_BLOCKS:
         return 1.0
     block = np.repeat(np.arange(number), [end - begin for begin, end in spans(len(own), number)])

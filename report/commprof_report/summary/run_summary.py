@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from types import SimpleNamespace
@@ -175,32 +175,32 @@ def communicating(calls: Sequence[Row]) -> list[Row]:
 def with_negotiation_apart(answers: RunSummary) -> list[Row]:
     """The same, negotiation in rows of its own; those with most time first."""
     spent_ns = negotiation_ns(answers.negotiated, "call")
-
-    def part(call: Row, name: str, total_ns: int) -> Row:
-        share = call.share_of_wall and call.share_of_wall * total_ns / call.total_ns
-        return call._replace(call=name, total_ns=total_ns, share_of_wall=share)
-
-    parts = [
-        part(call, name, ns) for call in communicating(answers.calls)
-        for name, ns in (
-            (call.call, call.total_ns - spent_ns[call.call]),
-            (f"{call.call}{units.NEGOTIATION}", spent_ns[call.call]),
-        )
-        if ns > 0 or name == call.call and not spent_ns[name]
-    ]
-    return sorted(parts, key=lambda call: -call.total_ns)
+    return _apart((call, spent_ns[call.call]) for call in communicating(answers.calls))
 
 
 def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
     """The same of the calls of each rank."""
     spent_ns = {(row.rank, row.call): row.negotiation_ns for row in answers.negotiated}
-    parts = []
-    for row in times:
-        control_ns = spent_ns.get((row.rank, row.call), 0)
-        parts.append(row._replace(total_ns=row.total_ns - control_ns))
-        if control_ns:
-            parts.append(row._replace(call=f"{row.call}{units.NEGOTIATION}", total_ns=control_ns))
-    return sorted(parts, key=lambda row: -row.total_ns) if spent_ns else parts
+    return _apart((row, spent_ns.get((row.rank, row.call), 0)) for row in times)
+
+
+def _apart(rows: Iterable[tuple[Row, int]]) -> list[Row]:
+    """Of each row so much time is negotiation."""
+
+    def part(row: Row, name: str, total_ns: int) -> Row:
+        share = getattr(row, "share_of_wall", None)
+        known = {"share_of_wall": share * total_ns / row.total_ns} if share else {}
+        return row._replace(call=name, total_ns=total_ns, **known)
+
+    parts = [
+        part(row, name, ns) for row, control_ns in rows
+        for name, ns in (
+            (row.call, row.total_ns - control_ns),
+            (f"{row.call}{units.NEGOTIATION}", control_ns),
+        )
+        if ns > 0 or name == row.call and not control_ns
+    ]
+    return sorted(parts, key=lambda row: -row.total_ns)
 
 
 def _calls(calls: Sequence[Row]) -> dict:

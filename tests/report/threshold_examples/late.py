@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
@@ -19,7 +20,7 @@ from commprof_report.base import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
     LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
-    block_count, costs_of, is_concentrated, when,
+    block_count, costs_of, is_concentrated, persistence, when,
 )
 from commprof_report.late.depends import Waits
 from commprof_report.run.alignment import Error
@@ -108,6 +109,22 @@ def at_chance(p: float, who: Callable[[Costs, int], str] = named) -> str:
     return who(costs(low), 3)
 
 
+def at_persistence(correlation: float) -> str:
+    """Costs of 300 arrivals, each with a part of the one before."""
+    chance = random.Random(1)
+    costs = [chance.expovariate(1) for _ in range(301)]
+
+    def causes(part: float) -> Costs:
+        return caused(*({0: cost + part * before} for before, cost in zip(costs, costs[1:])))
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        is_less = persistence(causes(middle)) < correlation
+        low, high = (middle, high) if is_less else (low, middle)
+    return "short blocks" if block_count(causes(low)) > MOST_BLOCKS else "long blocks"
+
+
 def in_slight_blocks(share: float) -> str:
     """Rank 1 costs 1 in four blocks, and this share of its mean in each of the others."""
     slight = share * 4 / (BLOCKS - share * (BLOCKS - 4))
@@ -131,12 +148,6 @@ def with_lateness(ns: float) -> str:
     return str(kind)
 
 
-NAMES = (
-    "identity sequence world_rank call bytes region start_ns end_ns wait_ns transfer_ns alone_ns "
-    "last_rank is_last is_estimate completion wait_state peer peer_ns operations is_polled"
-).split()
-
-
 def among_links(pairs: int, times: float) -> str:
     """So many pairs send messages; those of the first one take so many times as long."""
     texts = Texts()
@@ -148,7 +159,7 @@ def among_links(pairs: int, times: float) -> str:
         )
         for pair in range(pairs) for message in range(FEWEST)
     ]
-    waits = table(Waits, rows, texts, NAMES)
+    waits = table(Waits, rows, texts)
     infos = {"MPI_Recv": CallInfo(
         "MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "", None, None,
     )}
@@ -259,6 +270,7 @@ EXAMPLES = {
     "late.transfers": lambda calls: verdict(sampled_share=0.1, transfer_calls=calls),
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
     "late.level": at_chance,
+    "late.brief": at_persistence,
     "late.most-blocks": lambda number: (
         "long blocks" if block_count(one_last([0] * LONG_BLOCK * number)) == number
         else "longer blocks"
