@@ -146,7 +146,6 @@ IN_PICTURES = (
     ("calls", "--plot", "OUT/picture.svg"),
     ("sizes", "--plot", "OUT/picture.png"),
     ("hvprof", "--plot", "OUT/picture.svg"),
-    *((name, "--plot", "OUT/picture.svg") for name in ("traffic", "communicators", "regions")),
     ("ranks", "--plot", "OUT/picture.svg"),
     ("late", "--plot", "OUT/picture.svg"),
     ("peers", "--plot", "OUT/picture.png"),

@@ -100,24 +100,14 @@ def cards(header):
 
 def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(cards):
     assert cards(training(True))[:3] == [
-        ("50.0 steps/s", "20.0 ms a step, the mean of 40 steps"),
-        ("2.00", "data collectives a step, of 200 KB on average: 400 KB"),
-        (
-            "12.0 %",
-            "of wall time in data operations; 20.0 % in negotiation, 90.0 % of its rounds idle",
-        ),
+        ("20.0 ms", "a step, the mean of 40 steps"),
+        ("12.0 %", "of wall time in data operations; 20.0 % in negotiation"),
+        ("1.00 s", "wall time; 0.30 % of it is the profiler's own"),
     ]
 
 
-def test_a_background_thread_that_does_not_negotiate_exposes_none_or_all(cards):
-    assert cards(training(False))[1:4] == [
-        (
-            "0 to 15.0 %",
-            "of a step is exposed communication: a background thread communicates for 3.00 ms",
-        ),
-        ("2.00", "data collectives a step, of 200 KB on average: 400 KB"),
-        ("12.0 %", "of wall time inside MPI, mean over ranks"),
-    ]
+def test_what_a_background_thread_exposes_is_not_known(cards):
+    assert cards(training(False))[1] == ("12.0 %", "of wall time inside MPI, mean over ranks")
 
 
 @pytest.mark.slow
@@ -135,10 +125,6 @@ def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
         ("0.72 %", "of a step is exposed communication in MPI (3.50 ms)"),
     ]
     assert ("6.40 s", "NCCL on the device, all ranks, as far as it was traced") in found
-
-
-def test_steps_of_more_than_a_second_are_given_by_their_time(cards):
-    assert cards(training(True, slower=100))[0] == ("2.00 s", "a step, the mean of 40 steps")
 
 
 def waiting(begins_ms: list[int], negotiates: bool = True) -> list[Rank]:
@@ -166,7 +152,7 @@ def test_one_rank_is_not_late(cards):
     rank.communicators = [dataclasses.replace(world(0), members="0", size=1)]
     rank.steps = [Step(step + 1, step * STEP_NS, (step + 1) * STEP_NS) for step in range(STEPS)]
     found = cards([rank])
-    assert found[0][0].endswith(" steps/s") and not any("late" in text for _, text in found)
+    assert found[0][1].startswith("a step") and not any("late" in text for _, text in found)
 
 
 def test_a_page_without_steps_has_the_cards_of_the_run(cards):
@@ -174,8 +160,7 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     for rank in ranks:
         rank.samples = []
     assert [text for _, text in cards(ranks)] == [
-        "wall time", "of wall time inside MPI, mean over ranks", "handed to MPI, all ranks",
-        "of wall time is the profiler's own",
+        "of wall time inside MPI, mean over ranks", "wall time; 0.30 % of it is the profiler's own",
     ]
 
 

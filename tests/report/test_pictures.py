@@ -12,12 +12,12 @@ import pytest
 import training
 from commprof_report.calls.parts import PeerRow, peer_rows
 from commprof_report.calls.by_size import LatencyRow, hvprof_rows, latency_rows
-from commprof_report.calls.views import CALLS, KINDS, RANK_TIMES, TRAFFIC, size_rows
-from commprof_report.commands import counters, groups, hvprof
+from commprof_report.calls.views import CALLS, RANK_TIMES, size_rows
+from commprof_report.commands import hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
 from commprof_report.plots.charts import Histogram, Matrix, lines_of, matrix_of, rank_ticks
-from commprof_report.roles.roles import communicator_rows, families
+from commprof_report.roles.roles import families
 from commprof_report.roles.world import world_of
 from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
@@ -30,7 +30,6 @@ matplotlib = pytest.importorskip("matplotlib")
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 DRAWING = (
     "sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof",
-    "traffic", "communicators",
 )
 
 
@@ -93,14 +92,6 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "calls": [""] * 5,
     "latency": [""] * 5,
     "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
-    "traffic": ["", "no call was counted in this run", "", "", ""],
-    "communicators": [""] * 5,
-    "pipeline": ["No pipeline: no ranks exchange bulk messages."] * 5,
-    "regions": [
-        "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
-        "commprof_step(3)"
-    ]
-    * 5,
     "hvprof": ["", "no call of this run that fits the filters carries a message", "", "", ""],
     "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
     "peers": [
@@ -462,28 +453,6 @@ def parts_of(panel) -> dict[str, list[float]]:
     return {
         name: [bar.get_width() for bar in bars] for bars, name in zip(handles, names)
     }
-
-
-def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
-    kinds, rows = (view_rows(connection, view) for view in (KINDS, TRAFFIC))
-    (panel,) = draw(axes, counters.shares_of_traffic(kinds))
-    parts = parts_of(panel)
-    bulk = [row for row in rows if row.traffic == "bulk"]
-    assert parts["bulk"] == pytest.approx([
-        sum(getattr(row, key) for row in bulk) / sum(getattr(row, key) for row in rows)
-        for key in ("count", "volume_bytes", "total_ns")
-    ])
-    assert [sum(shares) for shares in zip(*parts.values())] == pytest.approx([1, 1, 1])
-
-
-def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
-    rows = communicator_rows(connection, {})
-    times, volumes = draw(axes, groups.of_communicators(rows))
-    names = [label.get_text() for label in times.get_yticklabels()]
-    for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
-        drawn = dict(zip(names, parts_of(panel)["MPI"]))
-        assert drawn == {row.communicator: getattr(row, key) for row in rows}
-    assert parts_of(times)["MPI"] == sorted(parts_of(times)["MPI"], reverse=True)
 
 
 def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):

@@ -397,21 +397,3 @@ def test_the_page_has_the_pipelines(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1))
     report("html", folder)
     assert "waited for" in (folder / "report.html").read_text()
-
-
-def test_bars_of_stages_are_what_they_do_and_name_the_one_waited_for(report, tmp_path, monkeypatch):
-    from commprof_report.display import pictures
-
-    drawn = []
-    monkeypatch.setattr(
-        pictures, "save", lambda path, picture, *rest: drawn.append(picture)
-    )
-    folder = working(4, 1, 1).write(tmp_path / "run.db")
-    report("pipeline", folder, "--plot", tmp_path / "x.svg")
-    rows = report("pipeline", folder, "--json").rows
-    ((panel,),) = [picture.panels for picture in drawn]
-    outside, in_mpi, waiting = (part.values for part in panel.parts)
-    assert outside == [row["outside_share"] for row in rows]
-    assert waiting == [row["bubble_share"] for row in rows]
-    assert [sum(all_of) for all_of in zip(outside, in_mpi, waiting)] == pytest.approx([1] * 4)
-    assert [note.endswith(", waited for") for note in panel.notes] == [False, True, False, False]

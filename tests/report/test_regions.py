@@ -154,19 +154,3 @@ def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_
         tmp_path / "without.html",
     )
     assert "Region by region" not in (tmp_path / "without.html").read_text()
-
-
-def test_bars_of_regions_are_their_own_time_and_that_of_regions_within(
-    report, regions_folder, tmp_path, monkeypatch
-):
-    from commprof_report.display import pictures
-
-    drawn = []
-    monkeypatch.setattr(
-        pictures, "save", lambda path, plot, picture, *rest: drawn.append(picture)
-    )
-    report("regions", regions_folder, "--plot", tmp_path / "x.svg")
-    ((panel,),) = [picture.panels for picture in drawn]
-    own, within = (dict(zip(drawn[0].names, part.values)) for part in panel.parts)
-    assert (own["epoch"], within["epoch"]) == (2 * MS, 61.5 * MS)
-    assert (own["late"], within["late"]) == (0, 2 * MS)

@@ -45,7 +45,8 @@ ONLY_RANKS = (
 )
 SELECTED = (*RUN, *selection.OPTIONS, *tables.ROWS)
 DRAWN = (*SELECTED, PLOT)
-DRAWN_BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *tables.ROWS, PLOT)
+BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *tables.ROWS)
+DRAWN_BY_MEMORY_KIND = (*BY_MEMORY_KIND, PLOT)
 
 
 def row_count(word: str) -> int:

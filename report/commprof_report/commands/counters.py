@@ -17,7 +17,7 @@ from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
     CALL, CALLS, KINDS, MARKS, OF_KIND, OF_TRAFFIC, RANK_CALL, RANK_CALLS, RANK_TIMES, SIZE,
-    TRAFFIC, TRAFFIC_HEADS, best_timed, dominating_size, marks, of_nccl, size_rows,
+    TRAFFIC, best_timed, dominating_size, marks, of_nccl, size_rows,
 )
 from ..display import page, tables
 from ..display.tables import Column
@@ -348,8 +348,7 @@ def traffic(arguments: argparse.Namespace) -> None:
     the first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole
     run, whatever is selected. On a background thread that negotiates, as Horovod's does, control is
     instead reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
-    Collectives on communicators of one rank move nothing, and have a line of their own. --plot
-    draws the share of each kind in calls, bytes and time."""
+    Collectives on communicators of one rank move nothing, and have a line of their own."""
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
 
@@ -357,10 +356,7 @@ def traffic(arguments: argparse.Namespace) -> None:
         by_kind, by_call = texts(traffic_tables(kinds, rows))
         return [by_kind, common.facts_text(traffic_facts(rows)), by_call]
 
-    common.answer(
-        arguments, run, rows, OF_TRAFFIC, blocks,
-        lambda: (shares_of_traffic(kinds), counted(rows)),
-    )
+    common.answer(arguments, run, rows, OF_TRAFFIC, blocks)
 
 
 def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
@@ -372,27 +368,6 @@ def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
     return [
         (of_kinds, kinds), (telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns"), rows),
     ]
-
-
-def shares_of_traffic(kinds: Sequence[Row]) -> bars.Picture | None:
-    """Shares of each kind of traffic in all calls, bytes and times."""
-    measures = (
-        ("calls", "count", units.count), ("bytes", "volume_bytes", units.volume),
-        ("time in MPI", "mpi_ns", units.duration),
-        ("NCCL on the device", "device_ns", units.duration),
-    )
-    sums = {key: sum(getattr(row, key) for row in kinds) for _, key, _ in measures}
-    names = [f"{name} ({show(sums[key])})" for name, key, show in measures if sums[key]]
-    parts = {
-        kind: bars.Part(head.lower(), colour, [
-            sum(getattr(row, key) for row in kinds if row.traffic == kind) / whole
-            for key, whole in sums.items() if whole
-        ])
-        for (kind, head), colour in zip(TRAFFIC_HEADS.items(), bars.KINDS)
-    }
-    notes = [f"{units.share(share)} control" for share in parts["control"].values]
-    panel = bars.Panel("share", "share", [*parts.values()], notes)
-    return bars.Picture("Bulk and control traffic", names, [panel]) if names else None
 
 
 def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -630,7 +605,7 @@ COMMANDS = {
     ),
     "traffic": Command(
         traffic.__doc__,
-        common.DRAWN_BY_MEMORY_KIND,
+        common.BY_MEMORY_KIND,
         traffic,
         (("What a framework's negotiation costs", "hvprof-report traffic RUN"),),
         ("sizes", "steps"),

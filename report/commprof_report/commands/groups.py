@@ -10,12 +10,11 @@ from statistics import fmean
 
 from ..base import Row, attempt, gathered, present, units
 from ..base.field import Field, shown, telling
-from ..calls.parts import OUTSIDE, REGION
+from ..calls.parts import REGION
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
 from ..late.sentences import ALL, least_factor_text
-from ..plots import bars as plot
 from ..roles import pipelines, roles
 from ..roles.roles import COMMUNICATOR, communicator_rows
 from ..roles.world import Star, World, world_of
@@ -27,7 +26,6 @@ from ..run.selection import Selection
 from . import Command, common
 
 MOST_ROWS = 60  # of a table in the page
-NOTHING = "this run has no communicator that fits the filters"
 
 
 def communicators(arguments: argparse.Namespace) -> None:
@@ -38,45 +36,14 @@ def communicators(arguments: argparse.Namespace) -> None:
     traffic. A name that says what it is for (data, tensor, dp, tp), set with MPI_Comm_set_name,
     decides between replicas and tensor-parallel groups; otherwise the sampled calls do. Time is
     that of the calls on the host; NCCL's operations on the device are apart. Members of NCCL's
-    communicators are known as far as their ranks were read. --plot draws time and volume of each.
-    """
+    communicators are known as far as their ranks were read."""
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
     common.answer(
         arguments, run, rows, COMMUNICATOR,
         lambda: [tables.text_table(communicator_columns(rows), rows)],
-        lambda: (of_communicators(rows), units.counted(len(rows), "communicator")),
-        lambda: NOTHING,
+        nothing=lambda: "this run has no communicator that fits the filters",
     )
-
-
-def of_communicators(rows: Sequence[Row]) -> plot.Picture | None:
-    """The most time comes first."""
-    largest = sorted(rows, key=lambda row: -max(row.total_ns, row.device_ns or 0))
-    names = [
-        f"{row.communicator} ({row.role})" if row.role else row.communicator for row in largest
-    ]
-
-    def panel(head: str, unit: str, *parts: tuple[str, str, str]) -> plot.Panel:
-        """parts: key, library, and name."""
-        return plot.Panel(head, unit, [
-            plot.Part(name, plot.KINDS[place], [
-                (getattr(row, key) or 0) * (row.library == library) for row in largest
-            ])
-            for place, (key, library, name) in enumerate(parts, len(parts) == 1 and 2)
-        ])
-
-    times, volumes = (
-        ((key, "mpi", "MPI"), (key, "nccl", "NCCL, on the host"))
-        for key in ("total_ns", "volume_bytes")
-    )
-    panels = [
-        panel("time of calls, all ranks", "time", *times), panel("volume", "bytes", *volumes),
-        panel("time on the device", "time", ("device_ns", "nccl", "NCCL, on the device")),
-    ]
-    if not any(row.device_ns for row in rows):
-        panels.pop()
-    return plot.Picture("Traffic by communicator", names, panels) if rows else None
 
 
 def communicator_columns(rows: Sequence[Row]) -> list[Field]:
@@ -124,8 +91,7 @@ def regions(arguments: argparse.Namespace) -> None:
     in the innermost region of its thread. MPI_Init and MPI_Finalize are left out. Then how often a
     rank was in the region and for how long, whatever it did there, as means: of a region in which
     the main thread waits for a framework's thread, which makes the calls, this is the exposed
-    communication. Visits are known of the time in which calls are sampled. --plot draws the times
-    inside MPI, and those of NCCL on the device."""
+    communication. Visits are known of the time in which calls are sampled."""
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     rows = region_rows(
@@ -134,12 +100,11 @@ def regions(arguments: argparse.Namespace) -> None:
             "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
         ),
     )
-    named = units.counted(sum(bool(row.region) for row in rows), "region")
     nothing = partial(why_no_region, run, rows)
     common.answer(
         arguments, run, rows, RegionWorkRow._fields,
         lambda: region_texts(run, rows) if has_regions(run) else [nothing()],
-        lambda: (of_regions(run, rows), named), nothing,
+        nothing=nothing,
     )
 
 
@@ -148,24 +113,6 @@ def region_texts(run: Run, rows: Sequence[Row]) -> list[str]:
     return [
         units.visible(headline(rows)), "\n".join([table, *map(units.visible, gaps(run, rows))]),
     ]
-
-
-def of_regions(run: Run, rows: Sequence[Row]) -> plot.Picture | None:
-    """In the order of the rows."""
-    own = [row.own_mean_ns for row in rows]
-    within = [row.mean_ns - row.own_mean_ns for row in rows]
-    panels = [
-        plot.Panel("time inside MPI, mean of the ranks", "time", [
-            plot.Part("by itself", plot.KINDS[0], own),
-            plot.Part("in regions inside it", plot.KINDS[4], within),
-        ]),
-        plot.Panel("NCCL on the device, all ranks", "time", [
-            plot.Part("NCCL", plot.KINDS[2], [row.nccl_device_ns for row in rows])
-        ]),
-    ]
-    told = [panel for panel in panels if any(panel.parts[0].values)]
-    names = [row.region or OUTSIDE for row in rows]
-    return plot.Picture("Time by region", names, told) if told and has_regions(run) else None
 
 
 def why_no_region(run: Selection, rows: Sequence[Row]) -> str:
@@ -279,51 +226,14 @@ def pipeline(arguments: argparse.Namespace) -> None:
     exchange borders do, are no pipeline; if calls were not sampled, they look like one. A rank that
     exchanges messages with all others of a group, which exchange none with each other, is named as
     their master or parameter server: traffic does not show which. NCCL's messages wait on the
-    device: for a pipeline that uses them the volume is shown, not who waits. --plot draws what the
-    stages do in the counted time."""
+    device: for a pipeline that uses them the volume is shown, not who waits."""
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
     unseen = unseen_calls_text(run.connection)
     common.answer(
         arguments, run, found.rows, StageRow._fields,
-        lambda: pipeline_texts(found, unseen),
-        lambda: (of_stages(found), units.counted(len(found.rows), "stage")),
-        str, lambda: why_no_stage(found, unseen),
+        lambda: pipeline_texts(found, unseen), nothing=str,
     )
-
-
-def of_stages(found: Pipelines) -> plot.Picture | None:
-    """The counted time of each stage whose times are known, by what it does."""
-    rows = [
-        row for row in found.rows
-        if row.bubble_share is not None and row.outside_share is not None and not row.has_nccl
-    ]
-    if not rows:
-        return None
-    waits, outside = (
-        [present(getattr(row, key)) for row in rows] for key in ("bubble_share", "outside_share")
-    )
-    in_mpi = [max(0.0, 1 - each - wait) for each, wait in zip(outside, waits)]
-    several = len({row.pipeline for row in rows}) > 1
-    names = [
-        (f"{row.pipeline}, " if several else "") + f"stage {row.stage} (rank {row.rank})"
-        for row in rows
-    ]
-    parts = [
-        plot.Part("outside MPI", plot.OUTSIDE, outside),
-        plot.Part("in MPI, not waiting", plot.IN_MPI, in_mpi),
-        plot.Part("waiting for other ranks", plot.WAITING, waits),
-    ]
-    notes = [
-        f"waits {units.share(wait)}" + (", waited for" if row.is_waited_for else "")
-        for row, wait in zip(rows, waits)
-    ]
-    panel = plot.Panel("share of the counted time", "share", parts, notes)
-    return plot.Picture("Stages of pipelines", names, [panel])
-
-
-def why_no_stage(found: Pipelines, unseen: str) -> str:
-    return waiting_text(found.rows) if found.rows else verdict(found, unseen)[-1]
 
 
 def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
@@ -436,14 +346,14 @@ def pipeline_section(run: Run, world: World, split: Late) -> str:
 COMMANDS = {
     "communicators": Command(
         communicators.__doc__,
-        common.DRAWN_BY_MEMORY_KIND,
+        common.BY_MEMORY_KIND,
         communicators,
         (("The traffic of each communicator", "hvprof-report communicators RUN"),),
         ("ranks", "sizes"),
     ),
     "regions": Command(
         regions.__doc__,
-        common.DRAWN,
+        common.SELECTED,
         regions,
         (
             (
@@ -455,7 +365,7 @@ COMMANDS = {
     ),
     "pipeline": Command(
         pipeline.__doc__,
-        (*common.RUN, *tables.ROWS, common.PLOT),
+        (*common.RUN, *tables.ROWS),
         pipeline,
         (("The bubble of each stage", "hvprof-report pipeline RUN"),),
         ("communicators", "peers"),

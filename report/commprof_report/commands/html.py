@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import FAULTS, Row, UsageError, attempt, option, present, units
+from ..base import FAULTS, Row, UsageError, attempt, option, units
 from ..base.files import written_whole
 from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
@@ -39,6 +39,7 @@ from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection, view_rows
+from ..run.rank_files import files_mode
 from ..run.run import Run
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
@@ -46,6 +47,7 @@ from ..summary.run_summary import (
     RunSummary, SummaryRow, communicating, run_summary, times_apart, with_negotiation_apart,
 )
 from . import (
+    SEPARATOR,
     Command,
     advise,
     common,
@@ -78,7 +80,7 @@ Card = tuple[str, str]  # the figure, and what it is
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if compare.names_sides(arguments.run):
+    if Path(SEPARATOR) in arguments.run or compare.names_experiment(arguments.run):
         write_comparison(arguments)
     else:
         write_run(arguments)
@@ -93,7 +95,7 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         else Path(COMPARISON)
     )
     text = page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers))
-    write(output, text, compare.mode_of(answers))
+    write(output, text, files_mode(run.path for side in answers.sides for run in side.runs))
 
 
 def write_run(arguments: argparse.Namespace) -> None:
@@ -190,7 +192,7 @@ def opening(
     return page.header(
         FOLDERS.sub("", row.command_line or row.program or "unknown program"),
         ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
-        attempt("Figures", cards, answers, in_steps) or [],
+        attempt("Figures", lambda: [*cards(answers, in_steps)]) or [],
         [fact for fact in facts if fact[0] not in FIRST], questions,
     )
 
@@ -203,71 +205,43 @@ def costs_text(row: SummaryRow, timed: Sequence[Row]) -> str:
     return f"{most.call}{waits_for}: {bars.call_text(most)}, over all ranks"
 
 
-def cards(answers: RunSummary, steps: StepsRow) -> list[Card]:
-    """The figures at the top: what a step is, or where the time of other runs goes."""
+def cards(answers: RunSummary, steps: StepsRow) -> Iterator[Card]:
+    """The figures at the top: what a step is, and where the time goes."""
     row = answers.summary
-    cost, wall = units.share(row.cost_share), summary.wall_time(row)
-    spent = units.duration(row.nccl_device_ns)
-    nccl = [
-        (spent, "NCCL on the device, all ranks, as far as it was traced"),
-        (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
-    ] if row.has_nccl else []
-    mpi = [share_card(row, steps)] if summary.has_mpi(row) else []
-    if steps.steps_per_s is None:
-        moved = (units.volume(row.volume_bytes), "handed to MPI, all ranks")
-        own = (cost, "of wall time is the profiler's own")
-        return [(wall, "wall time"), *mpi, *[moved][: len(mpi)], *nccl, own]
-    return [
-        *step_cards(steps), *mpi, *nccl[:1],
-        (wall, f"wall time; {cost} of it is the profiler's own"),
-    ]
+    if steps.step_ns is not None:
+        count = units.counted(steps.steps, "step")
+        yield units.duration(steps.step_ns), f"a step, the mean of {count}"
+        yield from exposed_cards(steps)
+    whole, negotiation = summary.whole(row), row.negotiation_share_mean
+    if summary.has_mpi(row) and negotiation is None:
+        yield units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks"
+    elif summary.has_mpi(row):
+        said = f"of {whole} in data operations; {units.share(negotiation)} in negotiation"
+        yield units.share(row.data_share_mean), said
+    if row.has_nccl:
+        spent = units.duration(row.nccl_device_ns)
+        yield spent, "NCCL on the device, all ranks, as far as it was traced"
+    cost = units.share(row.cost_share)
+    yield summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"
 
 
-def step_cards(steps: StepsRow) -> Iterator[Card]:
-    """Steps of more than a second are given by their time. A step waits for none to all of what
-    another thread communicates, unless a region around the wait shows it."""
-    step, count = units.duration(steps.step_ns), units.counted(steps.steps, "step")
-    steps_per_s = present(steps.steps_per_s)
-    if steps_per_s < 1:
-        yield step, f"a step, the mean of {count}"
-    else:
-        yield f"{units.three_digits(steps_per_s)} steps/s", f"{step} a step, the mean of {count}"
+def exposed_cards(steps: StepsRow) -> Iterator[Card]:
+    """On the GPU, and in the calls of the thread that drives the steps or in a region around the
+    wait for another thread's."""
     of_step, has_nccl = "of a step is exposed communication", steps.nccl_host_ns is not None
     if steps.gpu_steps and has_nccl:
         exposed = units.duration(steps.gpu_exposed_ns)
         yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
-    if steps.is_driven:
-        where = " in MPI" if has_nccl or steps.wait_region else ""
-        exposed = units.duration(steps.communication_ns)
-        yield units.share(steps.communication_share), f"{of_step}{where} ({exposed})"
     if steps.wait_region:
         handed = "after its gradients are handed over"
         where = handed if steps.wait_region == HANDED else f"in {mark_text(steps.wait_region)}"
         exposed = units.duration(steps.wait_region_ns)
         yield waited_text(steps), f"{of_step} ({exposed} {where})"
-    elif not steps.is_driven and steps.background_ns and not steps.negotiation:
-        most, spent = min(1.0, present(steps.background_share)), units.duration(steps.background_ns)
-        yield (
-            f"0 to {units.share(most)}", f"{of_step}: a background thread communicates for {spent}",
+    elif steps.is_driven:
+        exposed = units.duration(steps.communication_ns)
+        yield units.share(steps.communication_share), (
+            f"{of_step}{' in MPI' * has_nccl} ({exposed})"
         )
-    if steps.messages:
-        mean, whole = (
-            units.size(present(steps.message_bytes) / number) for number in (steps.messages, 1)
-        )
-        number = units.three_digits(steps.messages)
-        yield number, f"data collectives a step, of {mean} on average: {whole}"
-
-
-def share_card(row: SummaryRow, steps: StepsRow) -> Card:
-    """How many rounds of a negotiation are idle is known of steps."""
-    whole = summary.whole(row)
-    if row.negotiation_share_mean is None:
-        return units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks"
-    negotiation = units.share(row.negotiation_share_mean)
-    text = f"of {whole} in data operations; {negotiation} in negotiation"
-    if steps.steps_per_s is not None and steps.idle_rounds_share is not None:
-        text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
-    return units.share(row.data_share_mean), text
 
 
 def timeline_section(

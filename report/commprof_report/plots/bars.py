@@ -14,10 +14,7 @@ from ..base import Row, present, units
 from ..base.columns import np
 from ..display import colours
 
-# of parts that are neither waiting nor outside MPI
-KINDS = (*colours.SIDES, colours.OTHER_CALLS)
 KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))
-WAITING, IN_MPI, OUTSIDE = colours.WAITING, colours.TRANSFER, colours.OUTSIDE
 MOST_ROWS, LONGEST_NAME = 24, 48
 MOST_BARS, MOST_NAMES, MOST_STEPS = 50, 24, 800  # upright
 NOTE, LEGEND = 0.13, 3  # inches: the height of a line of a note, and what is beside the bars
@@ -49,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """unit: time, bytes, share or count. notes: at the ends of bars; where rows have none, their
+    """unit: time or count. notes: at the ends of bars; where rows have none, their
     sums. most: higher bars are cut there, and their notes say how high they are."""
 
     head: str
@@ -296,7 +293,7 @@ def draw_panel(axes, panel: Panel, rows: int) -> None:
         axes.barh(
             range(rows), part.values, left=begins, height=0.72, color=part.colour, label=part.name,
         )
-    show = SHOW[panel.unit]
+    show = time_text if panel.unit == "time" else units.three_digits
     for place, (end, note) in enumerate(zip(ends, panel.notes or map(show, ends))):
         axes.annotate(
             note, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=9,
@@ -308,11 +305,7 @@ def draw_panel(axes, panel: Panel, rows: int) -> None:
         time_axis(axes.xaxis)
         return
     axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10])
-    if panel.unit == "share":
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    axes.xaxis.set_major_formatter(
-        lambda value, _: f"{100 * value:g} %" if panel.unit == "share" else show(value)
-    )
+    axes.xaxis.set_major_formatter(lambda value, _: show(value))
 
 
 def time_label(ns: float, _position: int = 0) -> str:
@@ -339,8 +332,3 @@ def time_axis(axis, is_log: bool = False) -> None:
     )
     if is_log:
         axis.set_minor_formatter(NullFormatter())
-
-
-SHOW = {
-    "time": time_text, "bytes": units.volume, "share": units.share, "count": units.three_digits,
-}
