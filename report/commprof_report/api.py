@@ -13,7 +13,7 @@ from typing import Callable
 
 from . import manual
 from .base import FAULTS, ReportError, take_note
-from .commands import ALIASES, COMMANDS, Command, help_of
+from .commands import ALIASES, QUESTIONS, Command, command_of, help_of
 from .main import parser_build
 
 NOT_OPTIONS = ("help", "json", "csv", "run", "executor")
@@ -102,7 +102,7 @@ def _method(
 ) -> Callable[..., Rows]:
     """of, words: the command and options that an earlier name stands for."""
     def ask(self: Run, **options: object) -> Rows:
-        return _ask(COMMANDS[of], parser, name, self, options, words)
+        return _ask(command_of(of), parser, name, self, options, words)
 
     helps = (
         f"    {action.dest}: {parser._get_formatter()._expand_help(action)}"
@@ -122,7 +122,7 @@ def _method(
 
 
 _parsers = manual._subparsers(parser_build())
-for _name, (_of, *_words_before) in {**{name: (name,) for name in COMMANDS}, **ALIASES}.items():
+for _name, (_of, *_words_before) in {**{name: (name,) for name in QUESTIONS}, **ALIASES}.items():
     if "take_rows" in _parsers[_of]._defaults and any(
         action.dest == "run" for action in _parsers[_of]._actions
     ):

@@ -15,7 +15,7 @@ from typing import NoReturn
 from . import __version__
 from .base import EXPECTED, FAULTS, ReportError, UsageError, as_report, attempt, options_add, units
 from .base.workers import executor_open
-from .commands import ALIASES, COMMANDS, QUESTIONS, SEPARATOR, help_of
+from .commands import ALIASES, QUESTIONS, SEPARATOR, command_of, help_of
 
 PROGRAM = "hvprof-report"
 # objects; an analysis makes millions that are needed to its end, and each collection visits many of
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
+def parser_build(names: Iterable[str] = tuple(QUESTIONS)) -> Parser:
     """These commands have options; their modules are imported."""
     parser = Parser(
         prog=PROGRAM, description=__doc__, epilog=EPILOG, formatter_class=Help, allow_abbrev=False
@@ -85,9 +85,9 @@ def parser_build(names: Iterable[str] = COMMANDS) -> Parser:
             name, help=question, description=help_of(name), formatter_class=Help,
             allow_abbrev=False,
         )
-        options_add(subparser, COMMANDS[name].options)
+        options_add(subparser, command_of(name).options)
         subparser.set_defaults(
-            run_command=COMMANDS[name].run, command_name=name, command_parser=subparser
+            run_command=command_of(name).run, command_name=name, command_parser=subparser
         )
     return parser
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Dict, Optional, Tuple
 
 from . import experiment_main
-from .commands import COMMANDS, QUESTIONS
+from .commands import QUESTIONS, command_of
 from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
 
 DATE = "November 22, 2026"
@@ -107,7 +107,7 @@ def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    title, own = QUESTIONS[command], COMMANDS[command]
+    title, own = QUESTIONS[command], command_of(command)
     yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
     yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
     yield from _paragraphs(cleandoc(own.text or ""))

@@ -49,7 +49,7 @@ from commprof_report.run import ledger  # noqa: E402
 from commprof_report.run.ledger_format import Layout, layout  # noqa: E402
 
 parser_of = functools.lru_cache(program.parser_build)  # a third of the time of a case
-program.parser_build = lambda names=program.COMMANDS: parser_of(tuple(names))
+program.parser_build = lambda names=program.QUESTIONS: parser_of(tuple(names))
 BATCH = 250
 EVIL_RANKS = 32
 MEMORY_BYTES = 768 << 20  # of address space, above what a child has from the start
@@ -750,7 +750,8 @@ class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
     FIXED = Elements(
-        page.TEMPLATE.read_text() + page.drawing("timeline", {}) + page.drawing("steps", {})
+        (page.ROOM / "page.html").read_text() + page.drawing("timeline", {})
+        + page.drawing("steps", {})
     ).found
     OURS = set(
         "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "

@@ -10,7 +10,7 @@ import sys
 
 import planted
 import pytest
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import QUESTIONS as COMMANDS
 from planted import ROOT
 from work import counted
 

@@ -332,7 +332,7 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
 def test_the_text_says_why_runs_are_not_in_blocks(equal, compared):
     of_all = "all runs of one side are compared with all of the other"
     assert (
-        f"Blocks          none, as --unpaired asks; {of_all}"
+        f"Blocks          none: --unpaired; {of_all}"
         in compared(equal, "--unpaired").out
     )
     assert f"Blocks          none: the sides do not alternate; {of_all}" in compared(equal[:-1]).out

@@ -4,7 +4,7 @@ answers without importing any; all else is said where a command is made (COMMAND
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
 from typing import NamedTuple
@@ -60,23 +60,10 @@ class Command(NamedTuple):
     see_also: tuple[str, ...] = ()
 
 
-class Commands(Mapping[str, Command]):
-    """By name; a module is imported when a command of it is first asked for."""
-
-    def __getitem__(self, name: str) -> Command:
-        if name not in QUESTIONS:
-            raise KeyError(name)
-        return import_module(f"{__name__}.{MODULES.get(name, name)}").COMMANDS[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(QUESTIONS)
-
-    def __len__(self) -> int:
-        return len(QUESTIONS)
-
-
-COMMANDS = Commands()
+def command_of(name: str) -> Command:
+    """Its module is imported when a command of it is first asked for."""
+    return import_module(f"{__name__}.{MODULES.get(name, name)}").COMMANDS[name]
 
 
 def help_of(name: str) -> str:
-    return f"{QUESTIONS[name]}\n\n{cleandoc(COMMANDS[name].text or '')}"
+    return f"{QUESTIONS[name]}\n\n{cleandoc(command_of(name).text or '')}"

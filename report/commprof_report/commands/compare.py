@@ -56,7 +56,6 @@ from ..compare.sides import Side, checked_read
 from ..display import tables
 from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment
-from ..run.rank_files import files_mode
 from . import SEPARATOR, Command, common
 
 WIDTH = 120
@@ -203,15 +202,6 @@ def compared(words: list[Path], by_rules: Rules) -> Comparison:
     return compare(sides_of.each_run_once(sides), by_rules)
 
 
-def mode_of(answers: Comparison) -> int:
-    """Mode of files that are made from its runs."""
-    return files_mode(run.path for side in answers.sides for run in side.runs)
-
-
-def names_sides(words: list[Path]) -> bool:
-    return Path(SEPARATOR) in words or names_experiment(words)
-
-
 def names_experiment(words: list[Path]) -> bool:
     return len(words) == 1 and is_experiment(words[0])
 
@@ -337,19 +327,19 @@ def row_columns(pair: Pair) -> list[Column]:
 
 
 def size_columns(rows: list[SizeRow]) -> list[Column]:
-    def of_side(place: int, name: str) -> Column:
-        return Column(
-            name,
-            lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""),
-        )
-
     return [
         Column("call", sentences.call_text, False),
         Column("on", lambda row: units.shortened(row.communicator, 32), False),
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("calls", lambda row: units.count(row.count)),
         Column("metric", lambda row: row.metric, False),
-        *(of_side(*each) for each in enumerate(rows[0].sides if rows else ())),
+        *(
+            Column(
+                name, lambda row, place=place, name=name: units.duration(row.values_ns[place])
+                + " *" * (row.best == name),
+            )
+            for place, name in enumerate(rows[0].sides if rows else ())
+        ),
     ]
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
 from ..compare import sentences
-from ..compare.notes import Difference, value_text
+from ..compare.notes import value_text
 from ..compare.refusals import binding, layout, one_of
 from ..compare.comparison import Comparison, Pair
-from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
 from ..plots import changes
@@ -28,7 +27,10 @@ SIDE_COLUMNS = (
         "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
     ),
     Column(
-        "hosts", lambda side: units.shortened(", ".join(sorted(hosts(side))), MOST_VALUE), False
+        "hosts", lambda side: units.shortened(
+            ", ".join(sorted({row.host or "unknown" for run in side.runs for row in run.ranks})),
+            MOST_VALUE,
+        ), False,
     ),
 )
 
@@ -115,7 +117,11 @@ def change_columns(pair: Pair) -> list[Column]:
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [
         *(column for column in known if not (is_one and column.head == "on")),
-        Column("per rank", lambda row: sentences.signed_duration(row.change_ns)), last,
+        Column(
+            "per rank",
+            lambda row: f"{'-' if row.change_ns < 0 else '+'}{units.duration(abs(row.change_ns))}",
+        ),
+        last,
     ]
 
 
@@ -139,10 +145,6 @@ def rows_section(answers: Comparison) -> str:
     ) if drawn else ""
 
 
-def hosts(side: Side) -> set[str]:
-    return {row.host or "unknown" for run in side.runs for row in run.ranks}
-
-
 def differences_section(answers: Comparison) -> str:
     none = "no setting or software that is known differs."
     return page.section(
@@ -160,13 +162,12 @@ def differences_section(answers: Comparison) -> str:
 
 
 def difference_columns(pair: Pair) -> list[Column]:
-    def value(name: str) -> Callable[[Difference], str]:
-        return lambda row: value_text(getattr(row, name), MOST_VALUE)
-
     return [
         Column("setting", lambda row: row.name, False),
-        Column(pair.verdict.reference, value("first"), False),
-        Column(pair.verdict.side, value("second"), False),
+        Column(
+            pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False
+        ),
+        Column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
     ]
 
 

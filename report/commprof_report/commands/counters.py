@@ -274,12 +274,11 @@ def histogram(arguments: argparse.Namespace) -> None:
 
 def histogram_texts(buckets: Sequence[Row]) -> list[str]:
     rows = merged(buckets, MOST_BARS)
-    densest = max(row.density for row in rows)
-
-    def bar(row: Row) -> str:
-        return "#" * max(1, round(BAR_WIDTH * row.density / densest))
-
-    columns = Field("density", "", "calls per octave", is_number=False, of_row=bar)
+    per_mark = max(row.density for row in rows) / BAR_WIDTH
+    columns = Field(
+        "density", "", "calls per octave", is_number=False,
+        of_row=lambda row: "#" * max(1, round(row.density / per_mark)),
+    )
     return [charts.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
 
 
@@ -400,10 +399,10 @@ def threshold_text(rows: Sequence[Row]) -> str:
     if not limits:
         return "none: messages of every size carry a notable part of the bytes"
     named = [f"{call} of at most {units.size(most)}" for call, most in limits.items()]
-    left = len(named) - MOST_THRESHOLDS
-    more = f" and {left} more calls" if left > 0 else ""
+    if len(named) > MOST_THRESHOLDS:
+        named[MOST_THRESHOLDS:] = [f"{len(named) - MOST_THRESHOLDS} more calls"]
     share = units.share(rows[0].control_share)
-    return f"{', '.join(named[:MOST_THRESHOLDS])}{more}: {share} of the bytes of the run"
+    return f"{', '.join(named)}: {share} of the bytes of the run"
 
 
 def peers(arguments: argparse.Namespace) -> None:

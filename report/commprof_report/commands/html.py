@@ -44,7 +44,7 @@ from ..run.run import Run
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (
-    RunSummary, SummaryRow, communicating, run_summary, times_apart, with_negotiation_apart,
+    RunSummary, communicating, run_summary, times_apart, with_negotiation_apart,
 )
 from . import (
     SEPARATOR,
@@ -70,12 +70,11 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = [
+NO_PICTURES = (
     "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
-    "steps and the timeline"
-]
+    "steps and the timeline",
+)
 FOLDERS = re.compile(r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])")  # of a command line
-WAITS = ("MPI_Wait", "MPI_Test")
 Card = tuple[str, str]  # the figure, and what it is
 
 
@@ -160,7 +159,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         ]
     sections = [attempt(*each) or "" for each in made]
     yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
-    yield page.warnings(run.notes + FAULTS + NO_PICTURES * (not pictures.is_possible()))
+    yield page.warnings([*run.notes, *FAULTS, *NO_PICTURES * (not pictures.is_possible())])
     yield from sections
     yield page.folded_section(
         "Conditions of the run",
@@ -186,7 +185,7 @@ def opening(
     questions = [
         ("Waiting", attempt("Waiting", headline, answers.late) or "not known"),
         *(fact for fact in facts if fact[0] in FIRST),
-        ("Costs most", costs_text(row, timed) if advised and timed else ""),
+        ("Costs most", costs_text(timed) if advised and timed else ""),
         ("To try", advise.to_try_text(advised) if advised else ""),
     ]
     return page.header(
@@ -197,12 +196,10 @@ def opening(
     )
 
 
-def costs_text(row: SummaryRow, timed: Sequence[Row]) -> str:
+def costs_text(timed: Sequence[Row]) -> str:
     """The call with the most time that is no negotiation, where there is one."""
     most = max(timed, key=lambda call: (not call.call.endswith(units.NEGOTIATION), call.total_ns))
-    is_wait = row.awaited_call and most.call == row.top_call and most.call.startswith(WAITS)
-    waits_for = f" (longest for {row.awaited_call})" if is_wait else ""
-    return f"{most.call}{waits_for}: {bars.call_text(most)}, over all ranks"
+    return f"{most.call}: {bars.call_text(most)}, over all ranks"
 
 
 def cards(answers: RunSummary, steps: StepsRow) -> Iterator[Card]:

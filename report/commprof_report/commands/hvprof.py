@@ -100,10 +100,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def drawn(sides: Sequence[Side]) -> str:
-    calls = [
-        units.counted(sum(row.count for row in best_timed(side.sums)), "call") for side in sides
-    ]
-    return ", ".join((*calls[:1], *(f"{UNFUSED}: {each}" for each in calls[1:])))
+    counts = [sum(row.count for row in best_timed(side.sums)) for side in sides]
+    return f" and, {UNFUSED}, ".join(units.counted(count, "call") for count in counts)
 
 
 def picture(sides: Sequence[Side]) -> plot.Picture | None:
@@ -151,9 +149,9 @@ def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
 def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
     connection = run.connection
     whole = steps.whole() if steps else None
-    of_steps = [] if whole is None else list(
-        zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())
-    )
+    of_steps = [] if whole is None else [
+        *zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())
+    ]
     sums = hvprof_rows(connection, fusion, steps=of_steps)
     rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
@@ -234,33 +232,21 @@ def number(calls: float) -> str:
 
 def numbers_text(each: Side) -> str:
     """MPI, a step and rank: bulk 4.0 calls, 4.46 MB, 12.3 ms; negotiation 31 calls, 248 B, 8.10 ms.
-    Without steps the sums of the run. NCCL has a sentence of its own if it was used."""
-    libraries = list(dict.fromkeys(row.library for row in each.rows))
-    return (
-        f"{each.title}. "
-        + ". ".join([library_text(each, library) for library in libraries] or ["No call"]) + "."
-    )
+    Without steps the calls of the run on the host. NCCL has a sentence of its own if it was
+    used."""
+    libraries = gathered((row.library, row) for row in each.sums)
+    said = [library_text(each, *own) for own in libraries.items()] or ["No call"]
+    return f"{'. '.join([each.title, *said])}."
 
 
-def library_text(each: Side, library: str) -> str:
-    rows = [row for row in each.sums if row.library == library]
-    if each.steps:
-        parts = [
-            stepped_text(rows, "bulk", "bulk"),
-            stepped_text(rows, "control", "negotiation" if each.negotiates else "control"),
-        ]
-        return f"{library}, a step and rank: {'; '.join(filter(None, parts)) or 'no call'}"
-    on_host = [row for row in rows if row.measure == "call"]
-    count, total_ns = sum(row.count for row in on_host), sum(row.total_ns for row in on_host)
-    per_rank = f"{units.count(round(count / each.ranks))} a rank"
-    per_rank += f"; {units.duration(total_ns / each.ranks)} a rank inside them"
-    if library == "NCCL":
-        device_ns = sum(row.total_ns for row in rows if row.measure == "device")
-        per_rank += (
-            f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device"
-            if device_ns else " on the host"
-        )
-    return f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}"
+def library_text(each: Side, library: str, rows: Sequence[Row]) -> str:
+    if not each.steps:
+        count = sum(row.count for row in rows if row.measure == "call")
+        a_rank = units.count(round(count / each.ranks))
+        return f"{library}: {units.counted(count, 'call')} that carry messages, {a_rank} a rank"
+    kinds = ("bulk", "bulk"), ("control", "negotiation" if each.negotiates else "control")
+    parts = filter(None, (stepped_text(rows, *kind) for kind in kinds))
+    return f"{library}, a step and rank: {'; '.join(parts) or 'no call'}"
 
 
 def stepped_text(rows: Sequence[Row], traffic: str, name: str) -> str:
@@ -293,23 +279,23 @@ def difference_text(as_run: Side, unfused: Side) -> str:
     what = "a step" if in_steps else "a rank"
     first, second = sent(unfused, in_steps), sent(as_run, in_steps)
     call = max(first, key=lambda name: first[name][1], default="")
-    sizes = [units.counted(each.run.world_size, "rank") for each in (unfused, as_run)]
-    if sizes[0] != sizes[1]:
-        return f"{OTHER_WORK} {sizes[0]} unfused, {sizes[1]} as run."
+    ranks = [each.run.world_size for each in (unfused, as_run)]
+    if ranks[0] != ranks[1]:
+        return f"{OTHER_WORK} {units.counted(ranks[0], 'rank')} unfused, {ranks[1]} as run."
     if not first or not second:
         return "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
     if call not in second:
         return f"{OTHER_WORK} {call} carries most bytes unfused, and none as run."
     (old_calls, old_bytes, old_ns), (calls, sum_bytes, ns) = first[call], second[call]
     if not alike(old_bytes, sum_bytes):
-        less, more = units.size(old_bytes), units.size(sum_bytes)
-        return f"{OTHER_WORK} {call} carries {less} {what} unfused, {more} as run."
+        carries = f"{call} carries {units.size(old_bytes)} {what} unfused"
+        return f"{OTHER_WORK} {carries}, {units.size(sum_bytes)} as run."
     time = f"how long {call} took to move them is not known"
     if ns / (old_ns or nan) > 0:
         values = f"{units.duration(old_ns)} {what} -> {units.duration(ns)}"
         time = f"time in {call} {units.change(ns / old_ns - 1)} ({values})"
     fuses_alike = as_run.negotiates and unfused.negotiates and as_run.settings == unfused.settings
-    chance = " Both runs fuse alike: their cuts differ by chance." if fuses_alike else ""
+    chance = " Both runs fuse alike: their cuts differ by chance." * fuses_alike
     return (
         f"{number(old_calls)} messages of {units.size(old_bytes / old_calls)} {what} became "
         f"{number(calls)} of {units.size(sum_bytes / calls)}; {time}.{chance}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..base import threshold, units
 from . import notes
 from .judge import (
-    Compared, DIFFERENT, Judge, Rules, RunRow, SizeRow, VerdictRow, fewest_pairs, known,
+    Compared, DIFFERENT, Judge, Rules, RunRow, SizeRow, VerdictRow, fewest_pairs,
 )
 from .figures import FIGURES, Figures, PERCENTILES, renamed
 from .notes import Difference, differences
@@ -113,7 +113,13 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         pairs=pairs,
         sizes=table.sizes(judge, are_judged=not refused),
         runs=_runs(compared),
-        costs=[_cost(alone, side) for side in compared if side.bare_ns],
+        costs=[  # of the profiler: the command with it against the command without
+            _figure(
+                alone, (f"{side.name} without profiler", side.name), "elapsed", side.bare_ns,
+                side.elapsed_ns or (),
+            )
+            for side in compared if side.bare_ns
+        ],
     )
 
 
@@ -123,9 +129,7 @@ def _arranged(sides: Sequence[Side], rules: Rules) -> tuple[list[Side], bool]:
     first = sides[0].runs[0]
     sides = [side._replace(runs=with_groups_of(first, side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
-    if blocked is None:
-        return [side._replace(blocks=None) for side in sides], False
-    return blocked, True
+    return blocked or [side._replace(blocks=None) for side in sides], blocked is not None
 
 
 def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
@@ -200,24 +204,22 @@ def _figures(
     judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side, are_other_calls: bool
 ) -> list[Compared]:
     """are_other_calls: the metric is compared per call."""
-    reference = table.sides[0]
-
-    def figure(
-        name: str, first: Sequence[float | None], second: Sequence[float | None]
-    ) -> Compared:
-        return _figure(judge, (reference.name, side.name), name, first, second)
-
-    found = []
-    for name in (*FIGURES, metric) if metric in PERCENTILES else FIGURES:
-        first, second = (
+    both = table.sides[0], side
+    values: dict[str, list] = {
+        name: [
             table.as_called(each) if are_other_calls and name == metric
-            else [run.of_run(name) for run in each.runs] for each in (reference, side)
-        )
-        found.append(figure(name, first, second)._replace(is_primary=int(name == metric)))
-    if reference.bare_ns and side.bare_ns and not rules.skipped:
-        found.append(figure("elapsed", reference.elapsed_ns or (), side.elapsed_ns or ()))
-        found.append(figure("bare", reference.bare_ns, side.bare_ns))
-    return found
+            else [run.of_run(name) for run in each.runs] for each in both
+        ]
+        for name in dict.fromkeys((*FIGURES, metric))
+    }
+    if all(each.bare_ns for each in both) and not rules.skipped:
+        values["elapsed"] = [each.elapsed_ns for each in both]
+        values["bare"] = [each.bare_ns for each in both]
+    names = both[0].name, side.name
+    return [
+        _figure(judge, names, name, *own)._replace(is_primary=int(name == metric))
+        for name, own in values.items()
+    ]
 
 
 def _figure(
@@ -235,15 +237,11 @@ def _figure(
 
 def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
     """The largest ratio of two runs of one side, less 1."""
-    sides = [known(own) for own in values if None not in own]
-    ratios = [max(own) / min(own) - 1 for own in sides if len(own) > 1 and min(own) > 0]
+    ratios = (
+        max(own) / min(own) - 1 for own in values
+        if None not in own and len(own) > 1 and min(own) > 0
+    )
     return max(ratios, default=None)
-
-
-def _cost(judge: Judge, side: Side) -> Compared:
-    """Cost of the profiler: the command with it against the command without."""
-    names = f"{side.name} without profiler", side.name
-    return _figure(judge, names, "elapsed", side.bare_ns or (), side.elapsed_ns or ())
 
 
 def _runs(sides: Sequence[Side]) -> list[RunRow]:

@@ -274,6 +274,7 @@ def _figures(
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     cells = cells_of(connection)
+    facts = connection.execute("SELECT DISTINCT key, value FROM fact ORDER BY key, value")
     whole = Figures(
         path=path,
         run_id=run.run_id,
@@ -281,7 +282,7 @@ def _figures(
         world_size=run.world_size,
         ranks=ranks,
         missing=sum(map(len, run.missing)),
-        facts=_facts(connection),
+        facts={key: tuple(values) for key, values in gathered(facts).items()},
         step_ns=steps.step_ns,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
         wait_ns=_per_rank(times.run_ns("wait_ns"), ranks),
@@ -340,11 +341,6 @@ def _without_first_steps(
         wait_ns=_per_rank(times.run_ns("wait_ns", begin_ns), run.ranks),
         transfer_ns=_per_rank(times.run_ns("transfer_ns", begin_ns), run.ranks),
     )
-
-
-def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
-    rows = connection.execute("SELECT DISTINCT key, value FROM fact ORDER BY key, value")
-    return {key: tuple(values) for key, values in gathered(rows).items()}
 
 
 def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:

@@ -332,11 +332,6 @@ ROW = (
         "channels`), of the reference and of the side; empty: not known",
     ),
     Field("algorithm", ""),
-    Field(
-        "pairs_needed",
-        "of a row that all blocks agree in and that may be chance among the rows all the same: the "
-        "fewest blocks that would show it if all agree; else null",
-    ),
     Field("is_confirmed", "see [Comparisons](METHODS.md#comparisons)"),
     Field(
         "part_of_change",

@@ -46,8 +46,9 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     )
     for key in keys:
         rows = [run.rows.get(key) for run in runs]
-        known = next(filter(None, rows))  # calls of the families below depend on the time
-        if key.measure == "call" and known.family not in ("completion", "probe") and key not in ignored:
+        known = next(filter(None, rows))
+        varies = known.family in ("completion", "probe")  # with the time
+        if key.measure == "call" and not varies and key not in ignored:
             is_same = all(row is not None and _is_same(row, known) for row in rows)
             (work.same if is_same else work.uneven).append(key)
     return work
@@ -321,7 +322,8 @@ def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], li
     bad = [max(runs, key=lambda run: run.core_wait or 0) for runs in disturbed if runs]
     noted = []
     if bad:
-        of_all = f"{len(bad)} of {units.counted(len(blocks), 'block' if judge.is_paired else 'run')}"
+        noun = "block" if judge.is_paired else "run"
+        of_all = f"{len(bad)} of {units.counted(len(blocks), noun)}"
         worst = max(bad, key=lambda run: run.core_wait or 0)
         how = worst.crowding if worst.core_wait is None else worst.core_wait_text
         noted = [f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"]

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from statistics import fmean, median
 
 from ..base import gathered, threshold, units, whole
 from ..base.chance import benjamini_hochberg
 from .judge import (
-    Compared, DIFFERENT, Judge, MIXED, OTHER, SizeRow, fewest_pairs, known, median_known,
+    Compared, DIFFERENT, Judge, MIXED, OTHER, SizeRow, known, median_known,
 )
 from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .sides import Side, labels_of
@@ -75,7 +76,9 @@ class RowTable:
         small = [key for key in self.keys if self.share[key] < least]
         shown = self.keys[: len(self.keys) - len(small)] if len(small) > 1 else self.keys
         rows = [self._row(judge, key, side) for key in shown]
-        confirmed = _confirmed(rows) if is_found else 0
+        # those that differ, before the first that does not
+        differ = takewhile(lambda row: row.outcome in DIFFERENT, rows if is_found else ())
+        confirmed = len([*differ])
         if len(small) > 1:
             rows.append(self._other(judge, small, side))
         rows = rows[:confirmed] + _explored(judge, rows[confirmed:])
@@ -188,29 +191,15 @@ def _metric_of_row(runs: Sequence[Figures], key: Key, metric: str) -> str:
     return "transfer" if metric == "transfer" and is_split else "time"
 
 
-def _confirmed(rows: Sequence[Compared]) -> int:
-    """How many differ before the first that does not."""
-    return next(
-        (place for place, row in enumerate(rows) if row.outcome not in DIFFERENT), len(rows)
-    )
-
-
 def _explored(judge: Judge, rows: Sequence[Compared]) -> list[Compared]:
     """Unconfirmed rows, which show a difference only if their adjusted p does."""
-    ps = [row.p for row in rows if row.p is not None]
-    adjusted = iter(benjamini_hochberg(ps))
-    needed = fewest_pairs(1 - (1 - judge.level) / len(ps)) if ps and judge.is_paired else None
+    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
     explored = []
     for row in rows:
         p = None if row.p is None else next(adjusted)
         is_lost = row.outcome in DIFFERENT and p is not None and p > 1 - judge.level
         outcome = "unknown" if is_lost else row.outcome
-        are_few = is_lost and row.agreeing == len(row.samples[0])
-        explored.append(
-            row._replace(
-                adjusted_p=p, outcome=outcome, pairs_needed=needed if are_few else None
-            )
-        )
+        explored.append(row._replace(adjusted_p=p, outcome=outcome))
     return explored
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..base import threshold, units
 from ..experiment.plan import arm_name
@@ -10,11 +10,10 @@ from .judge import Compared, DIFFERENT, OTHER, SizeRow, VerdictRow, fewest_runs
 from .comparison import Comparison, Pair
 from .row_table import NEGOTIATION
 from .notes import differences_text
-from .figures import Key, row_name
+from .figures import row_name
 from .refusals import layout, program_of
 from .sides import Side, stands_text
 
-MOST_CAUSES = 2
 PER = {"step": "step", "wall": "run"}  # other figures: rank
 NAMES = {  # of a figure: in a table, in a sentence
     "step": ("Step", "step time"),
@@ -44,48 +43,35 @@ def name_of(pair: Pair) -> str:
 def program_text(answers: Comparison) -> str:
     """app 1; 2 ranks on 1 host. With "in a, ... in b" where the sides differ."""
     first = [side.runs[0] for side in answers.sides]
-    names = [side.name for side in answers.sides]
     programs = [units.shortened(program_of(run), 70) for run in first]
-    return f"{_of_each(programs, names)}; {_of_each(list(map(layout, first)), names)}"
-
-
-def _of_each(texts: Sequence[str], names: Sequence[str]) -> str:
-    if len(set(texts)) == 1:
-        return texts[0]
-    return ", ".join(f"{text} in {name}" for text, name in zip(texts, names))
-
-
-def side_text(side: Side) -> str:
-    failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
-    return f"{side.name}: {units.counted(len(side.runs), 'run')}, {library(side)}{failed}"
+    return "; ".join(
+        texts[0] if len(set(texts)) == 1
+        else ", ".join(f"{text} in {side.name}" for text, side in zip(texts, answers.sides))
+        for texts in (programs, [*map(layout, first)])
+    )
 
 
 def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     yield "Program", program_text(answers)
     for place, side in enumerate(answers.sides):
-        yield "" if place else "Sides", side_text(side)
-    if answers.is_paired and len(answers.sides[0].runs) > 1:
+        failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
+        runs = units.counted(len(side.runs), "run")
+        yield "" if place else "Sides", f"{side.name}: {runs}, {library(side)}{failed}"
+    blocks = len(answers.sides[0].runs)
+    if answers.is_paired and blocks > 1:
         yield (
-            "Blocks",
-            f"{len(answers.sides[0].runs)}: runs made next to each other are compared with each "
-            "other",
+            "Blocks", f"{blocks}: runs made next to each other are compared with each other",
         )
     elif not answers.is_paired:
-        why = (
-            "none: the sides do not alternate" if answers.rules.pairs
-            else "none, as --unpaired asks"
-        )
-        yield "Blocks", f"{why}; all runs of one side are compared with all of the other"
+        why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
+        yield "Blocks", f"none: {why}; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
     for pair in answers.pairs:
         if pair.verdict.is_control:
             yield "A/A", control_text(answers, pair)
-    if answers.costs:
-        yield (
-            "Profiler",
-            "launch to end with it v. without: "
-            + "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs),
-        )
+    costs = "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs)
+    if costs:
+        yield "Profiler", f"launch to end with it v. without: {costs}"
 
 
 def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
@@ -110,18 +96,16 @@ def work_text(answers: Comparison) -> str:
     }
     if any(why_not.values()):
         return next(text for text, holds in why_not.items() if holds)
-    ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
-    cut = cut_text(answers)
-    if cut:
-        return f"yes: {cut}, on {ranks}"
     same, uneven = map(len, answers.work)
-    differ = f"{units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs"
-    least = units.share(threshold("compare.work"))
-    varies = (
-        f"; {differ}, between the sides by no more than within them or by less than {least}"
-        if uneven else ""
+    what = cut_text(answers) or f"{units.counted(same, 'row')} with the same calls and bytes"
+    said = f"yes: {what}, on {units.counted(runs[0].world_size, 'rank')}"
+    if cut_text(answers) or not uneven:
+        return said
+    return (
+        f"{said}; {units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs, "
+        "between the sides by no more than within them or by less than "
+        f"{units.share(threshold('compare.work'))}"
     )
-    return f"yes: {units.counted(same, 'row')} with the same calls and bytes, on {ranks}{varies}"
 
 
 def cut_text(answers: Comparison) -> str:
@@ -134,15 +118,13 @@ def cut_text(answers: Comparison) -> str:
     key = max(rows, key=lambda key: rows[key].volume_bytes)
     steps = units.counted(first.steps.count, "step")
     steps += f" of {units.size(first.steps.bytes)}" if first.steps.bytes else ""
-    numbers = [units.three_digits(messages_per_step(side, key)) for side in answers.sides]
-    sent = [f"{number} in {side.name}" for number, side in zip(numbers, answers.sides)]
-    sent[0] = sent[0].replace(" in ", " messages a step in ", 1)
+    sent = []
+    for side in answers.sides:
+        own = [run.rows[key] for run in side.runs if key in run.rows]
+        messages = sum(row.count for row in own) / max(1, sum(row.steps for row in own))
+        a_step = "" if sent else " messages a step"
+        sent.append(f"{units.three_digits(messages)}{a_step} in {side.name}")
     return f"{steps} in every run; {key.call} sends {', '.join(sent)}"
-
-
-def messages_per_step(side: Side, key: Key) -> float:
-    rows = [run.rows[key] for run in side.runs if key in run.rows]
-    return sum(row.count for row in rows) / max(1, sum(row.steps for row in rows))
 
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
@@ -201,14 +183,12 @@ def finding_text(pair: Pair) -> str:
 def control_text(answers: Comparison, pair: Pair) -> str:
     """Result of comparing one command against itself, beside the verdicts."""
     row = pair.verdict
-    found = (
-        f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}" if row.verdict == "refused"
-        else finding_text(pair)
-    )
-    return (
-        f"{row.side} runs the command of "
-        f"{row.reference}{'' if pair in answers.tested else f': {found}'}"
-    )
+    said = f"{row.side} runs the command of {row.reference}"
+    if pair in answers.tested:
+        return said
+    if row.verdict == "refused":
+        return f"{said}: no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
+    return f"{said}: {finding_text(pair)}"
 
 
 def way_text(answers: Comparison, pair: Pair) -> str:
@@ -236,11 +216,10 @@ def few_text(row: VerdictRow) -> str:
     if row.pairs:
         return f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least"
     needed = fewest_runs(row.level)
-    runs = (
-        f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are " "needed at "
-        "least"
+    return (
+        f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are needed at "
+        f"least, or {row.pairs_needed} that alternate"
     )
-    return f"{runs}, or {row.pairs_needed} that alternate"
 
 
 def causes(pair: Pair) -> list[Compared]:
@@ -249,16 +228,15 @@ def causes(pair: Pair) -> list[Compared]:
         row for row in pair.rows if row.is_confirmed and row.outcome == pair.verdict.verdict
         and (row.part_of_change or 0) > 0
     ]
-    return sorted(found, key=lambda row: -(row.part_of_change or 0))[:MOST_CAUSES]
+    return sorted(found, key=lambda row: -(row.part_of_change or 0))[:2]
 
 
 def cause_text(row: Compared) -> str:
-    part = (
-        f"{row_text(row)}: {row.metric} {change_text(row)}, "
-        f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
-        f"{units.share(row.part_of_change)} of the change"
-    )
-    return "; ".join(filter(None, [part, algorithm_text(row)]))
+    by = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank"
+    return "; ".join(filter(None, [
+        f"{row_text(row)}: {row.metric} {change_text(row)}, {by}, "
+        f"{units.share(row.part_of_change)} of the change", algorithm_text(row),
+    ]))
 
 
 def algorithm_text(row: Compared) -> str:
@@ -298,10 +276,6 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{units.change(low)}, {units.change(high)}]"
 
 
-def signed_duration(ns: float) -> str:
-    return f"{'-' if ns < 0 else '+'}{units.duration(abs(ns))}"
-
-
 def effect_text(detectable: float) -> str:
     return units.change(detectable).lstrip("+")
 
@@ -315,8 +289,7 @@ def _finding(row: Compared, min_effect: float) -> str:
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":
         if (row.low or 0) * (row.high or 0) > 0:
-            more = f"; {row.pairs_needed} blocks like these would tell" if row.pairs_needed else ""
-            return f"may be chance among the rows (p {row.adjusted_p:.2g}){more}"
+            return f"may be chance among the rows (p {row.adjusted_p:.2g})"
         return (
             "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
         )

@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from os.path import commonprefix
 from pathlib import Path
+from string import ascii_uppercase
 from typing import NamedTuple
 
 from ..base import ReportError, UsageError, units
 from ..base.files import json_read, list_in, number_in, text_in, whole_in, written_whole
 from ..experiment import plan as plans
 from .figures import Figures, Group
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Side(NamedTuple):
@@ -52,17 +51,16 @@ def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
     """Sides of run folders. A side has the name that its folders share, without numbers; without a
     name of its own it has a letter."""
-    found = [_common_name([path.name or path.resolve().name for path in side]) for side in paths]
-    names = [
-        name if name and found.count(name) == 1 else LETTERS[place]
-        for place, name in enumerate(found)
+    found = []
+    for side in paths:
+        names = [path.name or path.resolve().name for path in side]
+        found.append(re.sub(r"[-_.\d\s]+$", "", commonprefix(names)) if names[1:] else names[0])
+    return [
+        Side(
+            name if name and found.count(name) == 1 else ascii_uppercase[place], [], paths=side,
+        )
+        for place, (name, side) in enumerate(zip(found, paths))
     ]
-    return [Side(name, [], paths=side) for name, side in zip(names, paths)]
-
-
-def _common_name(names: Sequence[str]) -> str:
-    shared = commonprefix(names)
-    return re.sub(r"[-_.\d\s]+$", "", shared) if len(names) > 1 else shared
 
 
 def experiment_read(folder: Path) -> list[Side]:
@@ -121,9 +119,10 @@ def in_blocks(sides: Sequence[Side]) -> list[Side] | None:
     begins = sorted(
         (run.start_unix_ns, place) for place, side in enumerate(ordered) for run in side.runs
     )
-    for first in range(0, len(begins), len(sides)):
-        if len({place for _, place in begins[first : first + len(sides)]}) < len(sides):
-            return None
+    places = [place for _, place in begins]
+    firsts = range(0, len(places), len(sides))
+    if any(len({*places[first : first + len(sides)]}) < len(sides) for first in firsts):
+        return None
     return [side._replace(blocks=list(range(1, len(side.runs) + 1))) for side in ordered]
 
 
@@ -141,7 +140,6 @@ def paths_split(words: Sequence[Path], separator: Path) -> list[list[Path]]:
 
 # facts by which a run of commprof-replay says what it replayed, and the options it was given
 FACT = "env.COMMPROF_REPLAY_"
-RECORDED = "recorded"  # by default
 FORMAT, VERSION = "commprof-replay-check", 1
 MOST_RUNS, MOST_NAMED = 10**6, 3
 DIGITS = 12  # of a SHA-256 that is shown
@@ -160,13 +158,9 @@ def kit_replayed(run: Figures) -> str:
 def altered(run: Figures) -> str:
     """gaps none, arrival together: the options by which it makes the calls otherwise than the
     job."""
-    options = {
-        key.removeprefix(FACT): values for key, values in run.facts.items()
-        if key.startswith(FACT)
-    }
     return ", ".join(
-        f"{name.lower()} {value}" for name, (value, *_) in sorted(options.items())
-        if name not in ("KIT", "REPEAT") and value != RECORDED
+        f"{key[len(FACT):].lower()} {value}" for key, (value, *_) in sorted(run.facts.items())
+        if key.startswith(FACT) and key[len(FACT):] not in ("KIT", "REPEAT") and value != "recorded"
     )
 
 

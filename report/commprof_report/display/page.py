@@ -22,7 +22,6 @@ from .colours import variables
 from .tables import Column
 
 ROOM = Path(__file__).resolve().parent
-TEMPLATE = ROOM / "page.html"
 STYLE = re.compile("<style>(.*?)</style>", re.S)
 MICROSECONDS = re.compile(r"(?<=\d) us\b")
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
@@ -78,7 +77,7 @@ def live_page(title: str, now: str, every_s: float) -> str:
 
 
 def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> str:
-    template = TEMPLATE.read_text(encoding="utf-8")
+    template = (ROOM / "page.html").read_text(encoding="utf-8")
     scripts = [(ROOM / name).read_text(encoding="utf-8") for name in script_names]
     template = template.replace("/*colours*/", variables(body))
     (style,) = STYLE.findall(template)

@@ -15,7 +15,6 @@ from ..base import ReportError
 from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")
-SOURCE_WIDTH = 20  # characters of it in an inch
 STYLE = {
     "font.size": 10,
     "text.color": INK,
@@ -103,7 +102,7 @@ def _drawn(ending: str, picture: Picture, source: str = "") -> bytes:
         FigureCanvasAgg(figure)
         picture.draw(figure.add_subplot())
         if source:
-            lines = textwrap.fill(source, round(SOURCE_WIDTH * figure.get_figwidth()))
+            lines = textwrap.fill(source, round(20 * figure.get_figwidth()))  # 20 in an inch
             figure.supxlabel(
                 lines, x=0.995, horizontalalignment="right", fontsize=7, color="#777777"
             )

@@ -136,9 +136,10 @@ class Histogram(NamedTuple):
         cannot run into each other."""
         rows = self.rows
         low = [max(row.low_ns, LEAST_NS) for row in rows]
+        wide = [row.high_ns - left for row, left in zip(rows, low)]
         axes.bar(
-            low, [row.density for row in rows], [row.high_ns - left for row, left in zip(rows, low)],
-            align="edge", color=of_call(rows[0].call), edgecolor="white", linewidth=0.6,
+            low, [row.density for row in rows], wide, align="edge",
+            color=of_call(rows[0].call), edgecolor="white", linewidth=0.6,
         )
         axes.set_xscale("log")
         if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
