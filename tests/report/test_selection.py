@@ -107,16 +107,6 @@ def test_a_row_is_found_by_its_size_as_the_table_shows_it(report, tmp_path):
     ] == [156_123, 156_499]
 
 
-def test_sizes_can_be_shown_to_the_byte(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db",
-        Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 1 << 20)]),
-    )
-    shown = report("sizes", tmp_path, "--exact").out
-    assert " 156,123! " in shown and " 1,048,576 " in shown
-    assert "KB" not in shown.replace("KB/s", "") and "MB" not in shown.replace("MB/s", "")
-
-
 def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
     words = ("--call", "Bcast", "--bytes", "256")  # both are in the run, but not together
     answer = report("sizes", run_folder, "--json", *words)

@@ -167,8 +167,6 @@ def size_texts(rows: Sequence[Row], arguments: argparse.Namespace) -> list[str]:
     if not messages:
         return []
     columns = telling_columns(rows, messages, arguments.per_rank)
-    if arguments.exact:
-        columns = [column._replace(of_row=column.exact) for column in columns]
     more = len(messages) - (arguments.top or len(messages))
     left = f"\n... and {units.counted(more, 'more row')}." if more > 0 else ""
     return [
@@ -563,7 +561,6 @@ COMMANDS = {
                 help="by what, the largest first; default: calls by their time, then by size",
             ),
             option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
-            option("--exact", action="store_true", help="bytes to the byte instead of KB and MB"),
             option("--per-rank", action="store_true", help="one row a rank"),
             option(
                 "--histogram", action="store_true",

@@ -294,8 +294,7 @@ def star_text(star: Star) -> str:
 
 
 def waiting_text(rows: Sequence[Row]) -> str:
-    """The others wait for stage 1 (rank 1): it is outside MPI 90 % of the time and waits
-    2.0 %, they 30 % and 61.2 %."""
+    """The others wait for stage 1 (rank 1): it waits 2.0 % of the time, they 61.2 %."""
     if any(row.has_nccl for row in rows):
         return "NCCL's messages wait on the device: who waits for whom is not known"
     if any(row.outside_share is None for row in rows):
@@ -314,18 +313,10 @@ def waiting_text(rows: Sequence[Row]) -> str:
         )
         waits = units.share(fmean(present(row.bubble_share) for row in rows))
         return f"no stage is notably waited for; {waits} of the time is waiting{known}"
-    others = [row for row in rows if row is not slow]
-    outside, waits = (
-        units.share(fmean(getattr(row, key) for row in others))
-        for key in ("outside_share", "bubble_share")
-    )
-    own = (
-        f"outside MPI {units.share(slow.outside_share)} of the time and waits "
-        f"{units.share(slow.bubble_share)}"
-    )
+    others = units.share(fmean(row.bubble_share for row in rows if row is not slow))
     return (
-        f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they "
-        f"{outside} and {waits}"
+        f"the others wait for stage {slow.stage} (rank {slow.rank}): it waits "
+        f"{units.share(slow.bubble_share)} of the time, they {others}"
     )
 
 

@@ -52,7 +52,6 @@ from . import (
     advise,
     common,
     compare,
-    compare_page,
     counters,
     gpu,
     groups,
@@ -93,7 +92,7 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         arguments.run[0] / "report.html" if compare.names_experiment(arguments.run)
         else Path(COMPARISON)
     )
-    text = page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers))
+    text = page.page(f"commprof: {compare.page_title(answers)}", compare.page_parts(answers))
     write(output, text, files_mode(run.path for side in answers.sides for run in side.runs))
 
 

@@ -32,10 +32,9 @@ from ..base.summarize import View, measures, own, summarize, sums, total
 from ..experiment.plan import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
-from ..run import crowding, selection
+from ..run import crowding
 from ..run.alignment import align
-from ..run.selection import Cells, Selection, cells_of
-from ..run.crowding import cpu_times, use_of
+from ..run.selection import Cells, Selection, cells_of, select
 from ..run.run import run_open
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
@@ -252,7 +251,7 @@ def figures(
     steps, from the first one on, that is left out of the times of the run; those that only sums
     know are null then."""
     opened = run_open(path, with_histograms=True, with_samples=True)
-    run = selection.select(opened, WHOLE_RUN)
+    run = select(opened, WHOLE_RUN)
     try:
         found, steps, times = _figures(path, run)
         found = _without_first_steps(times, found, steps, skipped) if skipped else found
@@ -312,7 +311,7 @@ def _per_rank(ns: int | None, ranks: Sequence[Any]) -> float | None:
 
 def _ranks(connection: Connection) -> list[Any]:
     """With core_wait, which run_ranks.sql leaves open."""
-    waited = {rank: use_of([row]) for rank, row in cpu_times(connection).items()}
+    waited = {rank: crowding.use_of([row]) for rank, row in crowding.cpu_times(connection).items()}
     shares = {
         rank: use.core_wait_ns / use.counted_ns for rank, use in waited.items() if use.counted_ns
     }

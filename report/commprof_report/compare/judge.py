@@ -133,7 +133,7 @@ class Paired(NamedTuple):
         return sorted(map(fmean, combinations_with_replacement(self.differences, 2)))
 
     def left_out(self, level: float) -> int:
-        return _signed_ranks_left_out(len(self.differences), level)
+        return _left_out(_sum_counts(tuple(range(1, len(self.differences) + 1))), level)
 
     def tails(self, shift: float = 0.0) -> tuple[float, float]:
         """The probability of as small a sum of positive ranks, and of as large a one, with this
@@ -154,7 +154,9 @@ class Unpaired(NamedTuple):
         return sorted(after - before for before in self.first for after in self.second)
 
     def left_out(self, level: float) -> int:
-        return _rank_sums_left_out(len(self.first), len(self.second), level)
+        first = len(self.first)
+        counts = _sum_counts(tuple(range(1, first + len(self.second) + 1)), first)
+        return _left_out(counts[first * (first + 1) // 2 :], level)
 
     def tails(self, shift: float = 0.0) -> tuple[float, float]:
         """The same of the sum of the second sample's ranks among all."""
@@ -186,23 +188,13 @@ def detectable(shift: Shift, level: float) -> float:
 
 def fewest_pairs(level: float) -> int:
     """With fewer, no difference of any size is found."""
-    return next(pairs for pairs in range(2, 100) if _signed_ranks_left_out(pairs, level))
+    return next(pairs for pairs in range(2, 100) if Paired([0.0] * pairs).left_out(level))
 
 
 def fewest_runs(level: float) -> int:
     """Fewest runs of each side, without pairs."""
-    return next(runs for runs in range(2, 100) if _rank_sums_left_out(runs, runs, level))
-
-
-@lru_cache(maxsize=256)
-def _signed_ranks_left_out(pairs: int, level: float) -> int:
-    return _left_out(_sum_counts(tuple(range(1, pairs + 1))), level)
-
-
-@lru_cache(maxsize=256)
-def _rank_sums_left_out(first: int, second: int, level: float) -> int:
-    counts = _sum_counts(tuple(range(1, first + second + 1)), first)
-    return _left_out(counts[first * (first + 1) // 2 :], level)
+    sizes = ([0.0] * runs for runs in range(2, 100))
+    return next(len(runs) for runs in sizes if Unpaired(runs, runs).left_out(level))
 
 
 def _left_out(counts: Sequence[float], level: float) -> int:

@@ -302,16 +302,15 @@ def step_difference(sides: Sequence[Side]) -> str:
     if any(len(own) < len(side.runs) for own, side in zip(works, sides)):
         return ""
     for side, own in zip(sides[1:], works[1:]):
-        names = sides[0].name, side.name
         both = works[0], own
         sizes = [[work.bytes for work in each if work.bytes is not None] for each in both]
-        if all(sizes) and not alike(median(sizes[0]), median(sizes[1])):
+        if all(sizes) and not alike(*map(median, sizes)):
             first, second = (units.size(median(each)) for each in sizes)
-            return f"steps of {first} in {names[0]}, of {second} in {names[1]}"
-        before, after = (median(work.count for work in each) for each in both)
-        if not alike(before, after) and abs(after - before) > whole("compare.lost-steps"):
-            first, second = units.count(before), units.count(after)
-            return f"{first} steps in {names[0]}, {second} in {names[1]}"
+            return f"steps of {first} in {sides[0].name}, of {second} in {side.name}"
+        counts = [median(work.count for work in each) for each in both]
+        if not alike(*counts) and abs(counts[1] - counts[0]) > whole("compare.lost-steps"):
+            first, second = map(units.count, counts)
+            return f"{first} steps in {sides[0].name}, {second} in {side.name}"
     return ""
 
 
