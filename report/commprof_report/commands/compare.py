@@ -416,22 +416,9 @@ def opening(answers: Comparison) -> str:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
         findings = [(pair.verdict.side, sentences.finding_text(pair)) for pair in pairs]
     return page.header(
-        headline, [f"{page_title(answers)}: {program}"], list(cards(answers)),
+        headline, [f"{page_title(answers)}: {program}"], (),
         [*findings, *facts, ("Notes", notes)],
     )
-
-
-def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
-    for row in [pair.verdict for pair in answers.tested if pair.verdict.change is not None][:3]:
-        interval = (
-            f"{100 * row.level:.3g} % interval {sentences.interval_text(row.low, row.high)}"
-            if row.low is not None else "no interval"
-        )
-        is_sure = row.verdict in ("less", "more", "same", "unknown")
-        name = f"{sentences.NAMES[row.metric][1]} of {row.side} against {row.reference}, {interval}"
-        yield units.change(row.change), name + ("" if is_sure else ": an estimate, no verdict")
-    runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
-    yield " + ".join(str(len(side.runs)) for side in answers.sides), f"runs: {', '.join(runs)}"
 
 
 def pair_tables(
