@@ -10,7 +10,7 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import QUESTIONS as COMMANDS
 from commprof_report.run import run as reading
 from commprof_report.run.database import BLOCK
 from planted import archive

@@ -17,7 +17,7 @@ import pytest
 import test_gpu
 import test_stuck
 from commprof_report import manual
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import QUESTIONS as COMMANDS
 from commprof_report.main import parser_build
 from commprof_report.run import ledger, versions
 from planted import ROOT, SCHEMA

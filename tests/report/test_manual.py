@@ -8,9 +8,10 @@ import subprocess
 
 import pytest
 from commprof_report import manual
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import QUESTIONS, command_of
 from commprof_report.main import PROGRAM, parser_build
 
+COMMANDS = {name: command_of(name) for name in QUESTIONS}
 EXAMPLES = [
     (command, words) for command, module in COMMANDS.items() for _, words in module.examples
 ] + list(manual.EXAMPLES)

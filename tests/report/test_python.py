@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import commprof_report as cp
 import pytest
-from commprof_report.commands import COMMANDS
+from commprof_report.commands import QUESTIONS as COMMANDS
 from conftest import ROOT
 
 METHODS = [

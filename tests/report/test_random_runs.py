@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 from commprof_report import main as program
-from commprof_report.commands import COMMANDS, common
+from commprof_report.commands import QUESTIONS as COMMANDS, common
 from commprof_report.display import pictures
 from commprof_report.late.late_ranks import late
 from commprof_report.late.timelines import FILES, TRANSFER, UNSPLIT, WAITING
