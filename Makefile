@@ -101,7 +101,7 @@ $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h s
 $(BUILD)/bin/commprof-replay: $(REPLAY_SOURCES) $(wildcard src/*/*.h src/*/*/*.h src/*/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
 	$(call SAY,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -Wl,--dynamic-list=src/tools/replay/exported.list -o $@
 
 $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)

@@ -86,10 +86,15 @@ static void compare_clocks(int rank, int ranks)
     ahead_ns = memcmp(first, own, sizeof own) == 0 ? 0 : measured_ns;
 }
 
-void arrival_begin(enum arrival arrival, int rank, int ranks)
+int64_t arrival_common_ns(void)
+{
+    return arrival_now_ns() - ahead_ns;
+}
+
+void arrival_begin(enum arrival arrival, bool compares, int rank, int ranks)
 {
     resolve();
-    if (arrival == ARRIVAL_TOGETHER)
+    if (arrival == ARRIVAL_TOGETHER || compares)
         compare_clocks(rank, ranks);
 }
 

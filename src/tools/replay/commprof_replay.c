@@ -7,6 +7,7 @@
  * `hvprof-report replay source` writes these files and a kit as one file of C, for people who have
  * an MPI library and nothing else of ours. */
 #include "player.h"
+#include "race.h"
 #include "watch.h"
 
 #include <ctype.h>
@@ -33,6 +34,10 @@ static const char OPTIONS[] =
     "  --patience SECONDS         end the job if no call of a rank ends for so long and as long "
     "as\n"
     "                             the kit computes; 0: never (300)\n"
+    "  --race ROWS                let algorithms of collectives take turns; for hvprof-report "
+    "tune\n"
+    "  --race-output FOLDER       where each rank writes how long each of these calls took\n"
+    "  --algorithms               print the library's variables that choose algorithms, and end\n"
     "  --mpi LIBRARY              the MPI library (default: the one that the program is linked\n"
     "                             with, else the launcher's)\n";
 
@@ -87,18 +92,25 @@ static int next_option(int argc, char **argv, const struct option *names)
 }
 
 struct options {
-    const char *kit, *library;
+    const char *kit, *library, *race, *race_output;
+    bool lists; /* the algorithms of the library */
     int passes, patience_s;
     struct player_settings settings;
 };
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option NAMES[] = {
-        {"repeat", required_argument, NULL, 'r'},   {"gaps", required_argument, NULL, 'g'},
-        {"arrival", required_argument, NULL, 'a'},  {"buffers", required_argument, NULL, 'b'},
-        {"patience", required_argument, NULL, 'p'}, {"mpi", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},           {0}};
+    static const struct option NAMES[] = {{"repeat", required_argument, NULL, 'r'},
+                                          {"gaps", required_argument, NULL, 'g'},
+                                          {"arrival", required_argument, NULL, 'a'},
+                                          {"buffers", required_argument, NULL, 'b'},
+                                          {"patience", required_argument, NULL, 'p'},
+                                          {"mpi", required_argument, NULL, 'm'},
+                                          {"race", required_argument, NULL, 'R'},
+                                          {"race-output", required_argument, NULL, 'o'},
+                                          {"algorithms", no_argument, NULL, 'l'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
     static const char *const GAPS[] = {"recorded", "none", NULL},
                              *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
                              *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
@@ -117,13 +129,20 @@ static bool read_options(struct options *options, int argc, char **argv)
             options->patience_s = number_from(0, optarg);
         else if (option == 'm')
             options->library = optarg;
+        else if (option == 'R')
+            options->race = optarg;
+        else if (option == 'o')
+            options->race_output = optarg;
+        else if (option == 'l')
+            options->lists = true;
         else
             exit(option == 'h' ? print_usage(stdout, 0) : print_usage(stderr, EXIT_USAGE));
     options->settings = (struct player_settings){
         .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
     options->kit = kit_inside ? "the kit in this program" : argv[optind];
-    return optind + !kit_inside == argc && options->passes > 0 && options->patience_s >= 0 &&
-           gaps >= 0 && arrival >= 0 && buffers >= 0;
+    return (options->lists || optind + !kit_inside == argc) &&
+           !options->race == !options->race_output && options->passes > 0 &&
+           options->patience_s >= 0 && gaps >= 0 && arrival >= 0 && buffers >= 0;
 }
 
 /* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
@@ -151,9 +170,10 @@ static void play_passes(const struct kit *kit, const struct objects *objects,
     struct player_settings settings = options->settings;
     for (int pass = 0; pass <= options->passes; pass++) {
         watch_own(watch_slot(0), "MPI_Bcast or MPI_Recv to compare clocks", KIT_NONE);
-        arrival_begin(settings.arrival, rank, kit->ranks);
+        arrival_begin(settings.arrival, options->race, rank, kit->ranks);
         watch_own_end(watch_slot(0));
         settings.is_counted = pass > 0;
+        race_pass(pass);
         int64_t took_ns = player_play(kit, objects, &settings);
         if (rank == 0 && pass > 0)
             printf("commprof-replay: pass %d of %d took %.6f s; the job took %.6f s\n", pass,
@@ -170,6 +190,10 @@ int main(int argc, char **argv)
     int level, rank = 0, size = 0;
     if (!read_options(&options, argc, argv))
         return print_usage(stderr, EXIT_USAGE);
+    if (options.lists)
+        return library_load(options.library, why, sizeof why) && race_list(stdout)
+                   ? 0
+                   : complain("MPI library", why);
     if (!kit_read(&kit, options.kit, -1, why, sizeof why))
         return complain(options.kit, why);
     say_in_profile("kit", kit.sha256);
@@ -178,6 +202,8 @@ int main(int argc, char **argv)
     if (kit.has_threads && options.settings.arrival)
         return complain(options.kit, "has ranks of several threads, for which only --arrival "
                                      "recorded is offered");
+    if (kit.has_threads && options.race)
+        return complain(options.kit, "has ranks of several threads, which cannot race algorithms");
     if (options.settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
         return complain("--buffers cold", "is not offered for this processor");
     watch_begin(options.patience_s);
@@ -196,15 +222,20 @@ int main(int argc, char **argv)
     is_right = is_right && !is_own;
     if (is_right) {
         watch_kit(&kit, rank, options.settings.has_gaps, setup.Abort);
-        is_right = objects_make(&objects, &kit, rank, why, sizeof why);
+        is_right = objects_make(&objects, &kit, rank, why, sizeof why) &&
+                   (!options.race || race_begin(&objects, &kit, options.race, why, sizeof why));
     }
     if (!is_right) {
         if (rank == 0 || is_own)
             complain(options.kit, why);
         if (fits)
             setup.Abort(mpi_abi.comm_world, EXIT_USAGE);
-    } else
+    } else {
         play_passes(&kit, &objects, &options, rank);
+        is_right = !options.race || race_end(options.race_output, rank, why, sizeof why);
+        if (!is_right)
+            complain("--race-output", why);
+    }
     watch_own(watch_slot(0), "MPI_Finalize", KIT_NONE);
     setup.Finalize();
     watch_own_end(watch_slot(0));

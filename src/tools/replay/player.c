@@ -1,5 +1,6 @@
 #include "player.h"
 
+#include "race.h"
 #include "watch.h"
 
 #include <ctype.h>
@@ -596,9 +597,13 @@ static void make(struct player *player, const struct kit_made *made)
         if (function->shape < SEND && !function->starts)
             arrival_wait(settings->arrival, mpi_handle_load(&player->objects->comm[call->comm], 0),
                          settings->is_counted);
-        move(player, function, call,
-             buffers_of(player, made->call, function->starts ? request : blocking),
-             &player->requests[request]);
+        if (!function->starts)
+            race_enter((int)made->call);
+        int error = move(player, function, call,
+                         buffers_of(player, made->call, function->starts ? request : blocking),
+                         &player->requests[request]);
+        if (!function->starts)
+            race_leave(error);
         if (function->sets_up)
             player->set_up[request] = made->call;
     }
