@@ -19,7 +19,8 @@ from statistics import fmean
 
 from . import __version__
 from .base import (
-    EXPECTED, ReportError, UsageError, as_report, gathered, option, options_add, units, whole,
+    EXPECTED, ReportError, UsageError, as_report, gathered, option, options_add, seconds, units,
+    whole,
 )
 from .compare.comparison import compare
 from .compare.notes import differences_text
@@ -29,6 +30,7 @@ from .compare.refusals import binding, layout
 from .compare.sides import Side
 from .experiment.plan import (
     Arm, FAILED, OK, PLACEHOLDER, Plan, REMOVED, Run, WARM_UP, folder_of, is_replay, launch,
+    program_find,
 )
 from .experiment import plan as plans
 from .main import Parser
@@ -54,13 +56,6 @@ def number(text: str, least: int = 1, most: int = 999_999) -> int:
     if not re.fullmatch(r"-?\d{1,16}", text) or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{text}: a whole number from {least:,} to {most:,}")
     return int(text)
-
-
-def seconds(text: str) -> int:
-    match = re.fullmatch(r"([1-9]\d{0,5})([smh]?)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text}: a time like 600 (seconds), 90m or 2h")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 FOLDER = option("folder", metavar="EXPERIMENT", type=Path)
@@ -335,17 +330,6 @@ def gives_up(runs: Sequence[Run]) -> bool:
     """runs: of one arm. The last ones have all failed."""
     most = whole("experiment.failures")
     return [run.status for run in runs[-most:]] == [FAILED] * most
-
-
-def program_find(name: str) -> str:
-    """Beside this program, as built or installed; else in PATH."""
-    here = Path(os.path.abspath(sys.argv[0])).parent
-    found = next(
-        filter(None, map(shutil.which, (here / name, here.parent / "build/bin" / name, name))), None
-    )
-    if found is None:
-        raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
-    return str(found)
 
 
 def show(arguments: argparse.Namespace) -> None:

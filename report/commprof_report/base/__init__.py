@@ -9,6 +9,7 @@ line on stderr and in the page, and an exit status; the rest is printed.
 from __future__ import annotations
 
 import argparse
+import re
 import sqlite3
 import sys
 import time
@@ -104,6 +105,14 @@ def options_add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
             group = parser.add_argument_group(each.group)
             groups[each.group] = group.add_mutually_exclusive_group() if each.is_alone else group
         groups[each.group].add_argument(*each.names, **each.settings)
+
+
+def seconds(text: str) -> int:
+    """The argument of --limit and its like."""
+    match = re.fullmatch(r"([1-9]\d{0,5})([smh]?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text}: a time like 600 (seconds), 90m or 2h")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 class ReportError(Exception):

@@ -357,5 +357,7 @@ TABLE = (
               "the deviation of fewer is too uncertain", "silent", "note"),
     Threshold("experiment.failures", 3, "failed runs of an arm in a row",
               "the next one would fail, too", "goes on", "ends"),
+    Threshold("tune.worth", 0.01, "share of the time of the run or its replay",
+              "a faster algorithm saves a part of it at most", "left out", "tuned"),
 )
 # fmt: on

@@ -34,6 +34,7 @@ QUESTIONS = {
     "export": "All tables as JSON, CSV, Parquet or one database, sums for Prometheus, or a "
     "timeline for Perfetto, with traces of PyTorch and Horovod.",
     "replay": "The job's communication as a kit, and how well replays of it stand for the job.",
+    "tune": "Whether other algorithms of the MPI library are faster for the job, as a proven file.",
     "fleet": "All jobs of a centre: who communicates most, which nodes are late, what has changed.",
     "html": "One self-contained page with tables and pictures, of a run or of a comparison.",
 }

@@ -15,8 +15,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
@@ -245,6 +247,17 @@ def canaries_read(run: Path) -> dict[str, Canary]:
     return found
 
 
+def program_find(name: str) -> str:
+    """Beside this program, as built or installed; else in PATH."""
+    here = Path(os.path.abspath(sys.argv[0])).parent
+    found = next(
+        filter(None, map(shutil.which, (here / name, here.parent / "build/bin" / name, name))), None
+    )
+    if found is None:
+        raise ReportError(name, f"is neither beside {Path(sys.argv[0]).name} nor in PATH")
+    return str(found)
+
+
 PLACEHOLDER = "{}"
 # no program follows, but the end, an option, or what a shell reads
 WITHOUT_PROGRAM = re.compile(re.escape(PLACEHOLDER) + r"\s*(?:$|[-|&;<>()'\"])")
@@ -273,7 +286,7 @@ def launch(
     begin = time.monotonic()
     # a first run that failed keeps its own
     with open(folder.parent / f"{arm.name}.log", "ab") as log:
-        why = _ended(arm.command.replace(PLACEHOLDER, profiled), directory or None, log, timeout_s)
+        why = ended(arm.command.replace(PLACEHOLDER, profiled), directory or None, log, timeout_s)
     if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
     return Run(
@@ -287,7 +300,7 @@ def is_replay(command: str) -> bool:
     return bool(WITHOUT_PROGRAM.search(command))
 
 
-def _ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:
+def ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:
     """Why the command failed; empty: it did not."""
     job = subprocess.Popen(
         ["/bin/sh", "-c", SHELL % command],

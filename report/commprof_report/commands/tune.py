@@ -1,0 +1,395 @@
+"""A search lets the algorithms that the MPI library itself names take turns in replays of a job's
+kit, call by call, under the job's own arrivals. A rule is written only where the least gain that
+the interval holds exceeds the least effect, for the sizes and communicators that were measured, and
+only for an algorithm that was shown to run: it sends other messages than the default. Works with
+Open MPI 4.1 and MPICH 4.0, whose algorithms MPI_T can choose; under others it says that it cannot
+search.
+
+- plan RUN|KIT says which calls are worth it, which algorithms there are for them, and how long a
+  search takes. Where ranks wait for each other, no algorithm helps: late says for whom.
+- search KIT --launch 'mpirun -n 4 {}' -o DIR looks for faster ones; {} stands for commprof-replay.
+- write DIR writes the file, the settings that apply it (settings.sh) and how-to-apply.txt.
+- verify DIR [EXPERIMENT] launches the kit with the file: are the rules taken, by their messages?
+  With an experiment of the job (commprof-experiment) of an arm without the file and one with it, is
+  the job faster?
+- auto RUN|KIT --launch 'mpirun -n 4 {}' -o DIR does all of it, with the kit in place of the job.
+
+Another algorithm adds numbers up in another order: results may differ in their last bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..base import ReportError, UsageError, option, seconds, threshold, units
+from ..base.files import written_whole
+from ..compare.comparison import compare as compare_sides
+from ..compare.judge import Rules, fewest_pairs
+from ..compare.sentences import change_text, finding_text, interval_text
+from ..display import tables
+from ..display.tables import Column
+from ..experiment.plan import PLACEHOLDER, program_find
+from ..late.late_ranks import Late, late
+from ..replay import kit as kits
+from ..replay.from_run import kit_of
+from ..run.alignment import align
+from ..tune import evidence as evidences
+from ..tune import formats
+from ..tune.algorithms import Candidate, AS_LAUNCHED, Library, library_read
+from ..tune.evidence import Evidence, Raced, Rule, fingerprint, is_gain, judged, rules_of
+from ..tune.launches import Launcher, Turns
+from ..tune.rows import Row, rows_of_kit, rows_of_run
+from ..tune.search import Search, cannot_search
+from . import Command, common, compare
+from .compare import percent
+
+KIT, SETTINGS, ADVICE = "job.kit", "settings.sh", "how-to-apply.txt"
+BITS = "Another algorithm adds numbers up in another order: results may differ in their last bits."
+
+
+def launch(text: str) -> str:
+    if text.count(PLACEHOLDER) != 1:
+        raise argparse.ArgumentTypeError(
+            f"{text}: a command with one {{}}, like 'mpirun -n 4 {{}}'"
+        )
+    return text
+
+
+def run(arguments: argparse.Namespace) -> None:
+    RUN[arguments.action](arguments)
+
+
+def rules_by(arguments: argparse.Namespace) -> Rules:
+    return Rules(min_effect=arguments.min_effect)
+
+
+def needed(arguments: argparse.Namespace, name: str, what: str) -> Any:
+    value = getattr(arguments, name)
+    if not value:
+        raise UsageError("tune", f"{arguments.action} needs {what}")
+    return value
+
+
+def only(arguments: argparse.Namespace, what: str) -> Path:
+    if len(arguments.runs) != 1:
+        raise UsageError("tune", f"{arguments.action} takes {what}")
+    return arguments.runs[0]
+
+
+def output_of(arguments: argparse.Namespace) -> Path:
+    output = needed(arguments, "output", "-o DIR, for what it finds")
+    output.mkdir(parents=True, exist_ok=True)
+    return output
+
+
+def is_kit(path: Path) -> bool:
+    return path.is_file() and path.read_bytes()[:2] in (b"\x1f\x8b", b"co")
+
+
+def listed(mpi: str | None) -> Library:
+    """By the library itself, without a job."""
+    words = [program_find("commprof-replay"), "--algorithms", *(["--mpi", mpi] if mpi else [])]
+    found = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if found.returncode:
+        raise UsageError("--mpi", found.stderr.strip() or "no MPI library is found")
+    return library_read(found.stdout.splitlines())
+
+
+def plan(arguments: argparse.Namespace) -> None:
+    path = arguments.runs[0] if arguments.runs else None
+    if path and is_kit(path):
+        kit, _ = kits.read(path)
+        rows, window_s, waits = rows_of_kit(path), kit.window_ns * 1e-9, ""
+    else:
+        arguments.run = arguments.runs
+        selected = common.open_selected(arguments, with_histograms=False, with_samples=True)
+        answers = late(selected, align(selected.connection))
+        rows, window_s, waits = rows_of_run(answers), window_of(answers), waits_text(answers)
+    library = listed(arguments.mpi)
+    if not library.family:
+        raise cannot_search(library.version)
+    worth = [row for row in rows if row.is_worth]
+    launches = 2 + fewest_pairs(Rules().judge(True, max(1, len(worth))).level) + max(
+        (math.ceil(math.log2(len(library.candidates(row.call, row.bytes)))) for row in worth),
+        default=0,
+    )
+    print(common.facts_text((
+        ("Library", library.version),
+        ("Worth it", worth_text(rows, worth, waits)),
+        (
+            "Search", f"about {units.counted(launches, 'launch')}, at least "
+            f"{units.duration(launches * 2 * max(1.0, window_s) * 1e9)}" if worth else "",
+        ),
+    )))
+    if worth:
+        print("\n" + tables.text_table(plan_columns(library), worth))
+
+
+def plan_columns(library: Library) -> list[Column]:
+    def names(row: Row) -> str:
+        found = library.candidates(row.call, row.bytes)[1:]
+        return ", ".join(dict.fromkeys(each.name for each in found))
+
+    return [
+        Column("call", lambda row: row.call),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("ranks", lambda row: units.count(row.ranks)),
+        Column("calls", lambda row: units.count(row.calls)),
+        Column("at most", lambda row: "" if row.share is None else units.share(row.share)),
+        Column("algorithms", names, is_number=False),
+    ]
+
+
+def worth_text(rows: Sequence[Row], worth: Sequence[Row], waits: str) -> str:
+    if not rows:
+        return "nothing: no blocking Allreduce, Bcast, Allgather, Alltoall or Reduce is known"
+    if not worth:
+        most = max(row.share or 0.0 for row in rows)
+        return (
+            f"nothing: without any transfer in a row the run would be {units.share(most)} shorter "
+            f"at most{waits}"
+        )
+    number = units.counted(len(worth), "row")
+    if worth[0].share is None:
+        return f"{number}; a kit has no times, so the search measures them"
+    return (
+        f"{number}: without any transfer in the first, the run would be at most "
+        f"{units.share(worth[0].share)} shorter{waits}"
+    )
+
+
+def waits_text(answers: Late) -> str:
+    wait_ns, transfer_ns = answers.run.wait_ns or 0, answers.run.transfer_ns or 0
+    share = wait_ns / (wait_ns + transfer_ns or 1)
+    return (
+        f"; {units.share(share)} of the split time is waiting for other ranks, which no algorithm "
+        "shortens (hvprof-report late)" if share >= 0.5 else ""
+    )
+
+
+def window_of(answers: Late) -> float:
+    part = answers.stages.retimed.host
+    return float(part.graph.played_ns) * 1e-9 if part else 0.0
+
+
+def search(arguments: argparse.Namespace) -> Evidence:
+    kit, output = only(arguments, "one kit"), output_of(arguments)
+    _, digest = kits.read(kit)
+    if kit.resolve() != (output / KIT).resolve():
+        shutil.copyfile(kit, output / KIT)
+    found = Search(
+        launcher(arguments, output), rows_of_kit(kit), arguments.budget, digest,
+        rules_by(arguments), lambda text: print(units.visible(text), flush=True),
+    ).run()
+    evidences.write(output, found)
+    print_search(found, rules_by(arguments))
+    return found
+
+
+def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> Launcher:
+    return Launcher(
+        needed(arguments, "launch", "--launch 'mpirun -n RANKS {}'"),
+        program_find("commprof-replay"), output / KIT, output, before,
+    )
+
+
+def print_search(found: Evidence, rules: Rules) -> None:
+    print("\n" + common.facts_text((
+        ("Library", found.library),
+        (
+            "Search", f"{units.counted(found.launches, 'launch')} in "
+            f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
+        ),
+        ("Faster", f"{units.counted(len(rules_of(found, rules)), 'rule')} to write"
+         if rules_of(found, rules) else "nothing: no algorithm is proven to be faster by "
+         f"{units.share(rules.min_effect)}"),
+    )))
+    if found.rows:
+        print("\n" + tables.text_table(search_columns(found, rules), found.rows))
+
+
+def search_columns(found: Evidence, rules: Rules) -> list[Column]:
+    def interval(row: Raced) -> str:
+        answer = judged(found, row, rules)
+        return change_text(answer) if row.pairs else ""
+
+    return [
+        Column("call", lambda row: row.call),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("ranks", lambda row: units.count(row.ranks)),
+        Column("of a pass", lambda row: units.share(row.share)),
+        Column("best", lambda row: row.best.candidate.text if row.best else "as launched",
+               is_number=False),
+        Column("change", interval, is_number=False),
+        Column("faster", lambda row: "yes" if is_gain(
+            judged(found, row, rules), rules.min_effect) else "not proven", is_number=False),
+    ]
+
+
+def write(arguments: argparse.Namespace) -> list[Rule]:
+    folder = only(arguments, "the folder of a search")
+    found, by_rules = evidences.read(folder), rules_by(arguments)
+    rules = rules_of(found, by_rules)
+    if not rules:
+        print("nothing to write: no algorithm is proven to be faster by "
+              f"{units.share(by_rules.min_effect)}")
+        return rules
+    name, chosen = formats.format_named(found, arguments.format)
+    file = (folder / chosen.file).resolve()
+    settings = formats.settings_text(found, rules, chosen, file)
+    for path, text in (
+        (file, chosen.text(found, rules)), (folder / SETTINGS, settings),
+        (folder / ADVICE, "\n".join(advice(found, rules, by_rules, chosen, settings)) + "\n"),
+    ):
+        with written_whole(path, 0o666) as output:
+            output.write(text)
+    print(units.visible(f"{file}: {units.counted(len(rules), 'rule')}, {name}; apply it with: . "
+                        f"{shlex.quote(str(folder / SETTINGS))}"))
+    return rules
+
+
+def advice(
+    found: Evidence, rules: Sequence[Rule], by_rules: Rules, chosen: formats.Format, settings: str
+) -> Iterator[str]:
+    yield f"{formats.about(found)}; valid for this version, these sizes and these ranks only."
+    yield ""
+    yield "Before mpirun, in the shell or the job's script:"
+    yield ""
+    yield from (f"    {line}" for line in settings.splitlines() if not line.startswith("#"))
+    yield ""
+    yield from (
+        formats.span_text(rule, span) for rule in rules for span in rule.spans
+    )
+    yield ""
+    for row in found.rows:
+        answer = judged(found, row, by_rules)
+        if row.best and is_gain(answer, by_rules.min_effect):
+            yield (
+                f"{row.call} {units.size(row.bytes)}: {change_text(answer)} a call in "
+                f"{len(row.pairs)} launches; {fingerprint(row.best.counts)}, as launched "
+                f"{fingerprint(row.launched.counts)}"
+            )
+    yield ""
+    if chosen.untried:
+        yield chosen.untried
+    if found.family == formats.OPEN_MPI:
+        yield "Options of mpirun (--mca) take precedence over these variables."
+    yield BITS
+
+
+def verify(arguments: argparse.Namespace) -> None:
+    if not 1 <= len(arguments.runs) <= 2:
+        raise UsageError("tune", "verify takes the folder of a search, and an experiment")
+    folder, *experiment = arguments.runs
+    found, by_rules = evidences.read(folder), rules_by(arguments)
+    if not (folder / SETTINGS).exists():
+        raise ReportError(folder, f"has no {SETTINGS}: hvprof-report tune write writes it")
+    raced = [
+        row for row in found.rows
+        if is_gain(judged(found, row, by_rules), by_rules.min_effect)
+    ]
+    arguments.launch = arguments.launch or found.launch
+    taken = taken_rows(arguments, folder, raced)
+    print(common.facts_text((
+        ("Predicted", predicted_text(found, raced, by_rules)),
+        ("Taken", f"{sum(taken)} of {units.counted(len(taken), 'rule')} (message counts)"
+         if found.counted != "no" else "not known: messages cannot be counted here"),
+        *((f"Verified {pair.verdict.side}", finding_text(pair))
+          for each in experiment for pair in compare_sides(
+              compare.read(compare.chosen([each]), 0.0), by_rules).pairs),
+    )))
+    for row, is_taken in zip(raced, taken):
+        if not is_taken:
+            print(f"NOT taken: {row.call} {units.size(row.bytes)} on {row.ranks} ranks")
+    if not all(taken):
+        raise ReportError(folder, "a rule is not taken; is something set by options of mpirun?")
+
+
+def taken_rows(
+    arguments: argparse.Namespace, folder: Path, raced: Sequence[Raced]
+) -> list[bool]:
+    """Does each row send, with the file, what its algorithm sent in the search?"""
+    launched = [
+        Turns(row.call, row.bytes, row.ranks, [Candidate(AS_LAUNCHED)]) for row in raced
+    ]
+    before = f". {shlex.quote(str((folder / SETTINGS).resolve()))}\n"
+    outcome = launcher(arguments, folder, before).run("", launched, 1, counting=True)
+    return [
+        row.best is not None and outcome.counts(number, 0) == row.best.counts
+        for number, row in enumerate(raced)
+    ]
+
+
+def predicted_text(found: Evidence, raced: Sequence[Raced], rules: Rules) -> str:
+    parts = [(row.share, judged(found, row, rules)) for row in raced]
+    estimate, low, high = (
+        sum(share * (getattr(answer, name) or 0.0) for share, answer in parts)
+        for name in ("change", "low", "high")
+    )
+    return (
+        f"a pass of the replay {units.change(estimate)} {interval_text(low, high)}, by calls that "
+        f"have {units.share(sum(share for share, _ in parts))} of it"
+    )
+
+
+def auto(arguments: argparse.Namespace) -> None:
+    needed(arguments, "launch", "--launch 'mpirun -n RANKS {}'")
+    output = output_of(arguments)
+    if not (len(arguments.runs) == 1 and is_kit(arguments.runs[0])):
+        arguments.run = arguments.runs
+        profiled = common.open_noted(arguments, with_samples=True, most_samples=None)
+        kits.write(kit_of(profiled), output / KIT)
+        arguments.runs = [output / KIT]
+    search(arguments)
+    arguments.runs = [output]
+    if write(arguments):
+        verify(arguments)
+
+
+RUN = {"plan": plan, "search": search, "write": write, "verify": verify, "auto": auto}
+
+COMMANDS = {"tune": Command(
+    __doc__, (
+        common.RUN[0],
+        option("action", choices=tuple(RUN), help="what to do"),
+        option(
+            "runs", metavar="PATH", type=Path, nargs="*",
+            help="a run (default of plan and auto: the newest here), a kit, the folder of a search",
+        ),
+        option(
+            "--launch", type=launch, metavar="COMMAND",
+            help="starts as many ranks as the job had; {} stands for commprof-replay",
+        ),
+        option(
+            "--budget", type=seconds, default=1200, metavar="TIME",
+            help="the search ends about then: 600, 20m, 2h (default: 20m)",
+        ),
+        option("-o", "--output", type=Path, metavar="DIR", help="for what a search finds"),
+        option(
+            "--format", choices=tuple(formats.FORMATS),
+            help="of write (default: that of the library that was searched)",
+        ),
+        option(
+            "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
+            help="write no rule whose least gain is not more than this (default: 2%%)",
+        ),
+        option("--mpi", metavar="LIBRARY", help="of plan: the MPI library (default: one found)"),
+    ), run,
+    (
+        ("Is it worth it?", "hvprof-report tune plan"),
+        ("Search, write and verify in one", "hvprof-report tune auto job.kit --launch 'mpirun -n 4 "
+         "{}' -o tuned"),
+        ("In steps", "hvprof-report tune search job.kit --launch 'mpirun -n 4 {}' --budget 20m -o "
+         "tuned"),
+        ("The file", "hvprof-report tune write tuned"),
+        ("Is it taken?", "hvprof-report tune verify tuned"),
+    ),
+    ("replay", "compare"),
+)}

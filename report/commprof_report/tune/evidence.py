@@ -1,0 +1,171 @@
+"""What a search has found: the file evidence.json, and the rules that follow from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..base import ReportError
+from ..base.files import (
+    json_read, list_in, number_in, renamed_whole, text_in, whole_in,
+)
+from ..compare.judge import Compared, Rules
+from .algorithms import Candidate
+
+FILE, FORMAT, VERSION = "evidence.json", "commprof-tune", 1
+MOST = 10**15
+
+
+@dataclass
+class Tried:
+    """A candidate of a row. counts: messages and bytes that each rank sends in a call, in order;
+    fate: why it is out, or empty."""
+
+    candidate: Candidate
+    counts: list[list[int]] = field(default_factory=list)
+    transfer_ns: float = 0.0
+    fate: str = ""
+
+
+@dataclass
+class Raced:
+    """Calls of one size on communicators of so many ranks. share: of the time of the replay that
+    they take from the last arrival to the last return. pairs: in each of the last launches, how
+    long a call took as launched, and with the best candidate."""
+
+    call: str
+    bytes: int
+    ranks: int
+    share: float
+    tried: list[Tried] = field(default_factory=list)
+    pairs: list[list[float]] = field(default_factory=list)
+
+    @property
+    def best(self) -> Tried | None:
+        """The only candidate that is left."""
+        left = [each for each in self.tried if not each.fate and each.candidate.value >= 0]
+        return left[0] if len(left) == 1 and self.pairs else None
+
+    @property
+    def launched(self) -> Tried:
+        return self.tried[0]
+
+
+@dataclass
+class Evidence:
+    family: str
+    library: str  # its version
+    path: str
+    kit: str  # SHA-256
+    launch: str
+    counted: str  # by which messages were counted
+    launches: int = 0
+    seconds: float = 0.0
+    rows: list[Raced] = field(default_factory=list)
+
+
+def write(folder: Path, evidence: Evidence) -> None:
+    text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(evidence)}, indent=1)
+    with renamed_whole(folder / FILE) as aside:
+        aside.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read(folder: Path) -> Evidence:
+    path = folder / FILE
+    if not path.exists():
+        raise ReportError(folder, f"has no {FILE}: hvprof-report tune search writes it")
+    values = json_read(path)
+    try:
+        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, MOST) != VERSION:
+            raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
+        return Evidence(
+            text_in(values, "family"), text_in(values, "library"), text_in(values, "path"),
+            text_in(values, "kit"), text_in(values, "launch"), text_in(values, "counted"),
+            whole_in(values, "launches", 0, MOST), number_in(values, "seconds", 0, MOST, 0),
+            [_row(row) for row in list_in(values, "rows")],
+        )
+    except (TypeError, ValueError) as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+
+
+def _row(values: Any) -> Raced:
+    return Raced(
+        text_in(values, "call"), whole_in(values, "bytes", 0, MOST),
+        whole_in(values, "ranks", 1, MOST), number_in(values, "share", 0, MOST, 0),
+        [
+            Tried(Candidate(*each["candidate"]), each["counts"], each["transfer_ns"], each["fate"])
+            for each in list_in(values, "tried")
+        ],
+        [[float(ns) for ns in pair] for pair in list_in(values, "pairs")],
+    )
+
+
+def judged(evidence: Evidence, row: Raced, rules: Rules) -> Compared:
+    """The best candidate against what was launched. All rows hold together at the level."""
+    judge = rules.judge(True, max(1, sum(bool(each.pairs) for each in evidence.rows)))
+    return judge.contrast(*zip(*row.pairs)) if row.pairs else judge.contrast((), ())
+
+
+def is_gain(found: Compared, least: float) -> bool:
+    """The least gain that the interval holds exceeds the least effect."""
+    return found.high is not None and found.high < -least
+
+
+@dataclass(frozen=True)
+class Span:
+    """Sizes, both included, that get an algorithm; in bytes as our reports have them."""
+
+    low: int
+    high: int
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The spans of a call on communicators of so many ranks, in order. Outside of them the
+    library decides as without a file."""
+
+    call: str
+    ranks: int
+    spans: tuple[Span, ...]
+
+
+def rules_of(evidence: Evidence, rules: Rules) -> list[Rule]:
+    """A gain at one size is no gain at another: between two sizes of the job an algorithm applies
+    only if both have it."""
+    groups: dict[tuple[str, int], list[Raced]] = {}
+    for row in evidence.rows:
+        groups.setdefault((row.call, row.ranks), []).append(row)
+    found = []
+    for (call, ranks), rows in sorted(groups.items()):
+        chosen = [
+            (row.bytes, row.best.candidate if row.best and is_gain(
+                judged(evidence, row, rules), rules.min_effect
+            ) else None) for row in sorted(rows, key=lambda row: row.bytes)
+        ]
+        if spans := _merged(chosen):
+            found.append(Rule(call, ranks, spans))
+    return found
+
+
+def _merged(chosen: Sequence[tuple[int, Candidate | None]]) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    before = None
+    for size, candidate in chosen:
+        if candidate and candidate == before:
+            spans[-1] = Span(spans[-1].low, size, candidate)
+        elif candidate:
+            spans.append(Span(size, size, candidate))
+        before = candidate
+    return tuple(spans)
+
+
+def fingerprint(counts: Sequence[Sequence[int]]) -> str:
+    """What the ranks of a call send, as people read it."""
+    messages, volume = (sum(each) for each in zip(*counts)) if counts else (0, 0)
+    return f"{messages} messages of {volume} B in all"
+
+

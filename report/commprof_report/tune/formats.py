@@ -1,0 +1,268 @@
+"""Rules as the files that MPI libraries read.
+
+Each of these fails silently somewhere, so a file is more than its rules:
+
+- Open MPI ignores all rules of a collective without one for size 0. Its rules are open upwards, in
+  sizes of messages and of communicators; the first one also holds below. So each rule is closed
+  again, by algorithm 0: as the library decides.
+- A file for MPICH replaces the whole table, and a collective that it lacks aborts the job. So it is
+  the library's own table, with branches put before its own ones.
+- A variable that forces an algorithm takes precedence over MPICH's file, and over a 0 in Open
+  MPI's. So the settings beside the file unset it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..base import ReportError, UsageError, units
+from .algorithms import MPICH, OPEN_MPI, Candidate, collective, variable_name
+from .evidence import Evidence, Rule, Span
+
+INTEL, NCCL = "Intel MPI", "NCCL"
+COLLECTIVES = {  # their numbers in Open MPI's files
+    "MPI_Allgather": 0, "MPI_Allreduce": 2, "MPI_Alltoall": 3, "MPI_Bcast": 7, "MPI_Reduce": 11,
+}
+# their message is what all ranks send together, or what each rank sends to all
+SCALED = {OPEN_MPI: ("MPI_Allgather", "MPI_Alltoall"), MPICH: ("MPI_Allgather",)}
+DEFAULT = Candidate("as the library decides", 0)
+MOST_TABLE = 1 << 20  # bytes
+PAGE = 4096
+
+
+def message_bytes(family: str, call: str, ranks: int, size: int) -> int:
+    """The size by which a library chooses, of a call whose size in our reports is `size`."""
+    return size * ranks if call in SCALED.get(family, ()) else size
+
+
+class Step(NamedTuple):
+    """From this size on, in the library's bytes."""
+
+    bytes: int
+    candidate: Candidate
+
+
+def steps_of(family: str, rule: Rule) -> list[Step]:
+    """From 0 on; outside of the spans as the library decides."""
+    found = [Step(0, DEFAULT)]
+    for span in rule.spans:
+        low, high = (
+            message_bytes(family, rule.call, rule.ranks, size) for size in (span.low, span.high)
+        )
+        if found[-1].bytes == low:
+            found.pop()
+        found += [Step(low, span.candidate), Step(high + 1, DEFAULT)]
+    return found
+
+
+def by_call(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for rule in sorted(rules, key=lambda rule: (rule.call, rule.ranks)):
+        found.setdefault(rule.call, []).append(rule)
+    return found
+
+
+def openmpi_classic(evidence: Evidence, rules: Sequence[Rule]) -> str:
+    calls = by_call(rules)
+    lines = [
+        f"# {about(evidence)}", f"{len(calls)} # collectives",
+    ]
+    for call, own in calls.items():
+        fences = fenced(own)
+        lines += [f"{COLLECTIVES[call]} # {call}", f"{len(fences)} # sizes of communicators"]
+        for ranks, steps in fences:
+            lines += [f"{ranks} # ranks and more", f"{len(steps)} # sizes of messages"]
+            lines += [
+                f"{step.bytes} {step.candidate.value} 0 {step.candidate.segment or 0} # "
+                f"{step.candidate.text}" for step in steps
+            ]
+    return "\n".join((*lines, ""))
+
+
+def fenced(rules: Sequence[Rule]) -> list[tuple[int, list[Step]]]:
+    """Of one call: sizes of communicators from which on steps hold, closed below and above."""
+    found = [(1, [Step(0, DEFAULT)])]
+    for rule in rules:
+        if found[-1][0] == rule.ranks:
+            found.pop()
+        found += [(rule.ranks, steps_of(OPEN_MPI, rule)), (rule.ranks + 1, [Step(0, DEFAULT)])]
+    return found
+
+
+def openmpi_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
+    """Ranges are closed, and what no rule is for is as without a file."""
+    def sizes(rule: Rule, span: Span) -> dict[str, int]:
+        low, high = (
+            message_bytes(OPEN_MPI, rule.call, rule.ranks, size) for size in (span.low, span.high)
+        )
+        return {
+            "msg_size_min": low, "msg_size_max": high, "alg": span.candidate.value,
+            "segsize": span.candidate.segment or 0,
+        }
+
+    return json_text({
+        "rule_file_version": 3, "module": "tuned", "collectives": {
+            collective(call): [
+                {
+                    "comm_size_min": rule.ranks, "comm_size_max": rule.ranks,
+                    "rules": [sizes(rule, span) for span in rule.spans],
+                } for rule in own
+            ] for call, own in by_call(rules).items()
+        },
+    })
+
+
+def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
+    """The library's own table; padded, so that it does not fill whole pages: MPICH reads the
+    mapped file as a text that ends in a zero."""
+    table = mpich_table(Path(evidence.path))
+    for call, own in by_call(rules).items():
+        branch = table.get(f"collective={collective(call)}")
+        if not isinstance(branch, dict) or "comm_type=intra" not in branch:
+            raise ReportError(evidence.path, f"its table has no {call}")
+        before = branch["comm_type=intra"]
+        inside = before
+        for rule in reversed(own):
+            inside = {
+                f"comm_size<{rule.ranks}": before,
+                f"comm_size<={rule.ranks}": of_sizes(evidence.path, rule, before),
+                "comm_size=any": inside,
+            }
+        branch["comm_type=intra"] = inside
+    text = json_text(table)
+    return text if len(text.encode()) % PAGE else f"{text}\n"
+
+
+def of_sizes(path: str, rule: Rule, before: Any) -> dict[str, Any]:
+    """avg_msg_size is known for some collectives only; MPICH aborts where it is not."""
+    name = "total_msg_size" if rule.call in SCALED[MPICH] else "avg_msg_size"
+    steps, found = steps_of(MPICH, rule), {}
+    for step, following in zip(steps, [*steps[1:], None]):
+        key = f"{name}=any" if following is None else f"{name}<{following.bytes}"
+        found[key] = before if not step.candidate.value else {
+            f"algorithm={mpich_algorithm(path, rule.call, step.candidate)}": {}
+        }
+    return found
+
+
+def mpich_algorithm(path: str, call: str, candidate: Candidate) -> str:
+    """Its name in tables: some algorithms are those of all communicators."""
+    name = collective(call).capitalize()
+    where = "allcomm" if candidate.name == "nb" else "intra"
+    return f"MPIR_{name}_{where}_{candidate.name}"
+
+
+def mpich_table(path: Path) -> dict[str, Any]:
+    """The table of algorithms inside the library: of three texts of JSON the one that names
+    MPIR's."""
+    content = path.read_bytes()
+    for match in re.finditer(rb'\{\s*"collective=', content):
+        text = content[match.start() : match.start() + MOST_TABLE].partition(b"\0")[0]
+        if b'"algorithm=MPIR_' in text:
+            try:
+                return json.loads(text)
+            except ValueError:
+                continue
+    raise ReportError(path, "has no table of algorithms that could be completed")
+
+
+def intel_env(evidence: Evidence, rules: Sequence[Rule]) -> str:
+    """I_MPI_ADJUST_<collective>=id:low-high@ranks-ranks;..."""
+    return "".join(
+        f"I_MPI_ADJUST_{collective(call).upper()}=" + ";".join(
+            f"{span.candidate.value}:{span.low}-{span.high}@{rule.ranks}-{rule.ranks}"
+            for rule in own for span in rule.spans
+        ) + "\n" for call, own in by_call(rules).items()
+    )
+
+
+def nccl_csv(evidence: Evidence, rules: Sequence[Rule]) -> str:
+    """Of NCCL's example tuner: collective, sizes, algorithm, protocol, channels, nodes, ranks, and
+    two that hold for all. A candidate's name is ALGORITHM/PROTOCOL."""
+    return "".join(
+        f"{collective(rule.call)},{message_bytes(NCCL, rule.call, rule.ranks, span.low)},"
+        f"{message_bytes(NCCL, rule.call, rule.ranks, span.high)},"
+        f"{span.candidate.name.lower().replace('/', ',')},-1,-1,{rule.ranks},-1,-1\n"
+        for rule in rules for span in rule.spans
+    )
+
+
+class Format(NamedTuple):
+    family: str
+    file: str
+    text: Callable[[Evidence, Sequence[Rule]], str]
+    settings: tuple[tuple[str, str], ...]  # {} is the file's path
+    untried: str = ""
+
+
+FORMATS = {
+    "openmpi-classic": Format(OPEN_MPI, "rules.conf", openmpi_classic, (
+        ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+        ("OMPI_MCA_coll_tuned_dynamic_rules_filename", "{}"),
+    )),
+    "openmpi-json": Format(
+        OPEN_MPI, "rules.json", openmpi_json, (
+            ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+            ("OMPI_MCA_coll_tuned_dynamic_rules_filename", "{}"),
+        ), "Open MPI 6 reads it; earlier ones ignore it without a word. It was not tried.",
+    ),
+    "mpich-json": Format(MPICH, "rules.json", mpich_json, (
+        ("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "{}"),
+    )),
+    "intel-env": Format(
+        INTEL, "rules.env", intel_env, (), "It was not tried: set these variables for the job.",
+    ),
+    "nccl-csv": Format(
+        NCCL, "rules.csv", nccl_csv, (("NCCL_TUNER_CONFIG_FILE", "{}"),),
+        "It was not tried; it needs NCCL's example tuner plugin (NCCL_TUNER_PLUGIN).",
+    ),
+}
+
+
+def format_named(evidence: Evidence, name: str | None) -> tuple[str, Format]:
+    """None: the first of the library's."""
+    for own, found in FORMATS.items():
+        if own == name or (name is None and found.family == evidence.family):
+            if found.family != evidence.family:
+                raise UsageError("--format", f"{own} is for {found.family}; the search ran under "
+                                 f"{evidence.library}")
+            return own, found
+    raise UsageError("--format", f"there is none for {evidence.library}")
+
+
+def about(evidence: Evidence) -> str:
+    return (
+        f"written by hvprof-report tune for {evidence.library} and the kit {evidence.kit[:12]}"
+    )
+
+
+def json_text(values: Any) -> str:
+    return json.dumps(values, indent=1) + "\n"
+
+
+def forced(evidence: Evidence, rules: Sequence[Rule]) -> list[str]:
+    """Variables of the environment that would take precedence over the file."""
+    if evidence.family not in (OPEN_MPI, MPICH):
+        return []
+    prefix = "OMPI_MCA_" if evidence.family == OPEN_MPI else ""
+    return [f"{prefix}{variable_name(evidence.family, call)}" for call in by_call(rules)]
+
+
+def settings_text(evidence: Evidence, rules: Sequence[Rule], chosen: Format, file: Path) -> str:
+    """For a shell: `. tuned/settings.sh`."""
+    return "".join((
+        f"# {about(evidence)}\n",
+        *(f"unset {name}\n" for name in forced(evidence, rules)),
+        *(f"export {name}='{value.format(file)}'\n" for name, value in chosen.settings),
+    ))
+
+
+def span_text(rule: Rule, span: Span) -> str:
+    sizes = units.size(span.low)
+    if span.high > span.low:
+        sizes += f" to {units.size(span.high)}"
+    return f"{rule.call} of {sizes} on {rule.ranks} ranks: {span.candidate.text}"
