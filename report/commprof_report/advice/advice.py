@@ -1,9 +1,10 @@
 """Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it
 could save.
 
-A rule is a function that yields what it found, in sentences (rules.py). RULES lists them, with how much of a run each can analyse:
-what "looked for and not found" rests on. docs/METHODS.md has the conditions and the formula of
-each. Two rules may save the same time: what all save together is a row of its own.
+A rule is a function that yields what it found, in sentences (rules.py). RULES lists them, with how
+much of a run each can analyse: what "looked for and not found" rests on. docs/METHODS.md has the
+conditions and the formula of each. Two rules may save the same time: what all save together is a
+row of its own.
 """
 
 from __future__ import annotations

@@ -33,7 +33,10 @@ LINK = (
     "look at what lies between the two: placement on other sockets, switches or hosts, a cable, an "
     "adapter"
 )
-MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
+MARK = (
+    "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the wait for "
+    "gradients (commprof_step(3))"
+)
 
 
 def headline(late: Late) -> str:
@@ -57,12 +60,8 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
         yield "Cause", cause
     if row.late_ranks is not None and late.reason:
         yield "Why", reason_text(late.reason)
-    is_open = late.last is None or late.last.is_open
-    if late.is_negotiated and is_open and row.verdict is Kind.UNKNOWN:
-        yield "To know it", (
-            "Horovod's cache (HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around the "
-            "wait for gradients (commprof_step(3)), shows who is late and what is exposed"
-        )
+    if (why := not_known(late)) and why.needs:
+        yield "To know it", f"{why.needs} shows who is late and what is exposed"
 
 
 def is_crowded(late: Late) -> bool:
@@ -442,7 +441,8 @@ def unknown(late: Late) -> Unknown:
         (True, unknown_cause_text(row)),
     )
     why = next(text for is_so, text in reasons if is_so)
-    return Unknown(why, MARK if late.is_negotiated and not late.last else "")
+    is_open = late.is_negotiated and (not late.last or late.last.is_open)
+    return Unknown(why, MARK if is_open else "")
 
 
 def not_known(late: Late) -> Unknown | None:

@@ -18,7 +18,7 @@ from typing import Any, Dict
 from ..base import Unknown, units
 from ..base.columns import NONE, by_rank, np
 from ..late.late_ranks import Late
-from ..late.marks import HANDED, NOTABLE_LEAD, Last
+from ..late.marks import HANDED, NOTABLE_LEAD
 from ..late.sentences import cheap_text, is_mostly, not_known
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, sums_of
 from ..run.alignment import Alignment, storable
@@ -32,24 +32,21 @@ Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; 
 Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is slowest
 
 
-def _named(
-    ranks: units.Ranks | None, steps: int, lead_ns: float | None, judged: int,
-    why: Unknown | str = "",
+def answer(
+    judged: int, why: Unknown | str = "", ranks: units.Ranks | None = None, steps: int = 0,
+    lead_ns: float | None = None,
 ) -> Slowest:
+    """why: nobody is named."""
     return {
         "slowest_ranks": ranks, "slowest_steps": steps, "slowest_lead_ns": lead_ns,
         "slowest_why": why, "judged_steps": judged,
     }
 
 
-def nobody(why: Unknown | str, judged: int = 0) -> Slowest:
-    return _named(None, 0, None, judged, why)
-
-
 def _not_named(late: Late, judged: int) -> Slowest:
     named = late.blame.named
     said = cheap_text(late, named) if named else "hvprof-report late names nobody"
-    return nobody(not_known(late) or f"none: {said}", judged)
+    return answer(judged, not_known(late) or f"none: {said}")
 
 
 def slowest(
@@ -73,11 +70,18 @@ def _slowest_ranks(
     steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
 ) -> tuple[list[StepRow], Slowest]:
     if late is None:
-        return costs.steps, nobody(Unknown("waiting was not analysed"))
-    if late.last is None:
+        return costs.steps, answer(0, Unknown("waiting was not analysed"))
+    if (last := late.last) is None:
         return _by_calls(steps, costs, alignment, late)
-    is_of_steps = (steps.detection.by, late.last.region) in (("marks", ""), (HANDED, HANDED))
-    return _with_last(costs.steps, late.last if is_of_steps else None), _by_arrival(late, late.last)
+    is_of_steps = (steps.detection.by, last.region) in (("marks", ""), (HANDED, HANDED))
+    by_step = last.by_step if is_of_steps else {}
+    rows = [
+        row._replace(slowest_rank=rank, lead_ns=lead) for row in costs.steps
+        for rank, lead in [by_step.get(row.step, (None, None))]
+    ]
+    if not last.ranks:
+        return rows, _not_named(late, last.judged)
+    return rows, answer(last.judged, "", units.Ranks(last.ranks), last.times, last.lead_ns)
 
 
 def _by_calls(
@@ -85,18 +89,17 @@ def _by_calls(
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if unjudged := _why_unjudged(len(whole), costs, late):
-        return costs.steps, nobody(unjudged)
+        return costs.steps, answer(0, unjudged)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     caused = costs_in(steps.aligned(alignment, judged), late)
     rows = [
         _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
     if 2 * len(judged) < len(whole):
-        why = Unknown(
+        return rows, answer(len(judged), Unknown(
             f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
             "inside MPI is split"
-        )
-        return rows, nobody(why, len(judged))
+        ))
     return rows, _judged(list(judged.values()), caused, late)
 
 
@@ -185,20 +188,5 @@ def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> S
         them = f"{units.rank_names(ranks)} {units.agreeing('make', len(ranks))}"
         often = f"{len(leads)} of {units.counted(len(rows), 'step')} only"
         why = f"{them} the others wait for {units.share(NOTABLE_LEAD)} of a step or more in {often}"
-        return nobody(f"none: {why}", len(rows))
-    return _named(ranks, len(leads), fmean(leads), len(rows))
-
-
-def _with_last(rows: Sequence[StepRow], judged: Last | None) -> list[StepRow]:
-    last = judged.by_step if judged else {}
-    return [
-        row._replace(slowest_rank=rank, lead_ns=lead) for row in rows
-        for rank, lead in [last.get(row.step, (None, None))]
-    ]
-
-
-def _by_arrival(late: Late, last: Last) -> Slowest:
-    """At the marks, at which hvprof-report late compares ranks whose calls show nobody."""
-    if not last.ranks:
-        return _not_named(late, last.judged)
-    return _named(units.Ranks(last.ranks), last.times, last.lead_ns, last.judged)
+        return answer(len(rows), f"none: {why}")
+    return answer(len(rows), "", ranks, len(leads), fmean(leads))
