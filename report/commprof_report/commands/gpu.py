@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 from ..base import Row, option, units
 from ..base.field import keys, shown
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def drawn(run: Selection, by: str | None) -> tuple[ModuleType, object, str]:
+def drawn(run: Selection, by: str | None) -> tuple[pictures.Picture | None, str]:
     """The devices, or with --by kernel the kernels."""
     if by == "kernel":
         kernels = gpu_activity.kernels(run.connection)

@@ -94,7 +94,7 @@ def _rank_of(connection: sqlite3.Connection) -> Rank:
 
 def _added(known: list[int], values: Sequence[int]) -> list[int]:
     """calls, volume_bytes, total_ns and max_ns of both."""
-    return [*map(sum, zip(known[:3], values)), max(known[3], values[3])]
+    return [*(one + other for one, other in zip(known[:3], values)), max(known[3], values[3])]
 
 
 def _rows(ranks: Iterable[Rank]) -> tuple[list[tuple], list[tuple]]:

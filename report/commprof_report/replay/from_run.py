@@ -156,7 +156,7 @@ class _Maker:
             self.started[place_of(row)].append(Started(
                 self._call(own, vectors), rank, row.number, row.completed_ns,
                 (comm or 0, row.operation), own.sequence,
-            ) if is_known else None)
+            ) if own and is_known else None)
 
     def take(self, rows: list[Row], alignment: Alignment) -> None:
         threads = {(row.world_rank, row.thread) for row in rows}
@@ -370,7 +370,10 @@ class _Maker:
             self.kit.before[place] = [
                 Made(0, self._number(before.as_made), (before.request,)) for before in ordered
             ]
-        calls = [self._number(getattr(call, "as_made", call)) for _, call, _ in made]
+        calls = [
+            self._number(call.as_made if isinstance(call, Persistent) else call)
+            for _, call, _ in made
+        ]
         # of the call before each
         ends_ns = [rows[0].start_ns - late_ns, *(row.end_ns for row, _, _ in made)]
         starts_ns = [row.start_ns for row, _, _ in made]
