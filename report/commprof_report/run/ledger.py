@@ -67,7 +67,7 @@ TEXTS = {
     FACTS: (layout("fact"), "provenance"),
     KERNELS: (layout("kernel"), "names of kernels"),
 }
-ALL_KINDS = frozenset((*ENTRIES, *TEXTS))
+ALL_KINDS, ONLY_FACTS = frozenset((*ENTRIES, *TEXTS)), frozenset({FACTS})
 ADDED = {"min_ns": Groups.min, "max_ns": Groups.max}  # all other sums are added
 CELL_SUMS = numbers_of(
     "cell",
@@ -170,18 +170,14 @@ def ledger_read_facts(path: Path) -> Ledger:
     those of the ledger that it names."""
     with regular_open(path) as file:
         stub = stub_read(file)
-        return _stub_follow(path, stub) if stub else _facts_read(path, file)
-
-
-def _facts_read(path: Path, file: BinaryIO) -> Ledger:
-    return _read(path, file, wanted=frozenset({FACTS}))
+        return _stub_follow(path, stub) if stub else _read(path, file, ONLY_FACTS)
 
 
 def _stub_follow(path: Path, stub: Stub) -> Ledger:
     """The ledger that this stub names; another file may be there."""
     try:
         with regular_open(stub.ledger) as file:
-            ledger = _facts_read(stub.ledger, file)
+            ledger = _read(stub.ledger, file, ONLY_FACTS)
     except (FileNotFoundError, NotADirectoryError):
         raise not_here(path, stub) from None
     except ReportError as error:
@@ -202,7 +198,7 @@ def original_find(copy: Ledger) -> Path | None:
         return None
     try:
         with regular_open(original) as file:
-            found = _facts_read(original, file)
+            found = _read(original, file, ONLY_FACTS)
     except (ReportError, OSError, ValueError):
         return None
     same = ("pid", "start_unix_ns", "world_rank", "world_size")

@@ -51,10 +51,6 @@ class RankFile(NamedTuple):
         return max(FOREVER if rank.end_unix_ns is None else rank.end_unix_ns for rank in self.ranks)
 
     @property
-    def program(self) -> str:
-        return self.ranks[0].program
-
-    @property
     def run(self) -> tuple[str, int]:
         return self.ranks[0].run_id, self.ranks[0].world_size
 
@@ -306,7 +302,7 @@ class FoundRun(NamedTuple):
         more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
         ranks = f"{units.rank_names(self.ranks)} of {self.file.run[1]}"
         return (
-            f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, "
+            f"{folders}{more}: {self.file.ranks[0].program or 'unknown program'}, {ranks}, "
             f"{units.timestamp(self.file.start_unix_ns)}"
         )
 
@@ -339,15 +335,11 @@ def runs_find(folder: Path) -> list[FoundRun]:
     for files in runs_split([run.file for run in found.values()]):
         parts = [found[file.path] for file in files]
         ranks = [rank for part in parts for rank in part.ranks]
-        is_one = len(set(ranks)) == len(ranks)
+        folders = sorted(place for part in parts for place in part.folders)
         # jobs of one rank may share the launcher's job id
-        runs += [_joined(parts)] if is_one else parts
+        is_one = len(set(ranks)) == len(ranks)
+        runs += [FoundRun(folders, files[0], ranks)] if is_one else parts
     return sorted(runs, key=lambda run: run.file.start_unix_ns)
-
-
-def _joined(parts: Sequence[FoundRun]) -> FoundRun:
-    folders = sorted(folder for part in parts for folder in part.folders)
-    return FoundRun(folders, parts[0].file, [rank for part in parts for rank in part.ranks])
 
 
 def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
