@@ -326,27 +326,26 @@ class JsonStream:
     def elements(self, is_growing: bool = False) -> Iterator[object]:
         """The values of an array. is_growing: the file may end after a value or a comma, as that of
         a writer that was killed does."""
-        self.take("[")
-        if self.peek() == "]":
+        for _ in self._separated("[]", is_growing):
+            yield self.value()
+
+    def keys(self) -> Iterator[str]:
+        """The keys of an object; the caller must read each value before the next key."""
+        for _ in self._separated("{}"):
+            key = self.value()
+            self.take(":")
+            yield key if isinstance(key, str) else ""
+
+    def _separated(self, brackets: str, is_growing: bool = False) -> Iterator[None]:
+        """At each part between these brackets."""
+        self.take(brackets[0])
+        if self.peek() == brackets[1]:
             self.at += 1
             return
         separator = ","
         while separator == "," and not (is_growing and self.peek() == ""):
-            yield self.value()
-            separator = "" if is_growing and self.peek() == "" else self.take(",]")
-
-    def keys(self) -> Iterator[str]:
-        """The keys of an object; the caller must read each value before the next key."""
-        self.take("{")
-        if self.peek() == "}":
-            self.at += 1
-            return
-        separator = ","
-        while separator == ",":
-            key = self.value()
-            self.take(":")
-            yield key if isinstance(key, str) else ""
-            separator = self.take(",}")
+            yield
+            separator = "" if is_growing and self.peek() == "" else self.take(f",{brackets[1]}")
 
     def _read_more(self) -> bool:
         rest = self.text[self.at :]

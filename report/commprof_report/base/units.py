@@ -316,14 +316,8 @@ class Members:
     """World ranks; `is_whole` is False if the list was cut because it was too long."""
 
     def __init__(self, text: str) -> None:
-        self.spans: list[range] = []
-        self.is_whole = True
-        for part in text.split(","):
-            span = span_of(part)
-            if span is not None:
-                self.spans.append(span)
-            elif part != OUTSIDE:
-                self.is_whole = False
+        spans = [span_of(part) for part in text.split(",") if part != OUTSIDE]
+        self.spans, self.is_whole = list(filter(None, spans)), None not in spans
 
     def below(self, world_size: int) -> Iterator[int]:
         """The members below this world size."""
