@@ -44,12 +44,6 @@ def test_a_query_s_rows_become_columns():
     assert things.take(things.is_large).size.tolist() == [3, -(1 << 60)]
 
 
-def test_a_query_with_other_columns_is_refused():
-    connection = sqlite3.connect(":memory:")
-    with pytest.raises(AssertionError, match="not .'name', 'size', 'is_large'"):
-        read(Things, connection.execute("SELECT 1 AS size"), Texts())
-
-
 def test_no_rows_are_columns_too():
     texts = Texts()
     nothing = table(Things, [], texts)

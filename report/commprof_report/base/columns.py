@@ -1,6 +1,6 @@
 """Columns: many rows of one kind, as one numpy array for each field, and groups of rows.
 
-Those of a query are as it names them; a subclass that is a dataclass declares its own. `np` is
+Those of a query are as it names them; what makes others may declare them, as a dataclass. `np` is
 numpy, imported when it is first used: what only prints starts without it, and who lacks it is told
 so in a line.
 
@@ -18,7 +18,7 @@ from sqlite3 import Connection, Cursor
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from . import ReportError, row_type
+from . import ReportError
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null
 AT_ONCE = 50_000  # rows
@@ -116,22 +116,15 @@ def table(
     kind: type[Table], rows: Iterable[Sequence[Any]], texts: Texts, names: Sequence[str] = ()
 ) -> Table:
     """Rows of Python's values; texts become numbers, None becomes NONE. names: of columns that the
-    kind does not declare; those that begin with is_ are flags."""
-    declared = getattr(kind, "__dataclass_fields__", {})
+    kind does not declare. Those that begin with is_ are flags."""
     columns = list(zip(*rows)) or repeat(())
-    kinds = {name: field.type for name, field in declared.items()} or {
-        name: "Flags" if name.startswith("is_") else "" for name in names
-    }
-    return kind(
-        **{name: _array(kinds[name], values, texts) for name, values in zip(kinds, columns)}
-    )
+    names = names or [*getattr(kind, "__dataclass_fields__")]
+    return kind(**{name: _array(name, values, texts) for name, values in zip(names, columns)})
 
 
 def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
     """The rows that a query answers."""
     names = [column[0] for column in cursor.description]
-    declared = [*getattr(kind, "__dataclass_fields__", names)]
-    assert names == declared, f"the query answers {names}, not {declared}"
     pieces = iter(partial(cursor.fetchmany, AT_ONCE), [])
     parts = [table(kind, rows, texts, names) for rows in pieces]
     return joined(kind, parts or [table(kind, [], texts, names)])
@@ -153,7 +146,8 @@ def read_large(
     parts = []
     for first in range(0, (last or 0) + 1, AT_ONCE):
         rows = f"FROM ({query}) WHERE {place} BETWEEN {first} AND {first + AT_ONCE - 1}"
-        size, *found = connection.execute(", ".join(["SELECT count(*)", *numbers]) + rows).fetchone()
+        counted = ", ".join(["count(*)", *numbers])
+        size, *found = connection.execute(f"SELECT {counted} {rows}").fetchone()
         left = iter(found)
         columns = {
             name: np.full(size, NONE) if not count
@@ -174,30 +168,12 @@ def joined(kind: type[Table], parts: Sequence[Columns]) -> Table:
     return kind(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in names})
 
 
-def rows_of(rows: Columns, texts: Texts) -> Iterator[Any]:
-    """Rows of declared columns with Python's values, None for NONE."""
-
-    def values(kind: str, column: np.ndarray) -> list:
-        if kind == "TextInts":
-            named = [*texts.texts, None]
-            return [named[number] for number in np.where(column == NONE, -1, column).tolist()]
-        if kind == "Ints" and NONE in column:
-            return [None if value == NONE else value for value in column.tolist()]
-        return column.tolist()
-
-    declared = getattr(rows, "__dataclass_fields__")
-    columns = (values(str(field.type), getattr(rows, name)) for name, field in declared.items())
-    return map(row_type(type(rows).__name__, declared)._make, zip(*columns))
-
-
-def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
+def _array(name: str, values: Sequence[Any], texts: Texts) -> np.ndarray:
     first = next((value for value in values if value is not None), None)
-    if kind == "TextInts" or not kind and isinstance(first, str):
+    if isinstance(first, str):
         return texts.all(values)
-    if kind == "Floats" or not kind and isinstance(first, float):
-        return np.array(values, np.float64)
-    if kind == "Flags":
-        return np.array(values, bool)
+    if isinstance(first, float) or name.startswith("is_"):
+        return np.array(values, np.float64 if isinstance(first, float) else bool)
     try:
         return np.fromiter(values, np.int64, len(values))
     except TypeError:

@@ -23,7 +23,7 @@ from sqlite3 import Connection
 from typing import Any, Callable, NamedTuple
 
 from ..base import Row, query, units
-from ..base.columns import rows_of
+from ..base.columns import NONE
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.overlap import OTHER_STREAM, device_groups
 from ..late.reading import known
@@ -122,13 +122,15 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
         )
     }
     found: dict[tuple, Wait] = {}
-    for row in rows_of(split.waits, split.texts):
-        is_nccl = row.identity in of_nccl
-        place = (row.identity, row.sequence) if is_nccl else (row.start_ns,)
-        key = row.world_rank, *place
-        if row.wait_ns > found.get(key, NO_WAIT).wait_ns and not (is_nccl and row.completion):
-            arrived_ns = row.start_ns + row.wait_ns
-            found[key] = Wait(row.wait_ns, row.last_rank, row.is_estimate, arrived_ns)
+    names = "world_rank start_ns wait_ns last_rank is_estimate identity sequence completion"
+    columns = (getattr(split.waits, name).tolist() for name in names.split())
+    for rank, start_ns, wait_ns, last, is_estimate, number, sequence, completion in zip(*columns):
+        identity = split.texts.text(number)
+        is_nccl = identity in of_nccl
+        key = (rank, identity, sequence) if is_nccl else (rank, start_ns)
+        if wait_ns > found.get(key, NO_WAIT).wait_ns and (completion == NONE or not is_nccl):
+            last_rank = None if last == NONE else last
+            found[key] = Wait(wait_ns, last_rank, is_estimate, start_ns + wait_ns)
     return found
 
 
