@@ -53,27 +53,22 @@ def one_host(ranks: int) -> Job:
 
 
 SPLIT = {
-    # had rank 1 come at 3,000, the two others had waited 2,000 and nothing
     "all wait for the last one to come": (
         "MPI_Allreduce", [1_000, 5_000, 3_000], None,
-        {"wait_ns": [4_000, 0, 2_000], "last": [0, 1, 0], "cost_ns": [0, 6_000, 0],
-         "alone_ns": [0, 4_000, 0]},
+        {"wait_ns": [4_000, 0, 2_000], "last": [0, 1, 0], "cost_ns": [0, 6_000, 0]},
     ),
     # the root did not come last: rank 2 had no need of it
     "others wait for the root of a Bcast and it for nobody": (
         "MPI_Bcast", [5_000, 1_000, 9_000], 0,
-        {"wait_ns": [0, 4_000, 0], "last": [1, 0, 0], "cost_ns": [4_000, 0, 0],
-         "alone_ns": [0, 0, 0]},
+        {"wait_ns": [0, 4_000, 0], "last": [1, 0, 0], "cost_ns": [4_000, 0, 0]},
     ),
     "the root of a Reduce waits for the last of the others": (
         "MPI_Reduce", [1_000, 9_000, 4_000, 6_000], 2,
-        {"wait_ns": [0, 0, 5_000, 0], "last": [0, 1, 0, 0], "cost_ns": [0, 5_000, 0, 0],
-         "alone_ns": [0, 3_000, 0, 0]},
+        {"wait_ns": [0, 0, 5_000, 0], "last": [0, 1, 0, 0], "cost_ns": [0, 5_000, 0, 0]},
     ),
     "a rank in a Scan waits for those below it": (
         "MPI_Scan", [4_000, 1_000, 9_000], None,
-        {"wait_ns": [0, 3_000, 0], "last": [1, 0, 0], "cost_ns": [3_000, 0, 0],
-         "alone_ns": [3_000, 0, 0]},
+        {"wait_ns": [0, 3_000, 0], "last": [1, 0, 0], "cost_ns": [3_000, 0, 0]},
     ),
 }
 
@@ -86,7 +81,7 @@ def test_a_call_is_split_at_the_last_arrival_that_it_needs(late, who):
     job.collective(call, arrivals, transfers, root=root)
     rows = late(job)
     assert column(rows, "transfer_ns") == transfers
-    keys = ("wait_ns", "last_count", "cost_ns", "alone_ns")
+    keys = ("wait_ns", "last_count", "cost_ns")
     assert [column(rows, key) for key in keys] == list(expected.values())
 
 
@@ -1049,8 +1044,7 @@ def test_a_call_that_completes_several_waits_for_the_one_that_is_ready_last(late
     job.call("MPI_Waitall", 500, 9_500, 0)
     rows = late(job)
     assert column(rows, "wait_ns") == [8_500, 0, 0]
-    # without rank 2 it is 3,100
-    assert (column(rows, "cost_ns"), column(rows, "alone_ns")) == ([0, 0, 8_500], [0, 0, 5_900])
+    assert column(rows, "cost_ns") == [0, 0, 8_500]
 
 
 def test_a_nonblocking_collective_whose_completing_call_is_not_sampled_is_counted_as_not_split(
@@ -1135,7 +1129,7 @@ def test_the_picture_stacks_waiting_on_transfer():
 
     axes = matplotlib.Figure().add_subplot()
     ranks = [
-        LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
+        LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
     ]
     bars.of_waits(ranks).draw(axes)
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]

@@ -14,7 +14,7 @@ transfer if few sampled calls stand for most of the time. Where a thread that ne
 calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared
 at marks instead: where each begins a region named "wait ..." or "sync ...", or calls
 commprof_step(3). Then how much of each, what could be gained, and how certain that is. Then for
-each rank how often it arrived last, what that cost the others, what of that was avoidable, of how
+each rank how often it arrived last, what that cost the others, of how
 much waiting it is the root cause (if that is not the rank that arrived last), and its own waiting
 and transfer; for each host; for each call and communicator, where communicators of a family, such
 as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms. With --by
@@ -134,8 +134,7 @@ def cause_columns(fields: Sequence[Field], rows: Sequence[Row]) -> list[Field]:
 def legend(rows: Sequence[Row]) -> str:
     """The legend of the columns that need one."""
     words = (
-        "Times last: how often a rank arrived last. Others waited: for it, all others together; "
-        "avoidable: the part saved if it were as early as the next one."
+        "Times last: how often a rank arrived last. Others waited: for it, all others together."
     )
     if any(column.head == ROOT_CAUSE for column in cause_columns(RANK, rows)):
         words += " Root cause of: the waiting that it causes, directly or through other ranks."

@@ -82,14 +82,6 @@ def have_sources(rows: Collectives, groups: Groups, found: Sources) -> Flags:
     return groups.min(is_known.astype(np.int64)) == 1
 
 
-class Awaited(NamedTuple):
-    """For each row: the row of the rank that arrived last of those that it depends on (-1: it
-    depends on nobody), and the arrival of the last other one (LONG_AGO_NS: there is none)."""
-
-    row: Ints
-    second_ns: Ints
-
-
 def groups_of(rows: Collectives) -> Groups:
     """A group for each collective."""
     return Groups(rows.identity, rows.sequence)
@@ -113,50 +105,46 @@ def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations
     arrived_ns = np.where(rows.is_estimate, rows.start_ns - rows.end_ns, rows.begun_ns)
     found = awaited(rows, arrived_ns, known, texts)
     after_ns = rows.begun_ns - arrived_ns
-    last_ns = np.where(found.row >= 0, arrived_ns[found.row] + after_ns, LONG_AGO_NS)
+    last_ns = np.where(found >= 0, arrived_ns[found] + after_ns, LONG_AGO_NS)
     nothing = np.full(len(rows), NONE)
     return Operations(
         world_rank=rows.world_rank, identity=rows.identity, sequence=rows.sequence, call=rows.call,
         bytes=rows.bytes, wait_state=rows.wait_state,
         gone_ns=np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
-        last_ns=last_ns, without_ns=np.minimum(found.second_ns + after_ns, last_ns),
-        last_rank=rows.world_rank[found.row],
-        is_last=found.row == np.arange(len(rows)),  # only where all wait for all
+        last_ns=last_ns, last_rank=rows.world_rank[found],
+        is_last=found == np.arange(len(rows)),  # only where all wait for all
         is_estimate=rows.is_estimate, peer_ns=nothing, peer_gone_ns=nothing,
         is_known=np.ones(len(rows), bool),
     )
 
 
-def awaited(rows: Collectives, arrived_ns: Ints, known: Sources, texts: Texts) -> Awaited:
-    groups, own = groups_of(rows), np.arange(len(rows))
+def awaited(rows: Collectives, arrived_ns: Ints, known: Sources, texts: Texts) -> Ints:
+    """For each row that of the rank that arrived last of those that it depends on; -1: it depends
+    on nobody."""
+    groups = groups_of(rows)
     is_of = {kind: rows.kind == texts.number(kind) for kind in KINDS}
     is_awaited = np.where(is_of[ROOT_FIRST], rows.is_root, ~(rows.is_root & is_of[ROOT_LAST]))
     waits = np.where(is_of[ROOT_LAST], rows.is_root, ~(rows.is_root & is_of[ROOT_FIRST]))
     last = groups.spread(groups.first_most(np.where(is_awaited, arrived_ns, LONG_AGO_NS)))
-    others_ns = groups.max(np.where(own == last, LONG_AGO_NS, arrived_ns))
-    found = Awaited(np.where(waits, last, -1), groups.spread(others_ns))
+    found = np.where(waits, last, -1)
     _lower(found, np.flatnonzero(is_of[LOWER]), groups, arrived_ns)
     _neighbors(found, np.flatnonzero(is_of[NEIGHBORS]), rows, groups, arrived_ns, known)
     return found
 
 
-def _lower(found: Awaited, own: Ints, groups: Groups, arrived_ns: Ints) -> None:
+def _lower(found: Ints, own: Ints, groups: Groups, arrived_ns: Ints) -> None:
     """Sets these rows. Ranks have numbers in the order of arrival, in one collective after the
     other; so the largest number up to a row is that of the last rank of its own collective."""
     order = np.lexsort((-own, arrived_ns[own], groups.of_row[own]))
     number = np.empty(len(own), np.int64)
     number[order] = np.arange(len(own))
     before = np.append(-1, np.maximum.accumulate(number))[:-1]
-    second = np.append(-1, np.maximum.accumulate(np.minimum(number, before)))[:-1]
     first = np.arange(len(own)) - groups.place()[own]
-    found.row[own] = np.where(before >= first, own[order[before]], -1)
-    found.second_ns[own] = np.where(
-        second >= first, arrived_ns[own[order[second]]], LONG_AGO_NS
-    )
+    found[own] = np.where(before >= first, own[order[before]], -1)
 
 
 def _neighbors(
-    found: Awaited, own: Ints, rows: Collectives, groups: Groups, arrived_ns: Ints, known: Sources
+    found: Ints, own: Ints, rows: Collectives, groups: Groups, arrived_ns: Ints, known: Sources
 ) -> None:
     """Sets these rows."""
     key = numbered(
@@ -169,11 +157,9 @@ def _neighbors(
     row, at = np.divmod(np.unique((row * len(own) + at)[at >= 0]), max(1, len(own)))
     row, at = own[row], own[at]
     at = at[np.lexsort((at, -arrived_ns[at], row))]
-    edges = Groups(row)
-    first, has_more = edges.first, edges.counts > 1
-    found.row[own], found.second_ns[own] = -1, LONG_AGO_NS
-    found.row[row[first]] = at[first]
-    found.second_ns[row[first[has_more]]] = arrived_ns[at[first[has_more] + 1]]
+    first = Groups(row).first
+    found[own] = -1
+    found[row[first]] = at[first]
 
 
 LONG_AGO_NS = NONE  # before all times
@@ -190,7 +176,6 @@ class Operations(Columns):
     wait_state    if the rank waited
     last_ns       when the last rank that it depends on arrived; LONG_AGO_NS: it does not wait
     last_rank
-    without_ns    the last arrival of any other rank than last_rank
     is_last       all wait for all, and the rank itself arrived last
     is_estimate   durations stand for arrivals
     peer_ns       of a message: when last_rank posted its side, waited for or not; else NONE
@@ -214,9 +199,6 @@ class Waits(Columns):
     end_ns: Ints
     wait_ns: Ints
     transfer_ns: Ints  # the rest of the call
-    # the part of wait_ns that would be saved if the last rank had arrived together with the rank
-    # before it
-    alone_ns: Ints
     last_rank: Ints  # whose arrival ended the wait; NONE: no wait
     is_last: Flags  # all wait for all, and the rank itself arrived last
     is_estimate: Flags  # derived from durations, because the clocks are not accurate enough
@@ -239,14 +221,3 @@ class Waits(Columns):
     @property
     def is_blocking_collective(self) -> Flags:
         return (self.completion < 0) & (self.sequence > 0)
-
-
-def shares(
-    start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints
-) -> tuple[Ints, Ints]:
-    """How long a rank waited, and how much of that is due to the last rank alone."""
-    wait_ns, without_ns = (
-        np.clip(until_ns - start_ns, 0, duration_ns)
-        for until_ns in (last_ns, np.minimum(before_last_ns, last_ns))
-    )
-    return wait_ns, wait_ns - without_ns

@@ -96,7 +96,7 @@ def messages(
     nothing, no = np.full(len(own), NONE), np.zeros(len(own), bool)
     operations = Operations(
         world_rank=rank, gone_ns=sides.gone_ns, identity=sides.identity, sequence=nothing,
-        call=sides.call, bytes=sides.bytes, without_ns=nothing, last_rank=peer, is_last=no,
+        call=sides.call, bytes=sides.bytes, last_rank=peer, is_last=no,
         wait_state=np.where(
             sides.is_received, *map(texts.number, ("late sender", "late receiver"))
         ),
@@ -217,7 +217,7 @@ def epoch_operations(
     nothing, no = np.full(len(rows), NONE), np.zeros(len(rows), bool)
     found = Operations(
         world_rank=rows.world_rank, gone_ns=rows.end_ns, identity=rows.identity, sequence=nothing,
-        call=rows.call, without_ns=nothing, last_rank=rows.peer, is_last=no, is_estimate=no,
+        call=rows.call, last_rank=rows.peer, is_last=no, is_estimate=no,
         bytes=_moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
         wait_state=np.where(is_wait, *map(texts.number, ("late complete", "late post"))),
         last_ns=np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),

@@ -41,7 +41,6 @@ RANK = (
         "times last",
     ),
     Field("cost_ns", "what others waited for it", "others waited"),
-    Field("alone_ns", "the part of that which it causes alone", "avoidable"),
     Field(
         "caused_ns",
         "the waiting of which it is the root cause; the part that it causes directly, arriving "
@@ -49,11 +48,6 @@ RANK = (
         ROOT_CAUSE,
     ),
     Field("direct_ns", ""),
-    Field(
-        "gain_ns",
-        "about how much shorter the run would be had this rank not been late: the sum of alone_ns "
-        "x (what it caused of the wait) / wait, for the other rank with the largest",
-    ),
     Field("wait_ns", "of its own calls; wait / (wait + transfer)", "waited"),
     Field("transfer_ns", "", "transfer"),
     Field("wait_share", "", "waiting share"),
@@ -68,7 +62,7 @@ HOST = (
     ),
     *(
         field._replace(meaning="") for field in RANK[3:]
-        if field.key not in ("direct_ns", "gain_ns")
+        if field.key != "direct_ns"
     ),
 )
 CALL = (
@@ -224,11 +218,9 @@ def stacked(*parts: Mapping[str, np.ndarray]) -> Columns:
 
 
 def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
-    """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would
-    shrink had this one not been late."""
+    """hosts: of all ranks, in order."""
     waits, causes, caused_ns = sums.waits, sums.causes, sums.caused_ns
     of_cause, last = waits.take(causes.wait), waits.take(waits.is_last)
-    alone_ns = of_cause.alone_ns * caused_ns / np.maximum(1, of_cause.wait_ns)
     rows = stacked(
         {"rank": np.array(list(hosts), np.int64)},
         {
@@ -237,33 +229,26 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
             "message_calls": 1.0 * ((waits.sequence < 0) & ~waits.is_polled),
         },
         {
-            "rank": waits.last_rank, "cost_ns": sums.wait_ns,
-            "alone_ns": waits.alone_ns * sums.factor, "identity": waits.identity,
+            "rank": waits.last_rank, "cost_ns": sums.wait_ns, "identity": waits.identity,
             "sequence": waits.sequence,
         },
         {"rank": last.world_rank, "identity": last.identity, "sequence": last.sequence},
         {
-            "rank": causes.cause_rank, "waiting": of_cause.world_rank, "caused_ns": caused_ns,
+            "rank": causes.cause_rank, "caused_ns": caused_ns,
             "direct_ns": np.where(causes.cause_rank == of_cause.last_rank, caused_ns, 0.0),
-            "gain_ns": np.where(causes.cause_rank == of_cause.world_rank, 0.0, alone_ns),
         },
     )
     groups = grouped_by(
         Table(rows, sums.texts), ["rank"], lambda rows: np.isin(rows.rank, list(hosts))
     )
     last_in = groups.within("identity", "sequence", where=lambda rows: rows.identity != NONE)
-    of_waiting = groups.within("waiting")
     wait_ns, transfer_ns = groups.sum("wait_ns"), groups.sum("transfer_ns")
     columns = (
         groups.rank,
         [hosts[rank] for rank in groups.rank.tolist()],
         *(rounded_all(groups.sum(key)) for key in ("collectives", "message_calls")),
         np.bincount(last_in.of, minlength=len(groups)),
-        *(
-            rounded_all(groups.sum(key))
-            for key in ("cost_ns", "alone_ns", "caused_ns", "direct_ns")
-        ),
-        rounded_all(Groups(of_waiting.of).max(of_waiting.sum("gain_ns"))),
+        *(rounded_all(groups.sum(key)) for key in ("cost_ns", "caused_ns", "direct_ns")),
         rounded_all(wait_ns),
         rounded_all(transfer_ns),
         ratio(wait_ns, wait_ns + transfer_ns),
@@ -396,7 +381,8 @@ def slow_size(
     empty: none does. rows: of size_rows."""
     found = []
     for own in by(rows, lambda row: (row.call, row.identity)).values():
-        own = [row for row in own if row.bytes and row.collectives >= FEWEST_BLOCKS]
+        # in rooted ones data may move before the last arrival
+        own = [row for row in own if row.busbw_bytes_per_s and row.collectives >= FEWEST_BLOCKS]
         for before, row, after in zip([None, *own], own, [*own[1:], None]):
             grown = row.bytes / before.bytes if before and not after else 1
             usual_ns = max(

@@ -56,7 +56,7 @@ from ..run.sampled import Calls
 from ..run.selection import Selection
 from .depends import (
     ALL, LOWER, NEIGHBORS, Collectives, Operations, Sources, Waits, groups_of, has_root,
-    have_sources, operations_of, shares, sources, whole,
+    have_sources, operations_of, sources, whole,
 )
 from .messages import Left, epoch_operations, messages, sampled_epochs
 from .reading import (
@@ -155,12 +155,9 @@ def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, C
     is_split = (call != NONE) & (groups.sum((~operations.is_known).astype(np.int64)) == 0)
     # the operation that was ready last, the first of several
     ready = groups.first_most(operations.last_ns)
-    others_ns = np.where(
-        operations.last_rank == groups.spread(operations.last_rank[ready]),
-        operations.without_ns, operations.last_ns,
+    waits = _waits(
+        operations.take(ready[is_split]), calls.take(call[is_split]), groups.counts[is_split]
     )
-    last = operations.changed(without_ns=groups.spread(groups.max(others_ns)))
-    waits = _waits(last.take(ready[is_split]), calls.take(call[is_split]), groups.counts[is_split])
     wait = groups.spread(np.where(is_split, np.cumsum(is_split) - 1, -1))
     found = Columns(
         wait=wait, call=operations.call, identity=operations.identity, bytes=operations.bytes,
@@ -189,14 +186,11 @@ def _waits(ready: Operations, calls: Calls, operations: Ints) -> Waits:
     span_ns = np.where(is_polled, before_ns, duration_ns)
     spent_ns = np.where(is_polled, calls.polled_ns, duration_ns)
     part = spent_ns / np.maximum(1, span_ns)
-    wait_ns, alone_ns = (
-        (ns * part).astype(np.int64)
-        for ns in shares(start_ns, span_ns, ready.last_ns, ready.without_ns)
-    )
+    wait_ns = (np.clip(ready.last_ns - start_ns, 0, span_ns) * part).astype(np.int64)
     return Waits(
         identity=ready.identity, sequence=sequence, world_rank=ready.world_rank, call=ready.call,
         bytes=ready.bytes, region=calls.region, start_ns=start_ns, end_ns=start_ns + spent_ns,
-        wait_ns=wait_ns, transfer_ns=spent_ns - wait_ns, alone_ns=alone_ns,
+        wait_ns=wait_ns, transfer_ns=spent_ns - wait_ns,
         last_rank=np.where(wait_ns > 0, ready.last_rank, NONE), is_last=ready.is_last,
         is_estimate=ready.is_estimate, completion=calls.completion,
         wait_state=np.where(wait_ns > 0, ready.wait_state, NONE), peer=_peers(ready),
@@ -317,13 +311,10 @@ def _outside_ns(lines: Lines, ranks: Ints, since_ns: Ints, until_ns: Ints) -> In
 
 
 def _longest(waits: Waits, held: Columns, excess_ns: Ints) -> Columns:
-    """The one of several partners that held a call up for longest. second_ns: how long the call
-    would have waited for others alone. A wait for another rank before must not be the longer one: a
-    call waits for one rank."""
+    """The one of several partners that held a call up for longest. A wait for another rank before must
+    not be the longer one: a call waits for one rank."""
     held = held.take(np.lexsort((-held.held_ns, held.wait)))
-    groups = Groups(held.wait)
-    second_ns = groups.max(np.where(groups.place() > 0, held.held_ns, 0))
-    held = held.take(groups.first).changed(second_ns=second_ns)
+    held = held.take(Groups(held.wait).first)
     is_same = waits.last_rank[held.wait] == held.partner
     is_longer = is_same | (held.held_ns >= waits.wait_ns[held.wait])
     return held.take(
@@ -337,13 +328,11 @@ def is_explained(held_ns: Ints, excess_ns: Ints) -> Flags:
 
 def _with(waits: Waits, found: Columns, texts: Texts) -> Waits:
     before, is_message = waits.take(found.wait), waits.peer[found.wait] != NONE
-    is_same = before.last_rank == found.partner
     has_begun = (found.begun_ns == NONE) | (found.begun_ns <= _arrived_ns(before))
     state = np.where(has_begun, texts.number(NO_PROGRESS), texts.number(LATE_PARTNER))
     columns = {
         "wait_ns": before.wait_ns + found.held_ns,
         "transfer_ns": before.transfer_ns - found.held_ns,
-        "alone_ns": np.where(is_same, before.alone_ns, 0) + found.held_ns - found.second_ns,
         "last_rank": found.partner,
         "wait_state": np.where(found.held_ns >= before.wait_ns, state, before.wait_state),
         "peer": np.where(is_message, found.partner, NONE),

@@ -154,7 +154,7 @@ def among_links(pairs: int, times: float) -> str:
     rows = [
         (
             "abc", -message, 2 * pair, "MPI_Recv", 8, "", 0, 0, 1,
-            round((times if pair == 0 else 1) * 1_000), 0, 2 * pair + 1, False, False, None,
+            round((times if pair == 0 else 1) * 1_000), 2 * pair + 1, False, False, None,
             "late sender", 2 * pair + 1, 0, 1, False,
         )
         for pair in range(pairs) for message in range(FEWEST)
