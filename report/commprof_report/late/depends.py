@@ -76,28 +76,12 @@ def sources(connection: Connection, texts: Texts) -> Sources:
     return Sources(identity, world_rank, source, (of_known, known_rank))
 
 
-def have_sources(rows: Collectives, groups: Groups, found: Sources) -> Flags:
-    """For each collective, whether those that its ranks depend on are known."""
-    is_known = found_in((rows.identity, rows.world_rank), found.known) >= 0
-    return groups.min(is_known.astype(np.int64)) == 1
-
-
-def groups_of(rows: Collectives) -> Groups:
-    """A group for each collective."""
-    return Groups(rows.identity, rows.sequence)
-
-
 def whole(rows: Collectives) -> Flags:
     """The rows of collectives in which every member that was read has a sample, and all samples are
     of the same call."""
-    groups = groups_of(rows)
+    groups = Groups(rows.identity, rows.sequence)
     is_whole = (groups.counts == rows.members[groups.first]) & (groups.counts > 1)
     return groups.spread(is_whole & (groups.min(rows.call) == groups.max(rows.call)))
-
-
-def has_root(rows: Collectives, groups: Groups) -> Flags:
-    """For each group; false if the root was not read, or if ranks named different roots."""
-    return groups.sum(rows.is_root.astype(np.int64)) == 1
 
 
 def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations:
@@ -121,7 +105,7 @@ def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations
 def awaited(rows: Collectives, arrived_ns: Ints, known: Sources, texts: Texts) -> Ints:
     """For each row that of the rank that arrived last of those that it depends on; -1: it depends
     on nobody."""
-    groups = groups_of(rows)
+    groups = Groups(rows.identity, rows.sequence)
     is_of = {kind: rows.kind == texts.number(kind) for kind in KINDS}
     is_awaited = np.where(is_of[ROOT_FIRST], rows.is_root, ~(rows.is_root & is_of[ROOT_LAST]))
     waits = np.where(is_of[ROOT_LAST], rows.is_root, ~(rows.is_root & is_of[ROOT_FIRST]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ..base.columns import (
@@ -13,7 +12,7 @@ from ..base.columns import (
 from ..base.field import Field, number, text
 from ..base import Row, by, row_type, threshold
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
-from ..base.units import NO_VALUE, duration, share as share_text, size
+from ..base.units import NO_VALUE, share as share_text, size
 from .causes import Causes, Compared, no_causes
 from .columns import sums_row
 from .depends import Waits
@@ -92,19 +91,13 @@ CALL = (
 )
 
 
-def percentile_text(row: Row, percent: int) -> str:
-    """A percentile is shown if some of the calls are beyond it."""
-    is_beyond = row.collectives * (100 - percent) >= 100
-    return duration(getattr(row, f"transfer_p{percent}_ns")) if is_beyond else NO_VALUE
-
-
 SIZE = (
     text("call", "as in [sizes](#sizes)", "call"),
     text("communicator", "", "communicator", 40),
     Field("identity", ""),
     Field("bytes", "", "bytes", size),
     Field(
-        "collectives", "that were split; text shows p95 of 20 and more, p99 of 100 and more",
+        "collectives", "that were split",
         "analysed",
     ),
     Field("skew_p50_ns", "last arrival - first arrival", "skew p50"),
@@ -116,13 +109,8 @@ SIZE = (
         "reached",
         "transfer p50",
     ),
-    *(
-        Field(
-            f"transfer_p{percent}_ns", "", f"transfer p{percent}",
-            of_row=partial(percentile_text, percent=percent),
-        )
-        for percent in (95, 99)
-    ),
+    Field("transfer_p95_ns", "", "transfer p95"),
+    Field("transfer_p99_ns", ""),
     Field("wait_share", "wait / (wait + transfer) of the ranks"),
     Field("ranks", "of the communicator; as in table `call`"),
     Field("bandwidth", ""),

@@ -55,8 +55,7 @@ from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from ..run.selection import Selection
 from .depends import (
-    ALL, LOWER, NEIGHBORS, Collectives, Operations, Sources, Waits, groups_of, has_root,
-    have_sources, operations_of, sources, whole,
+    ALL, LOWER, NEIGHBORS, Collectives, Operations, Sources, Waits, operations_of, sources, whole,
 )
 from .messages import Left, epoch_operations, messages, sampled_epochs
 from .reading import (
@@ -108,7 +107,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     def chosen(rows: Columns) -> Flags:
         return are_chosen(connection, texts, call=rows.call, identity=rows.identity)
 
-    first = groups_of(collectives).first
+    first = Groups(collectives.identity, collectives.sequence).first
     unsure = collectives.take(first[~is_sure[first]]), of_epochs.take(is_unsure)
     unseen = later.take((place < 0) & (chosen(later) | ~later.is_known))
     left = left._replace(
@@ -212,15 +211,18 @@ def _judge(
 ) -> tuple[Collectives, Flags]:
     """The rows with begun_ns and is_estimate: only durations can split the collective; and whether
     it can be split at all."""
-    groups = groups_of(rows)
+    groups = Groups(rows.identity, rows.sequence)
     first = rows.take(groups.first)
     is_estimate = ~clocks.are_sure(first.identity, first.call, clocks.among(rows, groups))
     is_all, is_lower, of_neighbors = (
         first.kind == texts.number(kind) for kind in (ALL, LOWER, NEIGHBORS)
     )
     needs_times = ~is_all | ~first.is_blocking
+    has_sources = found_in((rows.identity, rows.world_rank), edges.known) >= 0
+    # not if the root was not read, or if ranks named different roots
     has_whom = is_all | is_lower | np.where(
-        of_neighbors, have_sources(rows, groups, edges), has_root(rows, groups)
+        of_neighbors, groups.min(has_sources.astype(np.int64)) == 1,
+        groups.sum(rows.is_root.astype(np.int64)) == 1,
     )
     judged = rows.changed(
         begun_ns=alignment.aligned(rows.world_rank, rows.start_ns),
