@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+import planted
 import pytest
 from commprof_report.base import ReportError, UsageError
 from commprof_report.commands import tune as command
@@ -20,6 +21,8 @@ from commprof_report.tune.evidence import Evidence, Raced, Rule, Span, Tried, ru
 from commprof_report.tune.launches import Call, Launcher, Outcome, Turns
 from commprof_report.tune.rows import Row, rows_of_kit
 from commprof_report.tune.search import DEFAULT, REFUSED, SLOWER, UNCHANGED, Search
+from parallel import world
+from planted import Cell, Rank, Sample, Window
 
 LAUNCHED = Candidate(AS_LAUNCHED)
 RING, TREE = Candidate("ring", 4, 0), Candidate("segmented_ring", 5, 8192)
@@ -188,6 +191,12 @@ def test_a_candidate_that_sends_what_the_default_sends_is_dropped():
 def test_a_healthy_default_gets_no_rule():
     found, _ = searched(Machine({**dict.fromkeys(TIMES, 100), "ring": 99}, SENT))
     assert found.rows[0].pairs and rules_of(found, Rules()) == []
+
+
+def test_the_last_candidate_is_out_if_it_is_slower_than_the_default():
+    found, _ = searched(Machine({**dict.fromkeys(TIMES, 120), AS_LAUNCHED: 100}, SENT))
+    assert {each.fate for each in found.rows[0].tried} == {"", UNCHANGED, SLOWER}
+    assert found.rows[0].best is None and not found.rows[0].pairs
 
 
 @pytest.mark.parametrize(("time_ns", "rows"), [(80, 0), (100, 1)])
@@ -412,3 +421,37 @@ def test_rows_are_words_of_the_replayer():
         "coll_tuned_allreduce_algorithm_segmentsize,-,4:0,5:8192"
     )
     assert Turns("MPI_Bcast", 8, 4, [LAUNCHED]).words("") == "MPI_Bcast,8,4,-,-,-"
+
+
+def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:
+    """Two ranks with 20 steps of 10 ms of work and an Allreduce, to which rank 1 comes late."""
+    step_ns = 10_000_000 + wait_ns + transfer_ns
+    ranks = []
+    for rank in range(2):
+        late_ns = wait_ns * rank
+        samples = [
+            Sample("MPI_Allreduce", end - transfer_ns - wait_ns + late_ns, end, bytes=65536,
+                   sequence=number + 1)
+            for number, end in enumerate(range(step_ns, 21 * step_ns, step_ns))
+        ]
+        lasts_ns = transfer_ns + wait_ns - late_ns
+        ranks.append(Rank(
+            rank, 2, communicators=[world(rank, 2)], samples=samples, wall_ns=21 * step_ns,
+            cells=[Cell("MPI_Allreduce", 65536, [lasts_ns] * 20)],
+            windows=[Window(0, 21 * step_ns)],
+            facts={"boot_id": "one", "time_namespace": "time:[1]"},
+        ))
+    return planted.write_databases(folder, ranks)
+
+
+@pytest.mark.parametrize(("transfer_ns", "wait_ns", "said"), [
+    (10_000_000, 0, "would be at most 50.0 %"), (50_000, 10_000_000, "no algorithm shortens"),
+])
+def test_a_plan_says_what_is_worth_it_and_refuses_where_waiting_is_the_cost(
+    tmp_path, capsys, monkeypatch, transfer_ns, wait_ns, said
+):
+    monkeypatch.setattr(command, "listed", lambda mpi: library_read(OPEN_MPI.splitlines()))
+    command_run("plan", job(tmp_path / "run", transfer_ns, wait_ns))
+    found = " ".join(capsys.readouterr().out.split())
+    assert said in found, found
+    assert ("segmented_ring" in found) == (wait_ns == 0)

@@ -24,7 +24,7 @@ import math
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,10 @@ def plan_columns(library: Library) -> list[Column]:
 
 def worth_text(rows: Sequence[Row], worth: Sequence[Row], waits: str) -> str:
     if not rows:
-        return "nothing: no blocking Allreduce, Bcast, Allgather, Alltoall or Reduce is known"
+        return (
+            "nothing is known of blocking Allreduces, Bcasts, Allgathers, Alltoalls and Reduces; a "
+            "run tells in windows in which all ranks' calls were sampled (commprof-run --record)"
+        )
     if not worth:
         most = max(row.share or 0.0 for row in rows)
         return (
@@ -201,25 +204,21 @@ def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> L
 
 
 def print_search(found: Evidence, rules: Rules) -> None:
+    written = len(rules_of(found, rules))
     print("\n" + common.facts_text((
         ("Library", found.library),
         (
             "Search", f"{units.counted(found.launches, 'launch')} in "
             f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
         ),
-        ("Faster", f"{units.counted(len(rules_of(found, rules)), 'rule')} to write"
-         if rules_of(found, rules) else "nothing: no algorithm is proven to be faster by "
-         f"{units.share(rules.min_effect)}"),
+        ("Faster", f"{units.counted(written, 'rule')} to write" if written else
+         f"nothing: no algorithm is proven to be faster by {units.share(rules.min_effect)}"),
     )))
     if found.rows:
         print("\n" + tables.text_table(search_columns(found, rules), found.rows))
 
 
 def search_columns(found: Evidence, rules: Rules) -> list[Column]:
-    def interval(row: Raced) -> str:
-        answer = judged(found, row, rules)
-        return change_text(answer) if row.pairs else ""
-
     return [
         Column("call", lambda row: row.call),
         Column("bytes", lambda row: units.size(row.bytes)),
@@ -227,9 +226,10 @@ def search_columns(found: Evidence, rules: Rules) -> list[Column]:
         Column("of a pass", lambda row: units.share(row.share)),
         Column("best", lambda row: row.best.candidate.text if row.best else "as launched",
                is_number=False),
-        Column("change", interval, is_number=False),
-        Column("faster", lambda row: "yes" if is_gain(
-            judged(found, row, rules), rules.min_effect) else "not proven", is_number=False),
+        Column("change", lambda row: change_text(judged(found, row, rules)) if row.pairs else "",
+               is_number=False),
+        Column("faster", lambda row: "yes" if row in gains(found, rules) else "not proven",
+               is_number=False),
     ]
 
 
@@ -257,31 +257,24 @@ def write(arguments: argparse.Namespace) -> list[Rule]:
 
 def advice(
     found: Evidence, rules: Sequence[Rule], by_rules: Rules, chosen: formats.Format, settings: str
-) -> Iterator[str]:
-    yield f"{formats.about(found)}; valid for this version, these sizes and these ranks only."
-    yield ""
-    yield "Before mpirun, in the shell or the job's script:"
-    yield ""
-    yield from (f"    {line}" for line in settings.splitlines() if not line.startswith("#"))
-    yield ""
-    yield from (
-        formats.span_text(rule, span) for rule in rules for span in rule.spans
+) -> list[str]:
+    proven = (
+        f"{row.call} {units.size(row.bytes)}: {change_text(judged(found, row, by_rules))} a call "
+        f"in {len(row.pairs)} launches; {fingerprint(row.best.counts)}, as launched "
+        f"{fingerprint(row.launched.counts)}" for row in gains(found, by_rules) if row.best
     )
-    yield ""
-    for row in found.rows:
-        answer = judged(found, row, by_rules)
-        if row.best and is_gain(answer, by_rules.min_effect):
-            yield (
-                f"{row.call} {units.size(row.bytes)}: {change_text(answer)} a call in "
-                f"{len(row.pairs)} launches; {fingerprint(row.best.counts)}, as launched "
-                f"{fingerprint(row.launched.counts)}"
-            )
-    yield ""
-    if chosen.untried:
-        yield chosen.untried
-    if found.family == formats.OPEN_MPI:
-        yield "Options of mpirun (--mca) take precedence over these variables."
-    yield BITS
+    return [
+        f"{formats.about(found)}; valid for this version, these sizes and these ranks only.", "",
+        "Before mpirun, in the shell or the job's script:", "",
+        *(f"    {line}" for line in settings.splitlines() if not line.startswith("#")), "",
+        *(formats.span_text(rule, span) for rule in rules for span in rule.spans), "",
+        *proven, "", *filter(None, [chosen.untried]),
+        "Options of mpirun (--mca) take precedence over these variables.", BITS,
+    ]
+
+
+def gains(found: Evidence, rules: Rules) -> list[Raced]:
+    return [row for row in found.rows if is_gain(judged(found, row, rules), rules.min_effect)]
 
 
 def verify(arguments: argparse.Namespace) -> None:
@@ -291,10 +284,7 @@ def verify(arguments: argparse.Namespace) -> None:
     found, by_rules = evidences.read(folder), rules_by(arguments)
     if not (folder / SETTINGS).exists():
         raise ReportError(folder, f"has no {SETTINGS}: hvprof-report tune write writes it")
-    raced = [
-        row for row in found.rows
-        if is_gain(judged(found, row, by_rules), by_rules.min_effect)
-    ]
+    raced = gains(found, by_rules)
     arguments.launch = arguments.launch or found.launch
     taken = taken_rows(arguments, folder, raced)
     print(common.facts_text((

@@ -39,23 +39,19 @@ def message_bytes(family: str, call: str, ranks: int, size: int) -> int:
     return size * ranks if call in SCALED.get(family, ()) else size
 
 
-class Step(NamedTuple):
-    """From this size on, in the library's bytes."""
-
-    bytes: int
-    candidate: Candidate
+Step = tuple[int, Candidate]  # from this size on, in the library's bytes
 
 
 def steps_of(family: str, rule: Rule) -> list[Step]:
     """From 0 on; outside of the spans as the library decides."""
-    found = [Step(0, DEFAULT)]
+    found: list[Step] = [(0, DEFAULT)]
     for span in rule.spans:
         low, high = (
             message_bytes(family, rule.call, rule.ranks, size) for size in (span.low, span.high)
         )
-        if found[-1].bytes == low:
+        if found[-1][0] == low:
             found.pop()
-        found += [Step(low, span.candidate), Step(high + 1, DEFAULT)]
+        found += [(low, span.candidate), (high + 1, DEFAULT)]
     return found
 
 
@@ -68,28 +64,27 @@ def by_call(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
 
 def openmpi_classic(evidence: Evidence, rules: Sequence[Rule]) -> str:
     calls = by_call(rules)
-    lines = [
-        f"# {about(evidence)}", f"{len(calls)} # collectives",
-    ]
+    lines = [f"# {about(evidence)}", f"{len(calls)} # collectives"]
     for call, own in calls.items():
         fences = fenced(own)
         lines += [f"{COLLECTIVES[call]} # {call}", f"{len(fences)} # sizes of communicators"]
         for ranks, steps in fences:
             lines += [f"{ranks} # ranks and more", f"{len(steps)} # sizes of messages"]
             lines += [
-                f"{step.bytes} {step.candidate.value} 0 {step.candidate.segment or 0} # "
-                f"{step.candidate.text}" for step in steps
+                f"{size} {candidate.value} 0 {candidate.segment or 0} # {candidate.text}"
+                for size, candidate in steps
             ]
     return "\n".join((*lines, ""))
 
 
 def fenced(rules: Sequence[Rule]) -> list[tuple[int, list[Step]]]:
     """Of one call: sizes of communicators from which on steps hold, closed below and above."""
-    found = [(1, [Step(0, DEFAULT)])]
+    default: list[Step] = [(0, DEFAULT)]
+    found = [(1, default)]
     for rule in rules:
         if found[-1][0] == rule.ranks:
             found.pop()
-        found += [(rule.ranks, steps_of(OPEN_MPI, rule)), (rule.ranks + 1, [Step(0, DEFAULT)])]
+        found += [(rule.ranks, steps_of(OPEN_MPI, rule)), (rule.ranks + 1, default)]
     return found
 
 
@@ -129,7 +124,7 @@ def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
         for rule in reversed(own):
             inside = {
                 f"comm_size<{rule.ranks}": before,
-                f"comm_size<={rule.ranks}": of_sizes(evidence.path, rule, before),
+                f"comm_size<={rule.ranks}": of_sizes(rule, before),
                 "comm_size=any": inside,
             }
         branch["comm_type=intra"] = inside
@@ -137,23 +132,16 @@ def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
     return text if len(text.encode()) % PAGE else f"{text}\n"
 
 
-def of_sizes(path: str, rule: Rule, before: Any) -> dict[str, Any]:
+def of_sizes(rule: Rule, before: Any) -> dict[str, Any]:
     """avg_msg_size is known for some collectives only; MPICH aborts where it is not."""
     name = "total_msg_size" if rule.call in SCALED[MPICH] else "avg_msg_size"
     steps, found = steps_of(MPICH, rule), {}
-    for step, following in zip(steps, [*steps[1:], None]):
-        key = f"{name}=any" if following is None else f"{name}<{following.bytes}"
-        found[key] = before if not step.candidate.value else {
-            f"algorithm={mpich_algorithm(path, rule.call, step.candidate)}": {}
-        }
+    for (_, candidate), (following, _) in zip(steps, [*steps[1:], (None, DEFAULT)]):
+        key = f"{name}=any" if following is None else f"{name}<{following}"
+        where = "allcomm" if candidate.name == "nb" else "intra"  # of all communicators
+        algorithm = f"MPIR_{collective(rule.call).capitalize()}_{where}_{candidate.name}"
+        found[key] = {f"algorithm={algorithm}": {}} if candidate.value else before
     return found
-
-
-def mpich_algorithm(path: str, call: str, candidate: Candidate) -> str:
-    """Its name in tables: some algorithms are those of all communicators."""
-    name = collective(call).capitalize()
-    where = "allcomm" if candidate.name == "nb" else "intra"
-    return f"MPIR_{name}_{where}_{candidate.name}"
 
 
 def mpich_table(path: Path) -> dict[str, Any]:

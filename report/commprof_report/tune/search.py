@@ -28,6 +28,7 @@ from .rows import Row
 OF_COUNTS, OF_HALVING = 3, 12  # turns of a candidate, at least and at most
 OF_LAST = 100
 HALVING_SHARE = 0.4  # of the time that is left after the counts
+NEVER_NS = 1e18
 SLACK = 4  # a launch may take so many times as long as expected, and a minute
 
 DEFAULT, UNCHANGED, REFUSED, SLOWER = (
@@ -186,14 +187,16 @@ class Search:
             self.say(f"halving: {left - len(rows)} candidates left in {len(rows)} rows")
 
     def drop(self, row: Raced, number: int, found: Outcome) -> None:
-        """The slower half, but what was launched."""
+        """The slower half, but what was launched; the last one, too, if that is slower."""
         own = [each for each in row.tried if not each.fate]
         for place, tried in enumerate(own):
-            tried.transfer_ns = found.transfer_ns(number, place) or math.inf
+            tried.transfer_ns = found.transfer_ns(number, place) or NEVER_NS
         ordered = sorted(own[1:], key=lambda each: each.transfer_ns)
-        for tried in ordered[(len(ordered) + 1) // 2 :]:
+        kept = (len(ordered) + 1) // 2
+        if kept == 1 and ordered[0].transfer_ns > row.launched.transfer_ns:
+            kept = 0
+        for tried in ordered[kept:]:
             tried.fate = SLOWER
-            tried.transfer_ns = min(tried.transfer_ns, 1e18)
 
     def last(self) -> None:
         """As many launches as fit into the time, at least as many as a verdict needs."""
