@@ -197,7 +197,10 @@ def share_text_block(answers: RunSummary) -> str:
 def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
     """Negotiation apart from data: mostly no rank has anything to send. `drawn`: as bars."""
     summary = answers.summary
-    shares = [share_text(summary)]
+    shares = [
+        f"unknown share of the {whole(summary)}" if summary.mpi_share_mean is None
+        else f"{units.share(summary.mpi_share_mean)} of {whole(summary)} {share_range(summary)}"
+    ]
     beside = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
     where = f"on {units.rank_names(beside)} " if len(beside) < len(answers.ranks) else ""
     if summary.negotiation_share_mean is not None:
@@ -208,12 +211,6 @@ def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
             f"together {units.share(summary.mpi_share_mean)} {share_range(summary)}",
         ]
     return shares + ([f"{where}{OTHER_THREAD}"] if beside else [])
-
-
-def share_text(summary: SummaryRow) -> str:
-    if summary.mpi_share_mean is None:
-        return f"unknown share of the {whole(summary)}"
-    return f"{units.share(summary.mpi_share_mean)} of {whole(summary)} {share_range(summary)}"
 
 
 def share_range(summary: SummaryRow) -> str:
