@@ -267,9 +267,10 @@ def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
 
 def has_curve(row: Row) -> bool:
     """All ranks agree on its size."""
-    is_one_size = not row.is_own and not row.is_folded and bool(row.bytes_high)
-    does = units.operation(row.call)
-    return is_one_size and row.bandwidth_bytes is not None and does == "allreduce"
+    return (
+        not row.is_own and not row.is_folded and bool(row.bytes_high)
+        and row.bandwidth_bytes is not None and units.operation(row.call) == "allreduce"
+    )
 
 
 def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, int], Split]:
