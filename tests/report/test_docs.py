@@ -19,7 +19,7 @@ import test_stuck
 from commprof_report import manual
 from commprof_report.commands import QUESTIONS as COMMANDS
 from commprof_report.main import parser_build
-from commprof_report.run import ledger, versions
+from commprof_report.run import database, ledger
 from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
@@ -162,7 +162,7 @@ def test_answers_are_defined_in_the_order_of_the_commands():
 
 def test_the_versions_that_are_read_are_named():
     text = " ".join(TEXT.split())
-    assert f"Databases are read from schema version {versions.OLDEST} on" in text
+    assert f"Databases are read from schema version {database.OLDEST} on" in text
     assert f"of ledgers, only version {ledger.VERSION} is read" in text
 
 
