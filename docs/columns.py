@@ -26,7 +26,7 @@ from commprof_report.roles.roles import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
 from commprof_report.steps.columns import STEP as OF_STEP, STEPS
-from commprof_report.steps.critical_path import PATH
+from commprof_report.steps.long_steps import PATH
 from commprof_report.steps.gpu_steps import STEP
 from commprof_report.steps.step_costs import CALL as STEP_CALL
 

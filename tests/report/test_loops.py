@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import training
 from commprof_report.base.columns import Columns, Texts
-from commprof_report.loops.choice import Kind
-from commprof_report.loops.repeats import find_loops
+from commprof_report.loops.levels import Kind, find_loops
 from commprof_report.steps import lines
 from commprof_report.steps.stepping import Found, Visits, steps_of
 from training import Job
@@ -35,7 +34,7 @@ def calls_of(
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     none_known = np.zeros(len(made), np.int64)
     own = lines.OwnCalls(
-        call, call, similar, similar, similar, kind, is_bulk, sizes, none_known, sequence,
+        call, call, similar, similar, kind, is_bulk, sizes, none_known, sequence,
         np.cumsum(sequence != np.append(0, sequence[:-1]) + 1), start, end,
     )
     none = np.zeros(len(texts.texts), bool)

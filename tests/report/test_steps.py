@@ -17,7 +17,7 @@ from commprof_report.base import chance, units
 from commprof_report.base.columns import Columns, Texts, table
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
-from commprof_report.steps.outliers import explained, trend, why_longer
+from commprof_report.steps.long_steps import explained, trend, why_longer
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Job as PlantedJob, Program, repeated
 from training import MS, Job, rank_of

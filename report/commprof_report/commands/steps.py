@@ -50,13 +50,12 @@ from ..run.crowding import crowded_facts, crowding
 from ..run.selection import Selection
 from ..run.unseen import unsampled_facts
 from ..steps.columns import STEP, STEPS, remark
-from ..steps.critical_path import PATH, doing_text
+from ..steps.long_steps import FEWEST_STEPS, PATH, doing_text
 from ..steps.step_costs import CALL
 from ..steps.steps_summary import (
     NOTABLE_POLLS, StepsRow, StepsSummary, headline, level_texts, outside_text, slowest_text,
     steps_summary, waited_text,
 )
-from ..steps.outliers import FEWEST_STEPS
 from . import Command, common
 
 MOST_CALLS = 10

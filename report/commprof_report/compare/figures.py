@@ -38,7 +38,7 @@ from ..run.selection import Cells, Selection, cells_of, select
 from ..run.run import run_open
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
-from ..steps.outliers import Trend, trend
+from ..steps.long_steps import Trend, trend
 from .set_up import BARRIER, Times, times_of
 
 SQL = query.beside(__file__)

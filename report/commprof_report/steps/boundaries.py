@@ -256,12 +256,14 @@ def find_groups(
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
         own = own_calls(sampled, about, mine, rows, ranks, tokens)
+        is_negotiated = bool(sampled.is_negotiated(rows[:1])[0])
+        own = own.take(own.is_bulk | (not is_negotiated))
         sizes = np.where(own.sequence == NONE, 0, own.bytes)
         key = b"".join(column.tobytes() for column in (own.token, sizes, own.stretch))
         if key not in analysed and len(analysed) < MOST_ANALYSED:
             analysed[key] = steps_of(
-                own, about, sampled.texts, bool(sampled.is_negotiated(rows[:1])[0]),
-                bool(sampled.on_main(rows[:1])[0]), visits.get(rank, ()), loop,
+                own, about, sampled.texts, is_negotiated, bool(sampled.on_main(rows[:1])[0]),
+                visits.get(rank, ()), loop,
             )
         found = analysed.get(key)
         if found is None or not found.evidence:

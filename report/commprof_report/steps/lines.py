@@ -20,7 +20,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, np, numbered, read,
 )
 from ..late.reading import CallInfo, Known, known
-from ..loops.choice import Kind, Line
+from ..loops.levels import Kind, Line
 from ..run.sampled import Calls, Communicators, FurtherMessages, Starts, sampled
 from ..run.selection import traffic_classify
 
@@ -42,7 +42,6 @@ class OwnCalls(Columns):
     function: Ints  # equal for the same call on the same communicator
     sized: Ints  # a token; of messages with the size, if it occurs again
     token: Ints  # the same without sizes of messages
-    similar: Ints  # and without peers
     kind: Ints
     is_bulk: Flags
     bytes: Ints
@@ -125,7 +124,7 @@ def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     return is_nccl & (timed >= MOSTLY_TIMED * count)
 
 
-Tokens = Tuple[Ints, ...]  # function, sized, token and similar of OwnCalls
+Tokens = Tuple[Ints, ...]  # function, sized and token of OwnCalls
 KnownTokens = Dict[bytes, Tokens]  # by the columns that they are made of
 
 
@@ -146,7 +145,7 @@ def _tokens(
     function = numbered(call, communicator)
     similar = by_first_use(function, repeated(function, collective_bytes))
     token = by_first_use(similar, towards)
-    return function, by_first_use(token, repeated(token, message_bytes)), token, similar
+    return function, by_first_use(token, repeated(token, message_bytes)), token
 
 
 def own_calls(
@@ -168,7 +167,7 @@ def own_calls(
     own_bytes = np.where(has_size, calls.bytes, 0)
     towards = np.where(calls.peer == NONE, NONE, (calls.peer - calls.world_rank) % max(1, ranks))
     is_message = ~is_collective & ~about.is_completing[calls.call] & (calls.bytes != NONE)
-    function, sized, token, similar = _known_tokens(
+    function, sized, token = _known_tokens(
         known, calls.call, calls.communicator, own_bytes, np.where(is_collective, 0, towards),
         np.where(is_message, calls.bytes, 0),
     )
@@ -178,7 +177,7 @@ def own_calls(
     kind[is_data] = Kind.DATA
     kind[about.is_rooted[calls.call]] = Kind.ROOTED
     return OwnCalls(
-        calls.call, function, sized, token, similar, kind, is_bulk,
+        calls.call, function, sized, token, kind, is_bulk,
         np.where(is_message, calls.bytes, own_bytes), identity,
         np.where(is_collective, np.append(found.sequence, 0)[at], NONE),
         _stretches(sampled, calls.world_rank, calls.thread, calls.end_ns, found, place),

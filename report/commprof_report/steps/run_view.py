@@ -28,7 +28,7 @@ from ..late.timelines import (
 from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
-from .critical_path import Span, critical_path
+from .long_steps import Span, critical_path
 from .lines import SampledCalls
 from .step_costs import StepRow
 from .steps_summary import StepsSummary

@@ -23,7 +23,7 @@ from ..late.sentences import cheap_text, is_mostly, not_known
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, sums_of
 from ..run.alignment import Alignment, storable
 from .boundaries import Steps
-from .outliers import with_blame
+from .long_steps import with_blame
 from .step_costs import Costs, StepRow
 
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known

@@ -39,7 +39,7 @@ from ..run.sampled import Calls
 from .boundaries import Boundaries, Steps
 from .columns import step_row
 from .lines import SampledCalls
-from .outliers import explained
+from .long_steps import explained
 
 SQL = query.beside(__file__)
 StepRow = Row  # columns.py

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from ..base import present, threshold, units
 from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
 from ..late.marks import is_wait
-from ..loops.choice import FEWEST_STEPS, Kind, Level, Spans, Word, cut, levels, nest_text
+from ..loops.levels import FEWEST_STEPS, Kind, Spans, Word, cut, levels, nest_text
 from .lines import FEWEST_CALLS, OwnCalls
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
@@ -81,8 +81,8 @@ def steps_of(
     if len(own) < FEWEST_CALLS:
         return Found(why=f"{units.are(len(own), 'call')} too few, {FEWEST_CALLS} are needed")
     best: list[Found] = []
-    for token, which in [(own.token, own.is_bulk)] if is_negotiated else _details(own):
-        found = list(_of_levels(own, about, texts, token, which, is_main))
+    for token in [own.token] if is_negotiated else [own.sized, own.token]:
+        found = list(_of_levels(own, about, texts, token, is_main))
         if not best or is_better(found, best):
             best = found
         if _quality(best) >= ORDERED:
@@ -197,21 +197,6 @@ def is_better(rough: Sequence[Found], best: Sequence[Found]) -> bool:
     return _quality(rough) > _quality(best) + BETTER
 
 
-def _details(own: OwnCalls) -> Iterator[tuple[Ints, Flags]]:
-    """Less and less detail of the messages, as far as there are any; then of small collectives."""
-    is_every = np.ones(len(own), bool)
-    is_message = own.kind >= Kind.MESSAGE
-    if is_message.any():
-        yield own.sized, is_every
-    yield own.token, is_every
-    if is_message.any():
-        yield own.similar, is_every
-        if not is_message.all():
-            yield own.token, ~is_message
-    is_rough = own.is_bulk | is_message
-    yield np.where(is_rough, own.similar, own.similar.max() + 1 + own.function), is_every
-
-
 def _share(own: OwnCalls, spans: Spans) -> float:
     """The part in steps of the time from the first call to the last."""
     upto_ns = np.append(int(own.start_ns[0]), np.maximum.accumulate(own.end_ns))
@@ -220,59 +205,53 @@ def _share(own: OwnCalls, spans: Spans) -> float:
 
 
 def _of_levels(
-    own: OwnCalls, about: Columns, texts: Texts, token: Ints, which: Flags, is_main: bool
+    own: OwnCalls, about: Columns, texts: Texts, token: Ints, is_main: bool
 ) -> Iterator[Found]:
-    """which: the calls in which loops are sought. A level that is no loop of steps says why."""
-    some, place = own.take(which), np.flatnonzero(which)
+    """A level that is no loop of steps says why."""
     parameters = _parameters(own, about, own.is_bulk & about.is_reduction[own.call])
-    for level in levels(some.line(token[which])):
-        found = _of_level(level, some, about, texts, token[which], is_main, parameters)
-        if found.spans is None:
-            yield found
-            continue
-        spans = Spans(place[found.spans.first], place[found.spans.end - 1] + 1)
-        yield found._replace(
-            spans=spans, counted=place[found.counted], share=_share(own, spans),
-            why=found.why or unlike(_alike(own.call, spans), len(spans)),
-        )
+    words = _words(own, texts, token)
+    for level in levels(own.line(token)):
+        spans, text = cut(level), nest_text(level, words)
+        if len(spans) < FEWEST_STEPS:
+            yield Found(why=doubt(len(spans), 0.0, spans.end), words=text)
+        else:
+            mine = np.isin(token, [*level.loops.alphabet(level.loop)])
+            found = _of_level(own, about, texts, token, mine, spans, is_main, parameters)
+            yield found._replace(words=text)
 
 
 def _of_level(
-    level: Level, some: OwnCalls, about: Columns, texts: Texts, token: Ints, is_main: bool,
-    parameters: int,
+    own: OwnCalls, about: Columns, texts: Texts, token: Ints, mine: Flags, spans: Spans,
+    is_main: bool, parameters: int,
 ) -> Found:
-    mine = np.isin(token, [*level.loops.alphabet(level.loop)])
-    counted, is_bulk = _counted(some, mine, token)
-    spans = cut(level)
-    spans = _with_last(spans, counted, token, some.stretch) if len(spans) else spans
-    words = nest_text(level, _words(some, texts, token))
-    if len(spans) < FEWEST_STEPS:
-        return Found(why=doubt(len(spans), 0.0, spans.end), words=words)
+    """mine: the calls of the kinds that are in the loop."""
+    counted, is_bulk = _counted(own, mine, token)
+    spans = _with_last(spans, counted, token, own.stretch)
     place = np.flatnonzero(counted)
     last = place[np.searchsorted(place, spans.end) - 1]
     inside = _inside(spans, counted)
     confidence = float(inside.sum() / counted.sum())
-    is_same = some.stretch[last[1:]] == some.stretch[last[:-1]]
-    times = np.diff(some.end_ns[last])[is_same]
+    is_same = own.stretch[last[1:]] == own.stretch[last[:-1]]
+    times = np.diff(own.end_ns[last])[is_same]
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
     in_middle = _inside(middle, counted & mine)
-    reduced = int(some.bytes[in_middle & about.is_reduction[some.call]].sum())
+    reduced = int(own.bytes[in_middle & about.is_reduction[own.call]].sum())
     evidence = []
     if is_bulk and GRADIENTS * parameters <= reduced <= parameters > 0:
         evidence.append(PARAMETERS)
-    is_several = len(level.loops.alphabet(level.loop)) > 1 and confidence >= ORDERED
-    functions = _functions(some, texts, inside, len(spans))
+    functions = _functions(own, texts, inside, len(spans))
     # a step that has 2.2 calls of a function on average is none
-    is_several &= all(round(number, 1) == round(number) for number in functions.values())
-    if some.stretch[0] != some.stretch[-1]:  # a window may hold layers and no whole step
-        is_several &= bool(some.stretch[0] == 0) and reduced >= GRADIENTS * parameters
-    if is_several and _is_ordered(some, mine, spans, is_bulk, is_main):
+    is_whole = all(round(number, 1) == round(number) for number in functions.values())
+    if own.stretch[0] != own.stretch[-1]:  # a window may hold layers and no whole step
+        is_whole &= bool(own.stretch[0] == 0) and reduced >= GRADIENTS * parameters
+    is_fitting = is_whole and confidence >= ORDERED and len(np.unique(token[mine])) > 1
+    if is_fitting and _is_ordered(own, mine, spans, is_bulk, is_main):
         evidence.append(ORDER)
+    why = doubt(len(spans), confidence, _sums(spans, own.bytes * mine))
     return Found(
-        spans, tuple(evidence), functions,
-        is_bulk, int(some.bytes[in_middle].sum()), confidence, words,
-        doubt(len(spans), confidence, _sums(spans, some.bytes * mine)), place,
-        median_ns=middle_of(times), reduced=reduced,
+        spans, tuple(evidence), functions, is_bulk, int(own.bytes[in_middle].sum()), confidence,
+        "", why or unlike(_alike(own.call, spans), len(spans)), place, _share(own, spans),
+        middle_of(times), reduced,
     )
 
 
@@ -288,9 +267,9 @@ def _with_last(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Span
     return Spans(np.append(spans.first, spans.end[-1]), np.append(spans.end, after[-1] + 1))
 
 
-def _functions(some: OwnCalls, texts: Texts, inside: Flags, steps: int) -> dict[str, float]:
+def _functions(own: OwnCalls, texts: Texts, inside: Flags, steps: int) -> dict[str, float]:
     """How many of each call a step has, on average; without what is in fewer than half of them."""
-    calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
+    calls = Counter(texts.texts[call] for call in own.call[inside].tolist())
     return {call: number / steps for call, number in calls.items() if number >= steps / 2}
 
 
@@ -299,12 +278,12 @@ def middle_of(times: Ints) -> float:
 
 
 def _is_ordered(
-    some: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool
+    own: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool
 ) -> bool:
     """Each step makes equally many calls. Without bulk collectives they are messages and
     collectives of the main thread: either alone proves nothing."""
     alike = np.bincount(_sums(spans, mine)).max()
-    is_message = some.kind[mine] >= Kind.MESSAGE
+    is_message = own.kind[mine] >= Kind.MESSAGE
     is_mixed = is_main and is_message.any() and not is_message.all()
     return bool(alike >= ALIKE * len(spans) and (is_bulk or is_mixed))
 
@@ -339,7 +318,7 @@ def doubt(steps: int, confidence: float, step_bytes: Ints) -> str:
     return ""
 
 
-def _counted(some: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
+def _counted(own: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
     """The calls that count in steps of these calls: bulk collectives of their functions, else their
     collectives, else all of them. And whether they are bulk. A token counts as most of its calls
     do, so each iteration has a call that counts: MPI_Alltoallv has one token, whatever it sends."""
@@ -348,10 +327,10 @@ def _counted(some: OwnCalls, mine: Flags, token: Ints) -> tuple[Flags, bool]:
     def mostly(which: Flags) -> Flags:
         return (2 * np.bincount(token, which) > number)[token]
 
-    is_bulk = mostly(some.is_bulk)
+    is_bulk = mostly(own.is_bulk)
     if (is_bulk & mine).any():
-        return is_bulk & np.isin(some.function, some.function[is_bulk & mine]), True
-    small = mine & mostly(some.sequence != NONE)
+        return is_bulk & np.isin(own.function, own.function[is_bulk & mine]), True
+    small = mine & mostly(own.sequence != NONE)
     return (small if small.any() else mine), False
 
 
@@ -365,13 +344,13 @@ def _inside(spans: Spans, counted: Flags) -> Flags:
     return covered(spans.first, spans.end, len(counted)) & counted
 
 
-def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
+def _words(own: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
     tokens, first = np.unique(token, return_index=True)
     return {
         number: Word(
-            texts.texts[some.call[at]].removeprefix("MPI_"),
-            int(some.bytes[at]) if some.sequence[at] != NONE else None,
-            some.kind[at] >= Kind.MESSAGE,
+            texts.texts[own.call[at]].removeprefix("MPI_"),
+            int(own.bytes[at]) if own.sequence[at] != NONE else None,
+            own.kind[at] >= Kind.MESSAGE,
         )
         for number, at in zip(tokens.tolist(), first.tolist())
     }

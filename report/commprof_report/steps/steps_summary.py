@@ -35,10 +35,9 @@ from .boundaries import (
     Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
 )
 from .columns import steps_row
-from .critical_path import critical_paths
+from .long_steps import critical_paths, trend
 from .gpu_steps import gpu_steps, step_times
 from .lines import SampledCalls, sampled_calls
-from .outliers import trend
 from .slowest import slowest
 from .step_costs import Costs, StepRow, step_costs
 from .stepping import CHOSEN, Found

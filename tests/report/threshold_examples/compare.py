@@ -14,7 +14,7 @@ from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
 from commprof_report.experiment.plan import FAILED, Run
 from commprof_report.experiment_main import gives_up
-from commprof_report.steps.outliers import Trend
+from commprof_report.steps.long_steps import Trend
 
 RANK = RankRow(
     rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,

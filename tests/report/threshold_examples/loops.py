@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from commprof_report.loops.choice import Kind, Line, Spans, levels
-from commprof_report.loops.repeats import find_loops
+from commprof_report.loops.levels import Kind, Line, Spans, find_loops, levels
 from commprof_report.steps.stepping import (
     Found, Visits, doubt, is_better, steps_of, unlike, visited,
 )

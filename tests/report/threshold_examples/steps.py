@@ -6,9 +6,8 @@ import numpy as np
 from commprof_report.base import chance, units
 from commprof_report.late.timelines import OUTSIDE, UNSPLIT
 from commprof_report.steps.boundaries import outlier_limit
-from commprof_report.steps.critical_path import Span, is_known
+from commprof_report.steps.long_steps import Span, foreign_calls, is_known, parts, trend, why_longer
 from commprof_report.steps.gpu_steps import cost_of
-from commprof_report.steps.outliers import foreign_calls, parts, trend, why_longer
 from commprof_report.steps.lines import mostly_timed
 from commprof_report.steps.columns import STEPS, steps_row
 from commprof_report.steps.steps_summary import headline, outside_text
