@@ -147,7 +147,11 @@ class Trace:
         self.threads = list(SQL.rows(self.connection, "trace_threads"))
         shared = _shared_with(self.connection)
         self.streams = {
-            (row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), ""))
+            (row.rank, row.stream): (
+                f"{'GPU' if row.device is None else f'GPU {row.device}'}"
+                f"{shared.get((row.rank, row.device), '')}, "
+                f"{'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+            )
             for row in SQL.rows(self.connection, "trace_streams")
         }
         self.arrivals = self._arrivals()
@@ -341,14 +345,6 @@ def _named(rank: int, kind: str, number: int, who: object) -> Iterator[str]:
     track = TRACKS[kind]
     place = track.place + track.apart * number
     return named(rank, track.first + number, track.title.format(who), place)
-
-
-def _stream_title(row: Row, shared: str) -> str:
-    device = "GPU" if row.device is None else f"GPU {row.device}"
-    return (
-        f"{device}{shared}, "
-        f"{'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
-    )
 
 
 def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
