@@ -107,7 +107,7 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
     alone = report("hvprof", fused).out.splitlines()
     assert (
         alone[0]
-        == "As run, 2 ranks. MPI: 36 calls that carry messages, 18 a rank."
+        == "As run, 2 ranks, no steps found. MPI: 36 calls that carry messages, 18 a rank."
     )
     assert (
         "a fused message counts once" in alone[1]
@@ -116,7 +116,7 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
     assert alone[1].endswith(", and give both runs: hvprof RUN --unfused OTHER_RUN.")
     assert "fusion" not in alone[3] and "NCCL" not in "".join(alone)
     both = report("hvprof", fused, "--unfused", unfused).out.splitlines()
-    assert both[1].startswith("Unfused, 2 ranks. MPI: 1,002 calls") and "fusion" in both[4]
+    assert both[1].startswith("Unfused, 2 ranks, no steps found. MPI: 1,002 calls") and "fusion" in both[4]
 
 
 def test_starting_an_operation_is_not_taken_for_it(report, run_folder):
@@ -422,7 +422,7 @@ def test_without_steps_the_calls_of_nccl_are_those_on_the_host(report, tmp_path)
         for rank in of_nccl([MIB, 2 * MIB], 320_000)
     ]
     first = report("hvprof", planted.write_databases(tmp_path / "run", ranks)).out.splitlines()[0]
-    assert first == "As run, 2 ranks. NCCL: 80 calls that carry messages, 40 a rank."
+    assert first == "As run, 2 ranks, no steps found. NCCL: 80 calls that carry messages, 40 a rank."
 
 
 def test_sizes_that_are_no_powers_of_two_are_compared_with_the_line_between(report, tmp_path):

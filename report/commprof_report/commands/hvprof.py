@@ -70,9 +70,9 @@ class Side(NamedTuple):
     def title(self) -> str:
         """As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks, 59 steps"""
         settings = f" ({self.settings})" if self.settings else ""
-        steps = f", {units.counted(self.steps, 'step')}" if self.steps else ""
+        steps = units.counted(self.steps, "step") if self.steps else "no steps found"
         ranks = units.counted(self.run.world_size, "rank")
-        return f"{units.capital(self.fusion)}{settings}, {ranks}{steps}"
+        return f"{units.capital(self.fusion)}{settings}, {ranks}, {steps}"
 
 
 TOTALS = ("message_bytes", "total_ns")
