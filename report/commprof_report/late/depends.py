@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from sqlite3 import Connection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base import query
@@ -168,33 +167,25 @@ class Operations(Columns):
     """
 
 
-@dataclass(frozen=True)
 class Waits(Columns):
     """One row for each rank of a sampled collective, and for each call that sent, received or
-    completed messages: how long the rank waited, and for which one. Times are on the run's axis."""
+    completed messages: how long the rank waited, and for which one. Times are on the run's axis.
 
-    identity: TextInts
-    sequence: Ints  # of a message a negative number of its own
-    world_rank: Ints
-    call: TextInts
-    bytes: Ints  # NONE: not known
-    region: TextInts
-    start_ns: Ints
-    end_ns: Ints
-    wait_ns: Ints
-    transfer_ns: Ints  # the rest of the call
-    last_rank: Ints  # whose arrival ended the wait; NONE: no wait
-    is_last: Flags  # all wait for all, and the rank itself arrived last
-    is_estimate: Flags  # derived from durations, because the clocks are not accurate enough
-    # the call that completed requests, in which the rank waited; the row has its times and its
-    # region, and
-    completion: TextInts
-    # is of the collective or message that decided when the call could return. NONE: a blocking call
-    wait_state: TextInts  # the kind of waiting, as docs/METHODS.md defines it; NONE: no wait
-    peer: Ints  # of a message, its other rank, waited for or not; NONE: a collective
-    peer_ns: Ints  # when that rank posted its side
-    operations: Ints  # that the call was, or completed
-    is_polled: Flags  # in unsuccessful polls before the call, which has a row of its own
+    identity, world_rank, call, bytes, region, start_ns, end_ns
+    sequence       of a message a negative number of its own
+    wait_ns, transfer_ns    the latter is the rest of the call
+    last_rank      whose arrival ended the wait; NONE: no wait
+    is_last        all wait for all, and the rank itself arrived last
+    is_estimate    derived from durations, because the clocks are not accurate enough
+    completion     the call that completed requests, in which the rank waited; the row has its times
+                   and its region, and is of the collective or message that decided when the call
+                   could return. NONE: a blocking call
+    wait_state     the kind of waiting, as docs/METHODS.md defines it; NONE: no wait
+    peer, peer_ns  of a message, its other rank, waited for or not, and when that posted its side;
+                   NONE: a collective
+    operations     that the call was, or completed
+    is_polled      in unsuccessful polls before the call, which has a row of its own
+    """
 
     def estimated(self) -> Iterator[tuple[int, int]]:
         """Rank and begin of the calls of whose waiting only an estimate is known."""

@@ -148,6 +148,12 @@ def with_lateness(ns: float) -> str:
     return str(kind)
 
 
+NAMES = (
+    "identity sequence world_rank call bytes region start_ns end_ns wait_ns transfer_ns "
+    "last_rank is_last is_estimate completion wait_state peer peer_ns operations is_polled"
+).split()
+
+
 def among_links(pairs: int, times: float) -> str:
     """So many pairs send messages; those of the first one take so many times as long."""
     texts = Texts()
@@ -159,7 +165,7 @@ def among_links(pairs: int, times: float) -> str:
         )
         for pair in range(pairs) for message in range(FEWEST)
     ]
-    waits = table(Waits, rows, texts)
+    waits = table(Waits, rows, texts, NAMES)
     infos = {"MPI_Recv": CallInfo(
         "MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "", None, None,
     )}
