@@ -127,8 +127,9 @@ def spent_in_states(
         is_own = ~known.which(calls.call, texts, lambda one: one.family == "setup")
         calls, late = calls.take(is_own & is_on(calls, driving)), None
         found = called(connection, alignment, calls, known, texts)
-        names = "world_rank start_ns wait_ns last_rank".split()
-        lines = timelines(found, table(Waits, [], texts, names), texts)
+        lines = timelines(
+            found, table(Waits, [], texts, "world_rank start_ns wait_ns last_rank".split()), texts
+        )
     begins_ns = alignment.aligned(rows.world_rank, rows.begin_ns)
     split_ns = lines.spent_between(rows.world_rank, begins_ns, begins_ns + rows.step_ns)
     return split_ns, late is not None
