@@ -18,7 +18,7 @@ from commprof_report.tune import evidence as evidences
 from commprof_report.tune import formats, launches
 from commprof_report.tune.algorithms import AS_LAUNCHED, Candidate, Variable, library_read
 from commprof_report.tune.evidence import Evidence, Raced, Rule, Span, Tried, rules_of
-from commprof_report.tune.launches import Call, Launcher, Outcome, Turns
+from commprof_report.tune.launches import Call, Launcher, Outcome
 from commprof_report.tune.rows import Row, rows_of_kit
 from commprof_report.tune.search import DEFAULT, REFUSED, SLOWER, UNCHANGED, Search
 from parallel import world
@@ -133,10 +133,13 @@ class Doubled(Launcher):
     launched: list[list[list[str]]]
 
     def run(self, family, rows, passes, counting=False, timeout_s=None):
-        self.launched.append([[each.text for each in row.candidates] for row in rows])
+        self.launched.append([
+            [each.candidate.text for each in row.left] for row in rows
+        ])
         calls = [
-            self.call(number, place, each.text, passed) for number, row in enumerate(rows)
-            for place, each in enumerate(row.candidates) for passed in range(passes + 1)
+            self.call(number, place, each.candidate.text, passed)
+            for number, row in enumerate(rows) for place, each in enumerate(row.left)
+            for passed in range(passes + 1)
         ]
         return Outcome(library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()), "ucx", calls,
                        0.1, 1e-4, 4)
@@ -193,10 +196,12 @@ def test_a_healthy_default_gets_no_rule():
     assert found.rows[0].pairs and rules_of(found, Rules()) == []
 
 
-def test_the_last_candidate_is_out_if_it_is_slower_than_the_default():
+def test_the_last_candidate_is_out_if_it_is_slower_than_the_default(capsys):
     found, _ = searched(Machine({**dict.fromkeys(TIMES, 120), AS_LAUNCHED: 100}, SENT))
     assert {each.fate for each in found.rows[0].tried} == {"", UNCHANGED, SLOWER}
     assert found.rows[0].best is None and not found.rows[0].pairs
+    command.print_search(found, Rules())
+    assert "as launched" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("time_ns", "rows"), [(80, 0), (100, 1)])
@@ -415,12 +420,14 @@ def test_ranks_that_had_other_candidates_are_an_error(tmp_path):
 
 
 def test_rows_are_words_of_the_replayer():
-    turns = Turns("MPI_Allreduce", 65536, 4, [LAUNCHED, RING, TREE])
-    assert turns.words("Open MPI") == (
+    row = Raced("MPI_Allreduce", 65536, 4, 0.5, [
+        Tried(LAUNCHED), Tried(RING), Tried(Candidate("linear", 1), fate=SLOWER), Tried(TREE),
+    ])
+    assert launches.words_of("Open MPI", row) == (
         "MPI_Allreduce,65536,4,coll_tuned_allreduce_algorithm,"
         "coll_tuned_allreduce_algorithm_segmentsize,-,4:0,5:8192"
     )
-    assert Turns("MPI_Bcast", 8, 4, [LAUNCHED]).words("") == "MPI_Bcast,8,4,-,-,-"
+    assert launches.words_of("", evidences.as_launched("MPI_Bcast", 8, 4)) == "MPI_Bcast,8,4,-,-,-"
 
 
 def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:

@@ -42,14 +42,17 @@ from ..replay.from_run import kit_of
 from ..run.alignment import align
 from ..tune import evidence as evidences
 from ..tune import formats
-from ..tune.algorithms import Candidate, AS_LAUNCHED, Library, library_read
-from ..tune.evidence import Evidence, Raced, Rule, fingerprint, is_gain, judged, rules_of
-from ..tune.launches import Launcher, Turns
+from ..tune.algorithms import Library, library_read
+from ..tune.evidence import (
+    Evidence, Raced, Rule, as_launched, fingerprint, is_gain, judged, rules_of,
+)
+from ..tune.launches import Launcher
 from ..tune.rows import Row, rows_of_kit, rows_of_run
 from ..tune.search import Search, cannot_search
 from . import Command, common, compare
 from .compare import percent
 
+MOST_ROWS = 1000  # with most calls
 KIT, SETTINGS, ADVICE = "job.kit", "settings.sh", "how-to-apply.txt"
 BITS = "Another algorithm adds numbers up in another order: results may differ in their last bits."
 
@@ -185,10 +188,13 @@ def window_of(answers: Late) -> float:
 def search(arguments: argparse.Namespace) -> Evidence:
     kit, output = only(arguments, "one kit"), output_of(arguments)
     _, digest = kits.read(kit)
+    rows = rows_of_kit(kit)[:MOST_ROWS]
+    if not rows:
+        raise ReportError(kit, "has no blocking Allreduce, Bcast, Allgather, Alltoall or Reduce")
     if kit.resolve() != (output / KIT).resolve():
         shutil.copyfile(kit, output / KIT)
     found = Search(
-        launcher(arguments, output), rows_of_kit(kit), arguments.budget, digest,
+        launcher(arguments, output), rows, arguments.budget, digest,
         rules_by(arguments), lambda text: print(units.visible(text), flush=True),
     ).run()
     evidences.write(output, found)
@@ -306,9 +312,7 @@ def taken_rows(
     arguments: argparse.Namespace, folder: Path, raced: Sequence[Raced]
 ) -> list[bool]:
     """Does each row send, with the file, what its algorithm sent in the search?"""
-    launched = [
-        Turns(row.call, row.bytes, row.ranks, [Candidate(AS_LAUNCHED)]) for row in raced
-    ]
+    launched = [as_launched(row.call, row.bytes, row.ranks) for row in raced]
     before = f". {shlex.quote(str((folder / SETTINGS).resolve()))}\n"
     outcome = launcher(arguments, folder, before).run("", launched, 1, counting=True)
     return [

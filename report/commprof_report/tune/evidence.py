@@ -12,8 +12,8 @@ from ..base import ReportError
 from ..base.files import (
     json_read, list_in, number_in, renamed_whole, text_in, whole_in,
 )
-from ..compare.judge import Compared, Rules
-from .algorithms import Candidate
+from ..compare.judge import NOTHING, Compared, Rules
+from .algorithms import AS_LAUNCHED, Candidate
 
 FILE, FORMAT, VERSION = "evidence.json", "commprof-tune", 1
 MOST = 10**15
@@ -44,14 +44,22 @@ class Raced:
     pairs: list[list[float]] = field(default_factory=list)
 
     @property
+    def left(self) -> list[Tried]:
+        """The candidates that are not out, of which what was launched is the first."""
+        return [each for each in self.tried if not each.fate]
+
+    @property
     def best(self) -> Tried | None:
-        """The only candidate that is left."""
-        left = [each for each in self.tried if not each.fate and each.candidate.value >= 0]
-        return left[0] if len(left) == 1 and self.pairs else None
+        """The other one that is left."""
+        return self.left[1] if len(self.left) == 2 and self.pairs else None
 
     @property
     def launched(self) -> Tried:
         return self.tried[0]
+
+
+def as_launched(call: str, size: int, ranks: int, share: float = 0.0) -> Raced:
+    return Raced(call, size, ranks, share, [Tried(Candidate(AS_LAUNCHED))])
 
 
 @dataclass
@@ -106,7 +114,7 @@ def _row(values: Any) -> Raced:
 def judged(evidence: Evidence, row: Raced, rules: Rules) -> Compared:
     """The best candidate against what was launched. All rows hold together at the level."""
     judge = rules.judge(True, max(1, sum(bool(each.pairs) for each in evidence.rows)))
-    return judge.contrast(*zip(*row.pairs)) if row.pairs else judge.contrast((), ())
+    return judge.contrast(*zip(*row.pairs)) if row.pairs else NOTHING
 
 
 def is_gain(found: Compared, least: float) -> bool:

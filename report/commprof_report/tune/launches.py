@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from ..base import ReportError
 from ..experiment.plan import PLACEHOLDER, ended
-from .algorithms import Candidate, Library, library_read, segments_name, variable_name
+from .algorithms import Library, library_read, segments_name, variable_name
+from .evidence import Raced
 
 SETTINGS = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # harmless to other libraries
 COUNTING = {"OMPI_MCA_pml_monitoring_enable": "1"}
@@ -55,21 +56,13 @@ class Outcome(NamedTuple):
         return [list(each) for each in found.most_common(1)[0][0]] if found else []
 
 
-class Turns(NamedTuple):
-    """A row, and the candidates that take turns in it."""
-
-    call: str
-    bytes: int
-    ranks: int
-    candidates: Sequence[Candidate]
-
-    def words(self, family: str) -> str:
-        """For commprof-replay --race."""
-        names = ("-", "-")
-        if any(each.value >= 0 for each in self.candidates):
-            names = variable_name(family, self.call), segments_name(family, self.call)
-        words = (each.word for each in self.candidates)
-        return ",".join(map(str, (self.call, self.bytes, self.ranks, *names, *words)))
+def words_of(family: str, row: Raced) -> str:
+    """Of commprof-replay --race: the candidates that are left take turns."""
+    names = ("-", "-")
+    if len(row.left) > 1:
+        names = variable_name(family, row.call), segments_name(family, row.call)
+    words = (each.candidate.word for each in row.left)
+    return ",".join(map(str, (row.call, row.bytes, row.ranks, *names, *words)))
 
 
 class Launcher(NamedTuple):
@@ -83,7 +76,7 @@ class Launcher(NamedTuple):
     before: str = ""
 
     def run(
-        self, family: str, rows: Sequence[Turns], passes: int, counting: bool = False,
+        self, family: str, rows: Sequence[Raced], passes: int, counting: bool = False,
         timeout_s: float | None = None,
     ) -> Outcome:
         """The first pass, in which connections are made, has counts, but no times."""
@@ -101,11 +94,11 @@ class Launcher(NamedTuple):
         return read(files, time.monotonic() - begin_s)
 
     def command(
-        self, family: str, rows: Sequence[Turns], passes: int, counting: bool, output: Path
+        self, family: str, rows: Sequence[Raced], passes: int, counting: bool, output: Path
     ) -> str:
         replay = shlex.join([
             self.replay, "--repeat", str(passes), "--race", ";".join(
-                row.words(family) for row in rows
+                words_of(family, row) for row in rows
             ), "--race-output", str(output.resolve()), str(self.kit.resolve()),
         ])
         settings = exports({**SETTINGS, **(COUNTING if counting else {})})

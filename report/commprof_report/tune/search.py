@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from ..base import ReportError, units
 from ..compare.judge import Rules, fewest_pairs
 from .algorithms import Library
-from .evidence import Evidence, Raced, Tried
-from .launches import Launcher, Outcome, Turns, counted_first
+from .evidence import Evidence, Raced, Tried, as_launched
+from .launches import Launcher, Outcome, counted_first
 from .rows import Row
 
 OF_COUNTS, OF_HALVING = 3, 12  # turns of a candidate, at least and at most
@@ -79,11 +79,8 @@ class Search:
         return self.end_s - time.monotonic()
 
     def survey(self) -> Outcome:
-        turns = [
-            Turns(row.call, row.bytes, row.ranks, Library().candidates(row.call, row.bytes))
-            for row in self.rows
-        ]
-        found = self.launcher.run("", turns, 1, timeout_s=self.left_s)
+        rows = [as_launched(row.call, row.bytes, row.ranks) for row in self.rows]
+        found = self.launcher.run("", rows, 1, timeout_s=self.left_s)
         self.pass_s = found.pass_s
         self.launch_s = max(0.0, found.seconds - 2 * found.pass_s)
         return counted_first(found)
@@ -98,32 +95,27 @@ class Search:
             text = f"{row.call} {units.size(row.bytes)} on {row.ranks} ranks"
             self.say(f"{text}: {units.share(share)} of a pass is transfer")
             if row._replace(share=share).is_worth:
-                found.append(Raced(row.call, row.bytes, row.ranks, share))
+                found.append(as_launched(row.call, row.bytes, row.ranks, share))
         self.calls = {(row.call, row.bytes, row.ranks): row.calls for row in self.rows}
         return sorted(found, key=lambda row: -row.share)
 
-    def turns(self, rows: Sequence[Raced]) -> list[Turns]:
-        return [Turns(row.call, row.bytes, row.ranks, [
-            each.candidate for each in row.tried if not each.fate
-        ]) for row in rows]
-
-    def passes(self, turns: Sequence[Turns], wanted: int, most_s: float) -> int:
+    def passes(self, rows: Sequence[Raced], wanted: int, most_s: float) -> int:
         """So many that each candidate has as many turns as wanted, or as fit into the time."""
         needed = max(
             math.ceil(
-                wanted * len(each.candidates) / self.calls[each.call, each.bytes, each.ranks]
-            ) for each in turns
+                wanted * len(row.left) / self.calls[row.call, row.bytes, row.ranks]
+            ) for row in rows
         )
         return max(1, min(needed, int(most_s / self.pass_s) - 1))
 
     def launch(
-        self, turns: Sequence[Turns], wanted: int, most_s: float, counting: bool = False
+        self, rows: Sequence[Raced], wanted: int, most_s: float, counting: bool = False
     ) -> Outcome:
         """Passes are timed again: algorithms differ."""
-        passes = self.passes(turns, wanted, most_s)
+        passes = self.passes(rows, wanted, most_s)
         expected_s = self.launch_s + passes * self.pass_s
         found = self.launcher.run(
-            self.evidence.family, turns, passes, counting, SLACK * expected_s + 60
+            self.evidence.family, rows, passes, counting, SLACK * expected_s + 60
         )
         self.evidence.launches += 1
         self.pass_s = found.pass_s
@@ -132,7 +124,7 @@ class Search:
     def count(self, library: Library) -> None:
         for row in self.evidence.rows:
             row.tried = [Tried(each) for each in library.candidates(row.call, row.bytes)]
-        found = self.launch(self.turns(self.evidence.rows), OF_COUNTS, self.left_s / 4, True)
+        found = self.launch(self.evidence.rows, OF_COUNTS, self.left_s / 4, True)
         self.evidence.counted = found.counted
         for number, row in enumerate(self.evidence.rows):
             for place, tried in enumerate(row.tried):
@@ -140,10 +132,9 @@ class Search:
                 tried.fate = self.fate(
                     row, tried, any(call.is_refused for call in found.of(number, place))
                 )
-            dropped = sum(bool(each.fate) for each in row.tried)
             self.say(
                 f"{row.call} {units.size(row.bytes)}: {len(row.tried) - 1} candidates, "
-                f"{dropped} out by their messages ({found.counted})"
+                f"{len(row.tried) - len(row.left)} out by their messages ({found.counted})"
             )
 
     def fate(self, row: Raced, tried: Tried, is_refused: bool) -> str:
@@ -165,30 +156,26 @@ class Search:
 
     def open_rows(self, most: int) -> list[Raced]:
         """With more candidates than so many beside what was launched."""
-        return [
-            row for row in self.evidence.rows
-            if sum(not each.fate for each in row.tried) > most + 1
-        ]
+        return [row for row in self.evidence.rows if len(row.left) > most + 1]
 
     def halve(self) -> None:
         half_s = HALVING_SHARE * self.left_s
         rounds = max(
             (
-                math.ceil(math.log2(sum(not each.fate for each in row.tried)))
-                for row in self.open_rows(1)
+                math.ceil(math.log2(len(row.left))) for row in self.open_rows(1)
             ),
             default=1,
         )
         while rows := self.open_rows(1):
-            found = counted_first(self.launch(self.turns(rows), OF_HALVING, half_s / rounds))
+            found = counted_first(self.launch(rows, OF_HALVING, half_s / rounds))
             for number, row in enumerate(rows):
                 self.drop(row, number, found)
-            left = sum(not each.fate for row in rows for each in row.tried)
+            left = sum(len(row.left) for row in rows)
             self.say(f"halving: {left - len(rows)} candidates left in {len(rows)} rows")
 
     def drop(self, row: Raced, number: int, found: Outcome) -> None:
         """The slower half, but what was launched; the last one, too, if that is slower."""
-        own = [each for each in row.tried if not each.fate]
+        own = row.left
         for place, tried in enumerate(own):
             tried.transfer_ns = found.transfer_ns(number, place) or NEVER_NS
         ordered = sorted(own[1:], key=lambda each: each.transfer_ns)
@@ -204,11 +191,10 @@ class Search:
         if not rows:
             return
         needed = fewest_pairs(self.rules.judge(True, len(rows)).level)
-        turns = self.turns(rows)
         launches = 0
         while launches < needed or (self.left_s > self.launch_s and launches < 2 * needed):
             most_s = self.left_s / max(1, needed - launches)
-            found = counted_first(self.launch(turns, OF_LAST, most_s))
+            found = counted_first(self.launch(rows, OF_LAST, most_s))
             launches += 1
             for number, row in enumerate(rows):
                 pair = [found.transfer_ns(number, place) for place in (0, 1)]

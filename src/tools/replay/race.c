@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { ROWS_MOST = 64, CANDIDATES_MOST = 64, TEXT_BYTES = 4096 };
+enum { ROWS_MOST = 1024, CANDIDATES_MOST = 64, TEXT_BYTES = 4096 };
 
 struct tool_variable {
     void *handle; /* NULL: there is none */
