@@ -37,7 +37,6 @@ from .main import Parser
 from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
-MOST_OF_LOG = 200  # characters of its last line
 OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 
 
@@ -181,7 +180,12 @@ class Runner:
 
     def run(self) -> None:
         self.commprof_run = program_find("commprof-run")
-        self.replay = self.replay_command() if self.plan.kit else ""
+        self.replay = ""  # for arms without a program
+        if self.plan.kit:
+            path = self.folder.resolve() / plans.KIT
+            if kits.read(path)[1] != self.plan.kit:
+                raise ReportError(path, "is another kit than that of the experiment")
+            self.replay = shlex.join([program_find("commprof-replay"), str(path)])
         self.say_if_few()
         name = shlex.quote(str(self.folder))
         try:
@@ -201,14 +205,6 @@ class Runner:
             f"done: {units.counted(len(self.complete()), 'block')}. Read them with: hvprof-report "
             f"compare {name}"
         )
-
-    def replay_command(self) -> str:
-        """For arms without a program."""
-        path = self.folder.resolve() / plans.KIT
-        _, digest = kits.read(path)
-        if digest != self.plan.kit:
-            raise ReportError(path, "is another kit than that of the experiment")
-        return shlex.join([program_find("commprof-replay"), str(path)])
 
     def say_if_few(self) -> None:
         """Before the first run, that the blocks wanted can give no verdict."""
@@ -280,10 +276,9 @@ class Runner:
                 f"{side.name}: {run.library}, {layout(run)}; cores that a rank may use: "
                 f"{binding(run)}"
             )
-        for pair in answers.pairs:
-            if pair.differences:
-                names = f"{pair.verdict.side} differs from {pair.verdict.reference}"
-                say(f"{names} in: {differences_text(pair.differences)}")
+        for row, found in ((pair.verdict, pair.differences) for pair in answers.pairs):
+            if found:
+                say(f"{row.side} differs from {row.reference} in: {differences_text(found)}")
         for refusal in answers.refused:
             say(
                 f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way "
@@ -314,16 +309,15 @@ class Runner:
             last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
             raise ReportError(
                 run.arm, f"failed {whole('experiment.failures')} times in a row; the last output "
-                f"is in {log}: {units.shortened(last, MOST_OF_LOG)}; {way_on(self.folder)}",
+                f"is in {log}: {units.shortened(last, 200)}; {way_on(self.folder)}",
             )
 
     def progress(self) -> None:
         """How long the rest takes, if anything is left."""
         left = self.plan.blocks - len(self.complete())
         if left > 0:
-            left_ns = left * self.block_s() * 1e9
-            about = f"; about {units.duration(left_ns)} left" if left_ns else ""
-            say(f"  {self.blocks_text()}{about}")
+            about = f"; about {units.duration(left * self.block_s() * 1e9)} left"
+            say(f"  {self.blocks_text()}{about * bool(self.block_s())}")
 
 
 def gives_up(runs: Sequence[Run]) -> bool:
@@ -394,6 +388,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         if plans.is_experiment(arguments.folder):
-            text = f"{PROGRAM}: interrupted; {way_on(arguments.folder)}"
-            print(units.visible(text), file=sys.stderr)
+            said = f"{PROGRAM}: interrupted; {way_on(arguments.folder)}"
+            print(units.visible(said), file=sys.stderr)
         return 128 + signal.SIGINT

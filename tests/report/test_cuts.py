@@ -174,12 +174,12 @@ def test_rows_with_equal_sizes_and_calls_stay_as_they_are(unfused, run_of):
         (
             "gathering",
             {"cuts": HALVES, "each_step": "Allgather"},
-            "MPI_Allgather 50.0 KB on MPI_COMM_WORLD: calls only in B",
+            "MPI_Allgather 50.0 KB on MPI_COMM_WORLD: 0 -> ",
         ),
         (
             "broadcasting",
             {"cuts": HALVES, "once": 3_000_000},
-            "MPI_Bcast 3.00 MB on MPI_COMM_WORLD: calls only in B",
+            "MPI_Bcast 3.00 MB on MPI_COMM_WORLD: 0 -> ",
         ),
     ],
 )
@@ -216,7 +216,7 @@ def test_more_small_calls_without_negotiation_are_other_work(run_of):
     first = run_of("buckets 2", [HALVES[0]], rounds=0)
     second = run_of("small calls", [[*GRADIENTS[:-1], 64, 16]], rounds=0)
     (refused,) = compared([first], [second]).refused
-    assert refused.what.startswith("MPI_Allreduce 16 B on MPI_COMM_WORLD: calls only in B")
+    assert refused.what.startswith("MPI_Allreduce 16 B on MPI_COMM_WORLD: 0 -> ")
 
 
 def test_percentiles_are_those_of_single_calls(unfused, fused):

@@ -63,7 +63,6 @@ from . import SEPARATOR, Command, common
 
 WIDTH, MOST_VALUE = 120, 400  # characters of a line of the text, of a value in the page
 MOST_ROWS = 12  # that the page draws
-OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
 TABLES = {  # for scripts: their columns, and their rows
     "verdict": (VERDICT, lambda answers: [pair.verdict for pair in answers.pairs]),
     "figure": (
@@ -241,7 +240,7 @@ def read(named: list[Side], skipped: float) -> list[Side]:
 
 
 def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
-    if arguments.skip_steps and arguments.metric in OF_WHOLE_RUNS:
+    if arguments.skip_steps and arguments.metric in ("time", *PERCENTILES, "wall"):
         raise UsageError("--skip-steps", f"--metric {arguments.metric} is known of whole runs only")
     judged = arguments.metric, arguments.level, arguments.min_effect, arguments.allow
     return Rules(

@@ -33,10 +33,8 @@ RECEIVES = frozenset(
     f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
-FEW_PAIRS = 8  # are no map
 MOST_COLUMNS, MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 16, 30, 64, 60, 3
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
-LARGEST = (1 << 63) - 1
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "total": attrgetter("total_ns"),
     "count": attrgetter("count"),
@@ -258,7 +256,7 @@ def histogram(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     chosen, asked = dominating_size(run.connection), arguments.bytes
     low, high = (
-        bound if bound is None else min(bound, LARGEST)
+        bound if bound is None else min(bound, (1 << 63) - 1)
         for bound in asked or (chosen and (chosen.bytes_low, chosen.bytes_high)) or (None, None)
     )
     rows = (
@@ -522,7 +520,7 @@ def peers_section(run: Run, rows: Sequence[Row]) -> str:
     """A table where a few pairs exchange messages, which a map would hide."""
     pairs = sorted((row for row in rows if row.bytes), key=lambda row: -row.bytes)
     matrix = charts.matrix_of(rows, run.world_size, "bytes")
-    if len(pairs) <= FEW_PAIRS:
+    if len(pairs) <= 8:  # are no map
         return page.section("Who sends to whom", "", page.table(shown(PEER), pairs)) * bool(pairs)
     return page.section(
         "Who sends to whom",

@@ -57,12 +57,13 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import sys
+from collections import namedtuple
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, Cursor
-from typing import Callable, NamedTuple, TextIO
+from typing import Callable, TextIO
 
 from ..base import ReportError, UsageError, attempt, option, print_note, units
 from ..base.files import renamed_whole, written_whole
@@ -237,12 +238,8 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
         file.writelines(perfetto.text(run, cut, traces))
 
 
-class Format(NamedTuple):
-    """A format, its writer and the options that it takes."""
-
-    write: Callable[[argparse.Namespace], None]
-    without_table: str = ""  # why it takes no --table
-    is_timeline: bool = False  # takes --from, --to and --with-trace
+# its writer; why it takes no --table; whether it takes --from, --to and --with-trace
+Format = namedtuple("Format", "write without_table is_timeline", defaults=["", False])
 
 
 FORMATS = {

@@ -24,14 +24,14 @@ whether a step takes less beyond chance.
 from __future__ import annotations
 
 import argparse
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
 
 from ..base import Row, attempt, gathered, option, threshold, units
 from ..base.field import Field, shown
-from ..calls.by_size import HVPROF, OddSizes, hvprof_rows, odd_sizes
+from ..calls.by_size import HVPROF, hvprof_rows, odd_sizes
 from ..calls.views import size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
@@ -43,7 +43,6 @@ from ..steps.boundaries import Steps
 from ..steps.steps_summary import StepsSummary, steps_find
 from . import Command, common
 
-NOTHING = "no call of this run that fits the filters carries a message"
 OTHER_WORK = "Not the same work, so nothing is said of fusion:"
 AS_RUN, UNFUSED = "as run", "unfused"
 FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
@@ -53,18 +52,9 @@ FUSION_OFF = (
 FEWEST = threshold("commands.calls-in-step")
 
 
-class Side(NamedTuple):
-    """One of the runs that are looked at. sums: its rows of all ranks together."""
-
-    fusion: str
-    ranks: int
-    steps: int
-    negotiates: bool
-    settings: str
-    rows: list[Row]
-    sums: list[Row]
-    odd_sizes: list[OddSizes]
-    run: Selection
+class Side(namedtuple("Side", "fusion ranks steps negotiates settings rows sums odd_sizes run")):
+    """One of the runs that are looked at. ranks, steps: numbers. sums: its rows of all ranks
+    together."""
 
     @property
     def title(self) -> str:
@@ -95,7 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
     common.answer(
         arguments, sides[0].run, merged(sides), HVPROF,
         lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
-        lambda: (picture(sides), drawn(sides)), lambda: NOTHING,
+        lambda: (picture(sides), drawn(sides)),
+        lambda: "no call of this run that fits the filters carries a message",
     )
 
 

@@ -10,36 +10,27 @@ part of the level (Bonferroni).
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..base import threshold, units
 from . import notes
 from .judge import (
-    Compared, DIFFERENT, Judge, Rules, RunRow, SizeRow, VerdictRow, fewest_pairs,
+    Compared, DIFFERENT, Judge, Rules, RunRow, VerdictRow, fewest_pairs,
 )
 from .figures import FIGURES, Figures, PERCENTILES, renamed
-from .notes import Difference, differences
-from .refusals import Refusal, Work, disturbances, refusals, weighed, work_of
+from .notes import differences
+from .refusals import Refusal, disturbances, refusals, weighed, work_of
 from .row_table import RowTable, keys_of, rows_per_step
 from .sides import Side, in_blocks, kit_of, stands_for
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
-OF_RUN = (  # columns of a run that were read so
-    "start_unix_ns", "step_ns", "wait_ns", "transfer_ns", "time_ns", "wall_ns",
-    "coverage",
-)
 
 
-class Pair(NamedTuple):
+class Pair(namedtuple("Pair", "verdict figures rows differences")):
     """A side against the first one."""
-
-    verdict: VerdictRow
-    figures: list[Compared]
-    rows: list[Compared]
-    differences: list[Difference]
 
     @property
     def primary(self) -> Compared:
@@ -47,19 +38,11 @@ class Pair(NamedTuple):
         return next(figure for figure in self.figures if figure.is_primary)
 
 
-class Comparison(NamedTuple):
-    sides: list[Side]
-    rules: Rules
-    metric: str
-    is_paired: bool
-    work: Work
-    refused: list[Refusal]
-    allowed: list[Refusal]
-    notes: list[str]
-    pairs: list[Pair]
-    sizes: list[SizeRow]
-    runs: list[RunRow]
-    costs: list[Compared]
+class Comparison(namedtuple(
+    "Comparison",
+    "sides rules metric is_paired work refused allowed notes pairs sizes runs costs",
+)):
+    """sizes, runs, costs: rows of the tables of these names; notes: sentences."""
 
     @property
     def is_experiment(self) -> bool:
@@ -252,7 +235,8 @@ def _runs(sides: Sequence[Side]) -> list[RunRow]:
             run=str(run.path),
             arithmetic_ns=run.canary_ns("arithmetic_ns"),
             memory_ns=run.canary_ns("memory_ns"),
-            **{key: getattr(run, key) for key in OF_RUN},
+            **{f"{name}_ns": run.of_run(name) for name in ("start_unix", *FIGURES)},
+            coverage=run.coverage,
         )
         for side in sides for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
     ]

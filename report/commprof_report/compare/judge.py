@@ -16,6 +16,7 @@ Then the columns of a comparison, and the rows that have them.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, combinations_with_replacement
@@ -105,17 +106,11 @@ def _logs(values: Sequence[float | None]) -> list[float] | None:
 
 POWER = 0.8  # probability with which the smallest detectable shift is detected
 NORMAL = NormalDist()
-ZERO = 1e-12  # differences of logarithms below this are zero
 
 
-class Shift(NamedTuple):
-    """The estimated shift of the second sample against the first. Without enough values the
-    interval is infinite."""
-
-    estimate: float
-    low: float
-    high: float
-    p: float  # two-sided
+class Shift(namedtuple("Shift", "estimate low high p")):
+    """The estimated shift of the second sample against the first; p: two-sided. Without enough
+    values the interval is infinite."""
 
     @property
     def is_found(self) -> bool:
@@ -139,7 +134,8 @@ class Paired(NamedTuple):
         """The probability of as small a sum of positive ranks, and of as large a one, with this
         shift. Zeros are dropped; equal magnitudes share their mean rank, and the distribution is
         that of these ranks."""
-        values = [value - shift for value in self.differences if abs(value - shift) > ZERO]
+        # differences of logarithms below this are zero
+        values = [value - shift for value in self.differences if abs(value - shift) > 1e-12]
         ranks = _doubled_ranks([abs(value) for value in values])
         positive = sum(rank for rank, value in zip(ranks, values) if value > 0)
         return _tails(_sum_counts(tuple(sorted(ranks))), positive)

@@ -5,9 +5,9 @@ software and hosts that differ between the sides.
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from ..base import threshold, units, whole
 from ..base.columns import DEVIATION, around_median
@@ -153,13 +153,8 @@ Values = tuple[str, ...]  # of the ranks of a run; empty: not set
 Found = dict[str, tuple[Values, Values]]  # by name: of the reference, and of the other side
 
 
-class Difference(NamedTuple):
+class Difference(namedtuple("Difference", "name first second side")):
     """A setting or a software of the reference and of the other side; no values: not set."""
-
-    name: str
-    first: Values
-    second: Values
-    side: str
 
     def __str__(self) -> str:
         """UCX_TLS (tcp; other: not set)"""

@@ -129,17 +129,13 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
 def _other_number(
     reference: Sequence[Row | None], own: Sequence[Row | None], name: str, noun: str
 ) -> str:
-    """The side's number against the reference's; empty: it is not apart from it."""
+    """The reference's number and the side's, means of the runs; empty: they are not apart."""
     first, second = ([getattr(row, name, 0) for row in rows] for rows in (reference, own))
     is_apart = min(second) > max(first) or max(second) < min(first)
-    mean, other = fmean(first), fmean(second)
-    if not is_apart or abs(other - mean) <= threshold("compare.work") * max(mean, other):
+    both = fmean(first), fmean(second)
+    if not is_apart or abs(both[1] - both[0]) <= threshold("compare.work") * max(both):
         return ""
-    if not mean or not other:
-        return f"{noun} only" if other else f"no {noun}"
-    if other >= 2 * mean:
-        return f"{other / mean:.3g} times the {noun}"
-    return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
+    return f"{' -> '.join(units.count(round(each)) for each in both)} {noun}"
 
 
 def _are_of_other_ranks(reference: Sequence[Row | None], own: Sequence[Row | None]) -> bool:

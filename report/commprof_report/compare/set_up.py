@@ -8,8 +8,7 @@ completion of a message does the work depends on the library.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import NamedTuple
+from collections import defaultdict, namedtuple
 
 from ..base.columns import NONE, Flags, Floats, Ints, np
 from ..base import gathered
@@ -20,20 +19,14 @@ from ..late.sums import Sums, rounded, share, transfer_shares
 BARRIER = "MPI_Barrier"
 
 
-class Times(NamedTuple):
-    """begin_ns, wait_ns, transfer_ns: of sampled calls of all ranks, scaled to all such calls.
-    total_ns: of all calls. is_split: a call was analysed. first_barriers: durations, by
-    communicator and rank. shares: of transfer, by call, communicator and bytes; of calls that
-    complete requests, or only start them, by call."""
-
-    begin_ns: Ints  # on the run's axis
-    wait_ns: Floats
-    transfer_ns: Floats
-    total_ns: int
-    is_split: bool
-    first_barriers: dict[tuple[str, int], list[int]]
-    shares: dict[tuple[str, str, int | None], float]
-    shares_of_calls: dict[str, float]
+class Times(namedtuple(
+    "Times",
+    "begin_ns wait_ns transfer_ns total_ns is_split first_barriers shares shares_of_calls",
+)):
+    """begin_ns (on the run's axis), wait_ns, transfer_ns: of sampled calls of all ranks, scaled to
+    all such calls. total_ns: of all calls. is_split: a call was analysed. first_barriers:
+    durations, by communicator and rank. shares: of transfer, by call, communicator and bytes; of
+    calls that complete requests, or only start them, by call."""
 
     def run_ns(self, name: str, since_ns: int | None = None) -> int | None:
         """wait_ns or transfer_ns of the run; null: no call was analysed."""

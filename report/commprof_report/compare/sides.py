@@ -18,7 +18,6 @@ from itertools import groupby
 from os.path import commonprefix
 from pathlib import Path
 from string import ascii_uppercase
-from typing import NamedTuple
 
 from ..base import ReportError, UsageError, units
 from ..base.files import json_read, list_in, number_in, text_in, whole_in, written_whole
@@ -26,20 +25,14 @@ from ..experiment import plan as plans
 from .figures import Figures, Group
 
 
-class Side(NamedTuple):
-    """The runs of a side, read from the folders that the user chose, and the block of each, if an
-    experiment says it. failed: runs of an experiment whose blocks were repeated. of: the side whose
-    command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment
-    took, launch to end, with the profiler and without."""
-
-    name: str
-    runs: list[Figures]
-    blocks: list[int] | None = None
-    failed: int = 0
-    of: str = ""
-    elapsed_ns: list[float] | None = None
-    bare_ns: list[float] | None = None
-    paths: Sequence[Path] = ()
+# The runs of a side, read from the folders that the user chose, and the block of each, if an
+# experiment says it. failed: runs of an experiment whose blocks were repeated. of: the side whose
+# command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment took,
+# launch to end, with the profiler and without.
+Side = namedtuple(
+    "Side", "name runs blocks failed of elapsed_ns bare_ns paths",
+    defaults=[None, 0, "", None, None, ()],
+)
 
 
 def labels_of(sides: Sequence[Side]) -> dict[Group, str]:

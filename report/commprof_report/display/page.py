@@ -22,7 +22,6 @@ from .colours import variables
 from .tables import Column
 
 ROOM = Path(__file__).resolve().parent
-STYLE = re.compile("<style>(.*?)</style>", re.S)
 MICROSECONDS = re.compile(r"(?<=\d) us\b")
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
@@ -80,7 +79,7 @@ def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> st
     template = (ROOM / "page.html").read_text(encoding="utf-8")
     scripts = [(ROOM / name).read_text(encoding="utf-8") for name in script_names]
     template = template.replace("/*colours*/", variables(body))
-    (style,) = STYLE.findall(template)
+    (style,) = re.findall("<style>(.*?)</style>", template, re.S)
     return Template(template).substitute(
         title=text(title),
         policy=f"{policy}; img-src data:; style-src {_hashes([style])}; script-src "

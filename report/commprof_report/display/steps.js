@@ -45,9 +45,10 @@
       else groups.push([bar]);
     for (const group of groups) {
       const own = group.map((bar) => times[bar]), ends = [Math.min(...own), Math.max(...own)].map(units.duration);
-      for (const bar of group) {
-        const transform = `translate(${middle(bar).toFixed(1)},${(y(times[bar]) - 3).toFixed(1)}) rotate(-90)`;
-        add("text", { class: "outlier", transform }, `\u25b8 ${bar === group[0] ? [...new Set(ends)].join(" to ") : ""}`);
+      for (const bar of group) { // the text begins above them all
+        const isFirst = bar === group[0], above = y(isFirst ? Math.max(...own) : times[bar]) - 3;
+        const transform = `translate(${middle(bar).toFixed(1)},${above.toFixed(1)}) rotate(-90)`;
+        add("text", { class: "outlier", transform }, `\u25b8 ${isFirst ? [...new Set(ends)].join(" to ") : ""}`);
       }
     }
   }

@@ -4,7 +4,7 @@ file and by the page's own scripts."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from statistics import fmean
@@ -37,23 +37,11 @@ OF_GPUS = (
 )
 
 
-class Part(NamedTuple):
-    """values: of each bar. colour: of all of them, or of each."""
-
-    name: str
-    colour: str | Sequence[str]
-    values: Sequence[float]
-
-
-class Panel(NamedTuple):
-    """unit: time or count. notes: at the ends of bars; where rows have none, their
-    sums. most: higher bars are cut there, and their notes say how high they are."""
-
-    head: str
-    unit: str
-    parts: Sequence[Part]
-    notes: Sequence[str] = ()
-    most: float | None = None
+# values: of each bar. colour: of all of them, or of each
+Part = namedtuple("Part", "name colour values")
+# unit: time or count. notes: at the ends of bars; where rows have none, their sums. most: higher
+# bars are cut there, and their notes say how high they are
+Panel = namedtuple("Panel", "head unit parts notes most", defaults=[(), None])
 
 
 class Picture(NamedTuple):
@@ -236,11 +224,12 @@ def draw_upright(axes, picture: Picture, panel: Panel) -> None:
     for group in neighbours(marked, near):
         times = [ends[place] for place in group]
         said = " to ".join(dict.fromkeys((time_text(min(times)), time_text(max(times)))))
-        for place in group:
+        for place in group:  # the text begins above them all
+            end, text = (max(times), said) if place == group[0] else (ends[place], "")
             axes.annotate(
-                f"\N{BLACK RIGHT-POINTING TRIANGLE} {said if place == group[0] else ''}",
-                (place, min(ends[place], most)), (0, 2), textcoords="offset points", rotation=90,
-                ha="center", va="bottom", fontsize=7, color=colours.ALERT,
+                f"\N{BLACK RIGHT-POINTING TRIANGLE} {text}", (place, min(end, most)), (0, 2),
+                textcoords="offset points", rotation=90, ha="center", va="bottom", fontsize=7,
+                color=colours.ALERT,
             )
     places = bars[:: max(1, -(-len(bars) // MOST_NAMES))]
     axes.set_xticks(places, [picture.names[place] for place in places])
