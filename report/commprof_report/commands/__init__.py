@@ -3,13 +3,9 @@ answers without importing any; all else is said where a command is made (COMMAND
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from collections import namedtuple
 from importlib import import_module
 from inspect import cleandoc
-from typing import NamedTuple
-
-from ..base import Option
 
 QUESTIONS = {
     "summary": "The run on one screen: where communication time went.",
@@ -50,15 +46,8 @@ ALIASES = {  # earlier names
 SEPARATOR = " -- "  # of sides; argparse takes "--" for the end of options
 
 
-class Command(NamedTuple):
-    """text: its help, after the question, as a docstring; examples: what they do, and the command
-    line."""
-
-    text: str | None
-    options: tuple[Option, ...]
-    run: Callable[[argparse.Namespace], int | None]
-    examples: tuple[tuple[str, str], ...]
-    see_also: tuple[str, ...] = ()
+# text: its help, after the question, as a docstring; examples: what they do, and the command line
+Command = namedtuple("Command", "text options run examples see_also", defaults=[()])
 
 
 def command_of(name: str) -> Command:

@@ -29,12 +29,9 @@ from ..base.field import Field, text
 from .sides import Checked
 
 
-class Judge(NamedTuple):
-    """How two samples of runs are compared."""
-
-    is_paired: bool
-    level: float
-    margin: float
+class Judge(namedtuple("Judge", "is_paired level margin")):
+    """How two samples of runs are compared. margin: the logarithm of the least ratio that
+    matters."""
 
     def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Compared:
         found = NOTHING._replace(

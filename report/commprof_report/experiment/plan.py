@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from ..base import ReportError, units
 from ..base.workers import end_with_parent
@@ -47,37 +47,16 @@ MOST_ARMS = 100
 MOST = 10**15  # of any other number
 
 
-class Arm(NamedTuple):
-    """of: the arm whose command is run once more in each block: as a control, or without the
-    profiler (is_bare)."""
+# command: for a shell; {} stands for commprof-run. of: the arm whose command is run once more in
+# each block: as a control, or without the profiler (is_bare)
+Arm = namedtuple("Arm", "name command of is_bare", defaults=["", False])
 
-    name: str
-    command: str  # for a shell; {} stands for commprof-run
-    of: str = ""
-    is_bare: bool = False
+# blocks: complete ones that are wanted. directory: where the commands are run; empty: in the
+# current one. kit: SHA-256 of the one that arms replay; empty: they have programs of their own
+Plan = namedtuple("Plan", "arms blocks seed directory kit", defaults=["", ""])
 
-
-class Plan(NamedTuple):
-    """blocks: complete ones that are wanted. directory: where the commands are run; empty: in the
-    current one. kit: SHA-256 of the one that arms replay; empty: they have programs of their
-    own."""
-
-    arms: list[Arm]
-    blocks: int
-    seed: int
-    directory: str = ""
-    kit: str = ""
-
-
-class Run(NamedTuple):
-    """A run that has ended. block: 0 for the first run of each arm, which is discarded."""
-
-    block: int
-    arm: str
-    folder: str
-    status: str
-    seconds: float
-    why: str  # it failed
+# A run that has ended. block: 0 for the first run of each arm, which is discarded. why: it failed
+Run = namedtuple("Run", "block arm folder status seconds why")
 
 
 def arm_name(name: str) -> str:
