@@ -23,7 +23,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
@@ -92,7 +92,7 @@ def _sent(function: Callable[[Argument], Result], argument: Argument) -> list[Re
 
 def _submitted(
     executor: Any, function: Callable[[Argument], Result], arguments: Sequence[Argument]
-) -> Iterator[list[Result]]:
+) -> Generator[list[Result], None, None]:
     futures = [executor.submit(_sent, function, argument) for argument in arguments]
     try:
         for future in futures:
@@ -107,7 +107,7 @@ def _submitted(
 
 def _forked(
     function: Callable[[Argument], Result], arguments: Sequence[Argument]
-) -> Iterator[list[Result]]:
+) -> Generator[list[Result], None, None]:
     free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
     at_once = min(len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
     if (
