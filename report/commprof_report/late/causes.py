@@ -72,11 +72,6 @@ class Causes(Columns):
     cause_rank (NONE: not known); caused_ns."""
 
 
-def no_causes() -> Causes:
-    nothing = np.array([], np.int64)
-    return Causes(wait=nothing, cause_rank=nothing, caused_ns=np.array([]))
-
-
 class Meetings(Columns):
     """Waits for a rank, and blocking collectives in which all depend on all, in order of the
     arrival that ended the waiting; of one arrival, the waits first. wait: row of Waits; NONE: a

@@ -12,7 +12,7 @@ from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
     COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, Named,
-    is_concentrated, late_arrivals, main_cause, when,
+    is_concentrated, late_arrivals, main_cause, main_part, when,
 )
 
 ALL = threshold("base.all")
@@ -260,9 +260,11 @@ def when_text(late: Late) -> str:
         identity for identity, members in late.participants.members.items()
         if not set(ranks).isdisjoint(members)
     ]
-    few, arrived = when(
-        late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs))
-    )
+    own, among = late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs))
+    few, arrived = when(own, among)
+    first, last, number = main_part(own, among)
+    if not few and last - first < MAJORITY * number:
+        return f", nearly all of it from late arrival {first:,} to {last:,} of {number:,}"
     arrivals = units.counted(arrived, "late arrival")
     return f", nearly all of it in {few:,} of {arrivals}" if few else ""
 

@@ -13,7 +13,7 @@ from ..base.field import Field, number, text
 from ..base import Row, by, row_type, threshold
 from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
 from ..base.units import NO_VALUE, share as share_text, size
-from .causes import Causes, Compared, no_causes
+from .causes import Causes, Compared
 from .columns import sums_row
 from .depends import Waits
 from .reading import CallInfo
@@ -173,7 +173,8 @@ class Sums(Table):
         communicator. causes: of these waits."""
         super().__init__(waits, texts)
         self.rows, self.waits, self.factor, self.exact = rows, waits, factor, exact
-        self.causes = causes or no_causes()
+        nothing = waits.wait_ns[:0]
+        self.causes = causes or Causes(wait=nothing, cause_rank=nothing, caused_ns=nothing * 1.0)
         self.wait_ns, self.transfer_ns = (
             self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor,
         )

@@ -261,6 +261,16 @@ def when(own: Costs, among: Costs) -> tuple[int, int]:
     return needed if is_known and is_concentrated(needed, arrived) else 0, arrived
 
 
+def main_part(own: Costs, among: Costs) -> tuple[int, int, int]:
+    """From which late arrival of `among` to which ranks cause nearly all of what they cause, and of
+    how many."""
+    arrived = np.unique(among.arrival[among.cost_ns > 0])
+    rest = (1 - threshold("late.nearly-all")) / 2
+    place = np.searchsorted(np.cumsum(own.cost_ns), [rest * own.whole_ns, (1 - rest) * own.whole_ns])
+    first, last = (np.searchsorted(arrived, own.arrival[place]) + 1).tolist()
+    return first, last, len(arrived)
+
+
 def main_cause(costs: Costs) -> tuple[int, float, float]:
     """The rank that causes most of the waiting, its share, and that of unknown cause."""
     whole_ns, caused_ns = costs.whole_ns or 1, costs.caused_ns
