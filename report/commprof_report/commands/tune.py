@@ -297,7 +297,7 @@ def verify(arguments: argparse.Namespace) -> None:
         ("Predicted", predicted_text(found, raced, by_rules)),
         ("Taken", f"{sum(taken)} of {units.counted(len(taken), 'rule')} (message counts)"
          if found.counted != "no" else "not known: messages cannot be counted here"),
-        *((f"Verified {pair.verdict.side}", finding_text(pair))
+        *(("Verified", f"{pair.verdict.side}: {finding_text(pair)}")
           for each in experiment for pair in compare_sides(
               compare.read(compare.chosen([each]), 0.0), by_rules).pairs),
     )))
