@@ -80,6 +80,10 @@ PLANTS = [
     Plant(
         "a rank that is late now and then", "now_and_then", 3, (1,), "unknown", is_recorded=False,
     ),
+    Plant(
+        "a rank that is late in one round of ten", "one_in_ten", 3, (1,), "unknown",
+        is_recorded=False, rounds=3 * ROUNDS,
+    ),
     imbalance(
         "slow second thread", "second_thread", (1,), "MPI_Allreduce", 3, is_recorded=False,
         rounds=2 * ROUNDS,
