@@ -81,7 +81,9 @@ def verdicts(ranks: int, median: float, times: float) -> Counter[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks, median", [(2, 0.01), (64, 0.01), (512, 0.005)])
+@pytest.mark.parametrize(
+    "ranks, median", [(2, 0.01), (64, 0.01), pytest.param(512, 0.005, marks=pytest.mark.nightly)]
+)
 def test_a_planted_tenth_is_found_and_nothing_where_nothing_differs(ranks, median):
     """docs/METHODS.md has a table of more of them."""
     alike, planted = verdicts(ranks, median, 1.0), verdicts(ranks, median, 1.1)
