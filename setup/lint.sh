@@ -139,7 +139,7 @@ if has clang-tidy; then
 elif has cppcheck; then
     check "cppcheck" cpp_check
 fi
-check "lines of at most 100 columns" columns "${c_files[@]}" "${python_files[@]/#tests\/gpu\/run/setup/wheel.py}"
+check "lines of at most 100 columns" columns Makefile "${c_files[@]}" "${python_files[@]/#tests\/gpu\/run/setup/wheel.py}"
 check "openings of comments and docstrings" openings_of_comments \
     "${c_files[@]}" "${shell_files[@]}" "${python_files[@]}"
 if git cat-file -e "$first_checked^{commit}" 2>/dev/null; then
