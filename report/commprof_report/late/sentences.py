@@ -12,7 +12,7 @@ from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
     COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, Named,
-    is_concentrated, late_arrivals, main_cause, main_part, when,
+    in_turn, is_concentrated, late_arrivals, main_cause, main_part, when,
 )
 
 ALL = threshold("base.all")
@@ -118,6 +118,9 @@ def spread_headline(late: Late) -> str:
             "serving the others with messages"
         )
     waiting = units.share(late.run.wait_ns / late.run.counted_ns)
+    if turns := in_turn(late.costs):
+        ranks = ", ".join(map(str, turns))
+        return f"ranks {ranks} are late in turn, each for a quarter of the run, {waiting} of it"
     rank, share, unknown_share = main_cause(late.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
         return (

@@ -280,6 +280,21 @@ def main_cause(costs: Costs) -> tuple[int, float, float]:
     return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
 
 
+def in_turn(costs: Costs) -> list[int]:
+    """Ranks that each cause most of the waiting in a quarter of the run, if these are different
+    ones, and nearly all of what they cause is there."""
+    begin_ns, end_ns = costs.arrival_ns.min(initial=0), costs.arrival_ns.max(initial=0)
+    quarter = 4 * (costs.arrival_ns - begin_ns) // (end_ns - begin_ns + 1)
+    parts = [costs.take(quarter == at) for at in range(4)]
+    found = [main_cause(part) for part in parts]
+    is_sure = all(
+        share >= MAJORITY and late_arrivals(part.of([rank])) >= FEWEST_BLOCKS
+        for part, (rank, share, _) in zip(parts, found)
+    )
+    ranks = [rank for rank, *_ in found]
+    return ranks if is_sure and len({*ranks}) == len(ranks) else []
+
+
 def few_arrivals(costs: Costs) -> int:
     """In how many late arrivals a rank causes nearly all of what it causes, where that is most of
     the waiting and they are too few to tell it from chance; 0: not so."""
