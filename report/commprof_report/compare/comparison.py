@@ -14,7 +14,7 @@ from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..base import threshold, units
+from ..base import Row, threshold, units
 from . import notes
 from .judge import (
     Compared, DIFFERENT, Judge, Rules, RunRow, VerdictRow, fewest_pairs,
@@ -220,14 +220,12 @@ def _figure(
 
 def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
     """The largest ratio of two runs of one side, less 1."""
-    ratios = (
-        max(own) / min(own) - 1 for own in values
-        if None not in own and len(own) > 1 and min(own) > 0
-    )
+    known = ([value for value in own if value is not None] for own in values if None not in own)
+    ratios = (max(own) / min(own) - 1 for own in known if len(own) > 1 and min(own) > 0)
     return max(ratios, default=None)
 
 
-def _runs(sides: Sequence[Side]) -> list[RunRow]:
+def _runs(sides: Sequence[Side]) -> list[Row]:
     return [
         RunRow(
             side=side.name,

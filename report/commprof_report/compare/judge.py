@@ -205,8 +205,8 @@ def _tails(counts: Sequence[float], at: int) -> tuple[float, float]:
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice each value's rank from 1, an integer also where equal values share their mean rank."""
     ordered = np.sort(values)
-    places = [np.searchsorted(ordered, values, side) for side in ("left", "right")]
-    return (sum(places) + 1).tolist()
+    low, high = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return (low + high + 1).tolist()
 
 
 @lru_cache(maxsize=256)

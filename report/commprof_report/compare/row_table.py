@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import takewhile
 from statistics import fmean, median
 
-from ..base import gathered, threshold, units, whole
+from ..base import Row, gathered, threshold, units, whole
 from ..base.chance import benjamini_hochberg
 from .judge import (
     Compared, DIFFERENT, Judge, MIXED, OTHER, SizeRow, known, median_known,
@@ -138,7 +138,7 @@ class RowTable:
     def _change_ns(self, keys: Sequence[Key], side: Side) -> float:
         return median(self.sums(keys, side)) - median(self.sums(keys, self.sides[0]))
 
-    def sizes(self, judge: Judge, are_judged: bool) -> list[SizeRow]:
+    def sizes(self, judge: Judge, are_judged: bool) -> list[Row]:
         """Without controls, unless there is nothing else."""
         own = [side for side in self.sides if not side.of]
         sides = own if len(own) > 1 else self.sides
@@ -157,7 +157,7 @@ class RowTable:
 
     def _size(
         self, key: Key, sides: Sequence[Side], values: list[list[float | None]], best: int | None
-    ) -> SizeRow:
+    ) -> Row:
         return SizeRow(
             **self._named(key),
             count=self._count([key]),

@@ -118,7 +118,7 @@ def cut_text(answers: Comparison) -> str:
     key = max(rows, key=lambda key: rows[key].volume_bytes)
     steps = units.counted(first.steps.count, "step")
     steps += f" of {units.size(first.steps.bytes)}" if first.steps.bytes else ""
-    sent = []
+    sent: list[str] = []
     for side in answers.sides:
         own = [run.rows[key] for run in side.runs if key in run.rows]
         messages = sum(row.count for row in own) / max(1, sum(row.steps for row in own))

@@ -229,9 +229,8 @@ def canaries_read(run: Path) -> dict[str, Canary]:
 def program_find(name: str) -> str:
     """Beside this program, as built or installed; else in PATH."""
     here = Path(os.path.abspath(sys.argv[0])).parent
-    found = next(
-        filter(None, map(shutil.which, (here / name, here.parent / "build/bin" / name, name))), None
-    )
+    places = (here / name, here.parent / "build/bin" / name, name)
+    found = next((path for place in places if (path := shutil.which(place))), None)
     if found is None:
         raise ReportError(name, f"is neither beside {Path(sys.argv[0]).name} nor in PATH")
     return str(found)

@@ -296,7 +296,7 @@ def judge(
             for own in times.values()
         )
         return round(thinned * sum(
-            max(0, own - rest) for own, rest in ends_ns if None not in (own, rest)
+            max(0, own - rest) for own, rest in ends_ns if own is not None and rest is not None
         ))
 
     late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
