@@ -4,6 +4,7 @@
 #include "tools/replay/arrival.c"
 #include "tools/replay/buffers.c"
 #include "tools/replay/player.c"
+#include "tools/replay/race.c"
 #include "tools/replay/watch.c"
 
 void *library_function(const char *name)

@@ -116,7 +116,7 @@ def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
     assert (row["verdict"], row["late_ranks"]) == ("spread", None)
     assert re.search(
-        r"^Rank 3 is late, but that costs 0\.\d+ % of the run: it causes 4\d\.\d % of the waiting, ",
+        r"^Rank 3 is late, but that costs 0\.\d+ % of the run: it causes 4\d\.\d % of the waiting",
         said(job, "late"),
     )
     assert "none: rank 3 is late, but that costs 0." in said(job, "steps")

@@ -1,5 +1,6 @@
-"""Tables as Parquet files, written by pyarrow: TABLE.parquet; where rows are of ranks, for each node
-TABLE/node=NAME/part-0.parquet, so engines read nodes at once, and only those that are asked for."""
+"""Tables as Parquet files, written by pyarrow: TABLE.parquet; where rows are of ranks, for each
+node TABLE/node=NAME/part-0.parquet, so engines read nodes at once, and only those that are asked
+for."""
 
 from __future__ import annotations
 

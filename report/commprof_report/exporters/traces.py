@@ -264,7 +264,8 @@ MOST_LEVELS = 8  # of slices in each other; Horovod has two
 
 
 # phase: 'N' names a tensor, 'B' begins a slice, 'E' ends it, 'R': a rank is ready, 'C': Horovod's
-# thread begins a cycle. name: of the tensor, of the slice, the rank's number. details: texts by name.
+# thread begins a cycle. name: of the tensor, of the slice, the rank's number. details: texts by
+# name.
 Event = namedtuple("Event", "phase tensor name time_us details")
 
 

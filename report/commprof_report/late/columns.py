@@ -147,8 +147,9 @@ LATE = (
     Field(
         "slow_size_call",
         "the blocking collective and size that takes 3 times what the neighbouring sizes take, "
-        "without waiting (its lower quartile, their medians; the largest one's in proportion to the "
-        "bytes), if that costs notably; how many times, and how much more in all calls of a rank",
+        "without waiting (its lower quartile, their medians; the largest one's in proportion to "
+        "the bytes), if that costs notably; how many times, and how much more in all calls of a "
+        "rank",
     ),
     Field("slow_size_bytes", ""),
     Field("slow_size_times", ""),

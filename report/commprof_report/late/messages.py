@@ -293,7 +293,8 @@ def slow_links(
     hosts: Mapping[int, str | None], texts: Texts,
 ) -> list[Link]:
     """waits, and how many nanoseconds each of theirs represents. messages: of what these calls
-    complete: wait (its row), call, identity, bytes, peer, wait_state (if it waited). The slowest link first."""
+    complete: wait (its row), call, identity, bytes, peer, wait_state (if it waited). The slowest
+    link first."""
     is_message = texts.among(
         messages.call, {name for name, info in infos.items() if info.family == "point-to-point"}
     )

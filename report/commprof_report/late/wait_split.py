@@ -313,8 +313,8 @@ def _outside_ns(lines: Lines, ranks: Ints, since_ns: Ints, until_ns: Ints) -> In
 
 
 def _longest(waits: Waits, held: Columns, excess_ns: Ints) -> Columns:
-    """The one of several partners that held a call up for longest. A wait for another rank before must
-    not be the longer one: a call waits for one rank."""
+    """The one of several partners that held a call up for longest. A wait for another rank before
+    must not be the longer one: a call waits for one rank."""
     held = held.take(np.lexsort((-held.held_ns, held.wait)))
     held = held.take(Groups(held.wait).first)
     is_same = waits.last_rank[held.wait] == held.partner

@@ -222,8 +222,8 @@ def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], 
     types: dict[Type, int] = {}
     found = {}
     for rank, number, *type_, elements, op, in_place, buffer, received in connection.execute(
-        "SELECT world_rank, signature, datatype, type_bytes, extent, coalesce(nullif(blocks, 0), 1),"
-        " count, op, is_in_place, buffer_at, received_at"
+        "SELECT world_rank, signature, datatype, type_bytes, extent,"
+        " coalesce(nullif(blocks, 0), 1), count, op, is_in_place, buffer_at, received_at"
         " FROM signature WHERE (count IS NULL) = (type_bytes IS NULL)"
         " AND (count IS NOT NULL OR counts_hash IS NOT NULL)"
     ):

@@ -56,9 +56,9 @@ TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
 
 
 # The run to which the communicators belong. ranks: whose files were read. partitions: ways of
-# creating communicators that put every rank into exactly one. busy: the groups of each rank that are
-# smaller than the world and make collectives. sent_bytes: by sender and receiver. passed_sizes: of
-# point-to-point messages larger than control messages; passed_per_rank: their number. turns: by
+# creating communicators that put every rank into exactly one. busy: the groups of each rank that
+# are smaller than the world and make collectives. sent_bytes: by sender and receiver. passed_sizes:
+# of point-to-point messages larger than control messages; passed_per_rank: their number. turns: by
 # identity; without those that have no samples.
 World = namedtuple(
     "World",

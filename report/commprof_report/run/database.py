@@ -5,8 +5,9 @@ copied.
 node-*.tar, from which it is unpacked while it is read. An archive is untrusted input, and ranks may
 be appending to it. Bytes after its last whole member are no part of it.
 
-Databases of every version of the schema from release 0.1.0 on stay readable. A version is written down as what it has added to the one before: the schema of an older version is
-schema.sql without what was added later, and rows of older versions get the values given here.
+Databases of every version of the schema from release 0.1.0 on stay readable. A version is written
+down as what it has added to the one before: the schema of an older version is schema.sql without
+what was added later, and rows of older versions get the values given here.
 """
 
 from __future__ import annotations
