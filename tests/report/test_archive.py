@@ -16,7 +16,7 @@ from commprof_report.run.database import BLOCK
 from planted import archive
 
 NODES = ("node-1-node17-5c3e09b1.tar", "node-1-node18-00000000.tar")
-NOT_OF_A_RUN = ("compare", "fleet", "top", "replay")
+NOT_OF_A_RUN = ("compare", "fleet", "top", "replay", "tune")
 
 
 @pytest.fixture

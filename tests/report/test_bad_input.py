@@ -13,7 +13,7 @@ import pytest
 from commprof_report.run import database, run
 from commprof_report.run.database import NEWEST, schema_of
 from planted import Cell, Communicator, Rank
-from test_steps import pair, slow_job
+from test_steps import LOOP, pair, slow_job
 
 
 def lines(answer) -> list[str]:
@@ -525,7 +525,7 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
         ("html", "--output", str(tmp_path / "page.html")),
     ):
         assert report(words[0], folder, *words[1:]).status == 0, words
-    rows = report("steps", folder, "--json", "--per-step").rows
+    rows = report("steps", folder, "--json", "--per-step", *LOOP).rows
     assert f"more in MPI_Allreduce{name}" in rows[30]["why"]
 
 

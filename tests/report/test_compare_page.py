@@ -82,7 +82,7 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
     header = said("header")
     for text in (
         units.change(found["change"]), interval_text(found["low"], found["high"]),
-        f"{BLOCKS} + {BLOCKS}",
+        f"a: {BLOCKS} runs", f"b: {BLOCKS} runs",
     ):
         assert text in header
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
@@ -232,10 +232,7 @@ def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict
         == "Verdict: none: not the same experiment (disturbed); what follows are estimates"
     )
     header = said("header")
-    assert (
-        "2 ranks share 1 core" in header and "Way out: run on nodes of its own" in header
-        and "an estimate, no verdict" in header
-    )
+    assert "2 ranks share 1 core" in header and "Way out: run on nodes of its own" in header
     assert marks(browser, "measures", "filled") == marks(browser, "calls-and-sizes", "filled") == 0
     page_of(words(runs), "--allow", "disturbed")
     assert said("h1").startswith("Verdict: b takes more transfer") and "Allowed" in said("header")

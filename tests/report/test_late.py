@@ -594,7 +594,7 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
         100, wall_ns=6 * MS,
     )
     assert late(job, "run")[0]["late_ranks"] == named
-    said = "% of the waiting, each arrival gains less than 1.00 us."
+    said = "is late, but by less than 1.00 us each time: it causes "
     assert (said in text(job)) == (named is None)
 
 

@@ -29,7 +29,8 @@ def check() -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:  # absent, or it does not fit to another package
         raise ReportError(
-            "export", "Parquet needs the Python package pyarrow; without it: --format csv"
+            "export",
+            f"Parquet needs the Python package pyarrow ({error}); without it: --format csv",
         ) from error
 
 
