@@ -25,8 +25,12 @@ from run import BUILD, LIBRARIES, compile_program, environment, output_of, print
 
 LAUNCH = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
 COUNTED = {
-    "opens with O_CREAT": r"open(at)?\(.*O_CREAT", "renames": r"rename", "removes": r"unlink|rmdir",
-    "fsyncs": r"f(data)?sync\(", "links": r"(sym)?link(at)?\(", "folders": r"mkdir",
+    "opens with O_CREAT": r"open(at)?\(.*O_CREAT",
+    "renames": r"rename",
+    "removes": r"unlink|rmdir",
+    "fsyncs": r"f(data)?sync\(",
+    "links": r"(sym)?link(at)?\(",
+    "folders": r"mkdir",
 }
 AT_A_TIME = 16  # processes under strace
 
@@ -53,26 +57,31 @@ def ends(ranks: int, runs: int, folder: Path) -> None:
 def traced(rank: int, program: Path, folder: Path) -> subprocess.Popen[bytes]:
     strace = ["strace", "-f", "-y", "-o", str(folder / f"trace-{rank}")]
     profiler = {
-        name: value for name, value in environment(folder / "run").items()
+        name: value
+        for name, value in environment(folder / "run").items()
         if name == "LD_PRELOAD" or name.startswith("COMMPROF_")
     }
     assigned = [f"-E{name}={value}" for name, value in profiler.items()]
     job = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "TOY_RANK": str(rank)}
     return subprocess.Popen(
-        [*strace, *assigned, str(program), "400"], env={**os.environ, **job},
+        [*strace, *assigned, str(program), "400"],
+        env={**os.environ, **job},
         stdout=subprocess.DEVNULL,
     )
 
 
 def count(trace: Path, run: Path) -> Counter[str]:
     lines = [
-        line for line in trace.read_text(errors="replace").splitlines()
+        line
+        for line in trace.read_text(errors="replace").splitlines()
         if str(run) in line and not re.search(r"= -1 ", line)
     ]
-    return Counter({
-        name: sum(bool(re.match(rf"\d+ +(?:{pattern})", line)) for line in lines)
-        for name, pattern in COUNTED.items()
-    })
+    return Counter(
+        {
+            name: sum(bool(re.match(rf"\d+ +(?:{pattern})", line)) for line in lines)
+            for name, pattern in COUNTED.items()
+        }
+    )
 
 
 def file_calls(ranks: int, folder: Path) -> None:

@@ -20,7 +20,8 @@ def times_us(program: Path, run: Path | None) -> dict[tuple[str, int], float]:
     """By call and number."""
     rows = (line.split() for line in output_of([str(program)], run).splitlines())
     return {
-        (row[0], int(row[1])): float(row[2]) / 1e3 for row in rows
+        (row[0], int(row[1])): float(row[2]) / 1e3
+        for row in rows
         if len(row) == 3 and row[0] in ("Allreduce", "Send")
     }
 
@@ -42,7 +43,8 @@ def main() -> None:
         print(f"{mpi:22} us without: median, max    with: median, max")
         for key in ((call, number) for call in ("Allreduce", "Send") for number in SHOWN):
             figures = [
-                choose([row[key] for row in taken[profiled]]) for profiled in (False, True)
+                choose([row[key] for row in taken[profiled]])
+                for profiled in (False, True)
                 for choose in (statistics.median, max)
             ]
             print(

@@ -20,7 +20,10 @@ import fleets  # noqa: E402
 import planted  # noqa: E402
 from commprof_report.fleet.questions import QUESTIONS, answers, engine_open  # noqa: E402
 from commprof_report.fleet.store import (  # noqa: E402
-    add, folders_below, jobs_write, store_create,
+    add,
+    folders_below,
+    jobs_write,
+    store_create,
 )
 
 RECORDED = ROOT / "tests/report/recordings/schema-9.tar.xz"
@@ -41,15 +44,18 @@ def main(jobs: int) -> None:
             archive.extractall(folder / "recorded")
         runs = [
             planted.write_databases(folder / "recorded" / "planted", planted.training_run()),
-            folder / "recorded" / "mpi", folder / "recorded" / "gpu",
+            folder / "recorded" / "mpi",
+            folder / "recorded" / "gpu",
         ]
         fleets.spool_write(folder / "spool", runs, COPIES, (0, 1))
         began, spent = time.monotonic(), cpu_s()
         store = store_create(folder / "small", None, False)
         added = add(store, folders_below(folder / "spool"), "main", 0, [])
         spent = cpu_s() - spent
-        print(f"add: {added['added']} jobs in {time.monotonic() - began:.1f} s; "
-              f"{added['added'] / spent:.0f} jobs a second of CPU time")
+        print(
+            f"add: {added['added']} jobs in {time.monotonic() - began:.1f} s; "
+            f"{added['added'] / spent:.0f} jobs a second of CPU time"
+        )
         whole = store_create(folder / "whole", None, False)
         made = fleets.jobs_of(
             fleets.Fleet(jobs=jobs, days=DAYS, nodes=500, users=200, programs=60),
@@ -63,11 +69,15 @@ def main(jobs: int) -> None:
         for question in QUESTIONS:
             began = time.monotonic(), time.process_time()
             rows = answers(engine, question, {"call": "MPI_Allreduce", "job": "100003"})
-            print(f"{question}: {len(rows)} rows, {time.monotonic() - began[0]:.1f} s, "
-                  f"{time.process_time() - began[1]:.1f} s of CPU time")
+            print(
+                f"{question}: {len(rows)} rows, {time.monotonic() - began[0]:.1f} s, "
+                f"{time.process_time() - began[1]:.1f} s of CPU time"
+            )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"peak: {peak:.0f} MiB on {len(os.sched_getaffinity(0))} cores, "
-              f"load {os.getloadavg()[0]:.1f}")
+        print(
+            f"peak: {peak:.0f} MiB on {len(os.sched_getaffinity(0))} cores, "
+            f"load {os.getloadavg()[0]:.1f}"
+        )
 
 
 if __name__ == "__main__":

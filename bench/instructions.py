@@ -52,7 +52,8 @@ def function_at(path: str, line: int) -> str:
     """`file:function`; the wrappers that are expanded from calls.def: `calls.def`."""
     before = [name for number, name in functions_of(path) if number <= line]
     return (
-        f"{Path(path).name}:{before[-1]}" if before and not path.endswith(".def")
+        f"{Path(path).name}:{before[-1]}"
+        if before and not path.endswith(".def")
         else Path(path).name
     )
 
@@ -90,17 +91,27 @@ def added(library: Path = LIBRARY) -> dict[str, Added]:
             name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
         }
         env.update(
-            LD_PRELOAD=str(library), COMMPROF_OUTPUT=f"{folder}/run", COMMPROF_QUIET="1",
-            COMMPROF_CLOCK="monotonic", COMMPROF_MEMORY="64M", COMMPROF_SAMPLES="16M",
+            LD_PRELOAD=str(library),
+            COMMPROF_OUTPUT=f"{folder}/run",
+            COMMPROF_QUIET="1",
+            COMMPROF_CLOCK="monotonic",
+            COMMPROF_MEMORY="64M",
+            COMMPROF_SAMPLES="16M",
             COMMPROF_CPU_TIME="off",  # its thread would read all the time, by that clock
         )
         options = [
-            "--compress-strings=no", "--compress-pos=no", "--dump-before=first_*",
+            "--compress-strings=no",
+            "--compress-pos=no",
+            "--dump-before=first_*",
             "--dump-before=measured_*",
         ]
         command = [
-            "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/dump", *options,
-            program, str(TIMES),
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={folder}/dump",
+            *options,
+            program,
+            str(TIMES),
         ]
         subprocess.run(
             command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -127,7 +138,8 @@ def main() -> None:
     for name, call in added(arguments.library).items():
         print(f"{name:12} {call.instructions:8.1f}")
         for at, count in (
-            sorted(call.by_function.items(), key=lambda item: -item[1]) if arguments.functions
+            sorted(call.by_function.items(), key=lambda item: -item[1])
+            if arguments.functions
             else ()
         ):
             if count >= 0.5:

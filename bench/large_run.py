@@ -25,12 +25,24 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "report")]
 
 from planted import (  # noqa: E402
-    WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Signature, Window,
+    WORLD,
+    WORLD_IDENTITY,
+    Cell,
+    Collective,
+    Communicator,
+    Rank,
+    Sample,
+    Signature,
+    Window,
     write_database,
 )
 
 COMMANDS = (
-    ("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull),
+    ("summary",),
+    ("late",),
+    ("steps",),
+    ("advise",),
+    ("html", "--output", os.devnull),
     ("replay kit", "--output", "large_run.kit"),
 )
 # seconds on two cores without other work, for so many ranks with so many samples; for more ranks
@@ -101,7 +113,9 @@ def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
         communicators=[
             communicator_of(WORLD, world_rank, range(world_size), steps),
             communicator_of(
-                TENSOR, world_rank, range(host * ON_HOST, min((host + 1) * ON_HOST, world_size)),
+                TENSOR,
+                world_rank,
+                range(host * ON_HOST, min((host + 1) * ON_HOST, world_size)),
                 steps,
             ),
             communicator_of(DATA, world_rank, range(place, world_size, ON_HOST), steps),
@@ -118,7 +132,8 @@ def communicator_of(number: int, world_rank: int, ranks: range, steps: int) -> C
     identity = WORLD_IDENTITY + (number << 32) + ranks[0]
     members = f"{ranks[0]}-{ranks[-1]}:{ranks.step}".removesuffix(":1")
     begun = [
-        Collective(call.call, call.bytes) for call in STEP
+        Collective(call.call, call.bytes)
+        for call in STEP
         if call.communicator == number and call.call in COLLECTIVES
     ] * steps
     name = {WORLD: "MPI_COMM_WORLD", TENSOR: "tensor", DATA: "data"}[number]
@@ -143,7 +158,11 @@ def cells_of(world_rank: int, steps: int) -> Iterator[Cell]:
 def peer_of(call: Call, world_rank: int, world_size: int, steps: int) -> tuple:
     direction = "received" if "recv" in call.call.lower() else "sent"
     return (
-        call.call, direction, (world_rank + call.towards) % world_size, steps, steps * call.bytes,
+        call.call,
+        direction,
+        (world_rank + call.towards) % world_size,
+        steps,
+        steps * call.bytes,
         steps * SHORT_NS,
     )
 
@@ -166,7 +185,9 @@ def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]
                 sample.root = 0 if call.call == "MPI_Bcast" else None
             if call.towards:
                 sample.peer, sample.tag, sample.number = (
-                    (world_rank + call.towards) % world_size, call.bytes, step % 65_535 + 1,
+                    (world_rank + call.towards) % world_size,
+                    call.bytes,
+                    step % 65_535 + 1,
                 )
             if call.completed_ms:
                 sample.completed_ns = begin_ns + call.completed_ms * MS
@@ -233,7 +254,8 @@ def main() -> None:
         print(
             f"| `{command[0]}` | {found.first_s:.1f} | {found.others_s:.1f} | "
             f"{found.two_cores_s:.1f} | {goal(command[0], arguments.ranks, arguments.samples)} | "
-            f"{found.mebibytes:.0f} |", flush=True,
+            f"{found.mebibytes:.0f} |",
+            flush=True,
         )
 
 

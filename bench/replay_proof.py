@@ -40,7 +40,9 @@ class Library(NamedTuple):
 OPEN_MPI = "mpirun.openmpi --mca btl self,vader"
 LIBRARIES = {
     "openmpi": Library(
-        "openmpi", "libmpi.so.40", f"{OPEN_MPI} --bind-to core",
+        "openmpi",
+        "libmpi.so.40",
+        f"{OPEN_MPI} --bind-to core",
         f"{OPEN_MPI} --oversubscribe --bind-to none --mca mpi_yield_when_idle 1",
     ),
     "mpich": Library("mpich", "libmpich.so.12", "mpirun.mpich -bind-to core", "mpirun.mpich"),
@@ -81,15 +83,22 @@ class Proof:
     def __init__(self, folder: Path, recorded: str, blocks: int) -> None:
         self.folder, self.recorded, self.blocks = folder, recorded, blocks
         self.environment = dict(
-            os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-            OMP_NUM_THREADS="1", COMMPROF_QUIET="on",
+            os.environ,
+            OMPI_ALLOW_RUN_AS_ROOT="1",
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+            OMP_NUM_THREADS="1",
+            COMMPROF_QUIET="on",
             PATH=f"{ROOT / 'build/bin'}:{os.environ['PATH']}",
         )
 
     def make(self, *words: str) -> str:
         """Output of a command, which must not fail; its errors are shown."""
         return subprocess.run(
-            words, cwd=self.folder, env=self.environment, check=True, stdout=subprocess.PIPE,
+            words,
+            cwd=self.folder,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.PIPE,
             text=True,
         ).stdout
 
@@ -116,9 +125,7 @@ class Proof:
         installed = Path("/usr/lib", multiarch, library.soname)
         if library.name == "mpich" and not (own / "libmpi.so.12").exists():
             (own / "libmpi.so.12").symlink_to(installed)  # the name that mpi4py needs
-        return (
-            f"env PYTHONPATH={modules} LD_LIBRARY_PATH={own} MPI4PY_LIBMPI={installed} {PYTHON}"
-        )
+        return f"env PYTHONPATH={modules} LD_LIBRARY_PATH={own} MPI4PY_LIBMPI={installed} {PYTHON}"
 
     def launched(self, program: Program, library: Library) -> str:
         is_crowded = program.ranks > len(os.sched_getaffinity(0))
@@ -139,8 +146,17 @@ class Proof:
         runs, launched = self.folder / program.name / library.name, self.launched(program, library)
         job = f"job: {launched} {{}} {self.command(program, library)}"
         said = self.make(
-            "commprof-experiment", "run", str(runs), "--kit", str(kit), "--blocks",
-            str(self.blocks), "--arm", job, "--arm", f"replay: {launched} {{}}",
+            "commprof-experiment",
+            "run",
+            str(runs),
+            "--kit",
+            str(kit),
+            "--blocks",
+            str(self.blocks),
+            "--arm",
+            job,
+            "--arm",
+            f"replay: {launched} {{}}",
         )
         (self.folder / f"{program.name}.{library.name}.log").write_text(said)
         return json.loads(self.make("hvprof-report", "replay", "check", str(runs), "--json"))
@@ -151,9 +167,7 @@ class Proof:
         launched = self.launched(program, library).split()
         self.make(*launched, "commprof-run", "--output", run, "commprof-replay", str(kit))
         job = str(self.folder / f"{program.name}.job")
-        return json.loads(
-            self.make("hvprof-report", "replay", "check", job, "--", run, "--json")
-        )
+        return json.loads(self.make("hvprof-report", "replay", "check", job, "--", run, "--json"))
 
     def line(self, program: Program, library: Library, kit: Path) -> str:
         begin_s = time.monotonic()
@@ -163,7 +177,9 @@ class Proof:
             rows = [row for row in rows if row["verdict"] in OTHER]
         shares = share_of(rows, STAND), share_of(rows, STAND[:1]), str(self.blocks)
         cells = [
-            program.name, str(program.ranks), library.name,
+            program.name,
+            str(program.ranks),
+            library.name,
             *(shares if is_comparable else ("no job here", "-", "1")),
             failing(rows) or ("-" if is_comparable else "calls and bytes are equal"),
             f"{time.monotonic() - begin_s:.0f}",
@@ -206,7 +222,8 @@ def main() -> None:
     print(
         f"Recorded under {arguments.recorded}.\n\n| program | ranks | library | stands for | by a "
         "test | runs of each | not for (of the time inside MPI) | took, s |\n"
-        "|---|---:|---|---:|---:|---:|---|---:|", flush=True,
+        "|---|---:|---|---:|---:|---:|---|---:|",
+        flush=True,
     )
     for program in PROGRAMS:
         if program.name not in arguments.programs:

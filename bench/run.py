@@ -39,9 +39,15 @@ SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
 COPYING = ("filesystems", "mapped_file", "quiet", "clock", "settings", "settings_file", "rank_list")
 # rows whose instructions bench/instructions.py counts, under its name
 INSTRUCTIONS = {
-    "Allreduce": "Allreduce", "Bcast": "Bcast", "Barrier": "Barrier", "Send": "Send",
-    "Recv": "Recv", "Irecv, Isend, Waitall": "triple", "Waitany of 1000": "Waitany",
-    "Allreduce, sizes at random: 10000": "sizes", "Allreduce, communicators: 1000": "comms",
+    "Allreduce": "Allreduce",
+    "Bcast": "Bcast",
+    "Barrier": "Barrier",
+    "Send": "Send",
+    "Recv": "Recv",
+    "Irecv, Isend, Waitall": "triple",
+    "Waitany of 1000": "Waitany",
+    "Allreduce, sizes at random: 10000": "sizes",
+    "Allreduce, communicators: 1000": "comms",
     "Irecv, Wait, open requests: 1": "Wait",
 }
 # the first ones are README's
@@ -51,8 +57,11 @@ FIRST = ("Allreduce", "Isend", "Wait", "Irecv, Isend, Waitall")
 def environment(run: Path | None) -> dict[str, str]:
     """The process's environment: with the profiler preloaded if there is a run folder."""
     env = dict(
-        os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-        COMMPROF_QUIET="1", COMMPROF_DLSYM="off",  # the programs look MPI's own functions up
+        os.environ,
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        COMMPROF_QUIET="1",
+        COMMPROF_DLSYM="off",  # the programs look MPI's own functions up
     )
     if run is not None:
         env.update(LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(run))
@@ -63,7 +72,12 @@ def compile_program(name: str, mpi: str) -> Path:
     program = BUILD / f"{name}.{mpi}"
     subprocess.run(
         [
-            f"mpicc.{mpi}", "-w", "-O2", str(ROOT / "bench" / f"{name}.c"), "-o", str(program),
+            f"mpicc.{mpi}",
+            "-w",
+            "-O2",
+            str(ROOT / "bench" / f"{name}.c"),
+            "-o",
+            str(program),
             "-ldl",
         ],
         check=True,
@@ -73,7 +87,10 @@ def compile_program(name: str, mpi: str) -> Path:
 
 def output_of(command: list[str], run: Path | None, **more: str) -> str:
     result = subprocess.run(
-        command, env={**environment(run), **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command,
+        env={**environment(run), **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     if result.returncode != 0:
@@ -84,7 +101,8 @@ def output_of(command: list[str], run: Path | None, **more: str) -> str:
 def taken(program: Path, run: Path, *arguments: str, **more: str) -> dict[str, list[float]]:
     """The rows of bench/overhead.c or bench/growth.c: figures by the name of the call."""
     rows = re.findall(
-        r"^(\w.{33}) ((?: +-?[\d.]+)+)$", output_of([str(program), *arguments], run, **more),
+        r"^(\w.{33}) ((?: +-?[\d.]+)+)$",
+        output_of([str(program), *arguments], run, **more),
         re.MULTILINE,
     )
     return {name.strip(): [float(figure) for figure in figures.split()] for name, figures in rows}
@@ -108,7 +126,8 @@ def least(
 def compile_copy() -> Path:
     program = BUILD / "copy"
     sources = [
-        ROOT / "src/ledger/ledger.c", ROOT / "src/ledger/copy.c",
+        ROOT / "src/ledger/ledger.c",
+        ROOT / "src/ledger/copy.c",
         *(ROOT / f"src/base/{part}.c" for part in COPYING),
     ]
     compiler = ["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src"]
@@ -129,7 +148,9 @@ def copies(memory: str, disk: Path) -> str:
 def instructions(program: Path, name: str, calls: int, run: Path | None, samples: str) -> int:
     """In the loop that makes the calls: neither start nor end, where samples are stored."""
     valgrind = [
-        "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
         "--toggle-collect=count_only",
     ]
     command = [*valgrind, str(program), "--count", name, str(calls)]
@@ -261,9 +282,14 @@ def ends(folder: Path) -> None:
         without_ms, with_ms = start_to_end_ms(memory, run)
         sizes = [f"{added_kb}", f"{database_kb:.0f}"]
         print_row(f"{mpi}: kB of memory; of the database", "", sizes)
-        print_row(f"{mpi}: ms, start to end; added", "", [
-            f"{without_ms:.1f}", f"{with_ms - without_ms:.1f}",
-        ])
+        print_row(
+            f"{mpi}: ms, start to end; added",
+            "",
+            [
+                f"{without_ms:.1f}",
+                f"{with_ms - without_ms:.1f}",
+            ],
+        )
 
 
 def main() -> None:

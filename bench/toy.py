@@ -12,8 +12,15 @@ def build(folder: Path, program: str) -> Path:
     source = Path(__file__).resolve().parent
     subprocess.run(
         [
-            "cc", "-w", "-O2", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}", source / "toy_mpi.c",
-            "-o", folder / LIBRARY,
+            "cc",
+            "-w",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{LIBRARY}",
+            source / "toy_mpi.c",
+            "-o",
+            folder / LIBRARY,
         ],
         check=True,
     )

@@ -32,41 +32,64 @@ def query(question: str) -> str:
 def panel(place: int, question: str) -> dict[str, Any]:
     """On half of the width."""
     return {
-        "id": place + 1, "title": QUESTIONS[question].title, **PANELS[question],
-        "description": QUESTIONS[question].note.format(call="$call"), "datasource": SOURCE,
+        "id": place + 1,
+        "title": QUESTIONS[question].title,
+        **PANELS[question],
+        "description": QUESTIONS[question].note.format(call="$call"),
+        "datasource": SOURCE,
         "gridPos": {"h": HEIGHT, "w": 12, "x": 12 * (place % 2), "y": HEIGHT * (place // 2)},
-        "targets": [{
-            "refId": "A", "datasource": SOURCE, "format": "table", "rawQuery": True,
-            "rawSql": query(question),
-        }],
-        "fieldConfig": {"defaults": {}, "overrides": [
-            *(
-                {
-                    "matcher": {"id": "byRegexp", "options": f".*_{end}"},
-                    "properties": [{"id": "unit", "value": unit}],
-                } for end, unit in UNITS.items()
-            ),
-            *(
-                {
-                    "matcher": {"id": "byName", "options": field.key},
-                    "properties": [{"id": "displayName", "value": field.head}],
-                } for field in fields(question) if field.head
-            ),
-        ]},
+        "targets": [
+            {
+                "refId": "A",
+                "datasource": SOURCE,
+                "format": "table",
+                "rawQuery": True,
+                "rawSql": query(question),
+            }
+        ],
+        "fieldConfig": {
+            "defaults": {},
+            "overrides": [
+                *(
+                    {
+                        "matcher": {"id": "byRegexp", "options": f".*_{end}"},
+                        "properties": [{"id": "unit", "value": unit}],
+                    }
+                    for end, unit in UNITS.items()
+                ),
+                *(
+                    {
+                        "matcher": {"id": "byName", "options": field.key},
+                        "properties": [{"id": "displayName", "value": field.head}],
+                    }
+                    for field in fields(question)
+                    if field.head
+                ),
+            ],
+        },
     }
 
 
 def dashboard() -> dict[str, Any]:
     return {
-        "uid": "commprof-fleet", "title": "commprof: all jobs", "tags": ["commprof", "MPI"],
-        "schemaVersion": 39, "editable": True,
-        "templating": {"list": [
-            {"name": "source", "type": "datasource", "query": SOURCE["type"]},
-            {
-                "name": "call", "type": "query", "datasource": SOURCE, "query": CALLS, "refresh": 1,
-                "current": {"text": "MPI_Allreduce", "value": "MPI_Allreduce"},
-            },
-        ]},
+        "uid": "commprof-fleet",
+        "title": "commprof: all jobs",
+        "tags": ["commprof", "MPI"],
+        "schemaVersion": 39,
+        "editable": True,
+        "templating": {
+            "list": [
+                {"name": "source", "type": "datasource", "query": SOURCE["type"]},
+                {
+                    "name": "call",
+                    "type": "query",
+                    "datasource": SOURCE,
+                    "query": CALLS,
+                    "refresh": 1,
+                    "current": {"text": "MPI_Allreduce", "value": "MPI_Allreduce"},
+                },
+            ]
+        },
         "panels": [panel(place, question) for place, question in enumerate(PANELS)],
     }
 

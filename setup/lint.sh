@@ -29,8 +29,9 @@ files() { # files PATTERN...: what git knows or would add
     done
 }
 
-# Versions of clang-format differ in details; the tree is formatted by one of them.
+# Versions of clang-format and of ruff differ in details; the tree is formatted by one of each.
 reference=14
+ruff_reference=0.17
 has_the_clang_format() {
     has clang-format || return
     [[ $(clang-format --version) == *version\ $reference.* ]] || {
@@ -139,7 +140,7 @@ if has clang-tidy; then
 elif has cppcheck; then
     check "cppcheck" cpp_check
 fi
-check "lines of at most 100 columns" columns Makefile "${c_files[@]}" "${python_files[@]/#tests\/gpu\/run/setup/wheel.py}"
+check "lines of at most 100 columns" columns Makefile "${c_files[@]}" "${python_files[@]}"
 check "openings of comments and docstrings" openings_of_comments \
     "${c_files[@]}" "${shell_files[@]}" "${python_files[@]}"
 if git cat-file -e "$first_checked^{commit}" 2>/dev/null; then
@@ -152,6 +153,9 @@ if has shellcheck; then
 fi
 if has ruff; then
     check "ruff" ruff check --no-cache "${python_files[@]}"
+    if [[ $(ruff --version) == *\ $ruff_reference.* ]]; then
+        check "formatting (ruff)" ruff format --check --no-cache "${python_files[@]}"
+    fi
 fi
 if has mypy; then
     check "mypy" mypy --no-error-summary --cache-dir=/dev/null # pyproject.toml

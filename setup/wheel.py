@@ -26,8 +26,17 @@ class Programs(BuildHookInterface):
         with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
             print("commprof: compiling, a minute or two (pip install -v shows it)", file=terminal)
         subprocess.run(  # pip hides its output without -v
-            ["make", f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=",
-             "install-programs"], cwd=self.root, stdout=sys.stderr, check=True,
+            [
+                "make",
+                f"--jobs={os.cpu_count()}",
+                f"BUILD={build}",
+                f"PREFIX={prefix}",
+                "DESTDIR=",
+                "install-programs",
+            ],
+            cwd=self.root,
+            stdout=sys.stderr,
+            check=True,
         )
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{self._platform()}"
@@ -38,7 +47,10 @@ class Programs(BuildHookInterface):
 
     def _platform(self) -> str:
         found = subprocess.run(
-            ["make", "--silent", "show-platform"], cwd=self.root, stdout=subprocess.PIPE, text=True,
+            ["make", "--silent", "show-platform"],
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            text=True,
             check=True,
         )
         return found.stdout.strip() or sysconfig.get_platform().replace("-", "_").replace(".", "_")

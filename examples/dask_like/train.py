@@ -129,7 +129,8 @@ def schedule(epochs: int, chunks: int, rows: int, features: int) -> bool:
     losses = [result[-1] for result in scheduler.results]
     print(
         f"{len(graph)} tasks on {len(scheduler.connections)} workers: loss {losses[0]:.3f} -> "
-        f"{losses[-1]:.3f}", flush=True,
+        f"{losses[-1]:.3f}",
+        flush=True,
     )
     return losses[-1] < losses[0]
 
@@ -140,7 +141,9 @@ def main() -> int:
     )
     parser.add_argument("--epochs", type=int, default=20, help="default: %(default)s")
     parser.add_argument(
-        "--chunks", type=int, default=12,
+        "--chunks",
+        type=int,
+        default=12,
         help="of the data, over all workers (default: %(default)s)",
     )
     parser.add_argument("--rows", type=int, default=8192, help="of a chunk (default: %(default)s)")

@@ -63,7 +63,14 @@ def small_resnet() -> nn.Module:
     no statistics of their own in which they could differ.
     """
     return nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1, bias=False), nn.GroupNorm(8, 32), nn.ReLU(),
-        ResidualBlock(32, 32), ResidualBlock(32, 64), ResidualBlock(64, 128),
-        ResidualBlock(128, 256), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, CLASSES),
+        nn.Conv2d(3, 32, 3, padding=1, bias=False),
+        nn.GroupNorm(8, 32),
+        nn.ReLU(),
+        ResidualBlock(32, 32),
+        ResidualBlock(32, 64),
+        ResidualBlock(64, 128),
+        ResidualBlock(128, 256),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(256, CLASSES),
     )

@@ -44,14 +44,20 @@ def parse_arguments() -> argparse.Namespace:
         "--batch", type=int, default=16, help="pictures per rank and step (default: %(default)s)"
     )
     parser.add_argument(
-        "--bucket-bytes", type=int, default=2**20, metavar="BYTES",
+        "--bucket-bytes",
+        type=int,
+        default=2**20,
+        metavar="BYTES",
         help="gradients that travel in one Allreduce (default: 1 MiB; 0: each tensor by itself)",
     )
     parser.add_argument(
         "--late-rank", type=int, metavar="RANK", help="its pictures come late: plants a straggler"
     )
     parser.add_argument(
-        "--late-ms", type=float, default=20, metavar="MS",
+        "--late-ms",
+        type=float,
+        default=20,
+        metavar="MS",
         help="by so much before each step (default: %(default)s)",
     )
     return parser.parse_args()

@@ -18,7 +18,9 @@ if not dist.is_mpi_available():
 dist.init_process_group("mpi")
 model = torch.nn.parallel.DistributedDataParallel(network(), bucket_cap_mb=1)
 loss = train(
-    model, torch.optim.SGD(model.parameters(), lr=0.05), dist.get_rank(),
+    model,
+    torch.optim.SGD(model.parameters(), lr=0.05),
+    dist.get_rank(),
     int((sys.argv + ["200"])[1]),
 )
 status = say_result(model.module, dist.get_rank(), loss)

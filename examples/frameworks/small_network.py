@@ -17,7 +17,10 @@ def network() -> nn.Module:
     """300,000 parameters in six tensors, from 40 bytes to 1 MiB."""
     torch.manual_seed(1)
     return nn.Sequential(
-        nn.Linear(FEATURES, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(),
+        nn.Linear(FEATURES, WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, WIDTH),
+        nn.ReLU(),
         nn.Linear(WIDTH, CLASSES),
     )
 

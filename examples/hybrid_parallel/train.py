@@ -15,8 +15,17 @@ from mpi4py import MPI
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from dense import (
-    REAL, Array, Partition, Task, all_are_equal, draw_task, mean_over, say_epoch, size_arguments,
-    squared_error, verdict,
+    REAL,
+    Array,
+    Partition,
+    Task,
+    all_are_equal,
+    draw_task,
+    mean_over,
+    say_epoch,
+    size_arguments,
+    squared_error,
+    verdict,
 )
 
 LEARNING_RATE = 0.05
@@ -64,7 +73,8 @@ class Worker:
                 self.send(+1, values)
         for number in reversed(range(self.micro_batches)):
             gradient = (
-                gradients[number] if self.is_last
+                gradients[number]
+                if self.is_last
                 else self.receive(+1, batch.batch(number, size).inputs)
             )
             gradient = self.partition.backward(gradient)

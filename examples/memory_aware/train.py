@@ -17,8 +17,17 @@ from mpi4py import MPI
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from dense import (
-    REAL, Array, Partition, Task, all_are_equal, draw_task, mean_over, say_epoch, size_arguments,
-    squared_error, verdict,
+    REAL,
+    Array,
+    Partition,
+    Task,
+    all_are_equal,
+    draw_task,
+    mean_over,
+    say_epoch,
+    size_arguments,
+    squared_error,
+    verdict,
 )
 
 LEARNING_RATE = 0.05

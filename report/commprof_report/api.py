@@ -23,9 +23,7 @@ class Rows(list):
     """Named tuples with the keys that --json and --csv print, which docs/SCHEMA.md defines.
     `fields`: these keys, also if there is no row."""
 
-    def __init__(
-        self, rows: Iterable[Sequence[object]], fields: Sequence[str], name: str
-    ) -> None:
+    def __init__(self, rows: Iterable[Sequence[object]], fields: Sequence[str], name: str) -> None:
         row_type = namedtuple(name, fields)  # type: ignore[misc]  # named after the command
         super().__init__(map(row_type._make, rows))
         self.fields = tuple(fields)
@@ -59,8 +57,12 @@ def run_open(*paths: object) -> Run:
 
 
 def _ask(
-    command: Command, parser: argparse.ArgumentParser, name: str, run: Run,
-    options: dict[str, object], words: Sequence[str],
+    command: Command,
+    parser: argparse.ArgumentParser,
+    name: str,
+    run: Run,
+    options: dict[str, object],
+    words: Sequence[str],
 ) -> Rows:
     answers: list[Rows] = []
     arguments = parser.parse_args([*words, *_words(parser, name, options)])
@@ -101,6 +103,7 @@ def _method(
     name: str, of: str, parser: argparse.ArgumentParser, words: Sequence[str]
 ) -> Callable[..., Rows]:
     """of, words: the command and options that an earlier name stands for."""
+
     def ask(self: Run, **options: object) -> Rows:
         return _ask(command_of(of), parser, name, self, options, words)
 

@@ -19,7 +19,15 @@ from statistics import fmean
 
 from . import __version__
 from .base import (
-    EXPECTED, ReportError, UsageError, as_report, gathered, option, options_add, seconds, units,
+    EXPECTED,
+    ReportError,
+    UsageError,
+    as_report,
+    gathered,
+    option,
+    options_add,
+    seconds,
+    units,
     whole,
 )
 from .compare.comparison import compare
@@ -29,7 +37,17 @@ from .compare.judge import Rules, fewest_pairs
 from .compare.refusals import binding, layout
 from .compare.sides import Side
 from .experiment.plan import (
-    Arm, FAILED, OK, PLACEHOLDER, Plan, REMOVED, Run, WARM_UP, folder_of, is_replay, launch,
+    Arm,
+    FAILED,
+    OK,
+    PLACEHOLDER,
+    Plan,
+    REMOVED,
+    Run,
+    WARM_UP,
+    folder_of,
+    is_replay,
+    launch,
     program_find,
 )
 from .experiment import plan as plans
@@ -60,42 +78,59 @@ def number(text: str, least: int = 1, most: int = 999_999) -> int:
 FOLDER = option("folder", metavar="EXPERIMENT", type=Path)
 TIMES = (
     option(
-        "--limit", type=seconds, metavar="TIME",
+        "--limit",
+        type=seconds,
+        metavar="TIME",
         help="begin no block that would not end within this time, and end a run that does not: "
         "90m, 2h",
     ),
     option(
-        "--timeout", type=seconds, metavar="TIME",
+        "--timeout",
+        type=seconds,
+        metavar="TIME",
         help="after this time a run is ended and has failed: 600, 10m",
     ),
 )
 RUN = (
     FOLDER,
     option(
-        "--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'",
+        "--arm",
+        action="append",
+        type=arm,
+        default=[],
+        metavar="'NAME: COMMAND'",
         help="{} in it stands for commprof-run; repeat",
     ),
     option(
-        "--kit", metavar="FILE", type=Path,
+        "--kit",
+        metavar="FILE",
+        type=Path,
         help="a job's kit (hvprof-report replay kit), which arms without a program replay: {} "
         "stands for commprof-run and commprof-replay, whose options may follow; copied to "
         "EXPERIMENT",
     ),
     option(
-        "--blocks", type=number, default=10, metavar="N",
+        "--blocks",
+        type=number,
+        default=10,
+        metavar="N",
         help="complete blocks that are wanted (default: 10)",
     ),
     option(
-        "--aa", action="store_true",
+        "--aa",
+        action="store_true",
         help="run the first arm twice in each block, as a control: A against A must show nothing",
     ),
     option(
-        "--bare", action="store_true",
+        "--bare",
+        action="store_true",
         help="run each arm without the profiler, too, so that its cost is known and whether the "
         "arms differ as much without it",
     ),
     option(
-        "--seed", type=partial(number, least=-plans.MOST, most=plans.MOST), metavar="N",
+        "--seed",
+        type=partial(number, least=-plans.MOST, most=plans.MOST),
+        metavar="N",
         help="decides which arm runs first (default: by chance; recorded)",
     ),
     *TIMES,
@@ -266,7 +301,8 @@ class Runner:
         answers = compare(
             [
                 Side(each.name, [figures(first / each.name)[0]])
-                for each in self.plan.arms if not each.is_bare
+                for each in self.plan.arms
+                if not each.is_bare
             ],
             Rules(),
         )
@@ -301,14 +337,16 @@ class Runner:
             f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
         )
         say(
-            f"{name}: failed, {run.why}; see {log}" if run.status == FAILED
+            f"{name}: failed, {run.why}; see {log}"
+            if run.status == FAILED
             else f"{name}: {run.seconds:.1f} s"
         )
         if gives_up([each for each in self.runs if each.arm == run.arm]):
             lines = Path(log).read_text(encoding="utf-8", errors="replace").split("\n")
             last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
             raise ReportError(
-                run.arm, f"failed {whole('experiment.failures')} times in a row; the last output "
+                run.arm,
+                f"failed {whole('experiment.failures')} times in a row; the last output "
                 f"is in {log}: {units.shortened(last, 200)}; {way_on(self.folder)}",
             )
 
@@ -339,15 +377,15 @@ def show(arguments: argparse.Namespace) -> None:
             units.counted(len(counted), "run"): 1,
             counted and f", mean {fmean(run.seconds for run in counted):.1f} s" or "": counted,
             f"; {len(removed)} removed": removed,
-            f"; {units.counted(len(failed), 'failed run')}, the last: {failed and failed[-1].why}":
-            failed,
+            f"; {units.counted(len(failed), 'failed run')}, the last: {failed and failed[-1].why}": failed,
         }
         said = "".join(text for text, is_so in parts.items() if is_so)
         say(f"  {each.name}: {said}; {each.command}")
     runner.progress()
     name = shlex.quote(str(folder))
     say(
-        f"next: {PROGRAM} resume {name}" if len(done) < plan.blocks
+        f"next: {PROGRAM} resume {name}"
+        if len(done) < plan.blocks
         else f"next: hvprof-report compare {name}"
     )
 

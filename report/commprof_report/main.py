@@ -34,13 +34,15 @@ version, and a second run in the same folder are each named in one line on stand
 be read is read. Of several runs in a folder the newest is shown."""
 EXIT_STATUS = {
     EXIT_READ: "What could be read was read; what is missing or damaged is named on standard "
-    "error.", EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
+    "error.",
+    EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
     EXIT_USAGE: "Wrong options.",
     EXIT_FAULT: "An analysis failed by a fault of hvprof-report, which "
     "standard error names; the rest was printed.",
 }
 EPILOG = (
-    RUN + "\n\nExit status: "
+    RUN
+    + "\n\nExit status: "
     + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
 )
 
@@ -82,7 +84,10 @@ def parser_build(names: Iterable[str] = tuple(QUESTIONS)) -> Parser:
             subparsers.add_parser(name, help=question)
             continue
         subparser = subparsers.add_parser(
-            name, help=question, description=help_of(name), formatter_class=Help,
+            name,
+            help=question,
+            description=help_of(name),
+            formatter_class=Help,
             allow_abbrev=False,
         )
         options_add(subparser, command_of(name).options)

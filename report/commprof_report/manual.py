@@ -66,7 +66,8 @@ complete -o bashdefault -o default -F _commprof_words {programs}
 """
 SHELLS = {
     "bash": BASH,
-    "zsh": "#compdef {programs}\nautoload -U +X bashcompinit && bashcompinit\n" + BASH
+    "zsh": "#compdef {programs}\nautoload -U +X bashcompinit && bashcompinit\n"
+    + BASH
     + "_bash_complete -o bashdefault -o default -F _commprof_words\n",
 }
 
@@ -79,7 +80,8 @@ def page(name: str) -> Iterator[str]:
     command = name.removeprefix(PROGRAM).removesuffix(".1").lstrip("-")
     parser = parser_build()
     yield from (
-        _program_page(parser) if not command
+        _program_page(parser)
+        if not command
         else _command_page(command, _subparsers(parser)[command])
     )
 
@@ -87,7 +89,12 @@ def page(name: str) -> Iterator[str]:
 def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from _head(PROGRAM, "answer questions about a profiled MPI run")
     yield from (
-        ".Nm", ".Op Ar command", ".Op Ar options", ".Op Ar run ...", ".Sh DESCRIPTION", ".Nm",
+        ".Nm",
+        ".Op Ar command",
+        ".Op Ar options",
+        ".Op Ar run ...",
+        ".Sh DESCRIPTION",
+        ".Nm",
     )
     yield from _text(
         "reads what the ranks of an MPI job under commprof-run(1) have recorded, and answers "
@@ -97,7 +104,10 @@ def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from (".Pp", "The commands are as follows:", ".Bl -tag -width communicators")
     for command, question in QUESTIONS.items():
         yield from (
-            f".It Cm {command}", *_text(question), "See", f".Xr {PROGRAM}-{command} 1 .",
+            f".It Cm {command}",
+            *_text(question),
+            "See",
+            f".Xr {PROGRAM}-{command} 1 .",
         )
     yield from (".El", ".Sh FILES", ".Bl -tag -width Ds")
     for file, holds in FILES:
@@ -121,7 +131,12 @@ def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str
 
 def _head(name: str, title: str) -> Iterator[str]:
     yield from (
-        f".Dd {DATE}", f".Dt {name.upper()} 1", ".Os", ".Sh NAME", f".Nm {name}", f".Nd {title}",
+        f".Dd {DATE}",
+        f".Dt {name.upper()} 1",
+        ".Os",
+        ".Sh NAME",
+        f".Nm {name}",
+        f".Nd {title}",
         ".Sh SYNOPSIS",
     )
 
@@ -133,8 +148,11 @@ def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[
     yield from (".El", ".Sh EXAMPLES")
     for number, (title, commands) in enumerate(examples):
         yield from (
-            *([".Pp"] if number else []), f"{title}:", ".Bd -literal -offset indent",
-            *(_escaped(f"$ {line}") for line in commands.splitlines()), ".Ed",
+            *([".Pp"] if number else []),
+            f"{title}:",
+            ".Bd -literal -offset indent",
+            *(_escaped(f"$ {line}") for line in commands.splitlines()),
+            ".Ed",
         )
     yield ".Sh SEE ALSO"
     yield from (f".Xr {name} 1{'' if name == sorted(also)[-1] else ' ,'}" for name in sorted(also))
@@ -172,7 +190,8 @@ def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
     alternatives = {
-        id(one): group._group_actions for group in parser._mutually_exclusive_groups
+        id(one): group._group_actions
+        for group in parser._mutually_exclusive_groups
         for one in group._group_actions
     }
     operands = [action for action in _options(parser) if not action.option_strings]
@@ -200,14 +219,16 @@ def _value(action: argparse.Action) -> str:
         return ""
     more = " ..." if action.nargs == "+" else ""
     return (
-        " Cm " + " | ".join(action.choices) if action.choices and not action.metavar
+        " Cm " + " | ".join(action.choices)
+        if action.choices and not action.metavar
         else f" Ar {action.metavar}{more}"
     )
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     return next(
-        action.choices for action in parser._actions
+        action.choices
+        for action in parser._actions
         if isinstance(action, argparse._SubParsersAction)
     )
 
@@ -218,7 +239,8 @@ def words_of_parser(program: str, parser: argparse.ArgumentParser) -> dict[str, 
     options: dict[str, Words] = {
         f"{program} {command}": {
             name: None if action.nargs == 0 else tuple(map(str, action.choices or ()))
-            for action in own._actions for name in action.option_strings
+            for action in own._actions
+            for name in action.option_strings
         }
         for command, own in {"": parser, **commands}.items()
     }
@@ -242,7 +264,9 @@ def words_of_program(path: str) -> Words:
 def script(shell: str, table: Mapping[str, Words]) -> str:
     values = [
         f'        "{key} {name}") words="{" ".join(choices)}" ;;'
-        for key, words in table.items() for name, choices in words.items() if choices is not None
+        for key, words in table.items()
+        for name, choices in words.items()
+        if choices is not None
     ]
     options = [
         f'                "{key}") words="{" ".join(words)}" ;;' for key, words in table.items()
@@ -250,7 +274,9 @@ def script(shell: str, table: Mapping[str, Words]) -> str:
     commands = Counter(key.partition(" ")[0] for key in table)
     alone = (program for program, number in commands.items() if number == 1)
     return SHELLS[shell].format(
-        programs=" ".join(commands), alone=" ".join(alone), values="\n".join(values),
+        programs=" ".join(commands),
+        alone=" ".join(alone),
+        values="\n".join(values),
         options="\n".join(options),
     )
 

@@ -27,7 +27,10 @@ OTHER_NAMES = {
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
     *(
-        "cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks",
+        "cuptiSubscribe",
+        "cuptiSubscribe_v2",
+        "cuptiFinalize",
+        "cuptiActivityRegisterCallbacks",
         "cuptiActivityRegisterTimestampCallback",
     ),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
@@ -40,19 +43,30 @@ OTHER_NAMES = {
 }
 NCCL_TABLE = REPOSITORY / "src/nccl/nccl_calls.def"
 NCCL_WITH_CONFIGURATION = (
-    "AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather",
+    "AllReduce",
+    "Broadcast",
+    "Reduce",
+    "AllGather",
+    "ReduceScatter",
+    "AlltoAll",
+    "Gather",
     "Scatter",
 )
 # Tools look for these in the global scope to find out about an MPI library (facts: a program would
 # believe we are one).
 NEVER_EXPORTED = {
-    "Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version",
+    "Get_version",
+    "Get_library_version",
+    "Initialized",
+    "Finalized",
+    "Abi_get_version",
 }
 
 
 def compiler_of(library: str) -> str:
     return (
-        f"mpicc.{library}" if library in ("openmpi", "mpich")
+        f"mpicc.{library}"
+        if library in ("openmpi", "mpich")
         else str(REPOSITORY / "build/mpis" / library / "mpicc")
     )
 
@@ -159,7 +173,14 @@ MEANING = {
     **dict.fromkeys(("status", "statuses"), "MPI_Status"),
     **dict.fromkeys(
         (
-            "buf", "buffer", "sendbuf", "recvbuf", "origin", "result", "compare", "base",
+            "buf",
+            "buffer",
+            "sendbuf",
+            "recvbuf",
+            "origin",
+            "result",
+            "compare",
+            "base",
             "extra_state",
         ),
         "void",
@@ -196,15 +217,27 @@ def test_every_exported_function_has_a_prototype_of_ours() -> None:
 def test_each_function_is_declared_as_this_mpi_declares_it(mpicc: str) -> None:
     declared = theirs(mpicc)
     drifted = {
-        name: (shape, declared[name]) for name, shape in ours().items() if name in declared
+        name: (shape, declared[name])
+        for name, shape in ours().items()
+        if name in declared
         and [wanted(one) for one in shape] != [(one.base, one.depth) for one in declared[name]]
     }
     assert drifted == {}
 
 
 ORDERED = {
-    "dest", "source", "tag", "sendtag", "recvtag", "root", "count", "sendcount", "recvcount",
-    "color", "key", "ndims",
+    "dest",
+    "source",
+    "tag",
+    "sendtag",
+    "recvtag",
+    "root",
+    "count",
+    "sendcount",
+    "recvcount",
+    "color",
+    "key",
+    "ndims",
 }
 
 
@@ -235,7 +268,8 @@ def test_only_functions_of_later_standards_are_missing_here(mpicc: str) -> None:
         name.removeprefix("P").removeprefix("MPI_") for name in ours() if name not in theirs(mpicc)
     }
     assert {
-        name for name in missing
+        name
+        for name in missing
         if not name.endswith("_c") and not re.fullmatch(f"{MPI_4_0}|{MPI_4_1}", name)
     } == set()
 
@@ -285,7 +319,8 @@ def test_the_page_lists_each_function_once_with_its_family_and_forms() -> None:
 def test_functions_that_are_counted_alike_are_described_alike() -> None:
     shapes = dict(
         re.findall(
-            r"^CALL\((\w+), \w+, \w+, (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(),
+            r"^CALL\((\w+), \w+, \w+, (\w+),",
+            (REPOSITORY / "src/wrappers/calls.def").read_text(),
             re.M,
         )
     )
@@ -299,7 +334,8 @@ def test_every_function_of_this_mpi_is_intercepted_or_left_out_for_a_reason(mpic
     declared = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_")}
     intercepted = {f"MPI_{entry.name}" for entry in table()}
     left = {
-        name for name in declared
+        name
+        for name in declared
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out())
     }
     assert declared - intercepted - left == set()
@@ -308,7 +344,8 @@ def test_every_function_of_this_mpi_is_intercepted_or_left_out_for_a_reason(mpic
 
 def test_every_large_count_form_of_this_mpi_is_intercepted_with_its_function(mpicc: str) -> None:
     large = {
-        name.removesuffix("_c") for name in theirs(mpicc)
+        name.removesuffix("_c")
+        for name in theirs(mpicc)
         if name.startswith("MPI_") and name.endswith("_c")
     }
     assert {f"MPI_{entry.name}" for entry in table() if not entry.is_large} & large == set()
@@ -338,9 +375,13 @@ def fortran_names() -> set[str]:
     source = (REPOSITORY / "src/wrappers/fortran.c").read_text()
     names = [name.lower() for name in re.findall(r"^EVERY_NAME\((\w+),", source, re.M)]
     return {f"ompi_{name}_f" for name in names} | {
-        prefix + spelled for name in names for prefix, spelled in (
-            *(("mpi_", name + end) for end in ("", "_", "__")), ("MPI_", name.upper()),
-            *(("pmpi_", name + end) for end in ("", "_", "__")), ("PMPI_", name.upper()),
+        prefix + spelled
+        for name in names
+        for prefix, spelled in (
+            *(("mpi_", name + end) for end in ("", "_", "__")),
+            ("MPI_", name.upper()),
+            *(("pmpi_", name + end) for end in ("", "_", "__")),
+            ("PMPI_", name.upper()),
         )
     }
 
@@ -362,7 +403,10 @@ def test_the_library_needs_libc_alone() -> None:
     ).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic))
     assert needed <= {
-        "libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
+        "libc.so.6",
+        "libdl.so.2",
+        "libpthread.so.0",
+        "ld-linux-x86-64.so.2",
         "ld-linux-aarch64.so.1",
     }
 
@@ -379,11 +423,16 @@ def test_constants_and_statuses_are_this_mpis(mpicc: str, tmp_path: Path) -> Non
         [mpicc, *flags, *sources, "-o", str(program), "-ldl"], cwd=REPOSITORY, check=True
     )
     alone = {
-        "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self",
+        "OMPI_MCA_ess_singleton_isolated": "1",
+        "OMPI_MCA_btl": "self",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }
     run = subprocess.run(
-        [str(program)], env=os.environ | alone, capture_output=True, text=True, timeout=600,
+        [str(program)],
+        env=os.environ | alone,
+        capture_output=True,
+        text=True,
+        timeout=600,
         cwd=tmp_path,
     )
     assert run.stdout.splitlines()[-1:] == ["compared"], (run.returncode, run.stdout, run.stderr)

@@ -111,7 +111,10 @@ def test_nonblocking_calls_are_named_so():
         name for name in CALLS if re.search(r"^MPI_(File_|Comm_|Session_|Buffer_)?[iI][a-z]", name)
     }
     immediate = named - {
-        "MPI_Init", "MPI_Init_thread", "MPI_Intercomm_create", "MPI_Intercomm_create_from_groups",
+        "MPI_Init",
+        "MPI_Init_thread",
+        "MPI_Intercomm_create",
+        "MPI_Intercomm_create_from_groups",
         "MPI_Intercomm_merge",
     }
     immediate -= {"MPI_Iprobe", "MPI_Improbe", "MPI_Session_init"}

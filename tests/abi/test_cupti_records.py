@@ -76,13 +76,22 @@ def compiled(headers: Headers, folder: Path) -> Path:
         pytest.skip("no cuda.h here")
     program = folder / "cupti_records"
     includes = [
-        f"-isystem{headers.place}", *cuda, f"-I{REPOSITORY / 'src'}",
+        f"-isystem{headers.place}",
+        *cuda,
+        f"-I{REPOSITORY / 'src'}",
         f"-I{REPOSITORY / 'tests/doubles'}",
     ]
     libraries = [str(DOUBLES / "libcuda.so.1"), str(DOUBLES / "libcupti.so.13")]
     source = str(REPOSITORY / "tests/abi/cupti_records.c")
     command = [
-        "cc", "-std=gnu11", *headers.forms, *includes, source, *libraries, "-o", str(program),
+        "cc",
+        "-std=gnu11",
+        *headers.forms,
+        *includes,
+        source,
+        *libraries,
+        "-o",
+        str(program),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,8 @@ def newer_symbols(file: Path) -> list[str]:
     ).stdout
     symbols = re.findall(r"\*UND\*.*?\(?GLIBC_([0-9.]+)\)?\s+(\w+)", table)
     return [
-        f"{name}@{version}" for version, name in symbols
+        f"{name}@{version}"
+        for version, name in symbols
         if tuple(map(int, version.split("."))) > OLDEST
     ]
 

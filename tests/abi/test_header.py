@@ -13,12 +13,22 @@ import pytest
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
 LANGUAGES = [
-    "gcc -std=c99", "gcc -std=c11", "g++ -std=c++11", "clang -std=c99", "clang -std=c11",
+    "gcc -std=c99",
+    "gcc -std=c11",
+    "g++ -std=c++11",
+    "clang -std=c99",
+    "clang -std=c11",
     "clang++ -std=c++11",
 ]
 KINDS = [
-    "-O0", "-O2", "-O0 -fno-pie -no-pie", "-O2 -fno-pie -no-pie", "-O2 -fPIE -pie",
-    "-O2 -fPIC -pie", "-O2 -fno-plt", "-O2 -flto",
+    "-O0",
+    "-O2",
+    "-O0 -fno-pie -no-pie",
+    "-O2 -fno-pie -no-pie",
+    "-O2 -fPIE -pie",
+    "-O2 -fPIC -pie",
+    "-O2 -fno-plt",
+    "-O2 -flto",
 ]
 STATIC = ["-O0 -static", "-O2 -static"]
 LINKERS = ["bfd", "gold", "lld"]
@@ -56,7 +66,8 @@ def compile_it(tmp_path: Path, command: str, text: str, name: str, *more: str) -
     flags = ["-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{INCLUDE}"]
     done = subprocess.run(
         [*command.split(), *flags, str(source), *more, "-o", str(tmp_path / name)],
-        capture_output=True, text=True,
+        capture_output=True,
+        text=True,
     )
     if done.returncode and ("cannot find" in done.stderr or "unable to find" in done.stderr):
         pytest.skip(done.stderr.splitlines()[0])

@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_THAT_NAMES_DOCS = [
-    ["commprof-run", "--help"], ["hvprof-report", "--help"], ["hvprof-report", "sizes", "--help"],
+    ["commprof-run", "--help"],
+    ["hvprof-report", "--help"],
+    ["hvprof-report", "sizes", "--help"],
 ]
 
 
@@ -67,11 +69,15 @@ def test_an_old_python_is_named(tmp_path):
     (tmp_path / "python3").chmod(0o755)
     path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["make", "-s", "install", f"PREFIX={tmp_path}"], cwd=ROOT, env=path, capture_output=True,
+        ["make", "-s", "install", f"PREFIX={tmp_path}"],
+        cwd=ROOT,
+        env=path,
+        capture_output=True,
         text=True,
     )
     assert (
-        done.returncode != 0 and "Python 3.9 or newer" in done.stderr
+        done.returncode != 0
+        and "Python 3.9 or newer" in done.stderr
         and "make install-programs" in done.stderr
     ), done.stderr
 
@@ -100,7 +106,8 @@ def test_paths_that_administrators_are_told_are_installed(prefix):
     named = set(re.findall(r"/opt/commprof/(?:\S+/)?(?:bin|lib|share)/[\w/.-]*\w", text))
     assert f"{told}/share/modulefiles" in named
     assert [
-        name for name in named
+        name
+        for name in named
         if not (name.startswith(told) and Path(f"{prefix}{name[len(told) :]}").exists())
     ] == []
 

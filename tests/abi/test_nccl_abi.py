@@ -42,7 +42,8 @@ def passed_as(parameter: str) -> str:
     """How a parameter travels: as a pointer, in 64 bits, in 32, or as a unique id by value."""
     kind = (
         re.sub(r"\b(const|struct)\b|\w+$", "", parameter.strip()).strip()
-        if " " in parameter.strip() else parameter
+        if " " in parameter.strip()
+        else parameter
     )
     if "*" in parameter or kind in ("ncclComm_t", "cudaStream_t", "ncclWindow_t"):
         return "pointer"
@@ -79,7 +80,8 @@ def theirs(nccl: Path, names: set[str]) -> dict[str, list[str]]:
 
 def test_functions_are_declared_as_nccl_declares_them(nccl: Path) -> None:
     functions = {
-        name: parameters for name, parameters in ours().items()
+        name: parameters
+        for name, parameters in ours().items()
         if name.startswith("nccl") and not name.startswith("nccl_")
     }
     declared = theirs(nccl, set(functions))
@@ -166,8 +168,13 @@ def test_the_real_library_answers_through_the_wrappers_as_without_them(
     library = nccl / "lib/libnccl.so.2"
     (tmp_path / "program.c").write_text(PROGRAM)
     build = [
-        "cc", "program.c", str(library), f"-Wl,-rpath,{library.parent}",
-        "-Wl,--allow-shlib-undefined", "-o", "program",
+        "cc",
+        "program.c",
+        str(library),
+        f"-Wl,-rpath,{library.parent}",
+        "-Wl,--allow-shlib-undefined",
+        "-o",
+        "program",
     ]
     subprocess.run(build, check=True, cwd=tmp_path)
     environment = {
@@ -176,7 +183,11 @@ def test_the_real_library_answers_through_the_wrappers_as_without_them(
         "COMMPROF_OUTPUT": str(tmp_path / "run"),
     }
     settings = {
-        "cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 600,
+        "cwd": tmp_path,
+        "env": environment,
+        "capture_output": True,
+        "text": True,
+        "timeout": 600,
     }
     run = lambda *prefix: subprocess.run([*prefix, "./program"], **settings)  # noqa: E731
     plain, profiled = run(), run(str(COMMPROF_RUN))
@@ -216,14 +227,21 @@ FIELDS = {
         "collective_call": (
             "collApi",
             {
-                "function": "func", "count": "count", "datatype": "datatype", "root": "root",
-                "stream": "stream", "is_captured": "graphCaptured",
+                "function": "func",
+                "count": "count",
+                "datatype": "datatype",
+                "root": "root",
+                "stream": "stream",
+                "is_captured": "graphCaptured",
             },
         ),
         "message_call": (
             "p2pApi",
             {
-                "function": "func", "count": "count", "datatype": "datatype", "stream": "stream",
+                "function": "func",
+                "count": "count",
+                "datatype": "datatype",
+                "stream": "stream",
                 "is_captured": "graphCaptured",
             },
         ),
@@ -231,7 +249,10 @@ FIELDS = {
             "coll",
             {
                 **{
-                    "function": "func", "count": "count", "root": "root", "datatype": "datatype",
+                    "function": "func",
+                    "count": "count",
+                    "root": "root",
+                    "datatype": "datatype",
                     "group": "parentGroup",
                 },
                 **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
@@ -249,7 +270,8 @@ FIELDS = {
 }
 FIELDS[6] = FIELDS[5] | {
     "copy_engines": (
-        "ceColl", {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
+        "ceColl",
+        {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
     )
 }
 LAYOUT = r"""
@@ -290,7 +312,8 @@ _Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop
 def test_events_of_a_profiler_plugin_lie_as_nccl_lays_them(version: int, tmp_path: Path) -> None:
     pairs = [
         (f"{ours}.{field}", f"{theirs}.{name}")
-        for ours, (theirs, fields) in FIELDS[version].items() for field, name in fields.items()
+        for ours, (theirs, fields) in FIELDS[version].items()
+        for field, name in fields.items()
     ]
     source = LAYOUT % {"version": version} + "".join(
         f"SAME({ours}, {theirs});\n" for ours, theirs in pairs
@@ -299,7 +322,9 @@ def test_events_of_a_profiler_plugin_lie_as_nccl_lays_them(version: int, tmp_pat
     folders = [f"-I{REPOSITORY / 'src'}", f"-I{plugin_headers()}"]
     check = subprocess.run(
         ["cc", "-std=gnu11", "-fsyntax-only", *folders, "-include", "stdbool.h", "layout.c"],
-        cwd=tmp_path, capture_output=True, text=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert check.returncode == 0, check.stderr
 
@@ -331,6 +356,7 @@ def test_the_real_library_looks_for_a_plugin_that_we_are(nccl: Path) -> None:
     assert len(names) >= 20
     since_2_28 = {"AlltoAll", "Gather", "Scatter"} if version < (2, 28) else set()
     assert [
-        name for name in names
+        name
+        for name in names
         if name.encode() + b"\0" not in library and name not in {"ncclUint8", *since_2_28}
     ] == []

@@ -10,7 +10,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PLACES = [
-    *REPOSITORY.glob("build/cupti/*/nvidia/*/include"), *Path("/usr/local").glob("cuda*/include"),
+    *REPOSITORY.glob("build/cupti/*/nvidia/*/include"),
+    *Path("/usr/local").glob("cuda*/include"),
 ]
 SOURCE = """
 #include <nvml.h>
@@ -57,7 +58,11 @@ def test_our_view_of_nvml_is_nvidia_s(place: Path | None, tmp_path: Path):
     source = tmp_path / "nvml.c"
     source.write_text(SOURCE)
     command = [
-        "cc", "-std=gnu11", "-fsyntax-only", f"-isystem{place}", f"-I{REPOSITORY / 'src'}",
+        "cc",
+        "-std=gnu11",
+        "-fsyntax-only",
+        f"-isystem{place}",
+        f"-I{REPOSITORY / 'src'}",
         str(source),
     ]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -51,8 +51,15 @@ def test_numbers_and_layouts_are_nvidia_s():
     if not headers:
         pytest.skip("NVTX's headers are not here (setup/nvtx.sh fetches them)")
     command = [
-        "cc", "-std=c11", "-D_GNU_SOURCE", f"-I{headers}", f"-I{REPOSITORY / 'src'}",
-        "-fsyntax-only", "-x", "c", "-",
+        "cc",
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        f"-I{headers}",
+        f"-I{REPOSITORY / 'src'}",
+        "-fsyntax-only",
+        "-x",
+        "c",
+        "-",
     ]
     done = subprocess.run(command, input=SAME, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

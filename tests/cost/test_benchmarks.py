@@ -18,7 +18,8 @@ def test_each_program_builds(tmp_path, monkeypatch):
         *(toy.build(tmp_path, name) for name in ("growth", "instructions", "end")),
     ]
     built += [
-        run.compile_program(name, mpi) for name in ("overhead", "memory", "first_calls")
+        run.compile_program(name, mpi)
+        for name in ("overhead", "memory", "first_calls")
         for mpi in run.LIBRARIES
     ]
     assert all(program.is_file() for program in built)

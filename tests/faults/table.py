@@ -81,11 +81,16 @@ def suspend_read_and_resume(job: Job) -> None:
 
 FAULTS = [
     Fault(
-        "SIGKILL of one rank, any time in MPI_Init", "SIGKILL", calls=INIT,
+        "SIGKILL of one rank, any time in MPI_Init",
+        "SIGKILL",
+        calls=INIT,
         delay_ns=(0, A_SECOND_NS // 2),
     ),
     Fault(
-        "SIGKILL of all ranks, any time in MPI_Init", "SIGKILL", "all", calls=INIT,
+        "SIGKILL of all ranks, any time in MPI_Init",
+        "SIGKILL",
+        "all",
+        calls=INIT,
         delay_ns=(0, A_SECOND_NS // 2),
     ),
     Fault("SIGKILL of one rank as its ledger appears", act=kill_one_when_its_ledger_is_there),
@@ -96,19 +101,28 @@ FAULTS = [
     Fault("SIGKILL of all ranks while ledgers fold", "SIGKILL", "all", calls=(500, 5000)),
     Fault("SIGKILL of a rank of many threads", "SIGKILL", calls=(2, 3000), threads=4),
     Fault(
-        "SIGKILL of one rank in MPI_Finalize", "SIGKILL", calls=FINALIZE,
-        delay_ns=(0, A_SECOND_NS // 10), rounds=ROUNDS_TO_THE_END,
+        "SIGKILL of one rank in MPI_Finalize",
+        "SIGKILL",
+        calls=FINALIZE,
+        delay_ns=(0, A_SECOND_NS // 10),
+        rounds=ROUNDS_TO_THE_END,
     ),
     Fault(
-        "SIGKILL of all ranks in MPI_Finalize", "SIGKILL", "all", FINALIZE, (0, A_SECOND_NS // 10),
+        "SIGKILL of all ranks in MPI_Finalize",
+        "SIGKILL",
+        "all",
+        FINALIZE,
+        (0, A_SECOND_NS // 10),
         ROUNDS_TO_THE_END,
     ),
     Fault(
-        "SIGKILL while a database is written", rounds=ROUNDS_TO_THE_END,
+        "SIGKILL while a database is written",
+        rounds=ROUNDS_TO_THE_END,
         act=kill_all_while_the_database_is_written,
     ),
     Fault(
-        "SIGKILL as a database appears", rounds=ROUNDS_TO_THE_END,
+        "SIGKILL as a database appears",
+        rounds=ROUNDS_TO_THE_END,
         act=kill_all_when_the_database_is_there,
     ),
     Fault("SIGTERM of one rank by itself", "SIGTERM"),
@@ -127,7 +141,8 @@ FAULTS = [
     Fault("no more memory (RLIMIT_AS)", "no-memory", "all", rounds=2000, may_drop=True),
     Fault("more memory than the cgroup allows", "too-much-memory", memory_bytes=400 << 20),
     Fault(
-        "exception in Python, one rank (-m mpi4py)", calls=(5, 200),
+        "exception in Python, one rank (-m mpi4py)",
+        calls=(5, 200),
         python=("-m", "mpi4py", "exception"),
     ),
     Fault("exception in Python, all ranks", victims="all", calls=(5, 200), python=("exception",)),

@@ -104,7 +104,10 @@ class Job:
         if not fault.threads:
             environment["COMMPROF_MEMORY"] = "1M"  # full soon, so that it folds on and on
         self.process = start(
-            mpi, RANKS, [*prefix, str(COMMPROF_RUN), *self.command(mpi, victim)], folder,
+            mpi,
+            RANKS,
+            [*prefix, str(COMMPROF_RUN), *self.command(mpi, victim)],
+            folder,
             environment,
         )
 
@@ -116,7 +119,11 @@ class Job:
             return [interpreter, *options, script, str(self.strikes_at), how, str(victim)]
         numbers = [str(self.strikes_at), str(victim), str(self.chance.randint(*fault.delay_ns))]
         return [
-            *command_for(mpi, "ends"), str(fault.rounds), str(fault.threads), fault.what, *numbers,
+            *command_for(mpi, "ends"),
+            str(fault.rounds),
+            str(fault.threads),
+            fault.what,
+            *numbers,
         ]
 
     def processes(self) -> list[int]:
@@ -201,7 +208,9 @@ def found_in(rows: list[dict]) -> dict[int, Counter[str]]:
 def counted_as(call: str) -> list[str]:
     """Kinds under which a call is counted: itself, and each direction that its messages take."""
     directions = {
-        "MPI_Isend": ["sent"], "MPI_Recv": ["received"], "MPI_Sendrecv": ["sent", "received"],
+        "MPI_Isend": ["sent"],
+        "MPI_Recv": ["received"],
+        "MPI_Sendrecv": ["sent", "received"],
     }.get(call, [])
     return [call, *(f"{call} {direction}" for direction in directions)]
 
@@ -254,15 +263,19 @@ def judge(job: Job) -> Outcome:
     )
     finalized = sum(row["ended"] == "finalize" for row in rows if row["table"] == "rank")
     return Outcome(
-        sum(count.begun for count in every), sum(count.returned for count in every), found,
-        RANKS - finalized, complaints,
+        sum(count.begun for count in every),
+        sum(count.returned for count in every),
+        found,
+        RANKS - finalized,
+        complaints,
     )
 
 
 def tried(mpi: Mpi, fault: Fault, chance: random.Random, folder: Path) -> Outcome:
     """One trial, in a folder that is kept if there is something to complain about."""
     with (
-        memory_cgroup.limited(fault.memory_bytes) if fault.memory_bytes
+        memory_cgroup.limited(fault.memory_bytes)
+        if fault.memory_bytes
         else nullcontext([]) as prefix
     ):
         job = Job(mpi, fault, chance, folder, prefix)

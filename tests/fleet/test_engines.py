@@ -19,13 +19,25 @@ import fleets  # noqa: E402
 import grafana  # noqa: E402
 import planted  # noqa: E402
 from commprof_report.fleet.questions import (  # noqa: E402
-    Engine, engine_open, load, psql, rows_of,
+    Engine,
+    engine_open,
+    load,
+    psql,
+    rows_of,
 )
 from commprof_report.fleet.store import Store, jobs_write, store_create  # noqa: E402
 
 ASKED = {"call": "MPI_Allreduce", "job": "100003", "program": "app1", "day": "2026-11-16"}
 QUESTIONS = (
-    "top", "programs", "libraries", "sizes", "trend", "job", "hosts", "changes", "around",
+    "top",
+    "programs",
+    "libraries",
+    "sizes",
+    "trend",
+    "job",
+    "hosts",
+    "changes",
+    "around",
 )
 SERVER = "/usr/lib/postgresql/15/bin"
 

@@ -71,7 +71,8 @@ class Job:
     def complaints(self) -> list[str]:
         """Lines that the profiler printed, but for its closing line."""
         return [
-            line for line in self.stderr.splitlines()
+            line
+            for line in self.stderr.splitlines()
             if line.startswith("commprof:") and "profile of" not in line
         ]
 
@@ -80,7 +81,10 @@ class Job:
         path, ledger = self.folder / f"rank-{rank}.db", self.folder / f"rank-{rank}.ledger"
         if not path.exists() and ledger.exists():
             command = [
-                sys.executable, str(REPOSITORY / "report/hvprof-report"), "merge", str(ledger),
+                sys.executable,
+                str(REPOSITORY / "report/hvprof-report"),
+                "merge",
+                str(ledger),
                 str(path),
             ]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -134,11 +138,14 @@ class Jobs:
         self, folder: Path, profiled: bool, needs_torch: bool, dump: str
     ) -> dict[str, str]:
         env = {
-            name: value for name, value in os.environ.items()
+            name: value
+            for name, value in os.environ.items()
             if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
         }
         env.update(
-            ENVIRONMENT, GPU_TEST_MPI=self.one.calls, PYTHONDONTWRITEBYTECODE="1",
+            ENVIRONMENT,
+            GPU_TEST_MPI=self.one.calls,
+            PYTHONDONTWRITEBYTECODE="1",
             PYTHONUNBUFFERED="1",
         )
         if self.is_double:
@@ -146,11 +153,14 @@ class Jobs:
         if not profiled:
             return env
         env.update(
-            LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(folder), COMMPROF_GPU_EVERY_S="0",
+            LD_PRELOAD=str(LIBRARY),
+            COMMPROF_OUTPUT=str(folder),
+            COMMPROF_GPU_EVERY_S="0",
             COMMPROF_COPY_S="1",
         )
         env.update(
-            COMMPROF_GPU_COLLECT_MS="100", COMMPROF_GPU="on" if self.is_double else "auto",
+            COMMPROF_GPU_COLLECT_MS="100",
+            COMMPROF_GPU="on" if self.is_double else "auto",
             COMMPROF_QUIET="on",
         )
         if self.cupti and not needs_torch:
@@ -176,8 +186,14 @@ class Jobs:
         program, folder = self.out / "mpi" / name, self.out / "mpi"
         linked = [str(folder / "libmpi_one_rank.so"), f"-Wl,-rpath,{folder}", "-ldl", *words]
         command = [
-            compiler(), "-O2", "-D_GNU_SOURCE", f"-I{PROGRAMS}", str(PROGRAMS / f"{name}.c"),
-            *linked, "-o", str(program),
+            compiler(),
+            "-O2",
+            "-D_GNU_SOURCE",
+            f"-I{PROGRAMS}",
+            str(PROGRAMS / f"{name}.c"),
+            *linked,
+            "-o",
+            str(program),
         ]
         status, said = asked(command)
         return str(program), said or f"exit status {status}" if status else ""
@@ -185,7 +201,8 @@ class Jobs:
     def command(self, program: str) -> list[str]:
         return (
             [sys.executable, str(PROGRAMS / f"{program}.py")]
-            if (PROGRAMS / f"{program}.py").exists() else [program]
+            if (PROGRAMS / f"{program}.py").exists()
+            else [program]
         )
 
     def run(
@@ -209,7 +226,8 @@ class Jobs:
         started = []
         for rank in range(copies):
             ranked = (
-                {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(copies)} if copies > 1
+                {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(copies)}
+                if copies > 1
                 else {}
             )
             started.append(
@@ -237,7 +255,9 @@ class Jobs:
             for name in ("stdout", "stderr")
         ]
         return Job(
-            next((process.returncode for process in started if process.returncode), 0), hung, *text,
+            next((process.returncode for process in started if process.returncode), 0),
+            hung,
+            *text,
             folder,
         )
 

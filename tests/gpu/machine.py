@@ -27,8 +27,13 @@ def asked(
     long."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit_s, env=env,
-            stdin=subprocess.DEVNULL, check=False,
+            command,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
     except OSError as error:
         return 127, str(error)
@@ -66,7 +71,9 @@ def libraries_of_python(pattern: str) -> list[str]:
     """Files of NVIDIA's Python packages, beside PyTorch."""
     folders = {*sys.path, sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
     return sorted(
-        path for folder in folders if folder
+        path
+        for folder in folders
+        if folder
         for path in glob.glob(f"{folder}/nvidia/*/lib/{pattern}")
     )
 
@@ -82,7 +89,8 @@ def cupti_path(cuda: str) -> str:
     ones: what COMMPROF_CUPTI names, or one that is found; '': none was. PyTorch's is found by the
     library itself."""
     toolkits = [
-        path for folder in ("extras/CUPTI/lib64", "lib64")
+        path
+        for folder in ("extras/CUPTI/lib64", "lib64")
         for path in glob.glob(f"/usr/local/cuda*/{folder}/libcupti.so.1[1-9]*")
     ]
     found = [*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]
@@ -131,8 +139,11 @@ def describe(is_double: bool) -> dict[str, str]:
     names = ["name", "driver_version", "memory.total"]
     status, said = asked(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader"])
     gpu = (
-        "double (tests/doubles; nothing here is of a GPU)" if is_double
-        else said.replace("\n", "; ") if status == 0 else "no nvidia-smi"
+        "double (tests/doubles; nothing here is of a GPU)"
+        if is_double
+        else said.replace("\n", "; ")
+        if status == 0
+        else "no nvidia-smi"
     )
     cuda = "-" if is_double else driver_cuda()
     cupti, nccl = cupti_path(cuda), nccl_path()
@@ -152,15 +163,21 @@ def has_torch_with_cuda() -> str:
     """'': it has; else why not."""
     status, said = asked(
         [
-            sys.executable, "-c",
+            sys.executable,
+            "-c",
             "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 'PyTorch sees no "
             "GPU')",
         ],
         120,
     )
     return (
-        "" if status == 0 else "no PyTorch" if "ModuleNotFoundError" in said
-        else said.splitlines()[-1] if said else f"exit status {status}"
+        ""
+        if status == 0
+        else "no PyTorch"
+        if "ModuleNotFoundError" in said
+        else said.splitlines()[-1]
+        if said
+        else f"exit status {status}"
     )
 
 

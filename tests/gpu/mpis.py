@@ -41,7 +41,11 @@ def one_rank(out: Path) -> Mpi:
     folder, cc = out / "mpi", compiler()
     library, calls = folder / "libmpi_one_rank.so", folder / "libcalls_one_rank.so"
     problem = build([cc], library, str(PROGRAMS / "one_rank_mpi.c")) or build(
-        [cc], calls, f"-I{PROGRAMS}", str(PROGRAMS / "mpi_calls.c"), str(library),
+        [cc],
+        calls,
+        f"-I{PROGRAMS}",
+        str(PROGRAMS / "mpi_calls.c"),
+        str(library),
         f"-Wl,-rpath,{folder}",
     )
     if problem:
@@ -61,7 +65,13 @@ def installed_from(wheels: Path, out: Path) -> tuple[str, str]:
         if status:
             return "", said
     pip = [
-        sys.executable, "-m", "pip", "--python", str(venv / "bin/python3"), "install", "--quiet",
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(venv / "bin/python3"),
+        "install",
+        "--quiet",
         "--disable-pip-version-check",
     ]
     status, said = asked(

@@ -58,7 +58,9 @@ def on_hosts(
     if mpi.family == "mpich":
         closing = compile_program(mpi, "ucx_without_farewell", "-shared", "-fPIC")
         environment |= {
-            "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "LD_PRELOAD": str(closing),
+            "UCX_TLS": "tcp,self",
+            "UCX_NET_DEVICES": "eth0",
+            "LD_PRELOAD": str(closing),
         }
     return mpi._replace(
         mpirun=(*_beside(hosts), *around, mpi.mpirun[0], *options.split()), environment=environment

@@ -37,7 +37,8 @@ def read(page: str, top: str) -> Layers:
     assert section, "docs/ARCHITECTURE.md has no section Layers"
     rows = re.findall(r"^\| `(\S+/)` \|([^|]*)\|", section[1], re.M)
     uses = {
-        room: tuple(top + name + "/" for name in re.findall(r"\w+", names)) for room, names in rows
+        room: tuple(top + name + "/" for name in re.findall(r"\w+", names))
+        for room, names in rows
         if room.startswith(top)
     }
     anywhere = re.search(r"^From anywhere: (.*)$", section[1], re.M)
@@ -49,7 +50,9 @@ def faults_of_list(layers: Layers) -> list[str]:
     rooms = list(layers.uses)
     return [
         f"{room} uses {used}, which does not stand before it in the list"
-        for at, room in enumerate(rooms) for used in layers.uses[room] if used not in rooms[:at]
+        for at, room in enumerate(rooms)
+        for used in layers.uses[room]
+        if used not in rooms[:at]
     ]
 
 
@@ -59,7 +62,9 @@ def forbidden(arrows: Iterable[Arrow], layers: Layers) -> list[str]:
     for user, used in sorted(set(arrows)):
         rooms = layers.room_of(user), layers.room_of(used)
         if (
-            rooms[0] is None or rooms[1] is None or rooms[0] == rooms[1]
+            rooms[0] is None
+            or rooms[1] is None
+            or rooms[0] == rooms[1]
             or any(fnmatch(used, pattern) for pattern in layers.anywhere)
         ):
             continue
@@ -117,6 +122,8 @@ def faults(units: Iterable[str], arrows: Iterable[Arrow], layers: Layers) -> lis
     """All that goes against the list. An arrow from a unit to itself is none."""
     arrows = [arrow for arrow in arrows if arrow[0] != arrow[1]]
     return (
-        faults_of_list(layers) + homeless(units, layers) + forbidden(arrows, layers)
+        faults_of_list(layers)
+        + homeless(units, layers)
+        + forbidden(arrows, layers)
         + circles(arrows)
     )

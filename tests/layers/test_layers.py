@@ -34,7 +34,8 @@ def c_arrows(text_of: dict[Path, str]) -> list[layers.Arrow]:
 
 def _sources() -> dict[Path, str]:
     return {
-        file: file.read_text() for file in sorted(SOURCE.rglob("*"))
+        file: file.read_text()
+        for file in sorted(SOURCE.rglob("*"))
         if file.suffix in (".c", ".h", ".def")
     }
 

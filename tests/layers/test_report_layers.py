@@ -55,7 +55,8 @@ def test_imports_follow_the_layer_list() -> None:
 def test_modules_of_the_package_are_imported_relatively() -> None:
     """The arrows are read from relative imports alone."""
     assert [
-        unit for unit, text in _modules().items()
+        unit
+        for unit, text in _modules().items()
         if "import commprof_report" in text or "from commprof_report" in text
     ] == []
 

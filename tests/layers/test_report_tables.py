@@ -49,12 +49,11 @@ def _room(file: str) -> str:
 
 
 def _trespasses(texts: Mapping[str, str]) -> list[str]:
-    makers = {
-        table: _room(file) for file, tables in _made(texts).items() for table in tables
-    }
+    makers = {table: _room(file) for file, tables in _made(texts).items() for table in tables}
     return [
         f"{file} reads {table} of {makers[table]}"
-        for file, tables in _read(texts).items() for table in sorted(tables)
+        for file, tables in _read(texts).items()
+        for table in sorted(tables)
         if makers.get(table, RUN) not in (RUN, _room(file))
     ]
 
@@ -88,5 +87,6 @@ def test_a_table_of_another_room_is_found_in_sql_and_in_a_module() -> None:
         "steps/module.py": "DELETE FROM own",
     }
     assert _trespasses(texts) == [
-        "steps/other.sql reads own of late", "steps/module.py reads own of late",
+        "steps/other.sql reads own of late",
+        "steps/module.py reads own of late",
     ]

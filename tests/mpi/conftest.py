@@ -46,8 +46,12 @@ def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
     runs: dict[object, Run] = {}
 
     def profiled(
-        program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None,
-        exit_status: int | None = 0, preload: tuple[Path, ...] = (),
+        program: str,
+        ranks: int,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        exit_status: int | None = 0,
+        preload: tuple[Path, ...] = (),
     ) -> Run:
         skip_if_faulty(mpi, program, arguments)
         asked = (program, ranks, arguments, tuple((env or {}).items()), preload)
@@ -55,7 +59,8 @@ def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
             assert LIBRARY.exists(), "run `make` first"
             folder = tmp_path_factory.mktemp(f"{mpi.name}-{Path(program).name}")
             prefix = (
-                ["env", "LD_PRELOAD=" + ":".join(map(str, preload))] if preload
+                ["env", "LD_PRELOAD=" + ":".join(map(str, preload))]
+                if preload
                 else [str(COMMPROF_RUN)]
             )
             command = [*prefix, *command_for(mpi, program), *arguments]

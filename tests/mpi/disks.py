@@ -12,7 +12,8 @@ import pytest
 
 LEAST_MEGABYTES = {"ext4": 16, "xfs": 320, "btrfs": 128}
 MKFS = {
-    "ext4": ["mkfs.ext4", "-q", "-O", "^has_journal"], "xfs": ["mkfs.xfs", "-q"],
+    "ext4": ["mkfs.ext4", "-q", "-O", "^has_journal"],
+    "xfs": ["mkfs.xfs", "-q"],
     "btrfs": ["mkfs.btrfs", "-q"],
 }
 

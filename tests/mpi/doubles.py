@@ -52,8 +52,14 @@ def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -
     binary = REPOSITORY / "build/tests" / mpi_name / name
     binary.parent.mkdir(parents=True, exist_ok=True)
     command = [
-        mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(SOURCES / f"{name}.c"), *libraries,
-        f"-Wl,-rpath,{FOLDER}", "-ldl",
+        mpicc,
+        *C_FLAGS,
+        *C_ERRORS,
+        f"-I{SOURCES}",
+        str(SOURCES / f"{name}.c"),
+        *libraries,
+        f"-Wl,-rpath,{FOLDER}",
+        "-ldl",
     ]
     compile_to(binary, command)
     return str(binary)
@@ -72,7 +78,8 @@ def agree(seen: dict[str, Sum], planted: dict[str, Sum]) -> bool:
 
     def is_near(name: str) -> bool:
         (count, volume_bytes, *durations_ns), rounding_ns = (
-            planted[name], (planted[name].count, 1, 1),
+            planted[name],
+            (planted[name].count, 1, 1),
         )
         return seen[name][:2] == (count, volume_bytes) and all(
             abs(mine - theirs) <= rounding + theirs * CLOCK_ERROR
@@ -103,7 +110,8 @@ class Truth(NamedTuple):
 def truths(outcome: Outcome) -> list[Truth]:
     """Truths of all ranks whose line has arrived, in their order."""
     told = [
-        json.loads(line.removeprefix("truth ")) for line in outcome.stdout.splitlines()
+        json.loads(line.removeprefix("truth "))
+        for line in outcome.stdout.splitlines()
         if line.startswith("truth ")
     ]
     sums = lambda named: {name: Sum(*numbers) for name, numbers in named.items()}  # noqa: E731
@@ -140,7 +148,8 @@ class Seen(NamedTuple):
 
 def is_true(seen: Seen, truth: Truth) -> bool:
     return (
-        agree(seen.kernels, truth.kernels) and agree(seen.copies, truth.copies)
+        agree(seen.kernels, truth.kernels)
+        and agree(seen.copies, truth.copies)
         and agree(seen.sets, truth.sets)
     )
 

@@ -41,8 +41,11 @@ def has_real_time() -> bool:
 def arm(mpi: Mpi, name: str, effect: int, priority: Sequence[str], is_own: bool) -> str:
     layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
     delayed = [
-        *priority, "env", f"LD_PRELOAD={LIBRARY}:{layer}",
-        f"SLOW_NETWORK_PERCENT={effect}" if is_own
+        *priority,
+        "env",
+        f"LD_PRELOAD={LIBRARY}:{layer}",
+        f"SLOW_NETWORK_PERCENT={effect}"
+        if is_own
         else f"SLOW_NETWORK_US={DELAY_US * (100 + effect) // 100}",
     ]
     rounds = str(OWN_ROUNDS if is_own else ROUNDS)
@@ -51,18 +54,26 @@ def arm(mpi: Mpi, name: str, effect: int, priority: Sequence[str], is_own: bool)
 
 
 def run(
-    mpi: Mpi, folder: Path, effects: Sequence[int], blocks: int,
-    priority: Sequence[str] = REAL_TIME, is_own: bool = False,
+    mpi: Mpi,
+    folder: Path,
+    effects: Sequence[int],
+    blocks: int,
+    priority: Sequence[str] = REAL_TIME,
+    is_own: bool = False,
 ) -> Path:
     """The experiment: arms `base`, `base-again`, and one for each effect, named like `5`."""
     named = {"base": 0, **{str(effect): effect for effect in effects}}
     arms = [
-        word for name, effect in named.items()
+        word
+        for name, effect in named.items()
         for word in ("--arm", arm(mpi, name, effect, priority, is_own))
     ]
     words = [str(EXPERIMENT), "run", "exp", "--aa", "--blocks", str(blocks), *arms]
     subprocess.run(
-        words, check=True, cwd=folder, env=unprofiled_environment() | mpi.environment,
+        words,
+        check=True,
+        cwd=folder,
+        env=unprofiled_environment() | mpi.environment,
         stdout=subprocess.DEVNULL,
     )
     return folder / "exp"

@@ -27,8 +27,14 @@ CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off: measured a
 STRAGGLERS_S, LOOK_S = 5, 0.01
 
 C_FLAGS = [
-    f"-I{REPOSITORY / 'include'}", "-g", "-O1", "-pthread", "-Wall", "-Wextra",
-    "-Wno-stringop-overflow", "-Wno-stringop-overread",
+    f"-I{REPOSITORY / 'include'}",
+    "-g",
+    "-O1",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    "-Wno-stringop-overflow",
+    "-Wno-stringop-overread",
 ]
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
@@ -48,7 +54,9 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
 
 # A program's name with these endings is the same source in another form.
 FORMS = {
-    "_large": "-DLARGE_COUNTS", "_nonblocking": "-DNONBLOCKING", "_persistent": "-DPERSISTENT",
+    "_large": "-DLARGE_COUNTS",
+    "_nonblocking": "-DNONBLOCKING",
+    "_persistent": "-DPERSISTENT",
 }
 
 
@@ -75,7 +83,13 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     elif source.suffix == ".cpp":
         c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         command = [
-            mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *C_LINK_FLAGS, "-lstdc++", *flags,
+            mpi.mpicc,
+            *C_FLAGS,
+            *c_functions_alone,
+            str(source),
+            *C_LINK_FLAGS,
+            "-lstdc++",
+            *flags,
         ]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
@@ -150,7 +164,8 @@ def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
 def unprofiled_environment() -> dict[str, str]:
     """Environment of the tests, without what concerns a profiler."""
     return {
-        name: value for name, value in os.environ.items()
+        name: value
+        for name, value in os.environ.items()
         if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
     }
 
@@ -161,9 +176,14 @@ def start(
     """A job in a folder and in a session of its own; what it leaves behind becomes ours."""
     become_reaper()
     return subprocess.Popen(
-        [*mpi.mpirun, "-n", str(ranks), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, cwd=folder,
-        env=unprofiled_environment() | mpi.environment | environment, start_new_session=True,
+        [*mpi.mpirun, "-n", str(ranks), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=unprofiled_environment() | mpi.environment | environment,
+        start_new_session=True,
     )
 
 
@@ -275,7 +295,8 @@ class Run:
         """Files that `ls` shows: without .jobs, which says whose the folder is."""
         return (
             sorted(path.name for path in self.folder.iterdir() if path.name[0] != ".")
-            if self.folder.exists() else []
+            if self.folder.exists()
+            else []
         )
 
     def cells(self, rank: int, call: str | None = None, measure: str = "call") -> list[Cell]:

@@ -68,7 +68,8 @@ class Mpi(NamedTuple):
         """Known fault of this library with a program, if any."""
         command = " ".join([program, *arguments])
         known = (
-            fault for fault in FAULTS
+            fault
+            for fault in FAULTS
             if re.fullmatch(fault.library, self.name) and re.fullmatch(fault.program, command)
         )
         return next((f"{self.name}: {fault.what}" for fault in known), None)
@@ -113,11 +114,13 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
-        r"mpich-3\.4\.3", "in_place_nonblocking.*",
+        r"mpich-3\.4\.3",
+        "in_place_nonblocking.*",
         "MPI_Iscatterv refuses a null datatype where it is not significant",
     ),
     Fault(
-        r"mpich-3\.4\.3|impi-2021.*", "freed_early",
+        r"mpich-3\.4\.3|impi-2021.*",
+        "freed_early",
         "crashes when a communicator is freed while a receive on it is in flight",
     ),
     Fault(r"mpich-4\.0\.3", "session_and_world", "most runs end in a failed assertion of MPI's"),
@@ -125,34 +128,41 @@ FAULTS = [
     Fault(r"impi-2021\.19\.0", "talkative|surroundings", "MPI_Init fails after output to stdout"),
     Fault(r"impi-2021.*-abi", "error_codes errors_return", "MPI_ERRORS_RETURN has no effect"),
     Fault(
-        r"impi-2021.*-abi", "null_pointers",
+        r"impi-2021.*-abi",
+        "null_pointers",
         "MPI_ERRORS_RETURN has no effect, so that a null pointer ends the job",
     ),
     Fault(
-        r"impi-2021.*-abi", "odds_and_ends",
+        r"impi-2021.*-abi",
+        "odds_and_ends",
         "MPI_ERRORS_RETURN has no effect, so that a port that cannot be opened ends the job",
     ),
     Fault(
-        r"impi-2021.*-abi", "collectives_persistent.*",
+        r"impi-2021.*-abi",
+        "collectives_persistent.*",
         "a persistent scatter fails when it is started again",
     ),
     Fault(
-        r"impi-2021.*-abi", "files.*",
+        r"impi-2021.*-abi",
+        "files.*",
         "the status of MPI_File_read and its like says that nothing was read",
     ),
     Fault(
-        r"impi-2021.*|mpich-3\.4\.3", "guarded_statuses",
+        r"impi-2021.*|mpich-3\.4\.3",
+        "guarded_statuses",
         "needs more than one Test to find what has arrived",
     ),
     Fault(
-        r"impi-2021.*|mpich-3\.4\.3", "generalized",
+        r"impi-2021.*|mpich-3\.4\.3",
+        "generalized",
         "has not filled a freed receive when a later message has arrived",
     ),
     Fault(
         r"mpich-5\.0\.2-abi|mpich-3\.4\.3", "null_pointers", "crashes on a null array of requests"
     ),
     Fault(
-        r"mpich-5\.0\.2-abi", "guarded_statuses",
+        r"mpich-5\.0\.2-abi",
+        "guarded_statuses",
         "writes to the handle of a request that a Test finds incomplete",
     ),
 ]
@@ -167,7 +177,12 @@ def launch_options(family: str, major_version: str) -> tuple[str, ...]:
     if family != "openmpi":
         return ()
     return (
-        "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl",
+        "--oversubscribe",
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+        "--mca",
+        "btl",
         SHARED_MEMORY[major_version],
     )
 

@@ -37,7 +37,13 @@ def compiled(
     linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
     binary.parent.mkdir(parents=True, exist_ok=True)
     command = [
-        compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags,
+        compiler,
+        *C_FLAGS,
+        *C_ERRORS,
+        f"-I{DOUBLE}",
+        str(PROGRAMS / f"{name}.c"),
+        *linked,
+        *flags,
     ]
     compile_to(binary, command)
     return binary

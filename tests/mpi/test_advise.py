@@ -82,7 +82,8 @@ def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     row = found(run)["imbalance"]
     assert row["title"].startswith("rank 1 is waited for")  # ranks may wait for cores, too
     assert (
-        0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS
+        0.5 * took(run)[1].slept_ns
+        <= row["saving_ns"] / RANKS
         <= max(of_rank.all_ns for of_rank in took(run).values())
     )
 
@@ -106,5 +107,8 @@ def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
 def test_large_messages_alone_are_not_to_be_fused(profile):
     rules = found(profile("message_shapes", RANKS, "large", STEPS))
     assert not {
-        "small_messages", "tiny_messages", "polling", "overlap",
+        "small_messages",
+        "tiny_messages",
+        "polling",
+        "overlap",
     } & set(rules)

@@ -27,7 +27,8 @@ def job(mpi, tmp_path):
 
     def ran(folder: Path = tmp_path, **settings: str) -> Run:
         hindrance = (
-            [str(compile_program(mpi, "while_appending", "-shared", "-fPIC"))] if "WHAT" in settings
+            [str(compile_program(mpi, "while_appending", "-shared", "-fPIC"))]
+            if "WHAT" in settings
             else []
         )
         environment = {
@@ -36,7 +37,9 @@ def job(mpi, tmp_path):
             **settings,
         }
         command = [
-            "env", f"LD_PRELOAD={':'.join([*hindrance, str(LIBRARY)])}", *command_for(mpi, PROGRAM),
+            "env",
+            f"LD_PRELOAD={':'.join([*hindrance, str(LIBRARY)])}",
+            *command_for(mpi, PROGRAM),
         ]
         return Run(RANKS, folder / "run", launch(mpi, RANKS, command, tmp_path, environment))
 
@@ -107,7 +110,8 @@ def test_without_locks_each_rank_has_its_own_file_and_the_node_says_it_once(job,
     assert [name for name in run.files() if name.startswith("rank-")] == names(0, 1, 2, 3)
     (line,) = complaints(run)
     said = (
-        r"commprof: cannot append to .*/run/" + NODE
+        r"commprof: cannot append to .*/run/"
+        + NODE
         + ": No locks available; a rank that cannot has a file of its own"
     )
     assert re.fullmatch(said, line)

@@ -27,7 +27,13 @@ def compiled(mpi_name: str, mpicc: str) -> str:
     binary = REPOSITORY / "build/tests" / mpi_name / "example_background_thread"
     binary.parent.mkdir(parents=True, exist_ok=True)
     flags = [
-        "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{REPOSITORY / 'include'}",
+        "-std=c11",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        f"-I{REPOSITORY / 'include'}",
     ]
     subprocess.run([mpicc, *flags, "-o", str(binary), str(SOURCE)], check=True)
     return str(binary)
@@ -143,6 +149,7 @@ def test_its_marks_and_its_bytes_are_counted(trained):
 def most_often_last(run) -> int:
     last = [
         max(range(RANKS), key=lambda rank: ranks[rank].handed_ns)
-        for step, ranks in log_of(run).items() if step > 1
+        for step, ranks in log_of(run).items()
+        if step > 1
     ]
     return max(set(last), key=last.count)

@@ -34,7 +34,8 @@ def job(mpi, tmp_path):
         outcome = launch(mpi, ranks, [str(COMMPROF_RUN), *words], tmp_path, environment)
         run = Run(ranks, tmp_path / "run", outcome)
         said = [
-            line.removeprefix("commprof: ") for line in outcome.stderr.splitlines()
+            line.removeprefix("commprof: ")
+            for line in outcome.stderr.splitlines()
             if line.startswith("commprof: ")
         ]
         return run, sorted(line for line in said if not line.startswith(COPIES))
@@ -99,7 +100,8 @@ def test_a_folder_that_is_removed_is_said_to_be_gone_and_the_ranks_with_it(job, 
     assert lines == [
         *(
             f"cannot write {run.database(rank)}: {gone}; the ledger {run.ledger(rank)} was "
-            f"removed, too: nothing of rank {rank} is left" for rank in range(2)
+            f"removed, too: nothing of rank {rank} is left"
+            for rank in range(2)
         ),
         f"no profile of 2 ranks is in {tmp_path}/run: {gone}",
     ]
@@ -172,7 +174,8 @@ def test_a_process_that_has_lost_its_rights_loses_nothing(job, mpi, tmp_path, en
     stays = "stays and can be read as well, though not by this process"
     of_ranks = [
         f"cannot write {run.database(rank)}: Permission denied; the ledger {run.ledger(rank)} "
-        f"{stays}" for rank in range(2)
+        f"{stays}"
+        for rank in range(2)
     ]
     said = (
         f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see "
@@ -210,7 +213,8 @@ def test_a_disk_that_is_full_from_the_start_has_no_profile(job, disk):
     _, lines = job(COMMPROF_OUTPUT=str(folder / "run"))
     assert lines[-1] == f"no profile of 2 ranks is in {folder}/run: there is no file of ranks 0-1"
     ledgers = {
-        line.rpartition("; the ledger ")[2].partition(" ")[0] for line in lines
+        line.rpartition("; the ledger ")[2].partition(" ")[0]
+        for line in lines
         if line.startswith("cannot write ")
     }
     assert [
@@ -261,7 +265,8 @@ def test_a_file_system_whose_server_has_died_is_said(job, tmp_path):
         assert lines[-1] == f"no profile of 2 ranks is in {tmp_path}/disk/run: {dead}"
         assert all(
             f": {dead}; the ledger /dev/shm/" in line
-            and line.endswith(" stays and can be read as well") for line in lines[:-1]
+            and line.endswith(" stays and can be read as well")
+            for line in lines[:-1]
         )
         for line in lines[:-1]:
             os.unlink(line.rpartition("; the ledger ")[2].partition(" ")[0])

@@ -70,7 +70,12 @@ IN_PLACE = {
 EXPECTED = {"collectives": COLLECTIVES, "in_place": IN_PLACE}
 # calls around them, whose numbers are another test's concern
 AROUND = {
-    "MPI_Init", "MPI_Finalize", "MPI_Wait", "MPI_Waitall", "MPI_Start", "MPI_Startall",
+    "MPI_Init",
+    "MPI_Finalize",
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Start",
+    "MPI_Startall",
     "MPI_Request_free",
 }
 

@@ -24,15 +24,24 @@ MEMBERS = {
 }
 
 CALLS = {
-    "MPI_Comm_dup": [2, 2, 2, 2], "MPI_Comm_dup_with_info": [1, 1, 1, 1],
-    "MPI_Comm_idup": [1, 1, 1, 1], "MPI_Comm_create": [1, 1, 1, 1],
-    "MPI_Comm_create_group": [0, 1, 0, 1], "MPI_Comm_split": [3, 3, 3, 3],
-    "MPI_Comm_split_type": [1, 1, 1, 1], "MPI_Cart_create": [2, 2, 2, 2],
-    "MPI_Cart_sub": [1, 1, 1, 1], "MPI_Graph_create": [1, 1, 1, 1],
-    "MPI_Dist_graph_create": [1, 1, 1, 1], "MPI_Dist_graph_create_adjacent": [1, 1, 1, 1],
-    "MPI_Intercomm_create": [1, 1, 1, 1], "MPI_Intercomm_merge": [1, 1, 1, 1],
-    "MPI_Comm_set_name": [2, 2, 2, 2], "MPI_Comm_free": [14, 14, 14, 12],
-    "MPI_Comm_disconnect": [1, 1, 1, 1], "MPI_Barrier": [18, 18, 18, 16],
+    "MPI_Comm_dup": [2, 2, 2, 2],
+    "MPI_Comm_dup_with_info": [1, 1, 1, 1],
+    "MPI_Comm_idup": [1, 1, 1, 1],
+    "MPI_Comm_create": [1, 1, 1, 1],
+    "MPI_Comm_create_group": [0, 1, 0, 1],
+    "MPI_Comm_split": [3, 3, 3, 3],
+    "MPI_Comm_split_type": [1, 1, 1, 1],
+    "MPI_Cart_create": [2, 2, 2, 2],
+    "MPI_Cart_sub": [1, 1, 1, 1],
+    "MPI_Graph_create": [1, 1, 1, 1],
+    "MPI_Dist_graph_create": [1, 1, 1, 1],
+    "MPI_Dist_graph_create_adjacent": [1, 1, 1, 1],
+    "MPI_Intercomm_create": [1, 1, 1, 1],
+    "MPI_Intercomm_merge": [1, 1, 1, 1],
+    "MPI_Comm_set_name": [2, 2, 2, 2],
+    "MPI_Comm_free": [14, 14, 14, 12],
+    "MPI_Comm_disconnect": [1, 1, 1, 1],
+    "MPI_Barrier": [18, 18, 18, 16],
 }
 
 
@@ -141,7 +150,11 @@ def test_an_idup_with_info_of_mpi_4_is_known_like_any_other(profile, mpi):
 # The n-th kind of communicator in programs/creation_order.c is where n integers are reduced; and
 # the ranks in it.
 KINDS = {
-    1: [0, 1], 2: [0, 2], 3: [1, 3], 4: [2, 3], **{kind: [0, 1, 2, 3] for kind in range(5, 15)},
+    1: [0, 1],
+    2: [0, 2],
+    3: [1, 3],
+    4: [2, 3],
+    **{kind: [0, 1, 2, 3] for kind in range(5, 15)},
 }
 
 IDENTITY_OF_KIND = """

@@ -63,7 +63,8 @@ def test_rows_of_two_libraries_pair_exactly(runs, pair: tuple[Mpi, Mpi]) -> None
 def made(run: Path) -> list[dict]:
     """Calls and sizes over all communicators, from another command."""
     rows = [
-        row for row in reporter.rows("sizes", run)
+        row
+        for row in reporter.rows("sizes", run)
         if row["family"] not in ("setup", "completion", "probe")
     ]
     sums: dict[tuple, dict] = {}
@@ -94,17 +95,26 @@ def test_each_host_of_a_run_is_measured_once_and_the_slowest_counts(mpi, tmp_pat
         pytest.skip("no UTS namespaces here")
     canary = tmp_path / "run.canary"
     profiled = [
-        str(COMMPROF_RUN), "--canary", str(canary), str(COMMPROF_RUN),
-        *command_for(mpi, "training_loop"), "marked", "5",
+        str(COMMPROF_RUN),
+        "--canary",
+        str(canary),
+        str(COMMPROF_RUN),
+        *command_for(mpi, "training_loop"),
+        "marked",
+        "5",
     ]
     outcome = launch(
-        mpi, 2, [*profiled, ":", "-n", "2", *OTHER_HOST, *profiled], tmp_path,
+        mpi,
+        2,
+        [*profiled, ":", "-n", "2", *OTHER_HOST, *profiled],
+        tmp_path,
         {"COMMPROF_OUTPUT": str(tmp_path / "run")},
     )
     assert outcome.exit_status == 0, outcome
     lines = {path.name: path.read_text().splitlines() for path in canary.iterdir()}
     assert {host: len(measured) for host, measured in lines.items()} == {
-        os.uname().nodename: 1, "other": 1,
+        os.uname().nodename: 1,
+        "other": 1,
     }
     for name in ("arithmetic_ns", "memory_ns"):
         slowest = max(json.loads(*measured)[name] for measured in lines.values())

@@ -4,8 +4,14 @@
 import pytest
 
 CALLS = {
-    "MPI_Wait": 3, "MPI_Waitall": 2, "MPI_Waitany": 3, "MPI_Waitsome": 2, "MPI_Test": 1,
-    "MPI_Testall": 1, "MPI_Testany": 1, "MPI_Testsome": 1,
+    "MPI_Wait": 3,
+    "MPI_Waitall": 2,
+    "MPI_Waitany": 3,
+    "MPI_Waitsome": 2,
+    "MPI_Test": 1,
+    "MPI_Testall": 1,
+    "MPI_Testany": 1,
+    "MPI_Testsome": 1,
 }
 
 POLLS = {"MPI_Test": 5, "MPI_Testall": 5, "MPI_Testany": 3, "MPI_Testsome": 2}
@@ -36,7 +42,13 @@ def test_calls_and_polls_belong_to_no_communicator(profile):
 def test_every_receive_completes_once_with_what_arrived(profile):
     run = profile("completion", 2)
     arrived = {
-        40: (2, 0), 80: (3, 0), 120: (3, 0), 160: (3, 0), 200: (1, 0), 240: (1, 0), 0: (9, 0),
+        40: (2, 0),
+        80: (3, 0),
+        120: (3, 0),
+        160: (3, 0),
+        200: (1, 0),
+        240: (1, 0),
+        0: (9, 0),
     }
     assert run.sizes("MPI_Irecv") == [{400: (22, 0)}, {}]
     assert run.table("completion") == {"MPI_Irecv": [arrived, {}]}
@@ -55,7 +67,8 @@ def test_polls_of_an_array_and_the_wait_for_all_of_it_are_blocked_time_of_each_r
         for call, measure in (("MPI_Testsome", "poll"), ("MPI_Waitall", "call"))
     }
     (posted,), (completed,) = (
-        run.cells(0, "MPI_Irecv", "call"), run.cells(0, "MPI_Irecv", "completion"),
+        run.cells(0, "MPI_Irecv", "call"),
+        run.cells(0, "MPI_Irecv", "completion"),
     )
     rounded_ns = 2 * 52  # each duration is rounded
     assert completed.blocked_ns == pytest.approx(

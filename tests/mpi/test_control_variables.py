@@ -26,7 +26,8 @@ def is_47(mpi) -> dict[str, str]:
 
 def cvars(run, rank: int) -> dict[str, str]:
     return {
-        key.removeprefix("cvar."): value for key, value in run.facts(rank).items()
+        key.removeprefix("cvar."): value
+        for key, value in run.facts(rank).items()
         if key.startswith("cvar.")
     }
 
@@ -68,7 +69,8 @@ def test_mpi_t_is_finalized_again(profile, plain, mpi, variable):
         pytest.skip("MPI_T stays initialized, because MPICH cannot initialize it a second time")
     run = profile("control_variables", 2, variable, "never", env=ON)
     assert (
-        run.outcome.stdout == plain("control_variables", 2, variable, "never").stdout
+        run.outcome.stdout
+        == plain("control_variables", 2, variable, "never").stdout
         == 2 * "MPI_T is not initialized\n"
     )
 

@@ -30,7 +30,8 @@ def ctypes_program(mpi, *options):
 
 def run(mpi, command, folder: Path) -> Run:
     ran = Run(
-        RANKS, folder / "run",
+        RANKS,
+        folder / "run",
         launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}),
     )
     assert ran.outcome.exit_status == 0, ran.outcome
@@ -122,7 +123,9 @@ def test_who_wants_no_profile_hears_nothing(mpi, setting, tmp_path):
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profile, order, forward):
     flags = [
-        "-shared", "-fPIC", f'-DSONAME="{mpi.soname}"',
+        "-shared",
+        "-fPIC",
+        f'-DSONAME="{mpi.soname}"',
         f'-DPREFIX="{forward if forward != "RTLD_NEXT" else "MPI_"}"',
     ]
     flags += ["-DNEXT"] if forward == "RTLD_NEXT" else []
@@ -130,7 +133,8 @@ def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profil
     preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
     ran = profile("for_two_tools", RANKS, preload=preload)
     assert (
-        ran.counts("MPI_Allreduce") == profile("for_two_tools", RANKS).counts("MPI_Allreduce")
+        ran.counts("MPI_Allreduce")
+        == profile("for_two_tools", RANKS).counts("MPI_Allreduce")
         != [0, 0]
     )
 
@@ -140,13 +144,25 @@ def answers(folder: Path, **environment: str) -> str:
     for part, name in ((3, "libopened.so"), (2, "libsecond.so"), (1, "libfirst.so")):
         subprocess.run(
             [
-                "gcc", "-w", "-shared", "-fPIC", f"-DPART={part}", source, "-o", folder / name,
+                "gcc",
+                "-w",
+                "-shared",
+                "-fPIC",
+                f"-DPART={part}",
+                source,
+                "-o",
+                folder / name,
                 "-ldl",
             ],
             check=True,
         )
     link = [
-        f"-L{folder}", "-Wl,--no-as-needed", "-lfirst", "-lsecond", "-ldl", f"-Wl,-rpath,{folder}",
+        f"-L{folder}",
+        "-Wl,--no-as-needed",
+        "-lfirst",
+        "-lsecond",
+        "-ldl",
+        f"-Wl,-rpath,{folder}",
         "-rdynamic",
     ]
     subprocess.run(["gcc", "-w", "-DPART=0", source, "-o", folder / "program", *link], check=True)

@@ -26,20 +26,27 @@ CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 
 
 
 def doctor(
-    program: object, run: Path = COMMPROF_RUN, *arguments: object, around: tuple[str, ...] = (),
+    program: object,
+    run: Path = COMMPROF_RUN,
+    *arguments: object,
+    around: tuple[str, ...] = (),
     **environment: str,
 ) -> Outcome:
     run_in = unprofiled_environment() | environment
     finished = subprocess.run(
-        [*around, run, "--doctor", program, *arguments], capture_output=True, text=True,
-        timeout=600, env=run_in,
+        [*around, run, "--doctor", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=run_in,
     )
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
 
 def findings(outcome: Outcome, kind: str) -> list[str]:
     return [
-        line.removeprefix(kind).strip() for line in outcome.stdout.splitlines()
+        line.removeprefix(kind).strip()
+        for line in outcome.stdout.splitlines()
         if line.startswith(kind)
     ]
 
@@ -54,7 +61,8 @@ def only_problem(outcome: Outcome) -> str:
 def can_be_profiled(outcome: Outcome) -> bool:
     verdict = outcome.stdout.splitlines()[-1]
     return (
-        outcome.exit_status == 0 and verdict.startswith("verdict: can be profiled")
+        outcome.exit_status == 0
+        and verdict.startswith("verdict: can be profiled")
         and not findings(outcome, "PROBLEM")
     )
 
@@ -293,7 +301,9 @@ def test_a_path_that_the_loader_splits_is_no_problem_with_a_link_alone(mpi, tmp_
     cannot = f"{tmp_path}/a b/lib/libcommprof.so cannot be preloaded: the loader splits paths at "
     assert only_problem(doctor(program, run, **without)).startswith(f"preload: {cannot}")
     refused = subprocess.run(
-        [*around, run, "/bin/true"], capture_output=True, text=True,
+        [*around, run, "/bin/true"],
+        capture_output=True,
+        text=True,
         env=unprofiled_environment() | {"TMPDIR": str(tmp_path / "a b")},
     )
     assert (refused.returncode, refused.stderr.count("\n")) == (126, 1)
@@ -301,8 +311,10 @@ def test_a_path_that_the_loader_splits_is_no_problem_with_a_link_alone(mpi, tmp_
 
 
 SANITIZERS = {
-    "address": "-fsanitize=address", "static": "-fsanitize=address -static-libasan",
-    "thread": "-fsanitize=thread", "undefined": "-fsanitize=undefined",
+    "address": "-fsanitize=address",
+    "static": "-fsanitize=address -static-libasan",
+    "thread": "-fsanitize=thread",
+    "undefined": "-fsanitize=undefined",
 }
 
 

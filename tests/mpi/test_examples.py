@@ -65,7 +65,8 @@ def require_torch(mpi, ask="import torch"):
 def on_communicator(run, rank, name, call, measure="call"):
     """bytes -> how often, of a call on a communicator with this name."""
     return {
-        cell.bytes: cell.count for cell in run.cells(rank, call, measure)
+        cell.bytes: cell.count
+        for cell in run.cells(rank, call, measure)
         if cell.communicator == name
     }
 
@@ -84,7 +85,8 @@ def sent(run, rank):
 
 def received(run, rank):
     return {
-        peer.peer: (peer.count, peer.bytes) for peer in run.peers(rank)
+        peer.peer: (peer.count, peer.bytes)
+        for peer in run.peers(rank)
         if peer.direction == "received"
     }
 
@@ -184,12 +186,14 @@ class TestFrameworks:
         )
         for rank in range(self.RANKS):
             carried = sum(
-                cell.volume_bytes for cell in run.cells(rank, "MPI_Allreduce")
+                cell.volume_bytes
+                for cell in run.cells(rank, "MPI_Allreduce")
                 if cell.bytes > self.CONTROL
             )
             assert carried == self.STEPS * self.GRADIENTS
             threads = run.query(
-                rank, "SELECT DISTINCT is_main FROM cell JOIN thread USING (thread) WHERE call = "
+                rank,
+                "SELECT DISTINCT is_main FROM cell JOIN thread USING (thread) WHERE call = "
                 "'MPI_Allreduce'",
             )
             assert threads == [(0,)], "its own thread communicates"
@@ -222,7 +226,12 @@ class TestHybridParallel:
     @pytest.fixture
     def run(self, python_example):
         sizes = {
-            "epochs": 2, "batches": 10, "batch": 32, "micro-batches": 4, "layers": 4, "width": 64,
+            "epochs": 2,
+            "batches": 10,
+            "batch": 32,
+            "micro-batches": 4,
+            "layers": 4,
+            "width": 64,
         }
         return python_example(
             "hybrid_parallel",
@@ -241,7 +250,8 @@ class TestHybridParallel:
         assert on_communicator(run, rank, name, "MPI_Send") == {self.ACTIVATIONS: passes}
         assert on_communicator(run, rank, name, "MPI_Recv") == {self.ACTIVATIONS: passes}
         assert (
-            sent(run, rank) == received(run, rank)
+            sent(run, rank)
+            == received(run, rank)
             == {neighbour: (passes, passes * self.ACTIVATIONS)}
         )
 
@@ -260,12 +270,15 @@ class TestHybridParallel:
 
     def test_pipelines_and_replicas_are_rows_and_columns_of_the_ranks(self, run):
         world_ranks = {
-            communicator.name: communicator.world_ranks for rank in range(RANKS)
+            communicator.name: communicator.world_ranks
+            for rank in range(RANKS)
             for communicator in run.communicators(rank, "MPI_Comm_split")
         }
         assert world_ranks == {
-            "pipeline of replica 0": [0, 1], "pipeline of replica 1": [2, 3],
-            "replicas of partition 0": [0, 2], "replicas of partition 1": [1, 3],
+            "pipeline of replica 0": [0, 1],
+            "pipeline of replica 1": [2, 3],
+            "replicas of partition 0": [0, 2],
+            "replicas of partition 1": [1, 3],
         }
 
     def test_its_pipelines_are_found(self, run):
@@ -337,7 +350,11 @@ class TestMemoryAware:
 
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 0) == {
-            "MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Allreduce", "MPI_Bcast",
+            "MPI_Isend",
+            "MPI_Irecv",
+            "MPI_Wait",
+            "MPI_Allreduce",
+            "MPI_Bcast",
         }
 
 
@@ -390,7 +407,9 @@ class TestKmeans:
             int, re.findall(r"converged after (\d+) iterations", run.outcome.stdout)
         )
         sums, counts, changes = (
-            self.CLUSTERS * self.DIMENSIONS * DOUBLE, self.CLUSTERS * DOUBLE, DOUBLE,
+            self.CLUSTERS * self.DIMENSIONS * DOUBLE,
+            self.CLUSTERS * DOUBLE,
+            DOUBLE,
         )
         assert (
             run.sizes("MPI_Allreduce")
@@ -512,13 +531,15 @@ class TestDaskLike:
     @pytest.mark.parametrize("rank", range(RANKS))
     def test_polls_that_find_nothing_are_told_from_those_that_do(self, run, rank):
         completions = sum(
-            cell.count for call in ("MPI_Isend", "MPI_Irecv")
+            cell.count
+            for call in ("MPI_Isend", "MPI_Irecv")
             for cell in run.cells(rank, call, "completion")
         )
         found = run.counts("MPI_Test")[rank]
         polls = run.counts("MPI_Test", "poll")[rank]
         assert (
-            found == completions
+            found
+            == completions
             == sum(run.counts(call)[rank] for call in ("MPI_Isend", "MPI_Irecv"))
         )
         assert polls > found
@@ -535,7 +556,8 @@ class TestDaskLike:
         )
         assert {row["state"] for row in report("ranks", left, "--per-rank")} <= {"exit", "killed"}
         assert {row["call"] for row in report("calls", left)} == {
-            *calls_but_setup(run, 0), "MPI_Init_thread",
+            *calls_but_setup(run, 0),
+            "MPI_Init_thread",
         }
         for call in ("MPI_Isend", "MPI_Irecv"):
             assert report_sizes(left, call) == report_sizes(run, call)

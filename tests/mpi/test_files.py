@@ -61,7 +61,12 @@ WITHOUT_BYTES = {
     **{
         f"{call}_end": [1, 1]
         for call in (
-            "write_all", "write_at_all", "write_ordered", "read_all", "read_at_all", "read_ordered",
+            "write_all",
+            "write_at_all",
+            "write_ordered",
+            "read_all",
+            "read_at_all",
+            "read_ordered",
         )
     },
 }

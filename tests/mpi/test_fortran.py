@@ -39,7 +39,8 @@ def test_every_call_has_its_count_bytes_and_volume(profile, program):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nonblocking_operations_complete_with_what_arrived(profile, program):
     assert profile(program, 2).table("completion") == {
-        "MPI_Irecv": [{80: (1, 0), 84: (1, 0)}] * 2, "MPI_Isend": [{80: (1, 80), 84: (1, 84)}] * 2,
+        "MPI_Irecv": [{80: (1, 0), 84: (1, 0)}] * 2,
+        "MPI_Isend": [{80: (1, 80), 84: (1, 84)}] * 2,
     }
 
 
@@ -53,10 +54,23 @@ def test_a_split_communicator_is_known_by_its_members(profile, program):
 
 LANGUAGES = ["completions_c", "completions_mpif", "completions_use_mpi", "completions_f08"]
 MADE = {
-    "MPI_Startall": 10, "MPI_Waitall": 40, "MPI_Waitany": 40, "MPI_Waitsome": 40,
-    "MPI_Testall": 30, "MPI_Testany": 30, "MPI_Testsome": 30, "MPI_Wait": 10, "MPI_Test": 10,
-    "MPI_Request_get_status": 20, "MPI_Ibarrier": 30, "MPI_Send": 10, "MPI_Recv": 10,
-    "MPI_Bcast": 10, "MPI_Iprobe": 10, "MPI_Init": 1, "MPI_Finalize": 1,
+    "MPI_Startall": 10,
+    "MPI_Waitall": 40,
+    "MPI_Waitany": 40,
+    "MPI_Waitsome": 40,
+    "MPI_Testall": 30,
+    "MPI_Testany": 30,
+    "MPI_Testsome": 30,
+    "MPI_Wait": 10,
+    "MPI_Test": 10,
+    "MPI_Request_get_status": 20,
+    "MPI_Ibarrier": 30,
+    "MPI_Send": 10,
+    "MPI_Recv": 10,
+    "MPI_Bcast": 10,
+    "MPI_Iprobe": 10,
+    "MPI_Init": 1,
+    "MPI_Finalize": 1,
 }
 
 

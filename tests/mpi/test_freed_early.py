@@ -28,7 +28,8 @@ def test_a_request_freed_in_flight_does_not_complete_in_another_s_place(profile)
 def test_a_communicator_freed_after_a_matching_probe_still_says_who_sent(profile):
     run = profile("matched_and_freed", 2)
     assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Mrecv")] == [
-        ("", 0, 1), ("of Mrecv", 40, 1),
+        ("", 0, 1),
+        ("of Mrecv", 40, 1),
     ]
     assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Imrecv")] == [
         ("of Imrecv", 40, 1)

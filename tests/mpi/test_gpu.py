@@ -54,7 +54,8 @@ def said(command: str, run: Run) -> str:
 def complaints(outcome: Outcome) -> list[str]:
     """Lines of the profiler or the program on stderr, but for the closing line."""
     return [
-        line for line in outcome.stderr.splitlines()
+        line
+        for line in outcome.stderr.splitlines()
         if line.startswith(("commprof:", "training:", "double")) and "profile of" not in line
     ]
 
@@ -143,8 +144,11 @@ def test_what_the_driver_does_not_support_is_not_known(trained: Trained, what: s
     for row in sensors(run):
         assert {column for column, value in row.items() if value is None} == set(READ[what])
     keys = {
-        "memory": "memory_most_bytes", "clock": "clock_mean_mhz", "reasons": "throttled_share",
-        "nvlink": "nvlink_sent_bytes_per_s", "pcie": "pcie_sent_bytes_per_s",
+        "memory": "memory_most_bytes",
+        "clock": "clock_mean_mhz",
+        "reasons": "throttled_share",
+        "nvlink": "nvlink_sent_bytes_per_s",
+        "pcie": "pcie_sent_bytes_per_s",
     }
     shown = reporter.rows("gpu", "--by", "sensor", run.folder)
     assert {row[keys[what]] for row in shown} == {None}
@@ -184,7 +188,8 @@ def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained
 
 
 @pytest.mark.parametrize(
-    "words", [("staged",), ("aware",), ("staged", "threads"), ("staged", "graph", "threads")],
+    "words",
+    [("staged",), ("aware",), ("staged", "threads"), ("staged", "graph", "threads")],
     ids=" ".join,
 )
 def test_kernels_copies_and_sets_are_those_that_were_launched(
@@ -204,7 +209,9 @@ def test_the_device_was_busy_as_long_as_the_launches_overlapped(trained: Trained
         profiled = busy_ns(run, rank)
         for which in range(1, len(truth[rank].busy_ns)):
             assert abs(profiled.get(which, 0) - truth[rank].busy_ns[which]) <= 20_000, (
-                which, profiled, truth[rank].busy_ns,
+                which,
+                profiled,
+                truth[rank].busy_ns,
             )
 
 
@@ -228,7 +235,8 @@ def test_what_a_graph_launches_is_marked(trained: Trained):
              FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
              WHERE name LIKE '%gemm%' GROUP BY 1, 2"""
     assert run.query(0, sql) == [
-        ("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS), ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS),
+        ("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS),
+        ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS),
     ]
 
 
@@ -329,7 +337,8 @@ def test_nothing_is_left_enabled_subscribed_or_set(trained: Trained, tmp_path: P
     run, _ = trained("staged", DOUBLE_CUPTI_LOG=str(log))
     called = [function for _, _, function, _ in lines(log)]
     for on, off in (
-        ("cuptiSubscribe", "cuptiUnsubscribe"), ("cuptiActivityEnable", "cuptiActivityDisable"),
+        ("cuptiSubscribe", "cuptiUnsubscribe"),
+        ("cuptiActivityEnable", "cuptiActivityDisable"),
     ):
         assert called.count(on) == called.count(off) > 0
     bounds = [bound for _, _, function, bound in lines(log) if function == "device_buffers"]
@@ -393,7 +402,8 @@ def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path:
         ({"COMMPROF_CUPTI": "off"}, "COMMPROF_CUPTI=off"),
     ],
     ids=lambda value: (
-        value if isinstance(value, str)
+        value
+        if isinstance(value, str)
         else " ".join(f"{name}={text}" for name, text in value.items())
     ),
 )
@@ -410,7 +420,10 @@ def test_what_cannot_be_traced_is_refused_with_a_reason_and_in_silence(
 
 
 HANGS_AT_ONCE = [
-    "cuptiGetVersion", "cuptiSubscribe", "cuptiActivityEnable", "cuptiActivityFlushAll",
+    "cuptiGetVersion",
+    "cuptiSubscribe",
+    "cuptiActivityEnable",
+    "cuptiActivityFlushAll",
 ]
 
 
@@ -427,7 +440,8 @@ def test_a_cupti_that_hangs_does_not_hang_the_job(
     run, truth = trained(*words, DOUBLE_CUPTI_HANG=function)
     for rank in range(RANKS):
         assert state(run, rank) == (
-            "stopped", "the tracing interface did not answer at the end; what it held back is lost",
+            "stopped",
+            "the tracing interface did not answer at the end; what it held back is lost",
         )
         assert run.counts("MPI_Allreduce")[rank] == truth[rank].reductions
     assert complaints(run.outcome) == []
@@ -503,7 +517,8 @@ def test_a_killed_rank_keeps_what_was_collected(trained: Trained, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "library", doubles.real_libraries() or [None],
+    "library",
+    doubles.real_libraries() or [None],
     ids=lambda path: path.parts[-5] if path else "none",
 )
 def test_nvidia_s_own_library_without_a_driver_is_refused_in_silence(

@@ -30,8 +30,12 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
     } | environment
     return subprocess.run(
-        [sys.executable, str(GPU / "run"), *words], capture_output=True, text=True, timeout=600,
-        env=env, check=False,
+        [sys.executable, str(GPU / "run"), *words],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=env,
+        check=False,
     )
 
 
@@ -43,7 +47,8 @@ def on_doubles(
     done = run("--doubles", "--out", str(out), *words, **environment)
     (path,) = out.glob("*/table.md")
     cells = [
-        re.split(r" (?<!\\)\| ", line.strip("| ")) for line in path.read_text().splitlines()
+        re.split(r" (?<!\\)\| ", line.strip("| "))
+        for line in path.read_text().splitlines()
         if line.startswith("| ")
     ]
     return done, {row[0]: (row[-2], row[-1]) for row in cells[1:]}
@@ -105,8 +110,15 @@ def test_questions_about_streams_and_memory_are_answered_on_doubles(tmp_path: Pa
 CALLS_OF_THE_GPU_THREAD = ",".join(
     f"cupti{name}"
     for name in (
-        "GetVersion", "GetTimestamp", "Subscribe", "Unsubscribe", "ActivityRegisterCallbacks",
-        "ActivityGetAttribute", "ActivitySetAttribute", "ActivityEnable", "ActivityDisable",
+        "GetVersion",
+        "GetTimestamp",
+        "Subscribe",
+        "Unsubscribe",
+        "ActivityRegisterCallbacks",
+        "ActivityGetAttribute",
+        "ActivitySetAttribute",
+        "ActivityEnable",
+        "ActivityDisable",
         "ActivityFlushAll",
     )
 )
@@ -146,7 +158,8 @@ def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "nccl_times")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row for row in rows if row.startswith("device time")} == {
-        f"device time of {call}, rank {rank} of 2" for call in ("ncclAllReduce", "ncclAllGather")
+        f"device time of {call}, rank {rank} of 2"
+        for call in ("ncclAllReduce", "ncclAllGather")
         for rank in (0, 1)
     }
 
@@ -209,7 +222,13 @@ def test_dumps_that_come_back_become_replays(tmp_path: Path):
 def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
     build = "build/tests/unit/plain"
     make = [
-        "make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}",
+        "make",
+        "-s",
+        "-C",
+        str(REPOSITORY),
+        "-f",
+        "tests/unit/Makefile",
+        f"BUILD={build}",
         f"{build}/unit",
     ]
     subprocess.run(make, check=True, capture_output=True)

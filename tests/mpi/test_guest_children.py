@@ -159,7 +159,8 @@ def test_both_sides_of_a_connection_are_one_communicator(tmp_path_factory):
     joined = met_again(run, "MPI_Comm_join")
     assert joined[0] == joined[1] and len(joined[0]) == 1
     (accepted,), (connected,) = (
-        run.communicators(0, "MPI_Comm_accept"), run.communicators(1, "MPI_Comm_connect"),
+        run.communicators(0, "MPI_Comm_accept"),
+        run.communicators(1, "MPI_Comm_connect"),
     )
     assert accepted.identity == connected.identity
     assert Peer("MPI_Sendrecv", "sent", 1, 2, 8) in run.peers(0)

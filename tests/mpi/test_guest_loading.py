@@ -52,7 +52,8 @@ def test_calls_through_pointers_into_a_library_work_and_are_counted(profile, pla
     run = profile(program, 2, mpi.soname)
     without = plain(program, 2, mpi.soname)
     assert (
-        sorted(run.outcome.stdout.splitlines()) == sorted(without.stdout.splitlines())
+        sorted(run.outcome.stdout.splitlines())
+        == sorted(without.stdout.splitlines())
         == ["rank 0 of 2", "rank 1 of 2"]
     )
     assert run.counts("MPI_Barrier") == [3, 3]
@@ -119,7 +120,8 @@ __attribute__((destructor)) static void tell(void) { fprintf(stderr, "%d", count
 def test_another_interposer_of_dlsym_behind_us_sees_the_look_ups(tmp_path):
     (tmp_path / "counts.c").write_text(COUNTS_LOOK_UPS)
     subprocess.run(
-        ["gcc", "-w", "-shared", "-fPIC", "counts.c", "-o", "libcounts.so", "-ldl"], check=True,
+        ["gcc", "-w", "-shared", "-fPIC", "counts.c", "-o", "libcounts.so", "-ldl"],
+        check=True,
         cwd=tmp_path,
     )
     code = "import ctypes; hasattr(ctypes.CDLL(None), 'MPI_Send')"

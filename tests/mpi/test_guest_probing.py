@@ -16,7 +16,8 @@ def test_a_function_that_the_library_lacks_fails_without_harm(profile, plain, mp
     else:
         assert (
             run.outcome.stdout.count("a session: opened")
-            == without.stdout.count("a session: opened") == 2
+            == without.stdout.count("a session: opened")
+            == 2
         )
     assert run.files() == ["rank-0.db", "rank-1.db"]
 

@@ -21,6 +21,10 @@ def test_completions_with_all_kinds_of_arrays_are_counted_exactly(profile):
     assert run.sizes("MPI_Isend", "completion") == [{4: (4, 16)}]
     polls = {cell.call: cell.count for cell in run.cells(0, measure="poll")}
     assert polls == {
-        "MPI_Iprobe": 2, "MPI_Test": 1, "MPI_Testall": 1, "MPI_Testany": 1, "MPI_Testsome": 1,
+        "MPI_Iprobe": 2,
+        "MPI_Test": 1,
+        "MPI_Testall": 1,
+        "MPI_Testany": 1,
+        "MPI_Testsome": 1,
     }
     assert run.rank_row(0)["untracked_requests"] == 0

@@ -19,7 +19,12 @@ def test_a_busy_tool_after_ours_is_inside_the_program_s_calls(profile, tool):
     run = profile("for_a_busy_tool", 2, preload=(LIBRARY, tool))
     assert run.outcome.stdout == SAID
     assert run.calls(0) == {
-        "MPI_Init", "MPI_Allreduce", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Finalize",
+        "MPI_Init",
+        "MPI_Allreduce",
+        "MPI_Irecv",
+        "MPI_Send",
+        "MPI_Wait",
+        "MPI_Finalize",
     }
     assert run.sizes("MPI_Allreduce") == [{4: (7, 28)}] * 2
     assert run.counts("MPI_Wait") == [5, 5]

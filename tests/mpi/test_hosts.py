@@ -41,9 +41,7 @@ def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """played(words, ranks_per_host, hosts): a program's run on these hosts, once."""
     runs: dict[object, Run] = {}
 
-    def get(
-        words: Sequence[str], ranks_per_host: int = 2, hosts: Sequence[Host] = HOSTS
-    ) -> Run:
+    def get(words: Sequence[str], ranks_per_host: int = 2, hosts: Sequence[Host] = HOSTS) -> Run:
         if reason := refused(hosts):
             pytest.skip(reason)
         asked = (*words, ranks_per_host, *hosts)
@@ -75,12 +73,16 @@ def test_an_experiment_runs_its_arms_on_the_hosts_and_measures_each_of_them(
     there = on_hosts(mpi, 1)
     program = shlex.join([*command_for(mpi, RANDOM_WORK[0]), *RANDOM_WORK[1:]])
     arms = [
-        word for name in "ab"
+        word
+        for name in "ab"
         for word in ("--arm", f"{name}: {shlex.join([*there.mpirun, '-n', '2'])} {{}} {program}")
     ]
     done = subprocess.run(
-        [EXPERIMENT, "run", "exp", "--blocks", "1", *arms], cwd=tmp_path, capture_output=True,
-        text=True, env=unprofiled_environment() | there.environment,
+        [EXPERIMENT, "run", "exp", "--blocks", "1", *arms],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=unprofiled_environment() | there.environment,
     )
     assert done.returncode == 0, done
     assert "a: " in done.stdout and "2 ranks on 2 hosts" in done.stdout
@@ -119,7 +121,8 @@ def contradictions_ns(run: Run, merged: Path, call: str) -> list[float]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("words", "call"), [(RANDOM_WORK, "MPI_Allreduce"), (MESSAGES, "MPI_Send")],
+    ("words", "call"),
+    [(RANDOM_WORK, "MPI_Allreduce"), (MESSAGES, "MPI_Send")],
     ids=["collectives", "messages"],
 )
 def test_clocks_2_000_s_apart_are_aligned_within_the_error_that_is_said(

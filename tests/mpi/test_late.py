@@ -51,7 +51,8 @@ def test_waiting_at_a_window_a_file_or_for_neighbors_is_what_the_program_logged(
         own = [of_round[rank] for of_round in readings]
         awaited = (
             [other for other in (rank - 1, rank + 1) if 0 <= other < run.ranks]
-            if call in NEIGHBOR_CALLS else range(run.ranks)
+            if call in NEIGHBOR_CALLS
+            else range(run.ranks)
         )
         last_ns = [max(of_round[other].before_ns for other in awaited) for of_round in readings]
         wait_ns = sum(

@@ -87,7 +87,8 @@ def waited_ns(rank: int, own: Reading, other: Reading, how: str) -> int:
         rank == SENDER and how not in EXCHANGES and own.after_wait_ns <= other.before_post_ns
     )
     return (
-        0 if is_buffered
+        0
+        if is_buffered
         else max(0, min(other.before_post_ns, own.after_wait_ns) - own.before_wait_ns)
     )
 
@@ -98,7 +99,8 @@ def between_ns(run: Run, how: str) -> int:
     readings = [reading for of_round in rounds_of(run) for reading in of_round]
     read_ns = sum(reading.after_wait_ns - reading.before_post_ns for reading in readings)
     calls = [
-        call for call in (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",)))
+        call
+        for call in (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",)))
         if not call.endswith("_init")
     ]
     cells = [cell for rank in range(run.ranks) for call in calls for cell in run.cells(rank, call)]

@@ -24,8 +24,17 @@ def test_help_prints_every_setting_with_the_value_in_force():
     finished = commprof_run("--help", COMMPROF_MEMORY="48M")
     assert finished.returncode == 0
     for setting in (
-        "OUTPUT", "LEDGER", "COPY_S", "MEMORY", "CLOCK", "EXCLUDE", "START", "BEGIN_S", "END_S",
-        "VERBOSE", "QUIET",
+        "OUTPUT",
+        "LEDGER",
+        "COPY_S",
+        "MEMORY",
+        "CLOCK",
+        "EXCLUDE",
+        "START",
+        "BEGIN_S",
+        "END_S",
+        "VERBOSE",
+        "QUIET",
     ):
         assert f"COMMPROF_{setting}" in finished.stdout
     assert "48M" in finished.stdout
@@ -53,7 +62,9 @@ def test_what_was_preloaded_before_stays_preloaded(mpi):
 
 def test_an_option_sets_the_run_folder(mpi, tmp_path):
     command = [
-        str(COMMPROF_RUN), "--output", str(tmp_path / "by option"),
+        str(COMMPROF_RUN),
+        "--output",
+        str(tmp_path / "by option"),
         str(compile_program(mpi, "pcontrol")),
     ]
     run = Run(2, tmp_path / "by option", launch(mpi, 2, command, tmp_path, {}))

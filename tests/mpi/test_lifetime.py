@@ -11,8 +11,14 @@ from .harness import abort_code_in_ledger, calls_in_ledger, ended_in_ledger
 WAYS_TO_FINALIZE = ["plain", "funneled", "on_another_thread", "finalize_at_exit", "execle"]
 # as a ledger says it
 WAYS_TO_END_EARLY = {
-    "kill": 0, "exit_without_finalize": 2, "quick_exit": 2, "_exit": 2, "_Exit": 2, "execl": 2,
-    "execvp": 2, "abort": 3,
+    "kill": 0,
+    "exit_without_finalize": 2,
+    "quick_exit": 2,
+    "_exit": 2,
+    "_Exit": 2,
+    "execl": 2,
+    "execvp": 2,
+    "abort": 3,
 }
 
 
@@ -36,7 +42,10 @@ def test_the_database_says_that_it_ended_by_finalize(profile, how):
     run = profile("lifetime", 2, how)
     row = run.rank_row(1)
     assert (row["ended"], row["world_rank"], row["world_size"], row["abort_code"]) == (
-        "finalize", 1, 2, 0,
+        "finalize",
+        1,
+        2,
+        0,
     )
     assert row["start_unix_ns"] < row["end_unix_ns"]
 
@@ -45,7 +54,8 @@ def test_a_rank_without_calls_leaves_little_and_nothing_that_it_did_not_do(profi
     run = profile("no_calls", 2)
     assert run.query(0, "SELECT name FROM call ORDER BY name") == [("MPI_Finalize",), ("MPI_Init",)]
     assert run.query(0, "SELECT call FROM sample ORDER BY call") == [
-        ("MPI_Finalize",), ("MPI_Init",),
+        ("MPI_Finalize",),
+        ("MPI_Init",),
     ]
     assert run.query(0, "SELECT call FROM recent_collective") == []
     assert run.database(0).stat().st_size < 60_000

@@ -10,14 +10,29 @@ from . import reporter
 pytestmark = pytest.mark.nightly
 
 STEPS = {  # those of which the calls show that they are steps
-    "solver": 60, "experts": 24, "stencil": 150, "multigrid": 50, "spectral": 60, "files": 100,
+    "solver": 60,
+    "experts": 24,
+    "stencil": 150,
+    "multigrid": 50,
+    "spectral": 60,
+    "files": 100,
 }
 LEVELS = {  # and one level that has to be among those shown
-    "dynamics": (100, "200 x ("), "checkpoints": (200, "200 x ("), "evaluation": (100, "100 x ("),
-    "vcycles": (40, "40 x ("), "spins": (20, "20 x ("), "neighbours": (250, " x ("),
-    "nested": (30, " x ("), "blocks": (60, "360 x ("), "gpipe": (80, "80 x ("),
-    "1f1b": (80, "80 x ("), "exchange": (120, "120 x ("), "layers": (40, "40 x ("),
-    "accumulation": (60, "60 x ("), "subcycles": (80, "80 x ("), "workers": (30, " message calls)"),
+    "dynamics": (100, "200 x ("),
+    "checkpoints": (200, "200 x ("),
+    "evaluation": (100, "100 x ("),
+    "vcycles": (40, "40 x ("),
+    "spins": (20, "20 x ("),
+    "neighbours": (250, " x ("),
+    "nested": (30, " x ("),
+    "blocks": (60, "360 x ("),
+    "gpipe": (80, "80 x ("),
+    "1f1b": (80, "80 x ("),
+    "exchange": (120, "120 x ("),
+    "layers": (40, "40 x ("),
+    "accumulation": (60, "60 x ("),
+    "subcycles": (80, "80 x ("),
+    "workers": (30, " message calls)"),
 }
 
 

@@ -77,7 +77,9 @@ def memory_kinds(
     return run.query(
         rank,
         "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = :call AND measure = :measure "
-        "GROUP BY 1, 2", call=call, measure=measure,
+        "GROUP BY 1, 2",
+        call=call,
+        measure=measure,
     )
 
 
@@ -121,7 +123,8 @@ def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers: Run):
     for rank in range(2):
         seen = {
             (size, kind): count
-            for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce") if size >= 90
+            for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce")
+            if size >= 90
         }
         assert seen.keys() <= {(90, "host"), (91, "host"), (91, "pinned"), (92, "pinned")}
         assert seen[90, "host"] == 65

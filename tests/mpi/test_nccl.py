@@ -16,7 +16,12 @@ from .doubles import SETTINGS as GPU_SETTINGS
 from .doubles import build
 from .doubles import compiled as gpu_program
 from .harness import (
-    CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment,
+    CLOCK_ERROR,
+    COMMPROF_RUN,
+    Outcome,
+    Run,
+    calls_in_ledger,
+    unprofiled_environment,
 )
 from .libraries import Mpi
 from .nccl import PLUGIN, compiled, doubles, with_nccl_inside
@@ -153,7 +158,11 @@ def test_one_sided_operations_are_no_collectives(nccl: Callable[..., Run]) -> No
 def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
     run = nccl("operations")
     for call in (
-        "ncclCommInitRank", "ncclGroupStart", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy",
+        "ncclCommInitRank",
+        "ncclGroupStart",
+        "ncclGroupEnd",
+        "ncclCommFinalize",
+        "ncclCommDestroy",
     ):
         assert run.sizes(call) == [{0: (1, 0)}] * RANKS
 
@@ -360,7 +369,8 @@ def alone(folder: Path, ranks: int, **environment: str) -> Run:
     outputs = [job.communicate(timeout=600) for job in jobs]
     status = max(job.returncode for job in jobs)
     return Run(
-        ranks, folder / "run",
+        ranks,
+        folder / "run",
         Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)),
     )
 
@@ -387,7 +397,11 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
     libraries = ["libnccl.so.2", "libnccl_other.so.2", "libnccl_plain.so.2"]
     callers = [
         compiled(
-            "cc", "nccl_caller", "-shared", "-fPIC", library=name,
+            "cc",
+            "nccl_caller",
+            "-shared",
+            "-fPIC",
+            library=name,
             output=f"lib{name[:-5]}_caller.so",
         )
         for name in libraries
@@ -396,7 +410,10 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
     for prefix in ([], [str(COMMPROF_RUN)]):
         done = subprocess.run(
-            [*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True,
+            [*prefix, str(program), *map(str, callers)],
+            env=env,
+            capture_output=True,
+            text=True,
             timeout=600,
         )
         assert done.returncode == 0, done.stderr

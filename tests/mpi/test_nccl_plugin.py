@@ -34,7 +34,9 @@ def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
 def intercepted(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """A part of programs/nccl.c: its NCCL is a library, and tells a plugin as well."""
     return lambda version, part, **env: profile(
-        str(compiled(mpi.mpicc, "nccl")), RANKS, part,
+        str(compiled(mpi.mpicc, "nccl")),
+        RANKS,
+        part,
         env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version} | env,
     )
 
@@ -262,12 +264,18 @@ def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., 
     rows = [" ".join(line.split()) for line in said.splitlines()]
     assert "ncclAllReduce everyone 400 B 8 ring, simple, 2 channels" in rows
     asked = subprocess.run(
-        [str(REPORT), "gpu", folder, "--by", "algorithm", "--json"], check=True,
-        capture_output=True, text=True,
+        [str(REPORT), "gpu", folder, "--by", "algorithm", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     row = next(row for row in json.loads(asked.stdout) if row["call"] == "ncclReduce")
     assert (row["algorithm"], row["protocol"], row["channels"], row["ranks"], row["count"]) == (
-        "RING", "SIMPLE", 2, RANKS, RANKS,
+        "RING",
+        "SIMPLE",
+        2,
+        RANKS,
+        RANKS,
     )
 
 
@@ -275,7 +283,8 @@ def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., 
 def test_what_is_not_known_is_said(inside: Callable[..., Run], version: str) -> None:
     facts = inside(version, "operations").facts(0)
     assert (facts["nccl.unknown_operation"], facts["nccl.unknown_datatype"]) == (
-        "Teleport", "ncclFloat4",
+        "Teleport",
+        "ncclFloat4",
     )
 
 
@@ -368,7 +377,11 @@ def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.Co
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
     return [
         subprocess.run(
-            [*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=600,
+            [*command, str(rank), "2"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=600,
             check=True,
         )
         for rank in range(2)

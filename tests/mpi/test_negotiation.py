@@ -53,7 +53,8 @@ def test_steps_follow_each_other_and_sums_are_those_of_the_steps(profile):
     run = profile("plants", 2, "horovod", str(ROUNDS), "2000", "4000", "1")
     for rank in range(2):
         rows = run.query(
-            rank, "SELECT after_ns, begin_ns, handed_after_ns, handed_ns, agreed_ns, done_ns "
+            rank,
+            "SELECT after_ns, begin_ns, handed_after_ns, handed_ns, agreed_ns, done_ns "
             "FROM negotiated_step ORDER BY step",
         )
         for before, (after_ns, begin_ns, *handed_ns, agreed_ns, done_ns) in zip(
@@ -90,6 +91,7 @@ def test_only_such_calls_are_rounds(mpi, profile, program, words, rounds):
         )
         assert rows == [(words, rounds, rounds * (rank == 0), 2 * rounds, offered)]
         assert run.query(rank, PLACES) == [(3, rounds), (4, rounds)]
-        assert run.query(rank, "SELECT offered, agreed FROM sample WHERE offered IS NOT NULL") == [
-            (offered, 2)
-        ] * rounds
+        assert (
+            run.query(rank, "SELECT offered, agreed FROM sample WHERE offered IS NOT NULL")
+            == [(offered, 2)] * rounds
+        )

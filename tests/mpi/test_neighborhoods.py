@@ -19,9 +19,18 @@ STAR = {
 
 
 AROUND = {
-    "MPI_Init", "MPI_Finalize", "MPI_Comm_set_name", "MPI_Comm_free", "MPI_Cart_create",
-    "MPI_Comm_dup", "MPI_Dist_graph_create_adjacent", "MPI_Wait", "MPI_Waitall", "MPI_Start",
-    "MPI_Startall", "MPI_Request_free",
+    "MPI_Init",
+    "MPI_Finalize",
+    "MPI_Comm_set_name",
+    "MPI_Comm_free",
+    "MPI_Cart_create",
+    "MPI_Comm_dup",
+    "MPI_Dist_graph_create_adjacent",
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Start",
+    "MPI_Startall",
+    "MPI_Request_free",
 }
 each_count = pytest.mark.parametrize("large", ["", pytest.param("_large", marks=pytest.mark.slow)])
 
@@ -43,7 +52,8 @@ def made(run, measure="call"):
     return [
         {
             (cell.call, cell.communicator, cell.bytes): (cell.count, cell.volume_bytes)
-            for cell in run.cells(rank, measure=measure) if cell.call not in AROUND
+            for cell in run.cells(rank, measure=measure)
+            if cell.call not in AROUND
         }
         for rank in range(4)
     ]

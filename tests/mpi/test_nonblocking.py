@@ -35,7 +35,8 @@ COMPLETED = {
 
 
 EXCHANGED = {
-    "MPI_Isendrecv": [{240: (1, 240)}] * 2, "MPI_Isendrecv_replace": [{256: (1, 256)}] * 2,
+    "MPI_Isendrecv": [{240: (1, 240)}] * 2,
+    "MPI_Isendrecv_replace": [{256: (1, 256)}] * 2,
 }
 AROUND = {"MPI_Init", "MPI_Finalize", "MPI_Waitall", "MPI_Buffer_attach", "MPI_Buffer_detach"}
 
@@ -68,7 +69,8 @@ def test_the_exchanges_of_mpi_4_have_the_peers_that_mpi_tells_of(profile, progra
         sent, received = (
             {
                 Peer(call, way, 1 - rank, 1, size)
-                for call, sizes in EXCHANGED.items() for size in sizes[rank]
+                for call, sizes in EXCHANGED.items()
+                for size in sizes[rank]
             }
             for way in ("sent", "received")
         )
@@ -79,7 +81,8 @@ def test_the_exchanges_of_mpi_4_have_the_peers_that_mpi_tells_of(profile, progra
 def test_thousands_in_flight_with_equal_handles_complete_each_with_its_own_size(profile):
     run = profile("many_requests", 2)
     assert run.sizes("MPI_Isend") == [
-        {8: (2000, 16000), 16: (2000, 32000), 0: (1000, 0)}, {0: (1000, 0)},
+        {8: (2000, 16000), 16: (2000, 32000), 0: (1000, 0)},
+        {0: (1000, 0)},
     ]
     assert run.sizes("MPI_Isend", "completion") == run.sizes("MPI_Isend")
     assert run.sizes("MPI_Irecv", "completion") == [{}, {8: (2000, 0), 16: (2000, 0)}]
@@ -113,7 +116,8 @@ def test_an_operation_takes_as_long_as_the_job_is_blocked_on_it_and_computes_mea
         cell for cell in run.cells(0, "MPI_Iallreduce", "completion") if cell.bytes == 80000
     )
     (computed_ns,) = (
-        int(line.split()[2]) for line in run.outcome.stdout.splitlines()
+        int(line.split()[2])
+        for line in run.outcome.stdout.splitlines()
         if line.startswith("computed 0 ")
     )
     assert reduction.count == 20
@@ -139,7 +143,8 @@ def test_the_call_that_starts_an_operation_is_not_overlapped(profile, size):
     """Some libraries send a large message within Isend, and Wait finds it complete."""
     run = profile("no_overlap", 2, size)
     for sent, calls in (
-        ("MPI_Isend", ("MPI_Isend", "MPI_Wait")), ("MPI_Send_init", ("MPI_Start", "MPI_Waitall")),
+        ("MPI_Isend", ("MPI_Isend", "MPI_Wait")),
+        ("MPI_Send_init", ("MPI_Start", "MPI_Waitall")),
     ):
         (completion,) = run.cells(0, sent, "completion")
         inside_ns = sum(cell.total_ns for call in calls for cell in run.cells(0, call))

@@ -55,7 +55,8 @@ def ids_of(run, folder, direction):
                 unknown += where == direction
                 continue
             ids = {
-                ident for before, after, ident in truth[direction, peer, tag]
+                ident
+                for before, after, ident in truth[direction, peer, tag]
                 if before <= start_ns <= after
             }
             ranks = (rank, peer) if direction == "sent" else (peer, rank)
@@ -68,7 +69,8 @@ def ids_of(run, folder, direction):
 @pytest.mark.parametrize(
     "rounds, threads, samples",
     (
-        (300, 1, "4M"), pytest.param(300, 0, "4M", marks=pytest.mark.slow),
+        (300, 1, "4M"),
+        pytest.param(300, 0, "4M", marks=pytest.mark.slow),
         pytest.param(300, 2, "4M", marks=pytest.mark.slow),
         pytest.param(4_000, 1, "256K", marks=pytest.mark.slow),
     ),

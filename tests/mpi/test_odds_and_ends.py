@@ -30,8 +30,12 @@ def test_the_queries_and_buffers_of_mpi_4_1_are_counted(profile, mpi):
             == 2
         )
     for call in (
-        "Comm_attach_buffer", "Comm_flush_buffer", "Comm_detach_buffer", "Buffer_attach",
-        "Buffer_flush", "Buffer_detach",
+        "Comm_attach_buffer",
+        "Comm_flush_buffer",
+        "Comm_detach_buffer",
+        "Buffer_attach",
+        "Buffer_flush",
+        "Buffer_detach",
     ):
         assert run.counts(f"MPI_{call}") == [1, 1], call
     for call in ("Comm_iflush_buffer", "Buffer_iflush"):

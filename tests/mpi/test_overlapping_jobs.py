@@ -16,7 +16,14 @@ from typing import NamedTuple
 import pytest
 
 from .harness import (
-    COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for, end_stragglers, launch, start,
+    COMMPROF_RUN,
+    TIMEOUT_S,
+    Run,
+    calls_in_ledger,
+    command_for,
+    end_stragglers,
+    launch,
+    start,
 )
 from .libraries import MPICH, OPEN_MPI, Mpi
 

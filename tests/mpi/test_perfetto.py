@@ -18,7 +18,8 @@ def trace_of(folder, *words: str) -> list[dict]:
 
 def calls_of(events: list[dict], rank: int) -> Counter:
     return Counter(
-        event["name"] for event in events
+        event["name"]
+        for event in events
         if event["ph"] == "X" and event["pid"] == rank and event["name"].startswith("MPI_")
     )
 
@@ -66,7 +67,8 @@ def test_who_came_first_waits_for_who_came_last_until_it_comes(profile):
     """Rank 0 computes for 20 ms before each of ten barriers, so it mostly comes last."""
     events = trace_of(profile("planted_delays", 2).folder)
     waiting = {
-        (event["pid"], event["ts"]): event for event in events
+        (event["pid"], event["ts"]): event
+        for event in events
         if event["name"].startswith("waiting")
     }
     barriers = barriers_of(events)
@@ -92,7 +94,8 @@ def test_operations_in_flight_begin_and_end(profile):
 
 def spans_of(events: list[dict], process: int, name: str) -> list[tuple[float, float]]:
     return sorted(
-        (event["ts"], event["ts"] + event["dur"]) for event in events
+        (event["ts"], event["ts"] + event["dur"])
+        for event in events
         if event["name"] == name and event["pid"] == process
     )
 

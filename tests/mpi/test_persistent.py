@@ -54,7 +54,10 @@ def test_sums_over_calls_have_what_the_starts_moved(profile):
     run = profile("persistent", 2)
     volumes = {row["call"]: row["volume_bytes"] for row in rows("calls", run.folder)}
     assert {call: volume for call, volume in volumes.items() if volume} == {
-        "MPI_Send_init": 120, "MPI_Ssend_init": 240, "MPI_Bsend_init": 360, "MPI_Rsend_init": 480,
+        "MPI_Send_init": 120,
+        "MPI_Ssend_init": 240,
+        "MPI_Bsend_init": 360,
+        "MPI_Rsend_init": 480,
     }
     of_ranks = rows("ranks", "--per-rank", run.folder)
     assert [row["volume_bytes"] for row in of_ranks] == [1200, 0]

@@ -13,8 +13,14 @@ import pytest
 
 from .disks import fill
 from .harness import (
-    COMMPROF_RUN, Run, abort_code_in_ledger, calls_in_ledger, command_for, copied_unix_ns_in_ledger,
-    ended_in_ledger, launch,
+    COMMPROF_RUN,
+    Run,
+    abort_code_in_ledger,
+    calls_in_ledger,
+    command_for,
+    copied_unix_ns_in_ledger,
+    ended_in_ledger,
+    launch,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_mpi]
@@ -34,7 +40,10 @@ def profile_on(mpi, tmp_path):
     ) -> Run:
         environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_VERBOSE": "2", **settings}
         outcome = launch(
-            mpi, ranks, [*around, str(COMMPROF_RUN), *command_for(mpi, program)], tmp_path,
+            mpi,
+            ranks,
+            [*around, str(COMMPROF_RUN), *command_for(mpi, program)],
+            tmp_path,
             environment,
         )
         assert outcome.exit_status == 0, outcome
@@ -217,7 +226,8 @@ def test_a_folder_that_the_user_may_not_write_to(mpi, for_nobody):
     )
     settings = {"COMMPROF_OUTPUT": str(for_nobody / "run"), "TMPDIR": str(for_nobody)}
     run = Run(
-        2, for_nobody,
+        2,
+        for_nobody,
         launch(user, 2, [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")], for_nobody, settings),
     )
     assert run.outcome.exit_status == 0
@@ -243,7 +253,8 @@ def test_without_file_descriptors_the_table_folds_and_no_call_is_lost(profile_on
     (line,) = complaints(run)
     assert re.fullmatch(
         r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the "
-        r"rarest .* fold", line,
+        r"rarest .* fold",
+        line,
     )
 
 
@@ -266,7 +277,10 @@ def test_a_rank_that_exits_leaves_a_copy_with_all_that_was_counted_and_nothing_o
     profile, elsewhere
 ):
     run = profile(
-        "lifetime", 2, "exit_without_finalize", env={"COMMPROF_LEDGER": str(elsewhere)},
+        "lifetime",
+        2,
+        "exit_without_finalize",
+        env={"COMMPROF_LEDGER": str(elsewhere)},
         exit_status=None,
     )
     assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
@@ -312,7 +326,11 @@ def test_calls_are_counted_in_the_time_window_alone(profile_on, tmp_path):
 
 def test_an_option_of_commprof_run_has_dashes(mpi, tmp_path):
     command = [
-        str(COMMPROF_RUN), "--begin-s", "1000", "--output", str(tmp_path / "run"),
+        str(COMMPROF_RUN),
+        "--begin-s",
+        "1000",
+        "--output",
+        str(tmp_path / "run"),
         *command_for(mpi, "pcontrol"),
     ]
     run = Run(2, tmp_path / "run", launch(mpi, 2, command, tmp_path, {}))

@@ -3,9 +3,7 @@ large-count form."""
 
 import pytest
 
-PROGRAMS = [
-    "point_to_point", pytest.param("point_to_point_large", marks=pytest.mark.slow)
-]
+PROGRAMS = ["point_to_point", pytest.param("point_to_point_large", marks=pytest.mark.slow)]
 
 # For rank 0 and rank 1: bytes -> (count, volume_bytes).
 CALLS = {
@@ -17,7 +15,8 @@ CALLS = {
     "MPI_Bsend": [{120: (2, 240)}, {}],
     "MPI_Rsend": [{160: (1, 160)}, {}],
     "MPI_Recv": [
-        {0: (1, 0)}, {40: (3, 0), 0: (3, 0), 80: (2, 0), 120: (2, 0), 200: (1, 0), 7: (1, 0)},
+        {0: (1, 0)},
+        {40: (3, 0), 0: (3, 0), 80: (2, 0), 120: (2, 0), 200: (1, 0), 7: (1, 0)},
     ],
     "MPI_Irecv": [{}, {400: (1, 0)}],
     "MPI_Wait": [{}, {0: (1, 0)}],
@@ -45,7 +44,8 @@ def test_a_nonblocking_receive_completes_with_what_arrived(profile, program):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_probe_that_finds_nothing_is_a_poll(profile, program):
     assert profile(program, 2).table("poll") == {
-        "MPI_Iprobe": [{}, {0: (5, 0)}], "MPI_Improbe": [{}, {0: (4, 0)}],
+        "MPI_Iprobe": [{}, {0: (5, 0)}],
+        "MPI_Improbe": [{}, {0: (4, 0)}],
     }
 
 

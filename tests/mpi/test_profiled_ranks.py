@@ -32,7 +32,8 @@ def test_the_chosen_ranks_leave_a_profile_and_the_others_nothing(
     assert run.files() == [f"rank-{rank}.db" for rank in ranks]
     assert run.outcome.stdout == plain(PROGRAM, 4).stdout
     assert [
-        line for line in run.outcome.stderr.splitlines()
+        line
+        for line in run.outcome.stderr.splitlines()
         if "commprof:" in line and f"profile of {said}" not in line
     ] == []
     assert run.outcome.stderr.count("profile of") == 1

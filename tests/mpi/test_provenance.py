@@ -13,11 +13,17 @@ import pytest
 from . import reporter
 
 SECRETS = {
-    "NCCL_API_KEY": "s3cret-a", "UCX_PASSWORD": "s3cret-b", "SLURM_TOKEN": "s3cret-c",
-    "SLURM_JWT": "s3cret-d", "HOROVOD_SECRET_KEY": "s3cret-e", "FI_CREDENTIALS": "s3cret-f",
+    "NCCL_API_KEY": "s3cret-a",
+    "UCX_PASSWORD": "s3cret-b",
+    "SLURM_TOKEN": "s3cret-c",
+    "SLURM_JWT": "s3cret-d",
+    "HOROVOD_SECRET_KEY": "s3cret-e",
+    "FI_CREDENTIALS": "s3cret-f",
 }
 WORTH_KEEPING = {
-    "UCX_TLS": "shm,self", "NCCL_DEBUG": "WARN", "CUDA_VISIBLE_DEVICES": "0,1",
+    "UCX_TLS": "shm,self",
+    "NCCL_DEBUG": "WARN",
+    "CUDA_VISIBLE_DEVICES": "0,1",
     "HOROVOD_CYCLE_TIME": "5",
 }
 OF_NO_INTEREST = {"MY_OWN_VARIABLE": "private"}
@@ -63,7 +69,11 @@ def test_what_looks_like_a_secret_is_masked(run):
 
 
 SECRET_ARGUMENTS = (
-    "plain", "--wandb-api-key=s3cret", "postgres://user:s3cret@host", "--password", "s3cret",
+    "plain",
+    "--wandb-api-key=s3cret",
+    "postgres://user:s3cret@host",
+    "--password",
+    "s3cret",
 )
 
 
@@ -115,8 +125,13 @@ def test_the_machine_is_known(run):
 
 
 COUNTED = (
-    "since_start_ns", "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches",
-    "minor_faults", "major_faults",
+    "since_start_ns",
+    "cpu_user_ns",
+    "cpu_system_ns",
+    "voluntary_switches",
+    "involuntary_switches",
+    "minor_faults",
+    "major_faults",
 )
 
 
@@ -136,7 +151,8 @@ def test_where_a_rank_may_run_is_known_at_both_ends(run):
 
 def cores_of(text: str) -> set[int]:
     return {
-        core for part in text.split(",")
+        core
+        for part in text.split(",")
         for core in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
     }
 

@@ -64,7 +64,8 @@ def phases_within(stdout: str, records: list[tuple[int, int]]) -> set[int]:
     """The phases that the program itself says lay in the records of all ranks."""
     begin_ns, end_ns = max(begin for begin, _ in records), min(end for _, end in records)
     return {
-        int(phase) for phase, began, ended in PHASE.findall(stdout)
+        int(phase)
+        for phase, began, ended in PHASE.findall(stdout)
         if begin_ns <= int(began) and int(ended) <= end_ns
     }
 
@@ -84,8 +85,10 @@ def check_kit(kit, stdout: str, records: list[tuple[int, int]], fewest: int = FE
 def records_of(run: Run) -> list[tuple[int, int]]:
     """By the ranks' own clock, which is one on a host."""
     return [
-        (row["start_monotonic_ns"] + row["record_begin_ns"],
-         row["start_monotonic_ns"] + row["record_end_ns"])
+        (
+            row["start_monotonic_ns"] + row["record_begin_ns"],
+            row["start_monotonic_ns"] + row["record_end_ns"],
+        )
         for row in map(run.rank_row, range(run.ranks))
     ]
 
@@ -150,7 +153,9 @@ def test_a_record_without_room_ends_early_and_says_so(mpi, profile, tmp_path):
 def test_a_job_that_is_killed_leaves_the_window(mpi, tmp_path):
     words = [COMMPROF_RUN, *command_for(mpi, "phases"), "1800", "kill"]
     settings = {
-        **SETTINGS, "COMMPROF_RECORD": "60@0.05", "COMMPROF_OUTPUT": str(tmp_path / "run"),
+        **SETTINGS,
+        "COMMPROF_RECORD": "60@0.05",
+        "COMMPROF_OUTPUT": str(tmp_path / "run"),
         "COMMPROF_LEDGER": "/dev/shm",
     }
     outcome = launch(mpi, RANKS, [str(word) for word in words], tmp_path, settings)
@@ -172,6 +177,4 @@ def test_a_job_that_ends_before_its_window_says_so(mpi, profile, tmp_path):
 def test_a_wrong_window_is_refused_in_a_line(mpi, profile):
     run = profile("phases", RANKS, "50", env={"COMMPROF_RECORD": "20s"})
     lines = [line for line in run.outcome.stderr.splitlines() if "COMMPROF_RECORD" in line]
-    assert lines == [
-        "commprof: COMMPROF_RECORD=20s is not understood (SECONDS[@START]); using 0"
-    ]
+    assert lines == ["commprof: COMMPROF_RECORD=20s is not understood (SECONDS[@START]); using 0"]

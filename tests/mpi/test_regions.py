@@ -31,7 +31,8 @@ def calls_by_region(run: Run, rank: int) -> dict[tuple[str, str], int]:
 
 def barriers(run: Run, rank: int) -> dict[str, int]:
     return {
-        region: count for (region, call), count in calls_by_region(run, rank).items()
+        region: count
+        for (region, call), count in calls_by_region(run, rank).items()
         if call == "MPI_Barrier"
     }
 
@@ -45,7 +46,10 @@ def test_calls_count_in_the_innermost_region_of_their_thread(profile):
     for rank in range(2):
         times = 10 + rank
         assert barriers(run, rank) == {
-            "": 3, "epoch": times, "epoch/forward": 2 * times, "worker": 1,
+            "": 3,
+            "epoch": times,
+            "epoch/forward": 2 * times,
+            "worker": 1,
         }
 
 
@@ -64,7 +68,8 @@ def test_spans_say_when_a_thread_was_in_a_region(profile):
     run = profile("regions", 2, "profiled")
     spans = dict(
         run.query(
-            0, "SELECT name, count(*) FROM region_span JOIN region USING (world_rank, region) "
+            0,
+            "SELECT name, count(*) FROM region_span JOIN region USING (world_rank, region) "
             "GROUP BY 1",
         )
     )
@@ -212,5 +217,8 @@ def test_a_process_without_mpi_may_use_nvtx(tmp_path):
     environment = {"PYTHONPATH": str(NVTX), "PATH": "/usr/bin:/bin"}
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr, list(tmp_path.iterdir())) == (
-        0, "inside\n", "", [],
+        0,
+        "inside\n",
+        "",
+        [],
     )

@@ -23,16 +23,24 @@ REPLAY = REPOSITORY / "build/bin/commprof-replay"
 PASSES = 2
 NEVER = "1@1000"  # a record that does not begin: the kit is of the samples, with vectors of counts
 PROGRAMS = (  # with their ranks and arguments
-    ("collectives", 4), ("collectives_nonblocking", 4), ("communicators", 4),
-    ("loops", 4, "dynamics", "40"), ("many_threads", 2),
-    ("training_loop", 2, "nonblocking", "20"), ("pairs", 4, "5", "1000"), ("nonblocking", 2),
+    ("collectives", 4),
+    ("collectives_nonblocking", 4),
+    ("communicators", 4),
+    ("loops", 4, "dynamics", "40"),
+    ("many_threads", 2),
+    ("training_loop", 2, "nonblocking", "20"),
+    ("pairs", 4, "5", "1000"),
+    ("nonblocking", 2),
     ("late_messages", 4, "-1", "persistent", "1000", "0", "20"),
     ("late_messages", 2, "-1", "probed", "1000", "0", "20"),
     ("late_messages", 2, "-1", "matched", "1000", "0", "20"),
-    ("numbered_messages", 2, "12", "1"), ("started_collectives", 2, "14"),
+    ("numbered_messages", 2, "12", "1"),
+    ("started_collectives", 2, "14"),
 )
 SANITIZED = (
-    ("many_threads", 2), ("collectives", 4), ("loops", 4, "dynamics", "40"),
+    ("many_threads", 2),
+    ("collectives", 4),
+    ("loops", 4, "dynamics", "40"),
     ("numbered_messages", 2, "12", "1"),
 )
 MADE = re.compile(r"(MPI_\w+) ([\d,]+)")
@@ -116,9 +124,8 @@ def test_counts_and_buffers_of_a_recorded_job_are_in_its_kit(mpi, profile, tmp_p
     assert len(buffers["MPI_Alltoallv"]) == 1
     assert sum(line.startswith("vector ") for line in lines) == 14
     made = {
-        f"MPI_{name}": times * 3 * steps for name, times in (
-            ("Allreduce", 2), ("Bcast", 1), ("Alltoallv", 1), ("Reduce_scatter", 1)
-        )
+        f"MPI_{name}": times * 3 * steps
+        for name, times in (("Allreduce", 2), ("Bcast", 1), ("Alltoallv", 1), ("Reduce_scatter", 1))
     }
     for library in libraries():
         found, _ = counted(replayed(library, 3, kit, tmp_path / library.name))
@@ -188,7 +195,10 @@ def test_the_profile_says_which_kit_was_replayed_and_how(mpi, profile, tmp_path)
         if row["table"] == "fact" and row["key"].startswith("env.COMMPROF_REPLAY_")
     }
     assert facts == {
-        "KIT": digest, "GAPS": "none", "ARRIVAL": "barrier", "REPEAT": str(PASSES),
+        "KIT": digest,
+        "GAPS": "none",
+        "ARRIVAL": "barrier",
+        "REPEAT": str(PASSES),
     }
 
 
@@ -259,7 +269,8 @@ def test_a_replay_does_something_else_between_polls(mpi, tmp_path):
         own = [row for row in rows if row.get("call") == call and row["world_rank"] == 0]
         polls = sum(row["count"] for row in own if row.get("measure") == "poll")
         away_ns = sum(
-            row["start_ns"] - row["polled_since_ns"] - row["polled_ns"] for row in own
+            row["start_ns"] - row["polled_since_ns"] - row["polled_ns"]
+            for row in own
             if row["table"] == "sample"
         )
         assert 0 < polls * 5e6 <= away_ns
@@ -273,7 +284,9 @@ comm 1 1 0 self -
 type 0 MPI_DOUBLE 8 8 1
 """
 OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
-BY_ITSELF = ONE_RANK + """\
+BY_ITSELF = (
+    ONE_RANK
+    + """\
 call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - - - - - -
 call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - - - - - -
 call 2 MPI_Startall - - - - - - - - - - - - - - - - -
@@ -312,6 +325,7 @@ program 0 1 2
 0 2 0 1
 0 3 0 1
 """
+)
 
 
 def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
@@ -321,21 +335,35 @@ def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
     kit.write_bytes(signed(BY_ITSELF))
     calls, sizes = counted(replayed(mpi, 1, kit, tmp_path / "replay"))
     names = (
-        "Startall", "Startall", *["Waitany"] * 4, "Send_init", "Start", "Iprobe", "Improbe",
-        "Imrecv", "Isend", "Mprobe", "Mrecv", "Request_free", "Request_free",
+        "Startall",
+        "Startall",
+        *["Waitany"] * 4,
+        "Send_init",
+        "Start",
+        "Iprobe",
+        "Improbe",
+        "Imrecv",
+        "Isend",
+        "Mprobe",
+        "Mrecv",
+        "Request_free",
+        "Request_free",
     )
     done = {name: count for name, count in calls.items() if name != "MPI_Testsome"}
     assert done == Counter({f"MPI_{name}": PASSES * names.count(name) for name in names})
     assert sizes["MPI_Mrecv", 40, "call"] == PASSES
 
 
-HOSTILE = ONE_RANK + """\
+HOSTILE = (
+    ONE_RANK
+    + """\
 type 1 vector 2147483647 2147483647 1
 vector 0 5
 call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - - - - - -
 program 0 0 0
 0 0
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -364,8 +392,12 @@ def test_counts_of_alltoallw_are_bytes_whatever_its_type_says(mpi, tmp_path):
     """Else its buffers would be too small."""
     kit = tmp_path / "job.kit"
     lines = (
-        "type 1 vector 0 0 1", "vector 0 9000000",
-        "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - - -", "program 0 0 0", "0 0", "",
+        "type 1 vector 0 0 1",
+        "vector 0 9000000",
+        "call 0 MPI_Alltoallw 0 1 0 - - - - 0 0 - - - - 0 - - -",
+        "program 0 0 0",
+        "0 0",
+        "",
     )
     kit.write_bytes(signed(ONE_RANK + "\n".join(lines)))
     outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
@@ -377,10 +409,14 @@ def test_what_is_made_around_calls_is_not_counted(mpi, profile, tmp_path):
     kit, run = tmp_path / "job.kit", profile("training_loop", 2, "nonblocking", "20")
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
     plain = counted(replayed(mpi, 2, kit, tmp_path / "plain"))
-    for number, options in enumerate((
-        ("--arrival", "together"), ("--arrival", "barrier"), ("--buffers", "hot"),
-        ("--arrival", "together", "--buffers", "cold"),
-    )):
+    for number, options in enumerate(
+        (
+            ("--arrival", "together"),
+            ("--arrival", "barrier"),
+            ("--buffers", "hot"),
+            ("--arrival", "together", "--buffers", "cold"),
+        )
+    ):
         assert counted(replayed(mpi, 2, kit, tmp_path / str(number), *options)) == plain
 
 
@@ -430,16 +466,21 @@ def launch_each(mpi, folder: Path, *ranks: tuple, patience_s: int):
     return launch(mpi, 1, command, folder, {})
 
 
-@pytest.mark.parametrize("rest, other, where", [
-    ("program 1 0 0\n0 1\n", (), "1 waits in MPI_Recv from 0, line 15 of the kit"),
-    ("0 4\nprogram 1 0 0\n0 3\n", (), "0 waits in MPI_Bcast with root 1, line 14 of the kit"),
-    (
-        "program 1 0 0\n0 2 0\n", (),
-        "1 waits in MPI_Wait after its calls, for MPI_Irecv from 0, line 15 of the kit",
-    ),
-    ("", (MORE,), "1 waits in MPI_Comm_dup for communicator 2"),
-    ("", (TWO_RANKS, *AGAIN), "0 waits in MPI_Finalize"),
-], ids=["message", "root", "request", "object", "end"])
+@pytest.mark.parametrize(
+    "rest, other, where",
+    [
+        ("program 1 0 0\n0 1\n", (), "1 waits in MPI_Recv from 0, line 15 of the kit"),
+        ("0 4\nprogram 1 0 0\n0 3\n", (), "0 waits in MPI_Bcast with root 1, line 14 of the kit"),
+        (
+            "program 1 0 0\n0 2 0\n",
+            (),
+            "1 waits in MPI_Wait after its calls, for MPI_Irecv from 0, line 15 of the kit",
+        ),
+        ("", (MORE,), "1 waits in MPI_Comm_dup for communicator 2"),
+        ("", (TWO_RANKS, *AGAIN), "0 waits in MPI_Finalize"),
+    ],
+    ids=["message", "root", "request", "object", "end"],
+)
 def test_a_replay_that_hangs_says_where_and_ends(mpi, tmp_path, rest, other, where):
     text = TWO_RANKS + rest
     outcome = launch_each(mpi, tmp_path, (text,), other or (text,), patience_s=4)

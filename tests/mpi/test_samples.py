@@ -80,6 +80,7 @@ def test_a_full_log_has_all_calls_of_the_windows_that_it_covers(profile):
 def test_a_job_may_keep_none(profile):
     run = profile("collectives", 4, env={"COMMPROF_SAMPLES": "0"})
     assert [
-        run.query(rank, f"SELECT * FROM {table}") for rank in range(4)
+        run.query(rank, f"SELECT * FROM {table}")
+        for rank in range(4)
         for table in ("sample", "sample_window")
     ] == [[]] * 8

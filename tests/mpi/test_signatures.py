@@ -35,11 +35,14 @@ def test_each_call_has_the_signature_that_the_program_says(run, tmp_path):
 
 def test_vectors_of_counts_are_equal_if_their_hashes_are(run, tmp_path):
     pairs = {
-        (said[-1], row[-1] or "-") for rank in range(run.ranks)
+        (said[-1], row[-1] or "-")
+        for rank in range(run.ranks)
         for row, said in zip(run.query(rank, SIGNED), truth(tmp_path, rank))
     }
     assert (
-        len(pairs) == len({counts for counts, _ in pairs}) == len({hashed for _, hashed in pairs})
+        len(pairs)
+        == len({counts for counts, _ in pairs})
+        == len({hashed for _, hashed in pairs})
         > 5
     )
 

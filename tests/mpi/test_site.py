@@ -18,7 +18,11 @@ PROGRAM = "pcontrol"
 
 
 def run_with(
-    mpi: Mpi, folder: Path, site: str | bytes, *prefix: str, output: str = "site",
+    mpi: Mpi,
+    folder: Path,
+    site: str | bytes,
+    *prefix: str,
+    output: str = "site",
     **environment: str,
 ) -> Run:
     """Two ranks with this file as the site's, in the folder."""
@@ -30,7 +34,8 @@ def run_with(
 
 
 @pytest.mark.parametrize(
-    "prefix", [["env", f"LD_PRELOAD={LIBRARY}"], [str(COMMPROF_RUN)]],
+    "prefix",
+    [["env", f"LD_PRELOAD={LIBRARY}"], [str(COMMPROF_RUN)]],
     ids=["preloaded", "commprof-run"],
 )
 def test_a_site_says_where_runs_go(mpi, tmp_path, prefix):
@@ -41,14 +46,22 @@ def test_a_site_says_where_runs_go(mpi, tmp_path, prefix):
     assert made.name in folders
     facts = Run(2, made, run.outcome).facts(1)
     assert (facts["settings.COMMPROF_OUTPUT"], facts["settings.COMMPROF_MEMORY"]) == (
-        "site/%u/%p-%d", "8M",
+        "site/%u/%p-%d",
+        "8M",
     )
 
 
 def test_variables_and_options_take_precedence_over_the_site(mpi, tmp_path):
     site = "output = site\nmemory = 8M\nsamples = 1M\nquiet = on\n"
     run = run_with(
-        mpi, tmp_path, site, str(COMMPROF_RUN), "--output", "mine", "--quiet=off", output="mine",
+        mpi,
+        tmp_path,
+        site,
+        str(COMMPROF_RUN),
+        "--output",
+        "mine",
+        "--quiet=off",
+        output="mine",
         COMMPROF_MEMORY="16M",
     )
     facts = run.facts(0)
@@ -71,7 +84,8 @@ def test_variables_and_options_take_precedence_over_the_site(mpi, tmp_path):
 def test_what_is_wrong_in_the_file_is_one_line_of_rank_0(mpi, tmp_path, site, said):
     run = run_with(mpi, tmp_path, site, str(COMMPROF_RUN), "--output", "site")
     lines = [
-        line for line in run.outcome.stderr.splitlines()
+        line
+        for line in run.outcome.stderr.splitlines()
         if "commprof:" in line and "profile of 2 ranks" not in line
     ]
     assert len(lines) == 1 and lines[0].startswith(f"commprof: {tmp_path / 'site.conf'}, {said}"), (
@@ -83,7 +97,12 @@ def test_what_is_wrong_in_the_file_is_one_line_of_rank_0(mpi, tmp_path, site, sa
 def test_the_doctor_says_where_each_setting_comes_from(mpi, tmp_path):
     (tmp_path / "site.conf").write_text("memory = 8M\ntypo = 1\n")
     command = [
-        COMMPROF_RUN, "--config", tmp_path / "site.conf", "--verbose", "1", "--doctor",
+        COMMPROF_RUN,
+        "--config",
+        tmp_path / "site.conf",
+        "--verbose",
+        "1",
+        "--doctor",
         compile_program(mpi, PROGRAM),
     ]
     said = subprocess.run(
@@ -138,7 +157,11 @@ def test_other_sites_get_all_of_it(mpi, tmp_path):
     assert len(said_by_us(run)) == 1
     assert run.query(0, "SELECT count(*) FROM sample")[0][0] > 0
     assert {
-        "command_line", "working_directory", "user_id", "env.UCX_TLS", "env.SLURM_JOB_ACCOUNT",
+        "command_line",
+        "working_directory",
+        "user_id",
+        "env.UCX_TLS",
+        "env.SLURM_JOB_ACCOUNT",
     } <= set(run.facts(0))
 
 
@@ -192,7 +215,8 @@ REASONS = {
     "unwanted": ("profile = off\n", ""),
     "without-a-folder": ("profile = site\nquiet = off\n", "profile=site needs an output folder"),
     "too-short": (
-        "shortest-s = 100000\n", "nothing is kept of a run shorter than COMMPROF_SHORTEST_S=100000",
+        "shortest-s = 100000\n",
+        "nothing is kept of a run shorter than COMMPROF_SHORTEST_S=100000",
     ),
 }
 
@@ -231,7 +255,11 @@ def test_a_spool_that_cannot_be_used_is_no_concern_of_the_user_s(mpi, tmp_path):
 def test_the_doctor_knows_the_sites_profile_and_its_switch(mpi, tmp_path):
     (tmp_path / "site.conf").write_text(f"profile = site\noff-file = {tmp_path / 'off'}\n")
     command = [
-        COMMPROF_RUN, "--config", tmp_path / "site.conf", "--doctor", compile_program(mpi, PROGRAM),
+        COMMPROF_RUN,
+        "--config",
+        tmp_path / "site.conf",
+        "--doctor",
+        compile_program(mpi, PROGRAM),
     ]
     said = subprocess.run(
         command, capture_output=True, text=True, env=unprofiled_environment()
@@ -260,7 +288,12 @@ def test_the_doctor_knows_the_sites_profile_and_its_switch(mpi, tmp_path):
 )
 def test_the_doctor_says_which_profile_records_nothing(mpi, profile, said):
     command = [
-        COMMPROF_RUN, "--config", "/dev/null", "--profile", profile, "--doctor",
+        COMMPROF_RUN,
+        "--config",
+        "/dev/null",
+        "--profile",
+        profile,
+        "--doctor",
         compile_program(mpi, PROGRAM),
     ]
     answer = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment())

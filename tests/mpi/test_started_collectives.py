@@ -20,7 +20,9 @@ def run(profile, mpi, tmp_path):
     if not mpi.has("MPI_Allreduce_init"):
         pytest.skip("this MPI has no persistent collectives")
     return profile(
-        "started_collectives", 3, str(ROUNDS),
+        "started_collectives",
+        3,
+        str(ROUNDS),
         env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
     )
 

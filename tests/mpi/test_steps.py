@@ -13,7 +13,8 @@ pytestmark = pytest.mark.nightly
 STEPS = 60
 PERIODS = {
     "buckets": "3 bulk MPI_Allreduce, 890 KB",
-    "nonblocking": "3 bulk MPI_Iallreduce, 400 KB", "background": "3 bulk MPI_Allreduce, 890 KB",
+    "nonblocking": "3 bulk MPI_Iallreduce, 400 KB",
+    "background": "3 bulk MPI_Allreduce, 890 KB",
 }
 EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"
 
@@ -27,7 +28,10 @@ def test_as_many_steps_are_found_as_were_made(profile, way):
     run = profile("training_loop", 2, way, str(STEPS))
     (row,) = answer(run.folder, "steps", "--json")
     assert (row["steps"], row["delimited_by"], row["why"], row["communicator"]) == (
-        STEPS, "calls", "", "MPI_COMM_WORLD",
+        STEPS,
+        "calls",
+        "",
+        "MPI_COMM_WORLD",
     )
     assert row["period"].endswith(PERIODS[way])
     assert "bytes of the parameters" in row["evidence"]

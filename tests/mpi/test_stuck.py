@@ -17,7 +17,12 @@ import pytest
 
 from . import reporter
 from .harness import (
-    COMMPROF_RUN, TIMEOUT_S, become_reaper, command_for, end_stragglers, unprofiled_environment,
+    COMMPROF_RUN,
+    TIMEOUT_S,
+    become_reaper,
+    command_for,
+    end_stragglers,
+    unprofiled_environment,
 )
 from .libraries import Mpi
 
@@ -44,7 +49,9 @@ class Report:
         """Ranks that the others surely wait for, or that surely wait for each other."""
         sure = [*self.kind("awaited"), *self.kind("circle")]
         return {
-            rank for row in sure if row["is_sure"]
+            rank
+            for row in sure
+            if row["is_sure"]
             for rank in row.get("waited_for", row.get("ranks"))
         }
 
@@ -70,8 +77,15 @@ def started(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[subprocess
     become_reaper()
     job = subprocess.Popen(
         [
-            "nice", "-n", "19", *mpi.mpirun, "-n", str(ranks), str(COMMPROF_RUN),
-            *command_for(mpi, "hanging"), way,
+            "nice",
+            "-n",
+            "19",
+            *mpi.mpirun,
+            "-n",
+            str(ranks),
+            str(COMMPROF_RUN),
+            *command_for(mpi, "hanging"),
+            way,
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -175,9 +189,7 @@ def test_a_job_that_hangs_is_seen_through_while_it_hangs_and_when_it_was_killed(
     waits, verdict = WAYS[way]
     with hanging(mpi, 4, way, tmp_path) as run:
         # ledgers of a job that starts are read one after the other: a rank may be seen in MPI_Init
-        reported(
-            run, lambda live: live.waits == waits and re.fullmatch(verdict, live.verdicts[0])
-        )
+        reported(run, lambda live: live.waits == waits and re.fullmatch(verdict, live.verdicts[0]))
         kill_ranks(run)
     dead = Report(run, "--after", "0")
     assert dead.waits == waits
@@ -256,8 +268,10 @@ def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_wa
             row["rank"]: row["doing_since_unix_ns"]
             for row in rows_of(run, "ranks", "--per-rank", "--json")
         }
-        return len(since) == ranks and None not in since.values() and all(
-            since[0] - since[rank] > 100_000_000 for rank in range(1, ranks)
+        return (
+            len(since) == ranks
+            and None not in since.values()
+            and all(since[0] - since[rank] > 100_000_000 for rank in range(1, ranks))
         )
 
     with hanging(mpi, ranks, "polling", tmp_path) as run:
@@ -267,12 +281,14 @@ def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_wa
     if ranks == 2:  # nobody waits for the one that hangs
         assert re.search(
             rf"All 2 ranks {CUT_OFF} Rank 1 went quiet .* before the others: ended first, or "
-            r"hung\.", killed(dead)[0],
+            r"hung\.",
+            killed(dead)[0],
         )
     else:
         assert dead.blamed == {ranks - 1}
         assert re.match(
             r"Ranks 1-2 wait, directly or not, for rank 3, which was outside MPI after "
-            r"MPI_Allreduce, and", dead.verdicts[0],
+            r"MPI_Allreduce, and",
+            dead.verdicts[0],
         )
         assert killed(dead) == [f"All 4 ranks {CUT_OFF}"]

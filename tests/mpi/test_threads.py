@@ -5,7 +5,8 @@ reductions each."""
 def test_calls_of_all_threads_add_up(profile):
     run = profile("threads", 2)
     assert run.sizes("MPI_Send") == [
-        {4: (500, 2000), 8: (500, 4000), 12: (500, 6000), 16: (500, 8000)}, {},
+        {4: (500, 2000), 8: (500, 4000), 12: (500, 6000), 16: (500, 8000)},
+        {},
     ]
     assert run.sizes("MPI_Allreduce") == [{32: (800, 25600)}] * 2
 
@@ -14,7 +15,8 @@ def test_receives_of_all_threads_complete(profile):
     run = profile("threads", 2)
     assert run.sizes("MPI_Irecv") == [{}, {32: (2000, 0)}]
     assert run.sizes("MPI_Irecv", "completion") == [
-        {}, {4: (500, 0), 8: (500, 0), 12: (500, 0), 16: (500, 0)},
+        {},
+        {4: (500, 0), 8: (500, 0), 12: (500, 0), 16: (500, 0)},
     ]
     assert run.counts("MPI_Wait") == [0, 2000]
 

@@ -19,7 +19,8 @@ def run(profile):
 def taken_by_the_program(run, call):
     """The durations that rank 1 printed, in nanoseconds."""
     return [
-        int(line.split()[1]) for line in run.outcome.stdout.splitlines()
+        int(line.split()[1])
+        for line in run.outcome.stdout.splitlines()
         if line.startswith(call + " ")
     ]
 
@@ -29,7 +30,8 @@ def sampled(run, call):
     return [
         ns
         for (ns,) in run.query(
-            1, "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns",
+            1,
+            "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns",
             call=call,
         )
     ]
@@ -41,7 +43,8 @@ def test_the_time_of_a_call_is_what_the_program_measures_around_it(run, call):
     assert len(taken) == len(recorded) == 10
     # The program's clock is read outside ours.
     assert all(ours <= theirs * (1 + CLOCK_ERROR) for ours, theirs in zip(recorded, taken)), (
-        recorded, taken,
+        recorded,
+        taken,
     )
 
 
@@ -57,7 +60,8 @@ def test_total_least_and_greatest_time_are_those_of_the_single_calls(run, call):
     recorded = sampled(run, call)
     cells = run.cells(1, call)
     counted = (
-        sum(cell.total_ns for cell in cells), min(cell.min_ns for cell in cells),
+        sum(cell.total_ns for cell in cells),
+        min(cell.min_ns for cell in cells),
         max(cell.max_ns for cell in cells),
     )
     # each duration is rounded

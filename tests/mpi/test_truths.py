@@ -16,9 +16,19 @@ SCHEMA_VERSION = int(
     re.search(r"user_version = (\d+)", (REPOSITORY / "src/output/schema.sql").read_text())[1]
 )
 RUNS = {
-    "point_to_point": 2, "nonblocking": 2, "persistent": 2, "completion": 2, "collectives": 4,
-    "collectives_nonblocking_large": 4, "communicators": 4, "creation_order": 4, "threads": 2,
-    "many_requests": 2, "equal_handles": 2, "many_calls": 2, "overlap": 2,
+    "point_to_point": 2,
+    "nonblocking": 2,
+    "persistent": 2,
+    "completion": 2,
+    "collectives": 4,
+    "collectives_nonblocking_large": 4,
+    "communicators": 4,
+    "creation_order": 4,
+    "threads": 2,
+    "many_requests": 2,
+    "equal_handles": 2,
+    "many_calls": 2,
+    "overlap": 2,
 }
 
 

@@ -47,17 +47,27 @@ class Kind(NamedTuple):
 
 KINDS = {
     "openmpi": Kind(
-        "Open MPI", "OMPI_MCA_coll_tuned_allreduce_algorithm",
+        "Open MPI",
+        "OMPI_MCA_coll_tuned_allreduce_algorithm",
         "coll_tuned_allreduce_algorithm,coll_tuned_allreduce_algorithm_segmentsize",
-        "segmented_ring", 5, 3, "recursive_doubling",
+        "segmented_ring",
+        5,
+        3,
+        "recursive_doubling",
     ),
     "mpich": Kind(
-        "MPICH", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM,-",
-        "smp", 2, 3, "recursive_doubling",
+        "MPICH",
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM,-",
+        "smp",
+        2,
+        3,
+        "recursive_doubling",
     ),
 }
 SETTINGS = {
-    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_pml_monitoring_enable": "1",
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    "OMPI_MCA_pml_monitoring_enable": "1",
 }
 
 
@@ -130,15 +140,32 @@ def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple
         {"candidate": ["as launched", -1, None], "counts": counts[0]},
         {"candidate": [kind.name, kind.better, segment], "counts": counts[1]},
     ]
-    (folder / "evidence.json").write_text(json.dumps({
-        "format": "commprof-tune", "version": 1, "family": kind.family, "library": "test",
-        "path": path, "kit": "0" * 64, "launch": f"{shlex.join(mpi.mpirun)} -n {RANKS} {{}}",
-        "counted": "any", "launches": 10, "seconds": 1.0, "rows": [{
-            "call": "MPI_Allreduce", "bytes": BYTES, "ranks": RANKS, "share": 0.5,
-            "tried": [{**each, "transfer_ns": 1.0, "fate": ""} for each in tried],
-            "pairs": [[100.0, 50.0 + number] for number in range(8)],
-        }],
-    }))
+    (folder / "evidence.json").write_text(
+        json.dumps(
+            {
+                "format": "commprof-tune",
+                "version": 1,
+                "family": kind.family,
+                "library": "test",
+                "path": path,
+                "kit": "0" * 64,
+                "launch": f"{shlex.join(mpi.mpirun)} -n {RANKS} {{}}",
+                "counted": "any",
+                "launches": 10,
+                "seconds": 1.0,
+                "rows": [
+                    {
+                        "call": "MPI_Allreduce",
+                        "bytes": BYTES,
+                        "ranks": RANKS,
+                        "share": 0.5,
+                        "tried": [{**each, "transfer_ns": 1.0, "fate": ""} for each in tried],
+                        "pairs": [[100.0, 50.0 + number] for number in range(8)],
+                    }
+                ],
+            }
+        )
+    )
 
 
 def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(
@@ -150,16 +177,17 @@ def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(
     for name, value in {**mpi.environment, kind.variable: kind.forced}.items():
         monkeypatch.setenv(name, value)
     row = f"MPI_Allreduce,{BYTES},{RANKS},{kind.row}"
-    found = raced(mpi, kit, f"{row},-,{kind.better}", tmp_path / "race",
-                  **{kind.variable: kind.forced})
+    found = raced(
+        mpi, kit, f"{row},-,{kind.better}", tmp_path / "race", **{kind.variable: kind.forced}
+    )
     evidence(mpi, kind, kit, tmp_path, [found[0], found[1]])
     assert answer("tune", "write", tmp_path).exit_status == 0
     outcome = answer("tune", "verify", tmp_path)
     assert outcome.exit_status == 0, outcome
     assert "Taken           1 of 1 rule" in outcome.stdout
     settings = tmp_path / "settings.sh"
-    settings.write_text("".join(
-        line for line in settings.read_text().splitlines(True) if "unset" in line
-    ))
+    settings.write_text(
+        "".join(line for line in settings.read_text().splitlines(True) if "unset" in line)
+    )
     outcome = answer("tune", "verify", tmp_path)
     assert outcome.exit_status == 1 and "NOT taken: MPI_Allreduce" in outcome.stdout

@@ -54,7 +54,10 @@ def test_a_program_without_mpi_leaves_nothing_and_hears_nothing(profile, command
 
 def test_a_shell_around_the_program_is_no_rank(profile, mpi):
     run = profile(
-        "/bin/sh", 2, "-c", f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null",
+        "/bin/sh",
+        2,
+        "-c",
+        f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null",
         preload=(LIBRARY,),
     )
     assert run.files() == ["rank-0.db", "rank-1.db"]
@@ -149,7 +152,8 @@ def test_all_test_programs_are_used():
     tests = [path for room in rooms for path in PROGRAMS.parent.parent.glob(room)]
     sources = "".join(path.read_text() for path in tests)
     unused = {
-        path.stem for path in PROGRAMS.iterdir()
+        path.stem
+        for path in PROGRAMS.iterdir()
         if path.suffix != ".h" and f'"{path.stem}' not in sources
     }
     made_by_form = {

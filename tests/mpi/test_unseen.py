@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from .harness import (
-    COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch, unprofiled_environment,
+    COMMPROF_RUN,
+    LIBRARY,
+    PROGRAMS,
+    Run,
+    compile_program,
+    launch,
+    unprofiled_environment,
 )
 from .libraries import MPICH, OPEN_MPI
 
@@ -52,13 +58,19 @@ def test_commprof_run_comes_first_and_nothing_of_the_tool_s_own_counts(
     preload = "LD_PRELOAD=" + inherited.format(tool=tool, library=LIBRARY)
     command = ["env", preload, str(COMMPROF_RUN), str(compile_program(mpi, "for_a_busy_tool"))]
     run = Run(
-        RANKS, tmp_path / "run",
+        RANKS,
+        tmp_path / "run",
         launch(mpi, RANKS, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / "run")}),
     )
     assert run.outcome.stdout == BUSY_TOOL_SAID
     assert unseen(run) == {}
     assert run.calls(0) == {
-        "MPI_Init", "MPI_Allreduce", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Finalize",
+        "MPI_Init",
+        "MPI_Allreduce",
+        "MPI_Irecv",
+        "MPI_Send",
+        "MPI_Wait",
+        "MPI_Finalize",
     }
 
 
@@ -75,7 +87,8 @@ def opened(mpi, how: str, plugin_of=None) -> list[str]:
 def run_opened(mpi, how: str, folder: Path, *, plugin_of=None) -> Run:
     command = [str(COMMPROF_RUN), *opened(mpi, how, plugin_of)]
     run = Run(
-        RANKS, folder / "run",
+        RANKS,
+        folder / "run",
         launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}),
     )
     assert run.outcome.exit_status == 0, run.outcome

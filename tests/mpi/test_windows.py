@@ -10,7 +10,8 @@ PROGRAMS = ["windows", pytest.param("windows_large", marks=pytest.mark.slow)]
 # For rank 0 and rank 1: bytes -> (count, volume_bytes).
 CALLS = {
     "MPI_Put": [
-        {40: (3, 120), 0: (1, 0), 8: (2, 16), 4: (2, 8)}, {40: (3, 120), 0: (1, 0), 4: (2, 8)},
+        {40: (3, 120), 0: (1, 0), 8: (2, 16), 4: (2, 8)},
+        {40: (3, 120), 0: (1, 0), 4: (2, 8)},
     ],
     "MPI_Get": [{40: (1, 0)}] * 2,
     "MPI_Accumulate": [{80: (1, 80)}, {}],
@@ -104,15 +105,16 @@ def test_calls_of_an_epoch_have_its_number_and_partner(profile):
     run = profile("windows", 2)
     epochs = "SELECT call, peer, number, partners FROM sample_epoch ORDER BY start_ns"
     assert run.query(0, epochs) == [
-        (f"MPI_Win_{call}", 1, number, 1)
-        for number in (1, 2) for call in ("start", "complete")
+        (f"MPI_Win_{call}", 1, number, 1) for number in (1, 2) for call in ("start", "complete")
     ]
     assert run.query(1, epochs) == [
         (f"MPI_Win_{call}", 0, number, 1)
-        for number, ends in ((1, "wait"), (2, "test")) for call in ("post", ends)
+        for number, ends in ((1, "wait"), (2, "test"))
+        for call in ("post", ends)
     ]
     (window,) = {
-        row for rank in (0, 1)
+        row
+        for rank in (0, 1)
         for row in run.query(rank, "SELECT communicator, object FROM sample_epoch")
     }
     assert window[1] > 0

@@ -7,7 +7,13 @@ import subprocess
 import pytest
 
 from .harness import (
-    COMMPROF_RUN, REPORT, TIMEOUT_S, Run, compile_program, launch, unprofiled_environment,
+    COMMPROF_RUN,
+    REPORT,
+    TIMEOUT_S,
+    Run,
+    compile_program,
+    launch,
+    unprofiled_environment,
 )
 from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
 from .test_doctor import can_be_profiled, doctor, findings, only_problem
@@ -18,11 +24,17 @@ pytestmark = pytest.mark.slow
 LAUNCHERS = {"openmpi": "Open MPI's mpirun", "mpich": "Hydra (mpirun of MPICH or Intel MPI)"}
 OTHER = {"openmpi": MPICH, "mpich": OPEN_MPI}
 IN_A_STEP = {
-    "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "0",
+    "SLURM_JOB_ID": "7",
+    "SLURM_NTASKS": "4",
+    "SLURM_PROCID": "0",
+    "SLURM_STEP_ID": "0",
     "SLURM_STEP_NUM_TASKS": "4",
 }
 IN_A_BATCH_SCRIPT = {
-    "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+    "SLURM_JOB_ID": "7",
+    "SLURM_NTASKS": "4",
+    "SLURM_PROCID": "0",
+    "SLURM_LOCALID": "0",
 }
 
 
@@ -138,7 +150,12 @@ def test_the_right_launcher_in_a_script_under_another_is_silent(mpi, tmp_path):
     other = OTHER[mpi.name]
     script = " ".join(
         [
-            *other.mpirun, "-n", "1", str(COMMPROF_RUN), "--output", "run-$$",
+            *other.mpirun,
+            "-n",
+            "1",
+            str(COMMPROF_RUN),
+            "--output",
+            "run-$$",
             str(compile_program(other, "pcontrol")),
         ]
     )

@@ -89,8 +89,13 @@ def test_rpmbuild_makes_a_package(archive, tmp_path):
     if not shutil.which("rpmbuild"):
         pytest.skip("no rpmbuild")
     say(
-        "rpmbuild", "-tb", "--nodeps", f"--define=_topdir {tmp_path}/rpm",
-        f"--define=_dbpath {tmp_path}/database", archive, folder=tmp_path,
+        "rpmbuild",
+        "-tb",
+        "--nodeps",
+        f"--define=_topdir {tmp_path}/rpm",
+        f"--define=_dbpath {tmp_path}/database",
+        archive,
+        folder=tmp_path,
     )
     (package,) = tmp_path.glob("rpm/RPMS/*/*.rpm")
     assert package.name.startswith(f"commprof-{VERSION}-1") and os.uname().machine in package.name

@@ -41,7 +41,12 @@ def test_bash_completes_commands_options_and_choices(prefix):
     assert set(offered) == {"summary", "seen", "steps", "sizes", "stuck"}
     assert bash_offers(prefix, "hvprof-report", "sizes", "--per") == ["--per-rank"]
     assert bash_offers(prefix, "hvprof-report", "late", "--by", "") == [
-        "rank", "host", "call", "state", "size", "run",
+        "rank",
+        "host",
+        "call",
+        "state",
+        "size",
+        "run",
     ]
     assert bash_offers(prefix, "hvprof-report", "sizes", "run") == []  # files
     assert bash_offers(prefix, "commprof-experiment", "re") == ["resume"]
@@ -84,8 +89,13 @@ def test_a_module_brings_the_programs_to_the_path(prefix, version, kind, tmp_pat
     name = version + (".lua" if kind == "lua" else "")
     shutil.copy(prefix / "share/modulefiles/commprof" / name, tmp_path / "commprof" / name)
     said = say(
-        LMOD, "bash", "load", f"commprof/{version}", MODULEPATH=str(tmp_path),
-        LMOD_SYSTEM_DEFAULT_MODULES="", PATH="/usr/bin:/bin",
+        LMOD,
+        "bash",
+        "load",
+        f"commprof/{version}",
+        MODULEPATH=str(tmp_path),
+        LMOD_SYSTEM_DEFAULT_MODULES="",
+        PATH="/usr/bin:/bin",
     )
     path = say("bash", "-c", f"{said}\necho $PATH", PATH="/usr/bin:/bin").strip()
     assert path.startswith(f"{prefix}/bin:"), said

@@ -34,7 +34,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("hatchling")
     offered = subprocess.run(
         [SYSTEM_PYTHON, "-m", "pip", "download", "--quiet", "hatchling", "-d", folder],
-        capture_output=True, text=True,
+        capture_output=True,
+        text=True,
     )
     if offered.returncode != 0:
         pytest.skip(f"pip gets no hatchling here: {offered.stderr.strip().splitlines()[-1]}")
@@ -42,7 +43,15 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def wheel_build(source: Path, folder: Path, **environment: str) -> Path:
     say(
-        SYSTEM_PYTHON, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source,
+        SYSTEM_PYTHON,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        folder,
+        source,
         **environment,
     )
     return next(folder.glob("*.whl"))

@@ -22,8 +22,14 @@ def check_profiles(programs: Path, folder: Path) -> None:
     """With the programs of a folder: a job, its summary, and its kit as a program."""
     job = compile_program(OPEN_MPI, "pcontrol")
     say(
-        "mpirun", "--oversubscribe", "-n", "2", programs / "commprof-run", "--output",
-        folder / "run", job,
+        "mpirun",
+        "--oversubscribe",
+        "-n",
+        "2",
+        programs / "commprof-run",
+        "--output",
+        folder / "run",
+        job,
     )
     summary = say(programs / "hvprof-report", "summary", folder / "run", folder=folder)
     assert "2 ranks on 1 host" in summary and "In MPI" in summary

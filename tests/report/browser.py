@@ -16,11 +16,17 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 TIMEOUT_S = 120  # for a page; no machine is that slow
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-    "--remote-debugging-pipe", "--no-first-run",
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+    "--no-first-run",
 )
 OPTIONS += (
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
 )
 AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
     ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
@@ -35,7 +41,13 @@ class Browser:
         # Chromium reads commands from descriptor 3 and writes to 4.
         script = f'exec "$0" "$@" 3<&{commands_out} 4>&{answers_in}'
         command = [
-            "bash", "-c", script, CHROMIUM, *OPTIONS, f"--user-data-dir={profile}", "about:blank",
+            "bash",
+            "-c",
+            script,
+            CHROMIUM,
+            *OPTIONS,
+            f"--user-data-dir={profile}",
+            "about:blank",
         ]
         self.process = subprocess.Popen(
             command, pass_fds=(commands_out, answers_in), stderr=subprocess.DEVNULL
@@ -95,7 +107,10 @@ class Browser:
 
     def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False) -> None:
         self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

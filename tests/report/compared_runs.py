@@ -22,8 +22,14 @@ SKEW_NS = 300 * US
 
 
 def planted(
-    path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1,
-    command: str = "lib/app 1", slow_steps: int = 0, slow_factor: float = 1.0,
+    path: Path,
+    start_s: float,
+    factors: dict[int, float],
+    calls: int = 12,
+    hosts: int = 1,
+    command: str = "lib/app 1",
+    slow_steps: int = 0,
+    slow_factor: float = 1.0,
 ) -> Path:
     """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us
     later. Transfers times the size's factor. The first, slow steps last half as long again, and
@@ -36,21 +42,29 @@ def planted(
             come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
             arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
             job.collective(
-                "MPI_Allreduce", arrivals,
-                [round(transfer_ns * factors.get(size, 1.0) * scale)] * 2, message_bytes=size,
+                "MPI_Allreduce",
+                arrivals,
+                [round(transfer_ns * factors.get(size, 1.0) * scale)] * 2,
+                message_bytes=size,
             )
     for rank in range(2):
         job.add("fact", world_rank=rank, key="command_line", value=command)
         job.add(
-            "fact", world_rank=rank, key="mpi_version",
+            "fact",
+            world_rank=rank,
+            key="mpi_version",
             value="Open MPI v4.1.4, package: Debian OpenMPI",
         )
     return job.write(path)
 
 
 def sides(
-    folder: Path, factors: dict[int, float], noise: float = 0.01, blocks: int = BLOCKS,
-    calls: int = 12, **of_second,
+    folder: Path,
+    factors: dict[int, float],
+    noise: float = 0.01,
+    blocks: int = BLOCKS,
+    calls: int = 12,
+    **of_second,
 ) -> list[Path]:
     """In turns A B B A ..., one minute apart. All transfers of a run have the same noise."""
     folder.mkdir(exist_ok=True)
@@ -64,7 +78,9 @@ def sides(
             start_s = 60 * (2 * block + place)
             runs.append(
                 planted(
-                    folder / f"{side}-{block}.db", start_s, own,
+                    folder / f"{side}-{block}.db",
+                    start_s,
+                    own,
                     **{"calls": calls, **(of_second if side == "b" else {})},
                 )
             )

@@ -139,8 +139,17 @@ def axe(tmp_path_factory) -> str:
         requirements.write_text(AXE_REQUIREMENT)
         pip = shutil.which("pip3") or shutil.which("pip")
         command = [
-            pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder,
-            "-r", requirements,
+            pip,
+            "download",
+            "-q",
+            "--no-deps",
+            "--require-hashes",
+            "--retries",
+            "1",
+            "-d",
+            folder,
+            "-r",
+            requirements,
         ]
         if not pip or subprocess.run(command, capture_output=True).returncode:
             pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")

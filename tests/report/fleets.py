@@ -54,7 +54,9 @@ def jobs_of(fleet: Fleet, templates: Sequence[Job]) -> Iterator[Job]:
         day = chance.randrange(fleet.days)
         start_s = FIRST_S + day * DAY_S + chance.randrange(DAY_S)
         work = [
-            0.7 * wall_ns * (1 + chance.gauss(0, fleet.noise))
+            0.7
+            * wall_ns
+            * (1 + chance.gauss(0, fleet.noise))
             * (1 + 0.04 * (place == 0 and program % 3 == 0))
             * (1 + fleet.slow * (node == fleet.slow_node))
             * (1 + fleet.slow * (node == fleet.own_node and user == 3))
@@ -62,14 +64,33 @@ def jobs_of(fleet: Fleet, templates: Sequence[Job]) -> Iterator[Job]:
         ]
         is_after = fleet.change_day is not None and day >= fleet.change_day and program == 1
         yield _job(
-            templates[number % len(templates)], number, fleet, nodes, work, wall_ns, start_s,
-            f"user{user}", f"app{program}", chance, fleet.change if is_after else 1.0, is_after,
+            templates[number % len(templates)],
+            number,
+            fleet,
+            nodes,
+            work,
+            wall_ns,
+            start_s,
+            f"user{user}",
+            f"app{program}",
+            chance,
+            fleet.change if is_after else 1.0,
+            is_after,
         )
 
 
 def _job(
-    template: Job, number: int, fleet: Fleet, nodes: Sequence[int], work: Sequence[float],
-    wall_ns: int, start_s: int, user: str, program: str, chance: random.Random, factor: float,
+    template: Job,
+    number: int,
+    fleet: Fleet,
+    nodes: Sequence[int],
+    work: Sequence[float],
+    wall_ns: int,
+    start_s: int,
+    user: str,
+    program: str,
+    chance: random.Random,
+    factor: float,
     is_after: bool,
 ) -> Job:
     run = hashed(f"{fleet.seed} {number}")
@@ -93,22 +114,47 @@ def _job(
         buckets.append((run, *values[1:-1], max(1, round(values[-1] * scale))))
     assert in_bucket[-1] == "calls"
     row.update(
-        run=run, run_id=str(100_000 + number), start_s=start_s, day=day, user_name=user,
-        program=program, hosts=len(nodes), ranks=ranks, ranks_read=ranks, wall_ns=wall_ns,
-        rank_ns=wall_ns * ranks, in_mpi_ns=PER_HOST * sum(sync), sync_ns=PER_HOST * sum(sync),
+        run=run,
+        run_id=str(100_000 + number),
+        start_s=start_s,
+        day=day,
+        user_name=user,
+        program=program,
+        hosts=len(nodes),
+        ranks=ranks,
+        ranks_read=ranks,
+        wall_ns=wall_ns,
+        rank_ns=wall_ns * ranks,
+        in_mpi_ns=PER_HOST * sum(sync),
+        sync_ns=PER_HOST * sum(sync),
         uneven_ns=PER_HOST * (sum(sync) - min(sync) * len(sync)),
     )
     build = "b2" if is_after else "a1"
     settings = [(run, "env.UCX_TLS", "rc,sm"), (run, "build_id.libmpi.so.40", build)]
     hosts = [
-        (run, f"node{node:03}", place, PER_HOST, wall_ns, PER_HOST * sync[place],
-         int(sync[place] == min(sync)), round(others[place]))
+        (
+            run,
+            f"node{node:03}",
+            place,
+            PER_HOST,
+            wall_ns,
+            PER_HOST * sync[place],
+            int(sync[place] == min(sync)),
+            round(others[place]),
+        )
         for place, node in enumerate(nodes)
     ]
-    return Job(run, day[:7], {
-        "setting": settings, "bucket": buckets, "host": hosts, "row": rows,
-        "job": [tuple(row.values())],
-    })
+    return Job(
+        run,
+        day[:7],
+        {
+            "setting": settings,
+            "bucket": buckets,
+            "host": hosts,
+            "row": rows,
+            "job": [tuple(row.values())],
+        },
+    )
 
 
 def _day(start_s: int) -> str:

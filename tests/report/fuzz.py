@@ -78,12 +78,36 @@ EVIL = (
 # where a run may lie
 FOLDERS = ("", "", "a b", os.fsdecode(b"na\xefve"), "50%41?mode=rw#&{", "\x1b[31m\n\u202e")
 NUMBERS = (
-    0, 1, 2, 3, 15, 16, 255, 256, 4096, 65535, 65536, (1 << 24) - 1, 1 << 24, (1 << 31) - 1,
-    1 << 31, (1 << 32) - 1, 1 << 32,
+    0,
+    1,
+    2,
+    3,
+    15,
+    16,
+    255,
+    256,
+    4096,
+    65535,
+    65536,
+    (1 << 24) - 1,
+    1 << 24,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 32,
 )
 NUMBERS += (
-    (1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -2,
-    -(1 << 31), -(1 << 63),
+    (1 << 53) - 1,
+    1 << 53,
+    (1 << 53) + 1,
+    (1 << 62),
+    (1 << 63) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+    -1,
+    -2,
+    -(1 << 31),
+    -(1 << 63),
 )
 CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -158,7 +182,10 @@ ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 
 # The one program that the reporter may run, on names of kernels.
 DEMANGLER = [
-    sys.executable, "-I", "-S", "-B",
+    sys.executable,
+    "-I",
+    "-S",
+    "-B",
     str(planted.ROOT / "report" / "commprof_report" / "gpu" / "kernel_names.py"),
 ]
 
@@ -232,7 +259,8 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
         return
     chunk = ledger.CHUNK.unpack(data, at)
     entry = (
-        layout("kernel") if chunk.kind == ledger.KERNELS
+        layout("kernel")
+        if chunk.kind == ledger.KERNELS
         else ledger.ENTRIES.get(chunk.kind, layout("fact"))
     )
     entries = at + ledger.CHUNK.bytes
@@ -240,7 +268,9 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
         index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.bytes)))
         if entries + (index + 1) * entry.bytes <= len(data):
             field_change(
-                data, entry, entries + index * entry.bytes,
+                data,
+                entry,
+                entries + index * entry.bytes,
                 chance.choice(list(planted.offsets(entry))),
                 chance,
             )
@@ -258,7 +288,8 @@ def field_change(
 ) -> None:
     start = at + planted.offsets(layout)[field]
     others = [
-        offset for offset in (*planted.offsets(layout).values(), layout.bytes)
+        offset
+        for offset in (*planted.offsets(layout).values(), layout.bytes)
         if offset > planted.offsets(layout)[field]
     ]
     width = min(others) - planted.offsets(layout)[field]
@@ -282,7 +313,11 @@ def ledger_many_communicators(data: bytearray, chance: random.Random) -> None:
     entries = []
     for index in range(chance.choice((1, 80))):
         known = planted.Communicator(
-            2 + index, 7 if same else 1000 + index, members, 4, 0,
+            2 + index,
+            7 if same else 1000 + index,
+            members,
+            4,
+            0,
             name=chance.choice(("", "x", EVIL[0])),
         )
         entries.append(planted.ledger_communicator(known))
@@ -296,7 +331,8 @@ def ledger_many_chunks(data: bytearray, chance: random.Random) -> None:
     at = any_chunk(data, chance)
     if at is not None:
         chunk = (
-            bytes(data[at : at + ledger.CHUNK_BYTES]) if chance.random() < 0.8
+            bytes(data[at : at + ledger.CHUNK_BYTES])
+            if chance.random() < 0.8
             else bytes(ledger.CHUNK_BYTES)
         )
         data.extend(chunk * chance.choice((1, 3, 20)))
@@ -310,9 +346,19 @@ def chunk_count(data: bytearray) -> None:
 
 
 LEDGER_DAMAGE = (
-    random_bytes, random_bytes, cut_short, spliced, grown, ledger_header_field, ledger_header_field,
-    ledger_chunk_field, ledger_entry_field, ledger_entry_field, ledger_entry_field,
-    ledger_many_communicators, ledger_many_chunks,
+    random_bytes,
+    random_bytes,
+    cut_short,
+    spliced,
+    grown,
+    ledger_header_field,
+    ledger_header_field,
+    ledger_chunk_field,
+    ledger_entry_field,
+    ledger_entry_field,
+    ledger_entry_field,
+    ledger_many_communicators,
+    ledger_many_chunks,
 )
 
 
@@ -333,16 +379,33 @@ def database_page(data: bytearray, chance: random.Random) -> None:
 
 
 DATABASE_DAMAGE = (
-    random_bytes, random_bytes, cut_short, spliced, grown, database_header, database_page,
+    random_bytes,
+    random_bytes,
+    cut_short,
+    spliced,
+    grown,
+    database_header,
+    database_page,
     database_page,
 )
 
 VALUES = (
-    *(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63), None, 0.5, -1.5, 1e308,
-    float("inf"), "", "text", "12",
+    *(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63),
+    None,
+    0.5,
+    -1.5,
+    1e308,
+    float("inf"),
+    "",
+    "text",
+    "12",
 )
 VALUES += (
-    b"\x00\xff", b"MPI_Send", "9223372036854775808", b"", "0-3",
+    b"\x00\xff",
+    b"MPI_Send",
+    "9223372036854775808",
+    b"",
+    "0-3",
     *(text for text in EVIL if text != "\ud800"),
 )
 TABLES = {
@@ -457,7 +520,8 @@ def database_values(path: Path, chance: random.Random) -> None:
         table = chance.choice(list(TABLES))
         column, other = chance.choice(TABLES[table]), chance.choice(TABLES[table])
         where = (
-            "" if chance.random() < 0.3
+            ""
+            if chance.random() < 0.3
             else f" WHERE {other} = (SELECT {other} FROM {table} LIMIT 1 OFFSET "
             f"{chance.randrange(6)})"
         )
@@ -519,7 +583,9 @@ def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
     rank.copied_unix_ns = chance.choice((0, 0, 1, (1 << 63) - 1))
     rank.doing = {
         0: planted.Doing(
-            chance.choice(list(planted.CALL_NUMBERS)), 2, communicator=chance.choice((0, 1, 2, 9)),
+            chance.choice(list(planted.CALL_NUMBERS)),
+            2,
+            communicator=chance.choice((0, 1, 2, 9)),
             peer=1,
         )
     }
@@ -569,8 +635,13 @@ def sound_files(folder: Path) -> Sound:
     ]
     evil_ledgers = [planted.ledger_bytes(rank) for rank in evil]
     return Sound(
-        databases, ledgers, (folder / "merged.db").read_bytes(), tricks, evil_databases,
-        evil_ledgers, drawing_prepare(folder),
+        databases,
+        ledgers,
+        (folder / "merged.db").read_bytes(),
+        tricks,
+        evil_databases,
+        evil_ledgers,
+        drawing_prepare(folder),
     )
 
 
@@ -718,7 +789,8 @@ def check_said(case: Case, status: int, out: str, err: str) -> None:
     for name, text in (("stdout", out), ("stderr", err)):
         found = CONTROLS.search(text)
         check(
-            not found, f"a control character on {name}: "
+            not found,
+            f"a control character on {name}: "
             f"{found and text[max(0, found.start() - 40) : found.end() + 40]!r}",
         )
     if "--json" in case.words and status == 0 and "--output" not in case.words:
@@ -750,7 +822,8 @@ class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
     FIXED = Elements(
-        (page.ROOM / "page.html").read_text() + page.drawing("timeline", {})
+        (page.ROOM / "page.html").read_text()
+        + page.drawing("timeline", {})
         + page.drawing("steps", {})
     ).found
     OURS = set(
@@ -760,11 +833,17 @@ class Page(html.parser.HTMLParser):
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide", "answers", "facts"}
     ALTS = {
-        "time by call", "time in MPI by rank", "latency by message size", "bytes from rank to rank",
+        "time by call",
+        "time in MPI by rank",
+        "latency by message size",
+        "bytes from rank to rank",
     }
     ALTS |= {
-        "waiting and transfer by rank", "what the GPUs did", "kernels by time",
-        "times by rank and step", "calls and time by size class",
+        "waiting and transfer by rank",
+        "what the GPUs did",
+        "kernels by time",
+        "times by rank and step",
+        "calls and time by size class",
     }
     POLICY = re.compile(
         r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "
@@ -779,7 +858,8 @@ class Page(html.parser.HTMLParser):
             is_ours = (
                 (name == "class" and value in self.CLASSES)
                 or (
-                    tag == "td" and name == "data-exact"
+                    tag == "td"
+                    and name == "data-exact"
                     and re.fullmatch("[0-9,.!~* -]*", value or "")
                 )
                 or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
@@ -788,7 +868,8 @@ class Page(html.parser.HTMLParser):
                 or (tag == "meta" and name == "content" and self.POLICY.fullmatch(value or ""))
                 or (tag == "img" and name == "alt" and value in self.ALTS)
                 or (
-                    tag == "img" and name == "src"
+                    tag == "img"
+                    and name == "src"
                     and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or "")
                 )
             )
@@ -806,11 +887,23 @@ class allowed:
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 MAKING = (
-    "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate",
-    "os.chmod", "shutil.",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "os.chmod",
+    "shutil.",
 )
 RUNNING = (
-    "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.",
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "socket.",
     "sqlite3.load_extension",
 )
 
@@ -823,7 +916,8 @@ def audit(event: str, arguments: tuple) -> None:
     if event == "open":
         is_writing = isinstance(arguments[2], int) and arguments[2] & WRITING
         place = (
-            str(arguments[0]) if is_writing and not isinstance(arguments[0], int)
+            str(arguments[0])
+            if is_writing and not isinstance(arguments[0], int)
             else allowed.folder
         )
         check(place.startswith((allowed.folder, os.devnull)), f"would write {place}")
@@ -907,7 +1001,8 @@ class Batch:
         told = [line for line in lines if line.startswith(b"case ")]
         self.now = int(told[-1][5:]) if told else self.now
         return (
-            [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")] if data
+            [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")]
+            if data
             else None
         )
 
@@ -966,7 +1061,8 @@ class Fuzz:
         if self.failed <= MOST_SHOWN:
             print(
                 f"case {number}: {what.rstrip()}\n    repeat: {sys.executable} "
-                f"{Path(__file__).resolve()} --case {number}", flush=True,
+                f"{Path(__file__).resolve()} --case {number}",
+                flush=True,
             )
 
 
@@ -981,7 +1077,8 @@ def repeat(number: int, folder: Path, keep: Path) -> None:
     shutil.copytree(scratch / "run", keep / f"case-{number}", dirs_exist_ok=True)
     print(
         f"its files: {keep / f'case-{number}'}\nhvprof-report {case.words[0]} {case.run} "
-        f"{' '.join(case.words[1:])}", flush=True,
+        f"{' '.join(case.words[1:])}",
+        flush=True,
     )
     status, out, err = case_run(case)
     print(f"status {status}\n{out}{err}", end="")

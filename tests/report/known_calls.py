@@ -25,8 +25,11 @@ class KnownCall(NamedTuple):
 
 def _form(kind: str) -> str:
     return (
-        "nonblocking" if kind.startswith("STARTING") else "persistent"
-        if kind.startswith("PREPARING") else "blocking"
+        "nonblocking"
+        if kind.startswith("STARTING")
+        else "persistent"
+        if kind.startswith("PREPARING")
+        else "blocking"
     )
 
 

@@ -10,14 +10,23 @@ from planted_job import HostClock, Job
 MS = 1_000_000
 STEP_NS, STEPS = 100 * MS, 40
 KIND = {
-    "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "is_in_place": 0, "memory_kind": "host",
+    "type_bytes": 8,
+    "extent": 8,
+    "blocks": 1,
+    "count": 1,
+    "is_in_place": 0,
+    "memory_kind": "host",
 }
 WAIT = "train/wait for gradients"
 
 
 def trained(
-    late_ns: int, marks: bool = False, region: str = "", is_negotiated: bool = True,
-    steps: int = STEPS, handed_over: bool = False,
+    late_ns: int,
+    marks: bool = False,
+    region: str = "",
+    is_negotiated: bool = True,
+    steps: int = STEPS,
+    handed_over: bool = False,
 ) -> Job:
     """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7
     ms after the last one has come; a thread beside the main one negotiates and sums them. A data
@@ -32,11 +41,15 @@ def trained(
         handed = [begin_ns + 40 * MS + chance.randrange(MS) + late_ns * rank for rank in range(2)]
         for late_by in (0, 10 * MS, 20 * MS) if is_negotiated else ():
             job.collective(
-                "MPI_Allreduce", [begin_ns + late_by + 2 * MS, begin_ns + late_by], [20_000] * 2,
+                "MPI_Allreduce",
+                [begin_ns + late_by + 2 * MS, begin_ns + late_by],
+                [20_000] * 2,
                 message_bytes=8,
             )
         job.collective(
-            "MPI_Allreduce", [max(handed) + MS] * 2 if is_negotiated else handed, [5 * MS] * 2,
+            "MPI_Allreduce",
+            [max(handed) + MS] * 2 if is_negotiated else handed,
+            [5 * MS] * 2,
             group=data,
         )
         for rank in range(2):
@@ -48,7 +61,11 @@ def trained(
                     agree(job, rank, step + step // 10 + 2, 1, *[end_ns + MS] * 4)
             if marks:
                 job.add(
-                    "step", world_rank=rank, step=step + 1, thread=0, begin_ns=handed[rank],
+                    "step",
+                    world_rank=rank,
+                    step=step + 1,
+                    thread=0,
+                    begin_ns=handed[rank],
                     end_ns=handed[rank] + STEP_NS,
                 )
             if region:
@@ -60,7 +77,11 @@ def trained(
         for number, name in ((1, region), (2, "wait for data")) if region else ():
             job.add("region", world_rank=rank, region=number, name=name)
         job.add(
-            "signature", world_rank=rank, signature=1, datatype="MPI_LONG_LONG", op="MPI_BAND",
+            "signature",
+            world_rank=rank,
+            signature=1,
+            datatype="MPI_LONG_LONG",
+            op="MPI_BAND",
             **KIND,
         )
         job.add(
@@ -72,13 +93,28 @@ def trained(
 
 
 def agree(
-    job: Job, rank: int, step: int, tensors: int, after_ns: int, handed_ns: int, agreed_ns: int,
+    job: Job,
+    rank: int,
+    step: int,
+    tensors: int,
+    after_ns: int,
+    handed_ns: int,
+    agreed_ns: int,
     done_ns: int,
 ) -> None:
     job.add(
-        "negotiated_step", world_rank=rank, thread=1, communicator=job.world.communicator,
-        step=step, tensors=tensors, after_ns=after_ns, begin_ns=handed_ns,
-        handed_after_ns=handed_ns - MS, handed_ns=handed_ns, agreed_ns=agreed_ns, done_ns=done_ns,
+        "negotiated_step",
+        world_rank=rank,
+        thread=1,
+        communicator=job.world.communicator,
+        step=step,
+        tensors=tensors,
+        after_ns=after_ns,
+        begin_ns=handed_ns,
+        handed_after_ns=handed_ns - MS,
+        handed_ns=handed_ns,
+        agreed_ns=agreed_ns,
+        done_ns=done_ns,
     )
 
 

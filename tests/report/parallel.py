@@ -24,7 +24,12 @@ def split(number: int, rank: int, members: list[int], salt: int) -> Communicator
     parent = planted.WORLD_IDENTITY
     place = members.index(rank)
     return Communicator(
-        number, identity, text, len(members), place, constructor="MPI_Comm_split",
+        number,
+        identity,
+        text,
+        len(members),
+        place,
+        constructor="MPI_Comm_split",
         parent_identity=parent,
     )
 
@@ -50,16 +55,22 @@ def passing_peers(
     towards = [after] + ([before] if both_ways else [])
     sources = [before] + ([after] if both_ways else [])
     return [
-        ("MPI_Send", "sent", peer, MICRO_BATCHES, volume, 1_000_000) for peer in towards
+        ("MPI_Send", "sent", peer, MICRO_BATCHES, volume, 1_000_000)
+        for peer in towards
         if peer is not None
     ] + [
         ("MPI_Recv", "received", peer, MICRO_BATCHES, volume, MICRO_BATCHES * wait_ns)
-        for peer in sources if peer is not None
+        for peer in sources
+        if peer is not None
     ]
 
 
 def passing_samples(
-    before: int | None, after: int | None, rank: int, wait_ns: int, communicator: int,
+    before: int | None,
+    after: int | None,
+    rank: int,
+    wait_ns: int,
+    communicator: int,
     both_ways: bool,
 ) -> list[Sample]:
     """The calls of passing_cells: each micro-batch has 100 ms, the second half of it for the way
@@ -90,12 +101,16 @@ def step_samples(*calls: tuple[int, int], steps: int = 10) -> list[Sample]:
     numbered = enumerate(calls * steps)
     return [
         Sample("MPI_Allreduce", begin_ns, begin_ns + 2_000, number, place + 1, bytes=size)
-        for place, (number, size) in numbered for begin_ns in [10_000 * place]
+        for place, (number, size) in numbered
+        for begin_ns in [10_000 * place]
     ]
 
 
 def pipeline_run(
-    stages: int, replicas: int = 1, slow: int | None = None, both_ways: bool = True,
+    stages: int,
+    replicas: int = 1,
+    slow: int | None = None,
+    both_ways: bool = True,
     reverse: bool = False,
 ) -> list[Rank]:
     """Rank = replica x stages + stage. The slow stage never waits, the others 20 ms a receive;
@@ -126,7 +141,9 @@ def stage_rank(
     samples = passing_samples(before, after, rank, wait_ns, PIPELINE, both_ways)
     facts = {"boot_id": "one", "time_namespace": "time:[1]"}  # one clock
     times = {
-        "wall_ns": 10 * SECOND, "samples": samples, "windows": [planted.Window(0, 10 * SECOND)],
+        "wall_ns": 10 * SECOND,
+        "samples": samples,
+        "windows": [planted.Window(0, 10 * SECOND)],
     }
     return Rank(
         rank, stages * replicas, communicators=known, cells=cells, peers=peers, facts=facts, **times
@@ -151,6 +168,9 @@ def tensor_rank(rank: int) -> Rank:
         Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000_000] * 10, REPLICA),
     ]
     return Rank(
-        rank, 8, communicators=known, cells=cells,
+        rank,
+        8,
+        communicators=known,
+        cells=cells,
         peers=passing_peers(before, after, 1_000_000, True),
     )

@@ -85,7 +85,8 @@ class Durations:
     def spread(self) -> tuple[int, int, int]:
         """Total, least, most."""
         return (
-            self.times * sum(self.durations), min(self.durations, default=0),
+            self.times * sum(self.durations),
+            min(self.durations, default=0),
             max(self.durations, default=0),
         )
 
@@ -336,7 +337,11 @@ class Negotiation:
     @property
     def sums(self) -> tuple[int, ...]:
         return (
-            self.agreed, self.steps, self.others_ns, self.exposed_ns, self.uncertain_ns,
+            self.agreed,
+            self.steps,
+            self.others_ns,
+            self.exposed_ns,
+            self.uncertain_ns,
         )
 
 
@@ -597,13 +602,23 @@ def communicators_of(world_rank: int) -> list[Communicator]:
     half = world_rank // 2
     return [
         Communicator(
-            WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD",
+            WORLD,
+            WORLD_IDENTITY,
+            "0-3",
+            4,
+            world_rank,
+            name="MPI_COMM_WORLD",
             begun=training_collectives(),
         ),
         Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
         Communicator(
-            DATA, HALF_IDENTITIES[half % 2] + half // 2, f"{2 * half}-{2 * half + 1}", 2,
-            world_rank % 2, constructor="MPI_Comm_split", parent_identity=WORLD_IDENTITY,
+            DATA,
+            HALF_IDENTITIES[half % 2] + half // 2,
+            f"{2 * half}-{2 * half + 1}",
+            2,
+            world_rank % 2,
+            constructor="MPI_Comm_split",
+            parent_identity=WORLD_IDENTITY,
         ),
     ]
 
@@ -662,7 +677,12 @@ def training_rank(world_rank: int) -> Rank:
         messages=[training_message(world_rank)],
         starts=[
             Start(
-                "MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0,
+                "MPI_Bcast_init",
+                1,
+                3,
+                3 * SECOND,
+                3 * SECOND + 4_000,
+                root=0,
                 completed_ns=3 * SECOND + 6_000,
             )
         ],
@@ -690,19 +710,36 @@ def training_samples(world_rank: int) -> list[Sample]:
         at_ns = step * 500_000_000 + 200_000_000
         samples.append(
             Sample(
-                "MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536,
+                "MPI_Iallreduce",
+                at_ns,
+                at_ns + 1_500,
+                DATA,
+                step,
+                at_ns + 400_000,
+                bytes=65_536,
                 thread=1,
             )
         )
         samples.append(
             Sample(
-                "MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536,
-                request_call="MPI_Iallreduce", thread=1,
+                "MPI_Wait",
+                at_ns + 300_000,
+                at_ns + 400_000,
+                DATA,
+                bytes=65_536,
+                request_call="MPI_Iallreduce",
+                thread=1,
             )
         )
     samples.append(
         Sample(
-            "MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20,
+            "MPI_Send",
+            3 * SECOND,
+            3 * SECOND + 5_000,
+            bytes=8_192,
+            peer=right,
+            tag=7,
+            number=20,
             signature=2,
         )
     )
@@ -752,7 +789,13 @@ def gpu_rank(world_rank: int) -> Rank:
     begun = [Collective("ncclAllReduce", 16 << 20)] * 20
     rank.communicators.append(
         Communicator(
-            NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun,
+            NCCL,
+            NCCL_IDENTITY,
+            "",
+            4,
+            world_rank,
+            constructor="ncclCommInitRank",
+            begun=begun,
             library="nccl",
         )
     )
@@ -771,7 +814,10 @@ def gpu_rank(world_rank: int) -> Rank:
         (5_000_000, 70_000_000),
     )
     busy = {
-        "C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000,
+        "C": 3_000_000_000,
+        "CK": 1_000_000_000,
+        "K": 600_000_000,
+        "DM": 200_000_000,
         "": 5_000_000_000,
     }
     times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
@@ -786,7 +832,21 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
     rank.negotiations = [
         Negotiation(
-            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2),
+            90,
+            (50, 600),
+            400,
+            (20, 300),
+            5,
+            1,
+            280,
+            9,
+            70,
+            90,
+            10,
+            1_000,
+            2_000,
+            1_500,
+            (3, 2),
             28,
         ),
         Negotiation(0, disbelieved=3, thread=0, communicator=0),
@@ -795,8 +855,12 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.negotiated_steps = [NegotiatedStep(2, (6, 10, 20, 30, 40, 50))]
     rank.readings = [
         Reading(
-            second * SECOND, 1, 1_980, 61 << 30,
-            (second << 30, second << 29, second << 20, second << 19), "",
+            second * SECOND,
+            1,
+            1_980,
+            61 << 30,
+            (second << 30, second << 29, second << 20, second << 19),
+            "",
         )
         for second in range(1, 10)
     ]
@@ -825,7 +889,10 @@ def gpu_rank(world_rank: int) -> Rank:
             GpuSample(start_ns, start_ns + 200_000_000, 1),
             GpuSample(*kernel_ns, 2, stream=2, communicator=NCCL, is_graph=1),
             GpuSample(
-                start_ns + 240_000_000, start_ns + 250_000_000, kind="copy", copy="to host",
+                start_ns + 240_000_000,
+                start_ns + 250_000_000,
+                kind="copy",
+                copy="to host",
                 bytes=(2 << 20) - 8,
             ),
         ]
@@ -905,18 +972,20 @@ def write_database(path: Path, rank: Rank) -> Path:
 # Tables whose rows are objects of a rank, by their fields.
 ROWS = {
     "sample_message": (
-        "messages", "thread call communicator direction peer tag number bytes start_ns end_ns "
-        "completed_ns",
+        "messages",
+        "thread call communicator direction peer tag number bytes start_ns end_ns completed_ns",
     ),
     "sample_start": (
-        "starts", "thread call communicator operation number root bytes start_ns end_ns "
-        "completed_ns",
+        "starts",
+        "thread call communicator operation number root bytes start_ns end_ns completed_ns",
     ),
     "sample_epoch": (
-        "epochs", "thread call communicator object peer number partners start_ns end_ns",
+        "epochs",
+        "thread call communicator object peer number partners start_ns end_ns",
     ),
     "signature": (
-        "signatures", "signature datatype type_bytes extent blocks count op is_commutative "
+        "signatures",
+        "signature datatype type_bytes extent blocks count op is_commutative "
         "is_in_place counts_hash memory_kind buffer_at received_at",
     ),
     "negotiated_place": ("places", "thread communicator place agreed"),
@@ -925,11 +994,13 @@ ROWS = {
     "region_span": ("spans", "thread region begin_ns end_ns"),
     "gpu_stream": ("streams", "stream device context number"),
     "nccl_algorithm": (
-        "algorithms", "call communicator bytes is_folded algorithm protocol channels count",
+        "algorithms",
+        "call communicator bytes is_folded algorithm protocol channels count",
     ),
     "gpu_tracing": ("tracings", "begin_ns end_ns ended clock_error_ns records"),
     "gpu_sample": (
-        "gpu_samples", "stream kind kernel copy is_graph communicator bytes start_ns end_ns",
+        "gpu_samples",
+        "stream kind kernel copy is_graph communicator bytes start_ns end_ns",
     ),
 }
 
@@ -940,13 +1011,25 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
     start = (rank.start_unix_ns, rank.start_monotonic_ns)
     process = (
-        own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended,
+        own,
+        rank.world_size,
+        rank.run_id,
+        rank.process,
+        3,
+        *start,
+        *end,
+        *counted,
+        rank.ended,
         rank.abort_code,
     )
     return {
         "rank": [
             (
-                *process, *rank.counters(COUNTERS), 0, *rank.record_columns, rank.gpu_state,
+                *process,
+                *rank.counters(COUNTERS),
+                0,
+                *rank.record_columns,
+                rank.gpu_state,
                 *rank.counters(GPU_COUNTERS),
             )
         ],
@@ -956,7 +1039,8 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "communicator": [communicator_row(own, known) for known in rank.communicators],
         "recent_collective": [
             (own, known.communicator, sequence, one.call, one.bytes, one.root)
-            for known in rank.communicators for sequence, one in known.recent.items()
+            for known in rank.communicators
+            for sequence, one in known.recent.items()
         ],
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
         "bucket": bucket_rows(rank.cells),
@@ -994,7 +1078,8 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
         "gpu_reading": [reading_row(own, reading) for reading in rank.readings],
         "gpu_busy": [
             (own, device.device, *(int(state & bit != 0) for bit in BUSY_BITS.values()), ns)
-            for device in rank.devices for state, ns in device.states.items()
+            for device in rank.devices
+            for state, ns in device.states.items()
         ],
         "gpu_kernel": [(own, kernel, *about) for kernel, about in rank.kernels.items()],
         "gpu_activity": [
@@ -1002,7 +1087,8 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
         ],
         "gpu_bucket": bucket_rows(rank.activities),
         "gpu_sample_window": [
-            (own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams
+            (own, one.stream, one.begin_ns, rank.wall_ns)
+            for one in rank.streams
             if one.begin_ns is not None
         ],
     }
@@ -1042,14 +1128,24 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
     size = (known.size, known.remote_size, known.comm_rank, known.members)
     return (
-        world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun),
+        world_rank,
+        known.communicator,
+        *made,
+        *size,
+        known.is_inter,
+        0,
+        len(known.begun),
         known.library,
     )
 
 
 def sample_row(own: int, sample: Sample) -> tuple:
     call = (
-        sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns,
+        sample.call,
+        sample.communicator,
+        sample.sequence,
+        sample.start_ns,
+        sample.end_ns,
         sample.completed,
     )
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
@@ -1057,8 +1153,15 @@ def sample_row(own: int, sample: Sample) -> tuple:
     last = (*on_device, sample.tag, sample.number, sample.signature, *on_object)
     last += (sample.polled or (None, None)) + (sample.agreement or (None, None))
     return (
-        own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
-        sample.region, *last,
+        own,
+        sample.thread,
+        *call,
+        sample.bytes,
+        sample.peer,
+        sample.root,
+        sample.request_call,
+        sample.region,
+        *last,
     )
 
 
@@ -1066,18 +1169,39 @@ def negotiation_row(own: int, one: Negotiation) -> tuple:
     rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
     times = (one.ahead[1], one.ahead_moving_ns, one.idle[1])
     return (
-        own, one.thread, one.communicator, one.words, *rounds, *times, one.offered_most, *one.sums,
-        one.first_ns, one.last_ns, *one.last, one.ahead_since_ns,
+        own,
+        one.thread,
+        one.communicator,
+        one.words,
+        *rounds,
+        *times,
+        one.offered_most,
+        *one.sums,
+        one.first_ns,
+        one.last_ns,
+        *one.last,
+        one.ahead_since_ns,
     )
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
     key = (
-        cell.call, cell.communicator, cell.bytes, cell.measure, cell.memory_kind, cell.region,
+        cell.call,
+        cell.communicator,
+        cell.bytes,
+        cell.measure,
+        cell.memory_kind,
+        cell.region,
         cell.is_folded,
     )
     return (
-        number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread,
+        number,
+        world_rank,
+        cell.thread,
+        *key,
+        cell.count,
+        cell.volume,
+        *cell.spread,
         cell.blocked_ns,
     )
 
@@ -1097,7 +1221,8 @@ def ledger_bytes(rank: Rank) -> bytes:
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
     chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
     chunks += ledger_chunks(
-        8, REGION_BYTES,
+        8,
+        REGION_BYTES,
         [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()],
     )
     chunks += ledger_chunks(15, SIGNATURE_BYTES, [ledger_signature(one) for one in rank.signatures])
@@ -1116,8 +1241,9 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
-    header += struct.pack("<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0,
-                          rank.window_mask, 0, 0)
+    header += struct.pack(
+        "<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, rank.window_mask, 0, 0
+    )
     header += struct.pack("<2Q", len(rank.steps), 0)
     header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
     header += struct.pack(f"<{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0)
@@ -1154,7 +1280,8 @@ def ledger_facts(rank: Rank) -> list[bytes]:
     data = b""
     for key, value in rank.all_facts.items():
         fact = (
-            struct.pack("<2I", len(key.encode()), len(value.encode())) + key.encode()
+            struct.pack("<2I", len(key.encode()), len(value.encode()))
+            + key.encode()
             + value.encode()
         )
         data += fact.ljust((len(fact) + 7) // 8 * 8, b"\0")
@@ -1188,7 +1315,11 @@ def ledger_communicator(known: Communicator) -> bytes:
     recent = bytearray(16 * 16)
     for place, one in enumerate(known.begun):
         struct.pack_into(
-            "<QIi", recent, place % 16 * 16, unknown(one.bytes), CALL_NUMBERS[one.call],
+            "<QIi",
+            recent,
+            place % 16 * 16,
+            unknown(one.bytes),
+            CALL_NUMBERS[one.call],
             no_rank(one.root),
         )
     return numbers + names + struct.pack("<Q", len(known.begun)) + recent
@@ -1221,15 +1352,16 @@ def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
                 )
             heads.append(
                 cell[:56]
-                + struct.pack(
-                    f"<Ii8s{BLOCKS}iI", BLOCKS, 0, cell[56:64], *places, len(heads) + 1
-                )
+                + struct.pack(f"<Ii8s{BLOCKS}iI", BLOCKS, 0, cell[56:64], *places, len(heads) + 1)
             )
             room = 65536 - 64 - len(heads) * CELL_BYTES - len(blocks)
         data = b"".join(heads)
         chunks.append(
             ledger_chunk(
-                4, CELL_BYTES, len(heads), data.ljust(65536 - 64 - len(blocks), b"\0") + blocks,
+                4,
+                CELL_BYTES,
+                len(heads),
+                data.ljust(65536 - 64 - len(blocks), b"\0") + blocks,
                 thread,
             )
         )
@@ -1240,7 +1372,11 @@ def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     """A cell's fields before its blocks, and its buckets; see ledger_cell_chunks."""
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
     key = (
-        cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags,
+        cell.bytes,
+        CALL_NUMBERS[cell.call],
+        cell.communicator,
+        cell.region,
+        measure_and_flags,
         memory_kind_of(cell.memory_kind),
     )
     met = cell.buckets
@@ -1256,7 +1392,12 @@ def memory_kind_of(kind: str) -> int:
 
 
 def ledger_peer(
-    call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int,
+    call: str,
+    direction: str,
+    peer: int,
+    count: int,
+    volume_bytes: int,
+    time_ns: int,
     communicator: int = 0,
 ) -> bytes:
     where = communicator << 4 | (direction == "received")
@@ -1266,14 +1407,23 @@ def ledger_peer(
 def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:
     since = [ticks_at(window.begin_ns) for window in rank.windows if window.thread == thread]
     return ledger_thread(
-        thread, name, is_main, doing=rank.doing.get(thread), epoch=rank.epoch,
+        thread,
+        name,
+        is_main,
+        doing=rank.doing.get(thread),
+        epoch=rank.epoch,
         sampled_since_ticks=min(since, default=0),
     )
 
 
 def ledger_thread(
-    thread: int, name: str, is_main: int, folding: int = 0, doing: Doing | None = None,
-    epoch: int = 0, sampled_since_ticks: int = 0,
+    thread: int,
+    name: str,
+    is_main: int,
+    folding: int = 0,
+    doing: Doing | None = None,
+    epoch: int = 0,
+    sampled_since_ticks: int = 0,
 ) -> bytes:
     entry = (ledger_doing(doing) if doing else bytes(32)) + struct.pack(
         "<Q24x", sampled_since_ticks
@@ -1287,7 +1437,11 @@ def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
     packed |= CALL_NUMBERS.get(doing.request_call, 0) << 48
     return struct.pack(
-        "<3Q2i", packed, ticks_at(doing.since_ns), unknown(doing.bytes), no_rank(doing.peer),
+        "<3Q2i",
+        packed,
+        ticks_at(doing.since_ns),
+        unknown(doing.bytes),
+        no_rank(doing.peer),
         no_rank(doing.tag),
     )
 
@@ -1356,24 +1510,38 @@ def ledger_sample(sample: Sample) -> bytes:
         times, sequence = (*times[:2], ticks_at(sample.polled[0])), 2 * sample.polled[1]
     if sample.tag is not None or sample.number is not None:
         what = (
-            call_and_flags | 1 << 12, sample.communicator, sample.number or 0, sample.region,
+            call_and_flags | 1 << 12,
+            sample.communicator,
+            sample.number or 0,
+            sample.region,
         )
         return struct.pack(
-            "<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what,
-            no_rank(sample.tag), sequence,
+            "<4Qi4HiQ",
+            *times,
+            bytes_and_signature(sample.bytes, sample.signature),
+            peer,
+            *what,
+            no_rank(sample.tag),
+            sequence,
         )
     numbers = (call_and_flags, sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = (
-        span_ns // 16 << 1 | sample.is_shared if span_ns
+        span_ns // 16 << 1 | sample.is_shared
+        if span_ns
         else CALL_NUMBERS.get(sample.request_call, 0)
     )
     if sample.agreement:
         numbers = (call_and_flags | 2 << 12, *numbers[1:])
         last = sample.agreement[0] | sample.agreement[1] << 16
     return struct.pack(
-        "<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers,
-        last, sequence,
+        "<4Qi4HIQ",
+        *times,
+        bytes_and_signature(sample.bytes, sample.signature),
+        peer,
+        *numbers,
+        last,
+        sequence,
     )
 
 
@@ -1382,16 +1550,29 @@ def bytes_and_signature(amount: int | None, signature: int | None = None) -> int
 
 
 def ledger_entry(
-    one: Message | Start | Epoch, flags: int, completed_ns: int | None, peer: int | None,
-    amount: int, what: tuple[int, int], last: int,
+    one: Message | Start | Epoch,
+    flags: int,
+    completed_ns: int | None,
+    peer: int | None,
+    amount: int,
+    what: tuple[int, int],
+    last: int,
 ) -> bytes:
     """An entry beside the samples. what: two numbers of its kind."""
     completed_ticks = 0 if completed_ns is None else ticks_at(completed_ns)
     times = (ticks_at(one.start_ns), ticks_at(one.end_ns), completed_ticks)
     call_and_flags = CALL_NUMBERS[one.call] | flags << 12
     return struct.pack(
-        "<4Qi4HiQ", *times, amount, no_rank(peer), call_and_flags, one.communicator, what[0], 0,
-        what[1], last,
+        "<4Qi4HiQ",
+        *times,
+        amount,
+        no_rank(peer),
+        call_and_flags,
+        one.communicator,
+        what[0],
+        0,
+        what[1],
+        last,
     )
 
 
@@ -1410,12 +1591,23 @@ def ledger_signature(one: Signature) -> bytes:
     flags = one.is_in_place | bool(one.is_commutative) << 1 | (one.counts_hash is not None) << 2
     kinds = [MEMORY_KINDS.index(kind) for kind in one.memory_kind.split(">")]
     numbers = (
-        one.count or 0, one.type_bytes or 0, one.extent or 0, one.blocks or 0,
-        int(one.counts_hash or "0", 16), one.buffer_at or 0, one.received_at or 0,
+        one.count or 0,
+        one.type_bytes or 0,
+        one.extent or 0,
+        one.blocks or 0,
+        int(one.counts_hash or "0", 16),
+        one.buffer_at or 0,
+        one.received_at or 0,
     )
     return struct.pack(
-        "<IH2B2Qq4Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers,
-        one.datatype.encode(), one.op.encode(),
+        "<IH2B2Qq4Q32s16s",
+        one.signature,
+        flags,
+        kinds[0] | kinds[-1] << 4,
+        0,
+        *numbers,
+        one.datatype.encode(),
+        one.op.encode(),
     )
 
 
@@ -1428,7 +1620,18 @@ def ledger_message(message: Message) -> bytes:
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
     return struct.pack(
-        "<4Qi6HQ", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0,
+        "<4Qi6HQ",
+        ticks_at(begin_ns),
+        ticks_at(end_ns),
+        0,
+        0,
+        NO_RANK,
+        0,
+        0,
+        thread,
+        region,
+        0,
+        0,
         0,
     )
 
@@ -1456,18 +1659,28 @@ def ledger_gpu(rank: Rank) -> list[bytes]:
 def ledger_cpu_time(rank: Rank, one: CpuTime) -> bytes:
     waiting_ns = (1 << 64) - 1 if one.waiting_ns is None else one.waiting_ns
     at_ns = rank.start_monotonic_ns + one.at_ns
-    return struct.pack(
-        "<q2Q6IQI2H", at_ns, one.core_ns, waiting_ns, *one.seen, 0, 0, one.thread, 1
-    )
+    return struct.pack("<q2Q6IQI2H", at_ns, one.core_ns, waiting_ns, *one.seen, 0, 0, one.thread, 1)
 
 
 def ledger_negotiation(one: Negotiation) -> bytes:
     rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
     since = 0 if one.ahead_since_ns is None else ticks_at(one.ahead_since_ns)
     return struct.pack(
-        "<16Q7I36x", *rounds, one.ahead[1], one.idle[1], one.ahead_moving_ns, *one.sums,
-        ticks_at(one.first_ns), ticks_at(one.last_ns), since, *one.last, one.offered_most,
-        one.words, one.thread, one.communicator, one.epoch,
+        "<16Q7I36x",
+        *rounds,
+        one.ahead[1],
+        one.idle[1],
+        one.ahead_moving_ns,
+        *one.sums,
+        ticks_at(one.first_ns),
+        ticks_at(one.last_ns),
+        since,
+        *one.last,
+        one.offered_most,
+        one.words,
+        one.thread,
+        one.communicator,
+        one.epoch,
     )
 
 
@@ -1480,8 +1693,14 @@ def ledger_place(one: Place) -> bytes:
 
 def ledger_negotiated_step(one: NegotiatedStep) -> bytes:
     return struct.pack(
-        "<6QI2HI2H", *map(ticks_at, one.times_ns), one.tensors, one.thread, one.communicator,
-        one.step, 0, 1,
+        "<6QI2HI2H",
+        *map(ticks_at, one.times_ns),
+        one.tensors,
+        one.thread,
+        one.communicator,
+        one.step,
+        0,
+        1,
     )
 
 
@@ -1492,14 +1711,22 @@ def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
 
 def ledger_activity(activity: Activity, live: int = 1) -> bytes:
     what = (
-        activity.bytes, activity.kernel, activity.stream, ACTIVITY_KINDS[activity.kind],
+        activity.bytes,
+        activity.kernel,
+        activity.stream,
+        ACTIVITY_KINDS[activity.kind],
         COPIES.index(activity.copy),
     )
     met = activity.buckets
     counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack(
-        f"<QIH4B6x4Q{BUCKETS}Q56x", *what, activity.flags, live, *activity.spread,
-        activity.volume, *counts,
+        f"<QIH4B6x4Q{BUCKETS}Q56x",
+        *what,
+        activity.flags,
+        live,
+        *activity.spread,
+        activity.volume,
+        *counts,
     )
 
 
@@ -1520,7 +1747,13 @@ def ledger_device(rank: Rank, device: Device) -> bytes:
     communication_ns, sm_ns, most_sms = device.communication
     occupied = (device.sms or 0, most_sms, communication_ns, sm_ns, device.memory_bytes or 0)
     return struct.pack(
-        "<2I64s48s16Q2q3Q2I3Q", *about, *states, *times, device.kernels, device.copies, device.sets,
+        "<2I64s48s16Q2q3Q2I3Q",
+        *about,
+        *states,
+        *times,
+        device.kernels,
+        device.copies,
+        device.sets,
         *occupied,
     )
 
@@ -1532,7 +1765,8 @@ def ledger_reading(rank: Rank, reading: Reading) -> bytes:
         for amount in (*reading.links, reading.memory_used_bytes)
     )
     limits = (
-        0 if reading.limits is None
+        0
+        if reading.limits is None
         else 1 + sum(2 << place for place, letter in enumerate("iphs") if letter in reading.limits)
     )
     at_ns = rank.start_monotonic_ns + reading.at_ns
@@ -1554,8 +1788,13 @@ def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
     clock_error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
     end_ns = 0 if tracing.ended == "goes on" else end_ns
     return struct.pack(
-        "<2q2IQI28x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns,
-        tracing.records, tracing.part,
+        "<2q2IQI28x",
+        begin_ns,
+        end_ns,
+        TRACING_ENDED.index(tracing.ended),
+        clock_error_ns,
+        tracing.records,
+        tracing.part,
     )
 
 

@@ -77,7 +77,9 @@ class Job:
             self.names.setdefault(id(clock), f"node{len(self.names):02d}")
             start_unix_ns = START_UNIX_NS + clock.wall_ns
             self.add(
-                "rank", **self.rank_row(rank), start_unix_ns=start_unix_ns,
+                "rank",
+                **self.rank_row(rank),
+                start_unix_ns=start_unix_ns,
                 end_unix_ns=start_unix_ns + self.wall_ns,
             )
             for key, value in {
@@ -120,8 +122,14 @@ class Job:
         return clock.reading(true_ns) - clock.reading(self.true_start_ns)
 
     def collective(
-        self, call: str, arrivals: Sequence[int], transfers: Sequence[int], root: int | None = None,
-        group: Group | None = None, message_bytes: int = 1 << 20, is_sampled: bool = True,
+        self,
+        call: str,
+        arrivals: Sequence[int],
+        transfers: Sequence[int],
+        root: int | None = None,
+        group: Group | None = None,
+        message_bytes: int = 1 << 20,
+        is_sampled: bool = True,
         region: int = 0,
     ) -> list[int]:
         """A collective of ranks that come at true moments and need some time once they need not
@@ -141,12 +149,17 @@ class Job:
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
             moments = {
-                "start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns,
+                "start_ns": self.time(rank, arrivals[place]),
+                "end_ns": end_ns,
                 "completed_ns": completed_ns,
             }
             what = {
-                "world_rank": rank, "call": call, "communicator": group.communicator,
-                "bytes": message_bytes, "region": region, "thread": group.thread,
+                "world_rank": rank,
+                "call": call,
+                "communicator": group.communicator,
+                "bytes": message_bytes,
+                "region": region,
+                "thread": group.thread,
             }
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
@@ -154,12 +167,15 @@ class Job:
             if CALLS[call].library == "nccl":
                 device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
                 on_device = {
-                    "device_start_ns": device_start_ns, "device_end_ns": completed_ns,
+                    "device_start_ns": device_start_ns,
+                    "device_end_ns": completed_ns,
                     "is_shared": 0,
                 }
             if is_sampled:
                 about = {
-                    "sequence": group.begun, "peer": None, "root": root,
+                    "sequence": group.begun,
+                    "peer": None,
+                    "root": root,
                     "signature": group.signature,
                 }
                 self.add("sample", **{**PLAIN, **what, **moments, **on_device, **about})
@@ -174,9 +190,18 @@ class Job:
         self.message(rank, RECEIVING, peer, begin_ns, end_ns, **{"call": "MPI_Recv", **more})
 
     def message(
-        self, rank: int, direction: str, peer: int, begin_ns: int, end_ns: int, call: str,
-        tag: int = 0, group: Group | None = None, message_bytes: int = 1_000,
-        is_sampled: bool = True, is_numbered: bool = True,
+        self,
+        rank: int,
+        direction: str,
+        peer: int,
+        begin_ns: int,
+        end_ns: int,
+        call: str,
+        tag: int = 0,
+        group: Group | None = None,
+        message_bytes: int = 1_000,
+        is_sampled: bool = True,
+        is_numbered: bool = True,
     ) -> None:
         group = group or self.world
         key = (group.communicator, rank, direction, peer, tag)
@@ -188,7 +213,9 @@ class Job:
             "completed_ns": self.time(rank, end_ns) if is_nonblocking else None,
         }
         what = {
-            "world_rank": rank, "call": call, "communicator": group.communicator,
+            "world_rank": rank,
+            "call": call,
+            "communicator": group.communicator,
             "bytes": message_bytes,
         }
         known = {
@@ -204,7 +231,9 @@ class Job:
             self.add("sample_message", **what, **times, **known, thread=0, direction=direction)
         elif is_sampled:
             self.add(
-                "sample", **{**PLAIN, **what, **times, **known, "region": 0}, sequence=None,
+                "sample",
+                **{**PLAIN, **what, **times, **known, "region": 0},
+                sequence=None,
                 root=None,
             )
 
@@ -213,7 +242,10 @@ class Job:
         self.message(rank, SENDING, to, begin_ns, end_ns, "MPI_Sendrecv")
         self.message(rank, RECEIVING, source, begin_ns, end_ns, "MPI_Sendrecv")
         what = {
-            "world_rank": rank, "call": "MPI_Sendrecv", "communicator": WORLD, "bytes": 1_000,
+            "world_rank": rank,
+            "call": "MPI_Sendrecv",
+            "communicator": WORLD,
+            "bytes": 1_000,
             "region": 0,
         }
         self.made.append(
@@ -223,7 +255,10 @@ class Job:
     def window(self, rank: int, begin_ns: int, end_ns: int) -> None:
         """All calls of this rank are sampled between two true moments."""
         self.add(
-            "sample_window", world_rank=rank, thread=0, begin_ns=self.time(rank, begin_ns),
+            "sample_window",
+            world_rank=rank,
+            thread=0,
+            begin_ns=self.time(rank, begin_ns),
             end_ns=self.time(rank, end_ns),
         )
 
@@ -240,12 +275,20 @@ class Job:
 
     def thread(self, rank: int, is_main: int, thread: int = 0) -> None:
         doing = {
-            "doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0,
+            "doing_call": "",
+            "doing_communicator": 0,
+            "doing_is_inside": 0,
+            "doing_since_ns": 0,
             "doing_request_call": "",
         }
         self.add(
-            "thread", world_rank=rank, thread=thread, tid=1_000 * thread + rank + 1, name="python3",
-            is_main=is_main, **doing,
+            "thread",
+            world_rank=rank,
+            thread=thread,
+            tid=1_000 * thread + rank + 1,
+            name="python3",
+            is_main=is_main,
+            **doing,
         )
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -273,11 +316,20 @@ class Job:
     def communicator_rows(self) -> list[dict]:
         return [
             {
-                "world_rank": rank, "communicator": group.communicator, "identity": group.identity,
-                "name": group.name, "constructor": "", "ordinal": 0, "size": len(group.ranks),
-                "remote_size": group.is_inter * len(group.ranks), "comm_rank": comm_rank,
-                "members": group.members, "is_inter": group.is_inter, "is_freed": 0,
-                "collectives": group.begun, "library": group.library,
+                "world_rank": rank,
+                "communicator": group.communicator,
+                "identity": group.identity,
+                "name": group.name,
+                "constructor": "",
+                "ordinal": 0,
+                "size": len(group.ranks),
+                "remote_size": group.is_inter * len(group.ranks),
+                "comm_rank": comm_rank,
+                "members": group.members,
+                "is_inter": group.is_inter,
+                "is_freed": 0,
+                "collectives": group.begun,
+                "library": group.library,
             }
             for group in self.groups
             for comm_rank, rank in enumerate(group.ranks)
@@ -295,9 +347,16 @@ class Job:
             blocked_ns[key] += row.get("blocked_ns", 0)
         cells = [
             {
-                "cell": number, **dict(zip(keys, key)), "memory_kind": "host",
-                "is_folded": 0, "count": len(spent), "volume_bytes": 0, "total_ns": sum(spent),
-                "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": blocked_ns[key],
+                "cell": number,
+                **dict(zip(keys, key)),
+                "memory_kind": "host",
+                "is_folded": 0,
+                "count": len(spent),
+                "volume_bytes": 0,
+                "total_ns": sum(spent),
+                "min_ns": min(spent),
+                "max_ns": max(spent),
+                "blocked_ns": blocked_ns[key],
             }
             for number, (key, spent) in enumerate(durations.items(), 1)
         ]
@@ -321,8 +380,14 @@ class Job:
 
 
 def repeated(
-    hosts: Sequence[HostClock], times: int, every_ns: int, late_ns: Callable[[int, int], int],
-    transfer_ns: int = 10_000, call: str = "MPI_Allreduce", wall_ns: int = 0, **what: object,
+    hosts: Sequence[HostClock],
+    times: int,
+    every_ns: int,
+    late_ns: Callable[[int, int], int],
+    transfer_ns: int = 10_000,
+    call: str = "MPI_Allreduce",
+    wall_ns: int = 0,
+    **what: object,
 ) -> Job:
     """A collective every `every_ns`; late_ns(number, rank): by how much a rank comes later to it.
     wall_ns: of a run that does not last as long as these."""
@@ -394,9 +459,14 @@ class Program:
             self.job.call("MPI_Wait", begin_ns + 200, end_ns, rank)
             self.job.made.append(
                 {
-                    "world_rank": rank, "call": "MPI_Iallreduce", "bytes": 1 << 20, "region": 0,
-                    "communicator": self.job.world.communicator, "measure": "completion",
-                    "duration_ns": end_ns - begin_ns, "blocked_ns": end_ns - begin_ns,
+                    "world_rank": rank,
+                    "call": "MPI_Iallreduce",
+                    "bytes": 1 << 20,
+                    "region": 0,
+                    "communicator": self.job.world.communicator,
+                    "measure": "completion",
+                    "duration_ns": end_ns - begin_ns,
+                    "blocked_ns": end_ns - begin_ns,
                 }
             )
             self.now_ns[rank] = end_ns
@@ -406,7 +476,8 @@ class Program:
         self.job.wall_ns = max(self.now_ns) + 1_000_000
         for row in self.job.rows["rank"]:
             row.update(
-                wall_ns=self.job.wall_ns, counted_ns=self.job.wall_ns,
+                wall_ns=self.job.wall_ns,
+                counted_ns=self.job.wall_ns,
                 end_unix_ns=row["start_unix_ns"] + self.job.wall_ns,
             )
         return self.job

@@ -12,8 +12,15 @@ from planted_job import Group, HostClock, Program
 
 OWN_SIZE = ("MPI_Alltoallv", "MPI_Allgatherv")  # differs from rank to rank, and call to call
 COLLECTIVES = (
-    *OWN_SIZE, *OWN_SIZE, "MPI_Allreduce", "MPI_Allreduce", "MPI_Bcast", "MPI_Reduce",
-    "MPI_Barrier", "MPI_Iallreduce", "MPI_Ibcast",
+    *OWN_SIZE,
+    *OWN_SIZE,
+    "MPI_Allreduce",
+    "MPI_Allreduce",
+    "MPI_Bcast",
+    "MPI_Reduce",
+    "MPI_Barrier",
+    "MPI_Iallreduce",
+    "MPI_Ibcast",
 )
 ROOTED = ("MPI_Bcast", "MPI_Ibcast", "MPI_Reduce")
 SIZES = (0, 8, 8, 4_096, 65_536, 1 << 20, 30_000_000)
@@ -59,9 +66,11 @@ class RandomRun:
             if depth and self.chance.random() < 0.3:
                 inner, least = self._loop(depth - 1), self.chance.randint(1, 4)
                 most = least + self.chance.choice((0, 0, 2))
-                body.append(lambda inner=inner, least=least, most=most: [
-                    call() for _ in range(self.chance.randint(least, most)) for call in inner
-                ])
+                body.append(
+                    lambda inner=inner, least=least, most=most: [
+                        call() for _ in range(self.chance.randint(least, most)) for call in inner
+                    ]
+                )
             else:
                 body.append(partial(self._counted, self._call()))
         return body
@@ -91,8 +100,11 @@ class RandomRun:
         if call in OWN_SIZE:
             size = self.chance.choice((8, 8, size))
         self.program.collective(
-            call, group, 10_000 if group.library == "nccl" else self.chance.choice((0, 10_000)),
-            root=0 if call in ROOTED else None, message_bytes=size,
+            call,
+            group,
+            10_000 if group.library == "nccl" else self.chance.choice((0, 10_000)),
+            root=0 if call in ROOTED else None,
+            message_bytes=size,
             is_sampled=self.chance.random() >= self.missing,
         )
 
@@ -158,7 +170,8 @@ class RandomRun:
                 for begin_ns, end_ns in seen:
                     self.job.window(rank, begin_ns, end_ns)
             self.job.rows["sample"] = [
-                row for row in self._rows("sample")
+                row
+                for row in self._rows("sample")
                 if any(begin_ns <= row["end_ns"] <= end_ns for begin_ns, end_ns in seen)
             ]
         elif self.chance.random() < 0.1:

@@ -12,7 +12,8 @@ from planted import Cell, Collective, Negotiation, Rank, Sample, Signature, Wind
 RANKS, STEPS, PAUSE_NS, BETWEEN_NS = 2, 100, 20_000_000, 2_000
 GRADIENT, BITS = 1, 2
 SIGNATURES = [
-    Signature(GRADIENT, op="MPI_SUM"), Signature(BITS, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+    Signature(GRADIENT, op="MPI_SUM"),
+    Signature(BITS, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
 ]
 
 
@@ -36,7 +37,8 @@ def _rank(rank: int, calls: Sequence[Call], times: int, thread: int, more: dict)
     samples, spent, at_ns = [], {}, 0
     made = [*(calls[0]._replace(pause_ns=PAUSE_NS), *calls[1:]) * times]
     idle_ns = [
-        later.pause_ns + later.transfer_ns for call, later in zip(made, made[1:])
+        later.pause_ns + later.transfer_ns
+        for call, later in zip(made, made[1:])
         if call.signature == later.signature == BITS and later.pause_ns < PAUSE_NS
     ]
     for call, later in zip(made, [*made[1:], None]):
@@ -44,7 +46,9 @@ def _rank(rank: int, calls: Sequence[Call], times: int, thread: int, more: dict)
         start_ns, end_ns = at_ns + rank * call.late_ns, at_ns + call.late_ns + call.transfer_ns
         sequence = len(samples) + 1
         what = {
-            "sequence": sequence, "bytes": call.bytes, "thread": thread,
+            "sequence": sequence,
+            "bytes": call.bytes,
+            "thread": thread,
             "signature": call.signature,
         }
         if call.signature == BITS:

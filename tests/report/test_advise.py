@@ -17,8 +17,18 @@ RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
-    "cores", "small_messages", "tiny_messages", "imbalance", "waiting",
-    "overlap", "cycle", "barriers", "gaps", "progress", "slow_link", "slow_size",
+    "cores",
+    "small_messages",
+    "tiny_messages",
+    "imbalance",
+    "waiting",
+    "overlap",
+    "cycle",
+    "barriers",
+    "gaps",
+    "progress",
+    "slow_link",
+    "slow_size",
 }
 
 
@@ -76,12 +86,12 @@ def test_many_small_allreduces_could_be_fused(advise):
     row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000)))[
         "small_messages"
     ]
-    assert row["saving_ns"] == pytest.approx(
-        200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6
-    )
+    assert row["saving_ns"] == pytest.approx(200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6)
     assert row["saving_share"] == pytest.approx(row["saving_ns"] / COUNTED_NS)
     assert (row["bytes"], row["certainty"], row["communicator"]) == (
-        KIB, "possible", "MPI_COMM_WORLD",  # how much of it is waiting is not known
+        KIB,
+        "possible",
+        "MPI_COMM_WORLD",  # how much of it is waiting is not known
     )
     assert row["suggestion"] == "send them together, 1 MiB or more at once"
 
@@ -124,7 +134,8 @@ def test_variables_of_a_framework_that_is_not_there_say_nothing(advise):
 
 def test_few_small_allreduces_are_left_alone(advise):
     cells = [
-        LARGE, Cell("MPI_Allreduce", 2 * MIB, [2_000_000] * 100),
+        LARGE,
+        Cell("MPI_Allreduce", 2 * MIB, [2_000_000] * 100),
         Cell("MPI_Allreduce", KIB, [50_000_000] * 19),
     ]
     assert not advise(run_of(*cells))["small_messages"]["found"]
@@ -147,9 +158,7 @@ def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
     """A framework's fused messages hardly ever have the same size twice."""
     odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
     row = advise(run_of(*odd, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
-    assert row["found"] and row["saving_ns"] == pytest.approx(
-        20_000 * (30_000 - KIB), rel=0.07
-    )
+    assert row["found"] and row["saving_ns"] == pytest.approx(20_000 * (30_000 - KIB), rel=0.07)
 
 
 def test_many_tiny_allreduces_could_be_fewer(advise):
@@ -179,7 +188,9 @@ def misleading_job(tmp_path):
         for step in range(1_000):
             at_ns = step * 2_000_000
             job.collective(
-                "MPI_Allreduce", [at_ns, at_ns, at_ns + 300_000], [10_000, 10_000, 500_000],
+                "MPI_Allreduce",
+                [at_ns, at_ns, at_ns + 300_000],
+                [10_000, 10_000, 500_000],
                 is_sampled=is_sampled,
             )
         return job.write(tmp_path / "run.db")
@@ -198,7 +209,8 @@ def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleadi
 
 def test_without_single_calls_nobody_is_named(report, misleading_job):
     (row,) = [
-        row for row in report("advise", misleading_job(is_sampled=False), "--json").rows
+        row
+        for row in report("advise", misleading_job(is_sampled=False), "--json").rows
         if row["rule"] == "imbalance"
     ]
     assert row["found"] == 0
@@ -332,7 +344,8 @@ def test_a_barrier_that_was_made_once_tells_nothing(advise):
 
 def test_what_saves_most_comes_first(report, tmp_path):
     cells = [
-        Cell("MPI_Barrier", 0, [100_000] * 1_000), LARGE,
+        Cell("MPI_Barrier", 0, [100_000] * 1_000),
+        LARGE,
         Cell("MPI_Allreduce", KIB, [30_000] * 20_000),
     ]
     folder = planted.write_databases(tmp_path / "run", run_of(*cells))
@@ -359,8 +372,10 @@ def waiting_job(report, tmp_path):
             size, transfer_ns = (MIB, 1_000_000) if call % 10 == 0 else (KIB, 20_000)
             ends = job.collective("MPI_Allreduce", arrivals, [transfer_ns] * 4, message_bytes=size)
             job.collective(
-                "MPI_Barrier", [ends[rank] + 200_000 * (rank == call % 3) for rank in range(4)],
-                [30_000] * 4, message_bytes=0,
+                "MPI_Barrier",
+                [ends[rank] + 200_000 * (rank == call % 3) for rank in range(4)],
+                [30_000] * 4,
+                message_bytes=0,
             )
         rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
         return {row["rule"]: row for row in rows}
@@ -388,13 +403,17 @@ def test_siblings_have_one_advice_together(report, tmp_path):
     for rank in ranks:
         rank.cells.append(
             Cell(
-                "MPI_Allreduce", KIB, [30_000 + 1_000 * (rank.world_rank // 2)], parallel.TENSOR,
+                "MPI_Allreduce",
+                KIB,
+                [30_000 + 1_000 * (rank.world_rank // 2)],
+                parallel.TENSOR,
                 times=5_000,
             )
         )
     folder = planted.write_databases(tmp_path / "run", ranks)
     (row,) = [
-        row for row in report("advise", folder, "--json").rows
+        row
+        for row in report("advise", folder, "--json").rows
         if row["rule"] == "small_messages" and row["found"]
     ]
     fused_ns = KIB * 100_000 / parallel.PASSED_BYTES
@@ -435,7 +454,9 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     for step in range(81):
         for rank in range(4):
             program.compute(
-                rank, 50_000_000 + chance.randrange(1_000_000)
+                rank,
+                50_000_000
+                + chance.randrange(1_000_000)
                 + (written_ns if rank == 0 and step % 25 == 24 else 0),
             )
         program.collective("MPI_Allreduce", program.job.world, 1_000_000)
@@ -443,7 +464,8 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     said = " ".join(report("advise", path).out.split())
     evidence = "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI)"
     assert (
-        "Ranks wait for each other for 31.6 % of the time." in said, evidence in said,
+        "Ranks wait for each other for 31.6 % of the time." in said,
+        evidence in said,
     ) == (bool(written_ns),) * 2
     assert (" Nothing to advise: " in said) != bool(written_ns)
 
@@ -453,8 +475,7 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     assert (
         "; much waiting for ranks that are not named; operations that make no progress while ranks "
         "compute; a size of a collective that takes far longer than its neighbours (no call was "
-        "split into waiting and transfer)"
-        in " ".join(out.split())
+        "split into waiting and transfer)" in " ".join(out.split())
     )
     absent = absent_of(out)
     assert "wait for" not in absent and "dropped calls" in absent
@@ -549,7 +570,8 @@ def test_calls_of_which_the_run_has_none_are_not_called_looked_for(report, advis
 def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
     unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), run_of(*HEALTHY)
     for name, ranks, begin in (
-        ("unseen", unseen, "No advice: "), ("seen", seen, "Nothing to advise: "),
+        ("unseen", unseen, "No advice: "),
+        ("seen", seen, "Nothing to advise: "),
     ):
         out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
         assert out.splitlines()[2].startswith(begin) and "could not look" in out.splitlines()[2]

@@ -44,7 +44,8 @@ def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
 def test_a_framework_that_negotiates_is_known_without_its_environment(advise):
     row = advise([ROUND, LARGE, *LAYERS])["small_messages"]
     assert (row["found"], row["evidence"][:43]) == (
-        0, "what was ready together is fused; a longer ",
+        0,
+        "what was ready together is fused; a longer ",
     )
     fused = advise([ROUND, LARGE._replace(bytes=MIB + 7_000)])
     assert not fused["small_messages"]["found"] and not fused["tiny_messages"]["found"]
@@ -91,7 +92,8 @@ def test_a_long_cycle_is_left_alone_where_threads_share_a_core(advise):
     facts = {"last.affinity": "0", "begin.affinity": "0"}
     row = advise(idle_rounds(15 * MS), facts=facts, steps=EVERY_51_MS)["cycle"]
     assert (row["found"], row["evidence"]) == (
-        0, "threads share cores, where fewer rounds may save as much time as earlier ones",
+        0,
+        "threads share cores, where fewer rounds may save as much time as earlier ones",
     )
 
 
@@ -124,7 +126,9 @@ def test_a_threshold_that_is_in_the_way_is_named(advise, threshold, is_found):
 def test_buckets_that_come_while_the_main_thread_computes_are_not_fused(advise, thread, is_found):
     """They compete with the computation, whatever their size."""
     buckets = [
-        LARGE, Call(50_000, 900_000, pause_ns=5 * MS), Call(50_000, 900_000, pause_ns=5 * MS),
+        LARGE,
+        Call(50_000, 900_000, pause_ns=5 * MS),
+        Call(50_000, 900_000, pause_ns=5 * MS),
     ]
     assert advise(buckets, thread=thread)["small_messages"]["found"] == is_found
 

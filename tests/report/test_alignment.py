@@ -13,8 +13,14 @@ from work import Work, counted
 
 US, MS = 1_000, 1_000_000
 KINDS = (
-    "MPI_Allreduce", "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allgather", "MPI_Gather",
-    "MPI_Scatter", "MPI_Ibcast",
+    "MPI_Allreduce",
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Reduce",
+    "MPI_Allgather",
+    "MPI_Gather",
+    "MPI_Scatter",
+    "MPI_Ibcast",
 )
 
 
@@ -43,7 +49,8 @@ def random_job(chance: random.Random, seconds: int, calls: int) -> tuple[Job, li
     something happened."""
     clocks = [
         HostClock(
-            chance.randrange(-5 * SECOND, 10**6 * SECOND), chance.uniform(-50e-6, 50e-6),
+            chance.randrange(-5 * SECOND, 10**6 * SECOND),
+            chance.uniform(-50e-6, 50e-6),
             chance.randrange(-SECOND, SECOND),
         )
         for _ in range(chance.randint(2, 8))
@@ -84,7 +91,8 @@ def test_seconds_and_fifty_ppm_are_recovered_within_a_few_transfers():
     for step in range(3_000):
         transfers = [chance.randint(5 * US, 50 * US) for _ in range(2)]
         job.collective(
-            "MPI_Allreduce", [step * 20 * MS + chance.randint(0, 200 * US) for _ in range(2)],
+            "MPI_Allreduce",
+            [step * 20 * MS + chance.randint(0, 200 * US) for _ in range(2)],
             transfers,
         )
     alignment = aligned(job)
@@ -128,7 +136,10 @@ def ping_pong(sides: int, skew_ns: int = 8 * SECOND, count: int = 2_000) -> Job:
             arrived_ns = begin_ns + 3 * US + chance.randrange(50) * US
             job.send(sender, 1 - sender, begin_ns, begin_ns + US)
             job.receive(
-                1 - sender, sender, begin_ns + chance.randrange(2 * US), arrived_ns,
+                1 - sender,
+                sender,
+                begin_ns + chance.randrange(2 * US),
+                arrived_ns,
                 call=chance.choice(("MPI_Recv", "MPI_Irecv")),
             )
     return job
@@ -188,8 +199,15 @@ def test_equal_numbers_of_many_messages_relate_no_clocks():
     job = ping_pong(2)
     for rank in range(2):
         job.add(
-            "peer", world_rank=rank, call="MPI_Send", direction="sent", communicator=2,
-            peer=1 - rank, count=65_536, bytes=1, time_ns=1,
+            "peer",
+            world_rank=rank,
+            call="MPI_Send",
+            direction="sent",
+            communicator=2,
+            peer=1 - rank,
+            count=65_536,
+            bytes=1,
+            time_ns=1,
         )
     assert aligned(job).islands == 2
 
@@ -231,7 +249,9 @@ def test_clocks_that_meet_by_way_of_a_third_are_aligned():
     for step in range(100):
         for group in chain:
             job.collective(
-                "MPI_Barrier", [step * 100 * MS, step * 100 * MS + step % 3 * US], [5 * US, 5 * US],
+                "MPI_Barrier",
+                [step * 100 * MS, step * 100 * MS + step % 3 * US],
+                [5 * US, 5 * US],
                 group=group,
             )
     alignment = aligned(job)

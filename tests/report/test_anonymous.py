@@ -93,7 +93,11 @@ def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(
 ):
     text = page_of(report, folder, tmp_path, "--anonymous")
     for stays in (
-        "python3", "Open MPI 4.1.4", "libmpi.so.40", "COMMPROF_MEMORY", "env.HOROVOD_CYCLE_TIME",
+        "python3",
+        "Open MPI 4.1.4",
+        "libmpi.so.40",
+        "COMMPROF_MEMORY",
+        "env.HOROVOD_CYCLE_TIME",
         "MPI_COMM_WORLD",
     ):
         assert stays in text

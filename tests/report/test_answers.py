@@ -39,7 +39,9 @@ def test_sizes_adds_up_threads_and_ranks(report, run_folder):
     assert (row["count"], row["total_ns"]) == (4 * 60, 4 * of_one_rank_ns)
     assert (row["min_ns"], row["max_ns"], row["mean_ns"]) == (20_000, 30_000, of_one_rank_ns / 60)
     assert (row["volume_bytes"], row["communicator"], row["power_of_two"]) == (
-        240_000, "MPI_COMM_WORLD", 0,
+        240_000,
+        "MPI_COMM_WORLD",
+        0,
     )
 
 
@@ -66,8 +68,10 @@ def test_v_variants_are_marked_and_have_no_bus_bandwidth(report, run_folder):
 def test_a_nonblocking_call_has_bandwidth_only_by_its_completion(report, run_folder):
     started, completed = (
         only(
-            report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce",
-            communicator="Comm_split {0-1}", measure=measure,
+            report("sizes", run_folder, "--json").rows,
+            call="MPI_Iallreduce",
+            communicator="Comm_split {0-1}",
+            measure=measure,
         )
         for measure in ("call", "completion")
     )
@@ -120,7 +124,10 @@ def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
     rows = report("sizes", tmp_path, "--json").rows
     folded, exact = only(rows, is_folded=1), only(rows, is_folded=0)
     assert (folded["bytes_low"], folded["bytes_high"], folded["power_of_two"], folded["count"]) == (
-        2_049, 4_096, 0, 5,
+        2_049,
+        4_096,
+        0,
+        5,
     )
     assert (exact["bytes_low"], exact["power_of_two"], exact["count"]) == (4_096, 1, 2)
     assert "2 KiB - 4 KiB~" in report("sizes", tmp_path).out
@@ -185,11 +192,15 @@ def test_calls_counts_polls_and_completions_beside_the_calls(report, run_folder)
     rows = report("calls", run_folder, "--json").rows
     polling = only(rows, call="MPI_Test")
     assert (polling["count"], polling["polls"], polling["total_ns"]) == (
-        4_000, 3_980, 4 * (5 * 500 + 995 * 200),
+        4_000,
+        3_980,
+        4 * (5 * 500 + 995 * 200),
     )
     nonblocking = only(rows, call="MPI_Iallreduce")
     assert (nonblocking["count"], nonblocking["completions"], nonblocking["completion_ns"]) == (
-        80, 80, 32_000_000,
+        80,
+        80,
+        32_000_000,
     )
     assert (nonblocking["blocked_ns"], nonblocking["overlap"]) == (8_000_000, 0.75)
 
@@ -251,7 +262,10 @@ def test_communicators_have_members_parents_and_labels(report, run_folder):
     rows = report("communicators", run_folder, "--json").rows
     half = only(rows, communicator="Comm_split {2-3}")
     assert (half["size"], half["members"], half["parent"], half["ranks"]) == (
-        2, "2-3", "MPI_COMM_WORLD", 2,
+        2,
+        "2-3",
+        "MPI_COMM_WORLD",
+        2,
     )
     assert half["count"] == 2 * (8 + 20)
     assert only(rows, communicator="MPI_COMM_SELF")["members"] == "each rank alone"
@@ -262,7 +276,8 @@ def test_ranks_names_the_ranks_at_either_end(report, run_folder):
     assert (row["min_rank"], row["max_rank"], row["ranks"]) == (3, 0, 4)
     small_ns = sum(20_000 + 100 * step for step in range(50)) + 10 * 30_000
     assert (row["min_total_ns"], row["max_total_ns"]) == (
-        200_000_000 + small_ns, 500_000_000 + small_ns,
+        200_000_000 + small_ns,
+        500_000_000 + small_ns,
     )
     assert row["mean_total_ns"] == 350_000_000 + small_ns
 
@@ -347,7 +362,9 @@ def test_summary_says_who_waits_what_dominates_and_what_it_cost(report, run_fold
     (row,) = report("summary", run_folder, "--json").rows
     assert (row["world_size"], row["ranks_read"], row["hosts"]) == (4, 4, "node00,node01")
     assert (row["wall_ns"], row["mpi_share_min_rank"], row["mpi_share_max_rank"]) == (
-        10 * planted.SECOND, 3, 0,
+        10 * planted.SECOND,
+        3,
+        0,
     )
     assert (row["top_call"], row["top_call_bytes"]) == ("MPI_Allreduce", 4 << 20)
     assert (row["wait_verdict"], row["late_ranks"]) == ("transfer", "3")
@@ -376,7 +393,10 @@ def test_summary_fits_a_screen(report, run_folder):
 def test_what_was_dropped_is_said(report, tmp_path):
     rank = planted.training_rank(0)
     rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = (
-        1, 1_234, 1, 2,
+        1,
+        1_234,
+        1,
+        2,
     )
     out = report("summary", planted.write_databases(tmp_path, [rank])).out
     assert (
@@ -456,7 +476,10 @@ def test_what_is_not_there_is_denied_of_what_was_read_and_counted(report, tmp_pa
     for name, part in (("part", HALF), ("whole", "")):
         ranks = [
             Rank(
-                rank, 2, communicators=[parallel.world(rank, 2)], cells=cells,
+                rank,
+                2,
+                communicators=[parallel.world(rank, 2)],
+                cells=cells,
                 counted_ns=counted_ns[name],
             )
             for rank in range(2)

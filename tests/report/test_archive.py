@@ -43,11 +43,14 @@ def test_an_archive_or_one_of_its_files_may_be_named(report, run_folder, of_node
     assert half.err == f"hvprof-report: {of_nodes / NODES[1]}: ranks 0-1 of 4 are missing\n"
     one = report("calls", of_nodes / NODES[1] / "rank-3.db", "--json")
     assert (one.status, one.out, one.err) == (
-        0, report("calls", run_folder / "rank-3.db", "--json").out, "",
+        0,
+        report("calls", run_folder / "rank-3.db", "--json").out,
+        "",
     )
     none = report("calls", of_nodes / NODES[1] / "rank-0.db")
     assert (none.status, none.err) == (
-        1, f"hvprof-report: {of_nodes / NODES[1] / 'rank-0.db'}: is not in the archive\n",
+        1,
+        f"hvprof-report: {of_nodes / NODES[1] / 'rank-0.db'}: is not in the archive\n",
     )
 
 
@@ -60,7 +63,10 @@ def negative_size(header: bytes) -> bytes:
     """A size of minus two blocks, with the right checksum: the next header would be the one
     before."""
     header = (
-        header[:124] + (-2 * BLOCK).to_bytes(12, "big", signed=True) + header[136:148] + b" " * 8
+        header[:124]
+        + (-2 * BLOCK).to_bytes(12, "big", signed=True)
+        + header[136:148]
+        + b" " * 8
         + header[156:]
     )
     return header[:148] + b"%06o\0 " % sum(header) + header[156:]

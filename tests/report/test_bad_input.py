@@ -24,7 +24,8 @@ def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
     (run_folder / "rank-2.db").unlink()
     answer = report("summary", run_folder)
     assert (answer.status, lines(answer)) == (
-        0, [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"],
+        0,
+        [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"],
     )
     assert "3 of 4 ranks" in answer.out and "Not read        rank 2 of 4\n" in answer.out
 
@@ -97,7 +98,9 @@ def test_a_run_that_asks_for_too_much_memory_is_one_line(report, run_folder, mon
 def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
     old = planted.training_rank(0)
     old.run_id, old.start_unix_ns, old.world_rank = (
-        "job-0", planted.START_UNIX_NS - 3_600 * planted.SECOND, 7,
+        "job-0",
+        planted.START_UNIX_NS - 3_600 * planted.SECOND,
+        7,
     )
     old.world_size = 8
     planted.write_database(run_folder / "rank-7.db", old)
@@ -307,7 +310,8 @@ def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
 def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, tmp_path):
     merged = tmp_path / "merged.db"
     assert (
-        report("merge", run_folder, merged).status == report("merge", run_folder, merged).status
+        report("merge", run_folder, merged).status
+        == report("merge", run_folder, merged).status
         == 0
     )
     planted.execute(merged, ADDED["a table of notes"])
@@ -451,7 +455,8 @@ def odd_folder(request, tmp_path):
 def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
     for words in fuzz.COMMANDS + WRITTEN:
         answer = report(
-            words[0], odd_folder,
+            words[0],
+            odd_folder,
             *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]),
         )
         assert (answer.status, answer.err) == (0, ""), words
@@ -536,7 +541,8 @@ def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, m
     folder = planted.write_databases(tmp_path / "run", planted.gpu_run())
     for path in folder.iterdir():
         planted.execute(
-            path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = "
+            path,
+            f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = "
             f"'{library}'",
         )
     for words in (

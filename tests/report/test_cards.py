@@ -34,7 +34,8 @@ def training(
     for step in range(STEPS):
         begin_ns = 10 * MS + step * STEP_NS
         rounds = (
-            [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)] if negotiates
+            [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)]
+            if negotiates
             else []
         )
         made += [
@@ -68,8 +69,13 @@ def training(
             ],
             samples=[
                 Sample(
-                    "MPI_Allreduce", begin_ns, begin_ns + spent_ns, bytes=size, sequence=place,
-                    thread=thread, signature=kind.signature,
+                    "MPI_Allreduce",
+                    begin_ns,
+                    begin_ns + spent_ns,
+                    bytes=size,
+                    sequence=place,
+                    thread=thread,
+                    signature=kind.signature,
                 )
                 for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1)
             ],
@@ -113,7 +119,8 @@ def test_what_a_background_thread_exposes_is_not_known(cards):
 @pytest.mark.slow
 def test_the_main_thread_exposes_all_that_it_communicates(cards):
     assert cards(training(False, is_main=1))[1] == (
-        "15.0 %", "of a step is exposed communication (3.00 ms)",
+        "15.0 %",
+        "of a step is exposed communication (3.00 ms)",
     )
 
 
@@ -160,7 +167,8 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     for rank in ranks:
         rank.samples = []
     assert [text for _, text in cards(ranks)] == [
-        "of wall time inside MPI, mean over ranks", "wall time; 0.30 % of it is the profiler's own",
+        "of wall time inside MPI, mean over ranks",
+        "wall time; 0.30 % of it is the profiler's own",
     ]
 
 

@@ -9,13 +9,26 @@ from itertools import combinations
 
 import pytest
 from commprof_report.display.colours import (
-    DARK, OTHER_CALLS, PAPER, TRANSFER, WAITING, in_both_modes, of_call,
+    DARK,
+    OTHER_CALLS,
+    PAPER,
+    TRANSFER,
+    WAITING,
+    in_both_modes,
+    of_call,
 )
 from known_calls import CALLS
 
 MAIN = (
-    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Bcast", "MPI_Allgather", "MPI_Alltoall",
-    "MPI_Barrier", "MPI_Send", "MPI_Recv", "MPI_Waitall",
+    "MPI_Allreduce",
+    "MPI_Reduce_scatter",
+    "MPI_Bcast",
+    "MPI_Allgather",
+    "MPI_Alltoall",
+    "MPI_Barrier",
+    "MPI_Send",
+    "MPI_Recv",
+    "MPI_Waitall",
 )
 # of light, in sRGB (Vienot, Brettel and Mollon 1999)
 SEEN = {
@@ -49,10 +62,14 @@ def test_only_waiting_and_transfer_have_their_colours():
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("MPI_Allreduce", "ncclAllReduce"), ("MPI_Allreduce", "MPI_Allreduce_init"),
-        ("MPI_Allreduce", "MPI_Allreduce of device memory"), ("MPI_Allgather", "MPI_Allgatherv"),
-        ("MPI_Bcast", "ncclBroadcast"), ("MPI_Reduce_scatter", "ncclReduceScatter"),
-        ("MPI_Wait", "MPI_Testany"), ("MPI_Ireduce_scatter", "MPI_Ireduce_scatter_block"),
+        ("MPI_Allreduce", "ncclAllReduce"),
+        ("MPI_Allreduce", "MPI_Allreduce_init"),
+        ("MPI_Allreduce", "MPI_Allreduce of device memory"),
+        ("MPI_Allgather", "MPI_Allgatherv"),
+        ("MPI_Bcast", "ncclBroadcast"),
+        ("MPI_Reduce_scatter", "ncclReduceScatter"),
+        ("MPI_Wait", "MPI_Testany"),
+        ("MPI_Ireduce_scatter", "MPI_Ireduce_scatter_block"),
     ],
 )
 def test_an_operation_has_one_colour(one, other):

@@ -13,8 +13,20 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
-    numbered, read, table,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    joined,
+    numbered,
+    read,
+    table,
 )
 from commprof_report.run.alignment import Clock
 
@@ -61,10 +73,14 @@ def test_groups_are_runs_of_equal_keys():
     values = np.array([10, 20, 30, 40, 50])[order]
     assert order.tolist() == [1, 4, 3, 0, 2]
     assert groups.sum(values).tolist() == [70, 40, 40] and groups.max(values).tolist() == [
-        50, 40, 30,
+        50,
+        40,
+        30,
     ]
     assert groups.place().tolist() == [0, 1, 0, 0, 1] and groups.first_most(values).tolist() == [
-        1, 2, 4,
+        1,
+        2,
+        4,
     ]
     assert groups.first_at(values > 45).tolist() == [1, 5, 5]  # 5: none
     assert numbered(np.array([7, -3, 7])).tolist() == [1, 0, 1]
@@ -82,7 +98,16 @@ KNOTS = [(1_000, 5_000, 0.0), (2_000, 6_003, 0.0), (10_000_000_000_000, 10_000_4
 def test_many_readings_of_a_clock_are_mapped_as_each_one_is(knots):
     clock = Clock(0, 0, knots)
     readings = [
-        0, 999, 1_000, 1_001, 1_999, 2_000, 2_001, 5_000_000_000_123, 10_000_000_000_000, 1 << 50,
+        0,
+        999,
+        1_000,
+        1_001,
+        1_999,
+        2_000,
+        2_001,
+        5_000_000_000_123,
+        10_000_000_000_000,
+        1 << 50,
     ]
     assert clock.axis_times_ns(np.array(readings)).tolist() == [
         clock.axis_ns(reading) for reading in readings
@@ -101,7 +126,9 @@ def test_who_has_no_numpy_is_told_so_in_a_line_and_has_all_help(tmp_path):
     def report(*words: object) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, "-B", "-c", WITHOUT_NUMPY, *map(str, words)],
-            capture_output=True, text=True, env={"PYTHONPATH": str(REPORT)},
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(REPORT)},
         )
 
     ranks = [planted.Rank(0, 1, cells=[planted.Cell("MPI_Barrier", 0, [1000])])]

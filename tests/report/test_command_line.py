@@ -49,8 +49,10 @@ def test_help_and_version_import_no_command():
         "try: main(['--help'])\nexcept SystemExit"
     )
     done = subprocess.run(
-        [sys.executable, "-c", f"{ask}: print([*sys.modules])"], cwd=ROOT / "report",
-        capture_output=True, text=True,
+        [sys.executable, "-c", f"{ask}: print([*sys.modules])"],
+        cwd=ROOT / "report",
+        capture_output=True,
+        text=True,
     )
     assert "commands.calls" not in done.stdout and "commprof_report.main" in done.stdout
 
@@ -60,7 +62,10 @@ def test_a_command_imports_no_other():
     names = "name for name in sys.modules if '.commands.' in name or '.late' in name"
     known = f"{ask}; print(*({names}))"
     done = subprocess.run(
-        [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True,
+        [sys.executable, "-c", known],
+        cwd=ROOT / "report",
+        capture_output=True,
+        text=True,
     )
     modules = {name.rpartition(".")[2] for name in done.stdout.split()}
     assert modules == {"common", "counters"}, done.stderr
@@ -116,7 +121,8 @@ def test_a_reader_that_leaves_early_is_no_error(run_folder):
 def test_a_full_disk_is_one_line(run_folder):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-B", PROGRAM, "calls", run_folder], stdout=full,
+            [sys.executable, "-B", PROGRAM, "calls", run_folder],
+            stdout=full,
             stderr=subprocess.PIPE,
         )
     assert done.returncode == 1

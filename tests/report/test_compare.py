@@ -82,7 +82,9 @@ def test_figures_of_a_run_are_those_planted_and_those_of_late(tmp_path, report):
         TRANSFERS
     )
     assert {key.bytes: row.value("time") for key, row in found.rows.items()} == {
-        LARGE: 2150 * US, SMALL: 350 * US, TINY: US,
+        LARGE: 2150 * US,
+        SMALL: 350 * US,
+        TINY: US,
     }
     assert {row.count for row in found.rows.values()} == {24}
     assert found.wall_ns == 10 * SECOND
@@ -119,7 +121,11 @@ def test_set_up_is_no_part_of_figures_and_rows_and_a_later_barrier_is(tmp_path):
     (barriers,) = (row for key, row in other.rows.items() if key.call == "MPI_Barrier")
     assert (barriers.count, barriers.total_ns, sum(barriers.buckets.values())) == (8, 8 * MS, 8)
     assert {key.call for key in other.rows} == {
-        "MPI_Irecv", "MPI_Isend", "MPI_Wait", "MPI_Waitall", "MPI_Barrier",
+        "MPI_Irecv",
+        "MPI_Isend",
+        "MPI_Wait",
+        "MPI_Waitall",
+        "MPI_Barrier",
     }
 
 
@@ -136,7 +142,8 @@ def test_messages_have_transfer_whichever_call_does_the_work(tmp_path):
 def test_percentiles_are_those_of_sizes(slower, report):
     run = figures(slower[0])[0]
     sizes = {
-        (row["call"], row["bytes"]): row for row in report("sizes", slower[0], "--json").rows
+        (row["call"], row["bytes"]): row
+        for row in report("sizes", slower[0], "--json").rows
         if row["measure"] == "call"
     }
     for key, row in run.rows.items():
@@ -148,7 +155,10 @@ def test_percentiles_are_those_of_sizes(slower, report):
 def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     found = verdict(slower)
     assert (found["verdict"], found["metric"], found["pairs"], found["refused"]) == (
-        "more", "transfer", BLOCKS, "",
+        "more",
+        "transfer",
+        BLOCKS,
+        "",
     )
     whole = sum(TRANSFERS.values())
     expected = 0.3 * TRANSFERS[LARGE] / whole
@@ -331,10 +341,7 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
 @pytest.mark.slow
 def test_the_text_says_why_runs_are_not_in_blocks(equal, compared):
     of_all = "all runs of one side are compared with all of the other"
-    assert (
-        f"Blocks          none: --unpaired; {of_all}"
-        in compared(equal, "--unpaired").out
-    )
+    assert f"Blocks          none: --unpaired; {of_all}" in compared(equal, "--unpaired").out
     assert f"Blocks          none: the sides do not alternate; {of_all}" in compared(equal[:-1]).out
 
 
@@ -381,11 +388,13 @@ def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slowe
 
 PLANTED = {
     "ranks": (
-        "filter", fact("settings.COMMPROF_RANKS", "0-1"),
+        "filter",
+        fact("settings.COMMPROF_RANKS", "0-1"),
         "recorded ranks differ: COMMPROF_RANKS not set in a; COMMPROF_RANKS 0-1 in b",
     ),
     "calls": (
-        "filter", fact("settings.COMMPROF_EXCLUDE", "MPI_Bcast"),
+        "filter",
+        fact("settings.COMMPROF_EXCLUDE", "MPI_Bcast"),
         "COMMPROF_EXCLUDE MPI_Bcast in b",
     ),
     "bytes": (
@@ -419,7 +428,8 @@ PLANTED = {
         "between 50.0 % and 100.0 % of the wall time was counted",
     ),
     "crowded": (
-        "disturbed", fact("last.affinity", "0"),
+        "disturbed",
+        fact("last.affinity", "0"),
         "other work had cores of the ranks in 8 of 8 blocks, most in",
     ),
 }
@@ -514,10 +524,13 @@ def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, comp
     """Twice the steps, of which each takes as long."""
     runs = [
         planted(
-            tmp_path / f"{name}-{block}.db", 60 * (2 * block + place),
-            dict.fromkeys(TRANSFERS, 1 + 0.001 * block), calls=12 if name == "a" else 24,
+            tmp_path / f"{name}-{block}.db",
+            60 * (2 * block + place),
+            dict.fromkeys(TRANSFERS, 1 + 0.001 * block),
+            calls=12 if name == "a" else 24,
         )
-        for block in range(BLOCKS) for place, name in enumerate("ab")
+        for block in range(BLOCKS)
+        for place, name in enumerate("ab")
     ]
     assert verdict(runs)["refused"] == "work"
     found = verdict(runs, "--allow", "work")
@@ -643,7 +656,9 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, c
     )
     found = verdict(runs, "--skip-steps", "34%")
     assert (found["verdict"], found["skipped"], found["change"]) == (
-        "less", 0.34, pytest.approx(-0.3, abs=0.02),
+        "less",
+        0.34,
+        pytest.approx(-0.3, abs=0.02),
     )
     text = compared(runs, "--skip-steps", "34%").prose
     assert (
@@ -652,7 +667,8 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, c
     assert (
         text.count("Note") == 1
         and "Note the first 34.0 % of the steps of each run are left out; calls and sizes are not "
-        "shown" in text
+        "shown"
+        in text
     )
     assert (
         "Same work yes: 3 rows with the same calls and bytes, on 2 ranks" in text
@@ -680,7 +696,8 @@ def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(t
         )
         assert second["first_ns"] == pytest.approx(part * first["first_ns"], rel=1e-3), figure
         assert (second["outcome"], second["change"]) == (
-            first["outcome"], pytest.approx(first["change"], abs=1e-3),
+            first["outcome"],
+            pytest.approx(first["change"], abs=1e-3),
         ), figure
 
 
@@ -689,7 +706,8 @@ def test_a_figure_that_some_runs_lack_is_not_compared(tmp_path, ask, compared):
     runs = sides(tmp_path / "runs", {}, calls=60, blocks=4)
     named = [ask(own, "figure")[0] for own in (runs, [*changed(runs[:3], NO_SAMPLE), *runs[3:]])]
     assert [(row["figure"], row["first_ns"] is None) for row in named] == [
-        ("step", False), ("step", True),
+        ("step", False),
+        ("step", True),
     ]
     said = " ".join(compared([*changed(runs[:3], NO_SAMPLE), *runs[3:]]).out.split())
     assert "step is not compared: 2 of 4 runs of b have none, and hardly at random" in said
@@ -757,13 +775,21 @@ def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):
 @pytest.mark.slow
 def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, verdict):
     by_launcher = {
-        "PMIX_RANK": "0", "OMPI_COMM_WORLD_RANK": "1", "OMPI_MCA_hwloc_base_binding_policy": "core",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_oversubscribe": "0",
-        "PSM2_DEVICES": "self,shm", "OMPI_MCA_PREFIXES": "mca,opal,ompi", "OMPI_WORLD_SIZE": "2",
-        "OMPI_VERSION": "5.0.11", "I_MPI_ROOT": "/opt/impi", "I_MPI_MPIRUN": "mpirun",
+        "PMIX_RANK": "0",
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "core",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_oversubscribe": "0",
+        "PSM2_DEVICES": "self,shm",
+        "OMPI_MCA_PREFIXES": "mca,opal,ompi",
+        "OMPI_WORLD_SIZE": "2",
+        "OMPI_VERSION": "5.0.11",
+        "I_MPI_ROOT": "/opt/impi",
+        "I_MPI_MPIRUN": "mpirun",
     }
     planted_facts = (
-        fact("env.UCX_TLS", "tcp") + fact("host", "other")
+        fact("env.UCX_TLS", "tcp")
+        + fact("host", "other")
         + "".join(fact(f"env.{name}", value) for name, value in by_launcher.items())
     )
     also = verdict(changed(slower, planted_facts))["also_different"]
@@ -774,13 +800,18 @@ def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, ve
 @pytest.mark.slow
 def test_control_variables_are_compared_where_both_sides_recorded_them(slower, verdict):
     runs = changed(
-        slower, fact("cvar.btl_sm_eager_limit", "8192")
-        + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192") + fact("cvar.coll_tuned_priority", "30")
-        + fact("cvar.ess_base_jobid", "7") + fact("cvar.btl_ofi_mode", "1"),
+        slower,
+        fact("cvar.btl_sm_eager_limit", "8192")
+        + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192")
+        + fact("cvar.coll_tuned_priority", "30")
+        + fact("cvar.ess_base_jobid", "7")
+        + fact("cvar.btl_ofi_mode", "1"),
     )
     assert verdict(runs)["also_different"] == "OMPI_MCA_btl_sm_eager_limit (not set; b: 8192)"
     on_a(
-        runs, fact("cvar.btl_sm_eager_limit", "4096") + fact("cvar.coll_tuned_priority", "30")
+        runs,
+        fact("cvar.btl_sm_eager_limit", "4096")
+        + fact("cvar.coll_tuned_priority", "30")
         + fact("cvar.ess_base_jobid", "6"),
     )
     assert verdict(runs)["also_different"] == "btl_sm_eager_limit (4096; b: 8192)"
@@ -795,13 +826,21 @@ def test_nccl_reports_the_algorithm_of_each_size(tmp_path):
         )
         for algorithm, count in (("TREE", number), ("RING", 3 - number)):
             job.add(
-                "nccl_algorithm", world_rank=0, call="ncclAllReduce",
-                communicator=group.communicator, bytes=size, is_folded=0, algorithm=algorithm,
-                protocol="LL128", channels=16, count=count,
+                "nccl_algorithm",
+                world_rank=0,
+                call="ncclAllReduce",
+                communicator=group.communicator,
+                bytes=size,
+                is_folded=0,
+                algorithm=algorithm,
+                protocol="LL128",
+                channels=16,
+                count=count,
             )
     found, _ = figures(job.write(tmp_path / "run.db"))
     assert {key.bytes: found.algorithm(key) for key in found.rows} == {
-        LARGE: "ring, ll128, 16 channels", SMALL: "tree, ll128, 16 channels",
+        LARGE: "ring, ll128, 16 channels",
+        SMALL: "tree, ll128, 16 channels",
     }
 
 
@@ -816,7 +855,8 @@ def test_a_run_that_stands_apart_is_noted_and_nothing_is_on_a_healthy_machine(
         scales = [factor(place) * math.exp(chance.gauss(0, 0.01)) for place in range(16)]
         return [
             planted(
-                folder / f"{'ab'[place % 2]}-{place}.db", 60 * place,
+                folder / f"{'ab'[place % 2]}-{place}.db",
+                60 * place,
                 dict.fromkeys(TRANSFERS, scale),
             )
             for place, scale in enumerate(scales)
@@ -877,10 +917,9 @@ def test_a_steady_machine_is_not_noted(slower, equal, compared):
         steady = measured(runs, lambda run, host, name: 1)
         text = compared(steady).out
         assert "Note" not in text and "Refused" not in text, text
-        assert {
-            row["verdict"]
-            for row in compared(steady, "--by", "verdict", "--json").rows
-        } == {"more" if runs is slower else "same"}
+        assert {row["verdict"] for row in compared(steady, "--by", "verdict", "--json").rows} == {
+            "more" if runs is slower else "same"
+        }
 
 
 @pytest.mark.slow
@@ -917,7 +956,8 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     assert [float(of_first[f"{side}_ns"]) for side in "abc"] == rows[TINY]["values_ns"]
     verdicts = report("compare", *named, "--by", "verdict", "--json").rows
     assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [
-        ("b", 0.975, 7), ("c", 0.975, 7),
+        ("b", 0.975, 7),
+        ("c", 0.975, 7),
     ]
     assert verdicts[1]["verdict"] == "less"
 
@@ -928,8 +968,7 @@ def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, compare
     assert {row["bytes"]: row["best"] for row in ask(slower, "size")}[LARGE] == "a"
     assert {row["best"] for row in ask(runs, "size")} == {None}
     assert (
-        "no side is marked: not the same experiment (partial)"
-        in compared(runs, "--by", "size").out
+        "no side is marked: not the same experiment (partial)" in compared(runs, "--by", "size").out
     )
     assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[
         LARGE
@@ -941,7 +980,10 @@ def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
     row = report("compare", folder, "--by", "verdict", "--json").rows[0]
     assert (row["side"], row["verdict"], row["pairs"], row["failed_runs"]) == (
-        "b", "more", BLOCKS, 0,
+        "b",
+        "more",
+        BLOCKS,
+        0,
     )
 
 
@@ -981,7 +1023,8 @@ def test_a_control_shows_nothing_unless_something_other_than_the_command_differs
     folder = with_control(tmp_path, factor)
     verdicts = report("compare", folder, "--by", "verdict", "--json").rows
     assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [
-        ("b", "more", 0), ("a-again", control, 1),
+        ("b", "more", 0),
+        ("a-again", control, 1),
     ]
     assert [row["level"] for row in verdicts] == pytest.approx([0.95, 0.95]), (
         "a control costs the verdict nothing"
@@ -1057,8 +1100,14 @@ def test_a_damaged_experiment_is_refused_in_one_line(tmp_path, report, text):
 
 
 WRONG = (
-    [], ["--"], ["x"], ["x", "--"], ["a", "b", "c"], ["a", "--", "b", "--level", "3%"],
-    ["a", "b", "--allow", "all,x"], ["a", "b", "--skip-steps", "9%", "--metric", "p50"],
+    [],
+    ["--"],
+    ["x"],
+    ["x", "--"],
+    ["a", "b", "c"],
+    ["a", "--", "b", "--level", "3%"],
+    ["a", "b", "--allow", "all,x"],
+    ["a", "b", "--skip-steps", "9%", "--metric", "p50"],
     ["a", "b", "--skip-steps", "9%", "--by", "size"],
 )
 
@@ -1075,7 +1124,8 @@ def test_a_run_of_both_sides_is_an_error_that_names_it_whatever_its_name(equal, 
     for again in (equal[0], copy):
         answer = compared(equal[:4], again)
         assert (answer.status, answer.err) == (
-            2, f"hvprof-report: {again}: is a run of a and of B: name it on one side\n",
+            2,
+            f"hvprof-report: {again}: is a run of a and of B: name it on one side\n",
         )
 
 
@@ -1130,7 +1180,8 @@ def test_many_alike_groups_are_one_row(tmp_path):
         group = job.group([2 * pair, 2 * pair + 1])
         job.collective("MPI_Allreduce", [MS, MS], [MS, MS], group=group)
     execute(
-        job.write(tmp_path / "run.db"), "UPDATE communicator SET constructor = 'MPI_Comm_split', "
+        job.write(tmp_path / "run.db"),
+        "UPDATE communicator SET constructor = 'MPI_Comm_split', "
         f"parent_identity = '{job.world.identity}' WHERE size = 2",
     )
     found, _ = figures(tmp_path / "run.db")
@@ -1141,9 +1192,26 @@ def test_many_alike_groups_are_one_row(tmp_path):
 # Transfer per rank in milliseconds of one job under one library, twice in each of 20 blocks, on a
 # busy machine: the scatter of real runs.
 RECORDED = (
-    (1965, 548), (4760, 443), (6295, 7150), (315, 3146), (263, 346), (3866, 1044), (548, 345),
-    (318, 463), (1995, 3603), (3474, 3060), (9191, 7450), (799, 2596), (499, 3431), (3600, 6837),
-    (6482, 1375), (5926, 511), (3212, 5026), (3307, 1722), (5388, 8265), (9389, 7270),
+    (1965, 548),
+    (4760, 443),
+    (6295, 7150),
+    (315, 3146),
+    (263, 346),
+    (3866, 1044),
+    (548, 345),
+    (318, 463),
+    (1995, 3603),
+    (3474, 3060),
+    (9191, 7450),
+    (799, 2596),
+    (499, 3431),
+    (3600, 6837),
+    (6482, 1375),
+    (5926, 511),
+    (3212, 5026),
+    (3307, 1722),
+    (5388, 8265),
+    (9389, 7270),
 )
 EXPERIMENTS = 200
 
@@ -1206,8 +1274,10 @@ def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
         ("ncclSend", "device", "device"),
     )
     assert [row_name(units.call_name(*kind), 4096, "tensor") for kind in kinds] == [
-        "MPI_Send 4 KiB on tensor", "MPI_Send of device memory 4 KiB on tensor",
-        "ncclSend on the host 4 KiB on tensor", "ncclSend on the device 4 KiB on tensor",
+        "MPI_Send 4 KiB on tensor",
+        "MPI_Send of device memory 4 KiB on tensor",
+        "ncclSend on the host 4 KiB on tensor",
+        "ncclSend on the device 4 KiB on tensor",
     ]
 
 

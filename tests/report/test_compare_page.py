@@ -13,7 +13,10 @@ from commprof_report.compare.sentences import interval_text
 from compared_runs import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
 
 FIGURES = {
-    "Step": "step", "Waiting": "wait", "Transfer *": "transfer", "Inside MPI": "time",
+    "Step": "step",
+    "Waiting": "wait",
+    "Transfer *": "transfer",
+    "Inside MPI": "time",
     "Wall time": "wall",
 }
 WIDTHS = pytest.mark.parametrize("width", (800, 1440))
@@ -73,7 +76,8 @@ def marks(browser, section: str, kind: str) -> int:
 def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, report, slower):
     page_of(words(slower))
     verdict = (
-        " ".join(report("compare", *words(slower)).out.split()) .partition("Verdict ")[2]
+        " ".join(report("compare", *words(slower)).out.split())
+        .partition("Verdict ")[2]
         .partition(" Because")[0]
     )
     assert verdict.startswith("b takes more transfer: transfer +")
@@ -81,8 +85,10 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
     found = report("compare", *words(slower), "--by", "verdict", "--json").rows[0]
     header = said("header")
     for text in (
-        units.change(found["change"]), interval_text(found["low"], found["high"]),
-        f"a: {BLOCKS} runs", f"b: {BLOCKS} runs",
+        units.change(found["change"]),
+        interval_text(found["low"], found["high"]),
+        f"a: {BLOCKS} runs",
+        f"b: {BLOCKS} runs",
     ):
         assert text in header
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
@@ -103,7 +109,9 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
         row = rows[FIGURES[name]]
         interval = interval_text(row["low"], row["high"])
         assert own == [
-            duration(row["first_ns"]), duration(row["second_ns"]), units.change(row["change"]),
+            duration(row["first_ns"]),
+            duration(row["second_ns"]),
+            units.change(row["change"]),
             interval,
         ]
 
@@ -216,7 +224,8 @@ def test_nothing_found_is_said_with_what_would_have_been_found(page_of, said, re
     page_of(runs)
     assert re.fullmatch(
         r"Verdict: no difference found: transfer .* would have been found with a probability "
-        r"of 80 %", said("h1"),
+        r"of 80 %",
+        said("h1"),
     )
 
 
@@ -378,8 +387,27 @@ def test_several_sides_have_a_verdict_each(page_of, browser, said, tables, equal
 def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
     page_of(words(equal))
     times = [
-        0, 7, 999, 999.6, 1000, 1_234, 12_340, 99_949, 99_951, 999_499, 999_501, 2.5e6, 1.25e7,
-        12_450_000, 5e9, 119e9, 120e9, 3.6e12, 7.2e12, 1.152e13, 1.87e14,
+        0,
+        7,
+        999,
+        999.6,
+        1000,
+        1_234,
+        12_340,
+        99_949,
+        99_951,
+        999_499,
+        999_501,
+        2.5e6,
+        1.25e7,
+        12_450_000,
+        5e9,
+        119e9,
+        120e9,
+        3.6e12,
+        7.2e12,
+        1.152e13,
+        1.87e14,
     ]
     assert browser.ask(f"{times}.map(units.duration)") == [duration(ns) for ns in times]
     shares = [0, 1e-9, 0.00005, 0.00125, 0.0099, 0.01, 0.8125, 0.8175, 0.5, 1 / 3, 1]
@@ -420,7 +448,8 @@ def test_options_that_do_not_fit_are_refused(report, slower, options, said):
 def test_options_of_a_comparison_need_sides(report, slower):
     answer = report("html", slower[0], "--metric", "wall")
     assert (answer.status, answer.err) == (
-        2, "hvprof-report: html: the options of a comparison need two sides: A... -- B...\n",
+        2,
+        "hvprof-report: html: the options of a comparison need two sides: A... -- B...\n",
     )
     answer = report("html", slower[0], "--")
     assert answer.status == 2 and "name the runs of each side" in answer.err

@@ -14,7 +14,11 @@ from test_crowding import HOST, facts_of
 MS = 1_000_000
 STEPS, STEP_NS = 100, 100 * MS
 SEEN = (
-    "outside_ready", "outside_asleep", "outside_disk", "inside_ready", "inside_asleep",
+    "outside_ready",
+    "outside_asleep",
+    "outside_disk",
+    "inside_ready",
+    "inside_asleep",
     "inside_disk",
 )
 # Rank 0: 3 of 10 s outside MPI, on a core as inside, where it polls.
@@ -41,7 +45,11 @@ def add_readings(job: Job, *used: tuple) -> None:
     for rank, (core_ns, waiting_ns, seen) in enumerate(used):
         for at_ns, share in ((0, 0), (STEPS * STEP_NS, 1)):
             job.add(
-                "cpu_time", world_rank=rank, thread=0, at_ns=at_ns, core_ns=share * core_ns,
+                "cpu_time",
+                world_rank=rank,
+                thread=0,
+                at_ns=at_ns,
+                core_ns=share * core_ns,
                 waiting_ns=None if waiting_ns is None else share * waiting_ns,
                 **{key: share * number for key, number in zip(SEEN, seen)},
             )
@@ -107,7 +115,8 @@ def job_by_call(late_ns: int) -> Job:
 def test_ranks_that_are_late_in_single_calls_each_have_their_reason(report, tmp_path):
     folder = job_by_call(30 * MS).write(tmp_path / "run.db")
     reasons = [
-        f"{kind} outside MPI, the others {others} on average)" for kind, others in (
+        f"{kind} outside MPI, the others {others} on average)"
+        for kind, others in (
             ("rank 1 causes 100.0 % of the waiting in MPI_Allreduce (4.00 s asleep", "0 ns"),
             ("rank 0 causes 100.0 % of the waiting in MPI_Barrier (6.98 s on a core", "3.98 s"),
         )
@@ -117,7 +126,8 @@ def test_ranks_that_are_late_in_single_calls_each_have_their_reason(report, tmp_
         out = " ".join(report(command, folder).out.split())
         assert said in out, command
     advised = {
-        row["call"]: row for row in report("advise", folder, "--json").rows
+        row["call"]: row
+        for row in report("advise", folder, "--json").rows
         if row["rule"] == "imbalance"
     }
     assert reasons[0] in advised["MPI_Allreduce"]["evidence"]
@@ -242,8 +252,11 @@ def test_where_waiting_for_cores_is_not_known_masks_decide(report, tmp_path, use
 
 def test_a_quota_and_the_machine_beneath_are_said_to_take_cores(report, tmp_path):
     begin, last = (
-        {f"{at}.since_start_ns": str(since), f"{at}.throttled_ns": str(lost),
-         f"{at}.stolen_ns": str(lost)}
+        {
+            f"{at}.since_start_ns": str(since),
+            f"{at}.throttled_ns": str(lost),
+            f"{at}.stolen_ns": str(lost),
+        }
         for at, since, lost in (("begin", 0, 7), ("last", 10 * SECOND, 4 * SECOND + 7))
     )
     quota = {"cpu_quota_cores": "1", "cpu_quota_cgroup": "/job"}
@@ -279,7 +292,8 @@ def test_a_rank_that_sleeps_is_named_where_the_others_wait_for_cores(report, tmp
 
 
 @pytest.mark.parametrize(
-    "waiting_s, is_named", [(8, False), (4, True)]  # 6 s of both are saved
+    "waiting_s, is_named",
+    [(8, False), (4, True)],  # 6 s of both are saved
 )
 def test_ranks_that_wait_for_cores_need_them_first(report, tmp_path, waiting_s, is_named):
     crowded = ((10 - waiting_s) * SECOND, waiting_s * SECOND, POLLS[2])
@@ -294,8 +308,10 @@ def test_ranks_that_wait_for_cores_need_them_first(report, tmp_path, waiting_s, 
 
 @pytest.mark.parametrize(
     "waiting_s, outside, begins",
-    [(3, (0, 40), "No rank is late beyond chance: ranks wait for"),
-     (6, (40, 0), "Ranks 0-3 waited for a core 60.0 %")],
+    [
+        (3, (0, 40), "No rank is late beyond chance: ranks wait for"),
+        (6, (40, 0), "Ranks 0-3 waited for a core 60.0 %"),
+    ],
 )
 def test_waiting_for_a_core_inside_of_waiting_costs_nothing(
     report, tmp_path, waiting_s, outside, begins
@@ -329,8 +345,13 @@ def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path)
             for one in waiting(share):
                 row = {key: number for key, number in zip(SEEN, one.seen)}
                 job.add(
-                    "cpu_time", world_rank=rank, thread=0, at_ns=one.at_ns, core_ns=one.core_ns,
-                    waiting_ns=one.waiting_ns, **row,
+                    "cpu_time",
+                    world_rank=rank,
+                    thread=0,
+                    at_ns=one.at_ns,
+                    core_ns=one.core_ns,
+                    waiting_ns=one.waiting_ns,
+                    **row,
                 )
         return " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
 

@@ -10,7 +10,11 @@ from planted_job import HostClock, Job
 
 HOST = {"host": "x", "boot_id": "b"}
 NUMBERS = (
-    "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "since_start_ns",
+    "cpu_user_ns",
+    "cpu_system_ns",
+    "voluntary_switches",
+    "involuntary_switches",
+    "since_start_ns",
 )
 
 
@@ -19,7 +23,8 @@ def facts_of(
 ) -> dict[str, str]:
     known = {"begin.affinity": affinity, "last.affinity": affinity} if affinity else {}
     read = {
-        f"{reading}.{key}": str(value) for reading, values in (("begin", begin), ("last", last))
+        f"{reading}.{key}": str(value)
+        for reading, values in (("begin", begin), ("last", last))
         for key, value in zip(NUMBERS, values)
     }
     return {**HOST, **known, **read, **more}
@@ -166,8 +171,7 @@ def test_a_mask_that_makes_no_sense_is_unknown(text):
 def test_summary_late_and_steps_say_it_first(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
     line = (
-        "Crowded         2 ranks share 1 core on host x: part of the time in MPI here is "
-        "scheduling"
+        "Crowded         2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
     )
     assert " ".join(line.split()) in " ".join(report("summary", folder).out.split())
     assert report("late", folder).out.partition("\n\n")[2].startswith(line)
@@ -185,8 +189,12 @@ def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
         job.collective("MPI_Allreduce", [step * 20_000_000] * 2, [5_000_000] * 2)
         for rank in range(2):
             job.add(
-                "step", world_rank=rank, step=step + 1, begin_ns=step * 20_000_000,
-                end_ns=(step + 1) * 20_000_000, thread=0,
+                "step",
+                world_rank=rank,
+                step=step + 1,
+                begin_ns=step * 20_000_000,
+                end_ns=(step + 1) * 20_000_000,
+                thread=0,
             )
     for rank in range(2):
         job.add("fact", world_rank=rank, key="begin.affinity", value="0")
@@ -223,7 +231,8 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
                 if key not in HOST:
                     job.add("fact", world_rank=rank, key=key, value=value)
         (row,) = [
-            row for row in report("advise", job.write(tmp_path / "run.db"), "--json").rows
+            row
+            for row in report("advise", job.write(tmp_path / "run.db"), "--json").rows
             if row["rule"] == "imbalance"
         ]
         return row
@@ -240,7 +249,9 @@ def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):
         tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)])
     )
     assert (
-        "Crowded" not in report("summary", folder).out + report("late", folder).out
+        "Crowded"
+        not in report("summary", folder).out
+        + report("late", folder).out
         + report("steps", folder).out
     )
     (row,) = report("summary", folder, "--json").rows
@@ -265,5 +276,7 @@ def test_the_use_of_each_rank_is_in_the_table_of_ranks(report, tmp_path):
     assert (read["affinity"], read["cpu_ns"], read["voluntary_switches"]) == ("0", SECOND - 10, 10)
     assert read["involuntary_switches_per_cpu_s"] == pytest.approx(5_779, rel=1e-6)
     assert (unread["affinity"], unread["cpu_share"], unread["involuntary_switches"]) == (
-        "1", None, None,
+        "1",
+        None,
+        None,
     )

@@ -28,9 +28,15 @@ SUMS = Signature(2, "MPI_FLOAT", 4, 4, 1, 16, "MPI_SUM")
 
 
 def training_run(
-    path: Path, cuts: list[list[int]], steps: int = STEPS, rounds: int = 3,
-    ns_of_each: int = 200_000, once: int = 0, each_step: str = "",
-    affinity: str = "", background: int = BACKGROUND,
+    path: Path,
+    cuts: list[list[int]],
+    steps: int = STEPS,
+    rounds: int = 3,
+    ns_of_each: int = 200_000,
+    once: int = 0,
+    each_step: str = "",
+    affinity: str = "",
+    background: int = BACKGROUND,
 ) -> Path:
     """Two ranks. A step's gradients are cut in one of these ways, after `rounds` rounds of
     negotiation for each message. once: bytes of a Bcast at the start; each_step: a further call."""
@@ -163,7 +169,8 @@ def test_rows_with_equal_sizes_and_calls_stay_as_they_are(unfused, run_of):
         for row in compared([unfused], [again], all_rows=True).pairs[0].rows
     }
     assert rows == {
-        ("negotiation", None, "step"), *(("MPI_Allreduce", size, "call") for size in GRADIENTS),
+        ("negotiation", None, "step"),
+        *(("MPI_Allreduce", size, "call") for size in GRADIENTS),
     }
 
 
@@ -229,7 +236,8 @@ def test_percentiles_are_those_of_single_calls(unfused, fused):
 def test_json_has_what_a_row_is_counted_in(report, folder, unfused, fused):
     rows = report("compare", folder / "unfused", folder / "fused", "--json").rows
     assert {(row["call"], row["per"]) for row in rows} == {
-        ("MPI_Allreduce", "step"), ("negotiation", "step"),
+        ("MPI_Allreduce", "step"),
+        ("negotiation", "step"),
     }
     sizes = report("compare", folder / "unfused", folder / "fused", "--by", "size", "--json").rows
     assert {row["per"] for row in sizes} == {"step"}
@@ -256,7 +264,8 @@ def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
     answers = compared([run], [run])
     assert [each.kind for each in answers.refused] == refused
     notes = [
-        note for note in answers.notes
+        note
+        for note in answers.notes
         if "fewer cores than threads that compute or communicate" in note
     ]
     assert len(notes) == (0 if refused else 1)

@@ -8,7 +8,15 @@ import random
 import pytest
 from commprof_report.base.columns import Texts, np
 from commprof_report.late.depends import (
-    ALL, Collectives, KINDS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Sources, awaited,
+    ALL,
+    Collectives,
+    KINDS,
+    LOWER,
+    NEIGHBORS,
+    ROOT_FIRST,
+    ROOT_LAST,
+    Sources,
+    awaited,
 )
 
 RANKS = 5
@@ -21,7 +29,10 @@ def collectives(seed: int, texts: Texts) -> tuple[Collectives, list[tuple[str, i
     each, rank = np.divmod(np.arange(RANKS * len(kinds)), RANKS)
     numbers = np.array([texts.number(kind) for kind, _ in kinds])
     rows = Collectives(
-        identity=0 * each, sequence=each, world_rank=rank, kind=numbers[each],
+        identity=0 * each,
+        sequence=each,
+        world_rank=rank,
+        kind=numbers[each],
         is_root=rank == np.array([root for _, root in kinds])[each],
         arrived_ns=np.array([chosen.randrange(8) for _ in rank]),  # several at a time
     )

@@ -33,8 +33,11 @@ def refused(ranks: int, first: Waits, second: Waits) -> int:
     for _ in range(EXPERIMENTS):
         sides = [
             side(
-                (run(ranks=[rank(core_wait=wait) for wait in waits(chance, ranks)])
-                 for _ in range(RUNS)), name,
+                (
+                    run(ranks=[rank(core_wait=wait) for wait in waits(chance, ranks)])
+                    for _ in range(RUNS)
+                ),
+                name,
             )
             for name, waits in (("a", first), ("b", second))
         ]
@@ -62,7 +65,10 @@ def held_up(chance: Random, ranks: int, median: float, times: float, start: int)
     called.calls.update(dict.fromkeys(range(ranks), 1))
     return run(
         ranks=[rank(rank=number, core_wait=wait) for number, wait in enumerate(waits)],
-        world_size=ranks, start_unix_ns=start, transfer_ns=ns, rows={key("Allreduce"): called},
+        world_size=ranks,
+        start_unix_ns=start,
+        transfer_ns=ns,
+        rows={key("Allreduce"): called},
     )
 
 
@@ -71,9 +77,14 @@ def verdicts(ranks: int, median: float, times: float) -> Counter[str]:
     chance, found = Random(ranks), Counter()
     for _ in range(EXPERIMENTS):
         sides = [
-            Side(name, [
-                held_up(chance, ranks, median, factor, 2 * block + place) for block in range(RUNS)
-            ], [*range(RUNS)])
+            Side(
+                name,
+                [
+                    held_up(chance, ranks, median, factor, 2 * block + place)
+                    for block in range(RUNS)
+                ],
+                [*range(RUNS)],
+            )
             for place, (name, factor) in enumerate((("a", 1.0), ("b", times)))
         ]
         found[compare(sides, RULES).pairs[0].verdict.verdict] += 1

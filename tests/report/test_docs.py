@@ -25,7 +25,8 @@ from planted import ROOT, SCHEMA
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
 PARSERS = manual._subparsers(parser_build())
 FOR_SCRIPTS = [
-    name for name, parser in PARSERS.items()
+    name
+    for name, parser in PARSERS.items()
     if "--json" in parser._option_string_actions
     and name not in ("export", "fleet")  # which asks a store: test_fleet.py
 ]
@@ -84,11 +85,13 @@ def runs(tmp_path_factory) -> dict[str, list]:
         "hang": test_stuck.killed(test_stuck.hang_of_all_kinds()),
     }
     found = {
-        name: [planted.write_ledgers(folder / name, own)] for name, own in ranks.items()
+        name: [planted.write_ledgers(folder / name, own)]
+        for name, own in ranks.items()
         if own[0].ended == "running"
     }
     found |= {
-        name: [planted.write_databases(folder / name, own)] for name, own in ranks.items()
+        name: [planted.write_databases(folder / name, own)]
+        for name, own in ranks.items()
         if name not in found
     }
     runs = compared_runs.sides(folder / "sides", {compared_runs.LARGE: 1.5}, blocks=2)
@@ -101,8 +104,10 @@ def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, c
     stale = set(listed(command, "key"))
     for form in forms(PARSERS[command]):
         asked = (
-            [runs["sides"]] if command == "compare"
-            else [["check", *runs["sides"]]] if command == "replay"
+            [runs["sides"]]
+            if command == "compare"
+            else [["check", *runs["sides"]]]
+            if command == "replay"
             else [words for name, words in runs.items() if name != "sides"]
         )
         answers = [report(command, *form, "--json", *words) for words in asked]
@@ -120,7 +125,8 @@ def test_every_table_that_export_prints_is_defined(report, runs):
             tables.setdefault(row["table"], set()).update(row)
     titles = {table: {"bucket_bound": "bucket"}.get(table, table) for table in tables}
     assert {
-        table: lacks for table, own in tables.items()
+        table: lacks
+        for table, own in tables.items()
         if (lacks := undefined(own - {"table"}, titles[table]))
     } == {}
     assert undefined({"table"}, "export") == set()
@@ -202,7 +208,8 @@ def anchors(page: Path) -> set[str]:
 def test_links_lead_to_a_page_and_its_heading(page):
     links = re.findall(r"\]\((?!http)([^)#\s]*)#?(\S*?)\)", page.read_text())
     dead = [
-        f"{path}#{anchor}" for path, anchor in links
+        f"{path}#{anchor}"
+        for path, anchor in links
         if not (target := page.parent / path if path else page).exists()
         or (anchor and target.suffix == ".md" and anchor not in anchors(target))
     ]

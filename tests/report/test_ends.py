@@ -64,14 +64,17 @@ def test_the_keys_for_scripts_name_them_too(report, tmp_path):
     assert row["early_ended_ranks"] == 4
     first, second, third, _ = report("ranks", folder, "--per-rank", "--json").rows
     assert [row["state"] for row in (first, second, third)] == [
-        "abort", "exit", "running or killed",
+        "abort",
+        "exit",
+        "running or killed",
     ]
     assert [value for key, value in first.items() if key.startswith("doing_")] == [
         *("MPI_Recv", None, "MPI_COMM_WORLD", 4_096, 3, 5, 1),
         *(START_UNIX_NS + 8 * SECOND, 2 * SECOND),
     ]
     assert (third["doing_request_call"], third["last_unix_ns"]) == (
-        "MPI_Iallreduce", START_UNIX_NS + 13 * SECOND,
+        "MPI_Iallreduce",
+        START_UNIX_NS + 13 * SECOND,
     )
 
 
@@ -82,7 +85,8 @@ def test_the_keys_for_scripts_name_them_too(report, tmp_path):
         (
             "running",
             "Running         ranks 2-3: in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split "
-            "{2-3}, for 3.00 s to 4.00 s\n", 2,
+            "{2-3}, for 3.00 s to 4.00 s\n",
+            2,
         ),
         ("killed", "Killed or left  ranks 2-3, last sign of life", 4),
     ],
@@ -109,7 +113,8 @@ def test_the_thread_that_is_inside_longest_is_the_one_shown(report, tmp_path):
     rank = planted.training_rank(0)
     rank.ended, rank.world_size = "running", 1
     rank.doing = {
-        0: Doing("MPI_Bcast", 8 * SECOND, 0), 1: Doing("MPI_Recv", 9 * SECOND, 1, peer=-2),
+        0: Doing("MPI_Bcast", 8 * SECOND, 0),
+        1: Doing("MPI_Recv", 9 * SECOND, 1, peer=-2),
     }
     planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     assert "in MPI_Recv (from any rank) on MPI_COMM_WORLD" in report("summary", tmp_path).out
@@ -160,7 +165,9 @@ def test_a_snapshot_is_no_early_end(report, run_folder):
         planted.execute(path, "UPDATE rank SET ended = 'running', end_unix_ns = NULL")
     answer = report("summary", run_folder, "--json")
     assert (
-        answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"],
+        answer.err,
+        answer.rows[0]["early_ended_ranks"],
+        answer.rows[0]["wall_is_estimate"],
     ) == ("", 0, 0)
     row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
     assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)

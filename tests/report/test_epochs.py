@@ -17,8 +17,14 @@ def one_host(ranks: int) -> Job:
 
 
 def epoch_call(
-    job: Job, rank: int, call: str, begin_ns: int, end_ns: int, partners: Mapping[int, int | None],
-    count: int | None = None, **more: object,
+    job: Job,
+    rank: int,
+    call: str,
+    begin_ns: int,
+    end_ns: int,
+    partners: Mapping[int, int | None],
+    count: int | None = None,
+    **more: object,
 ) -> None:
     """A call that opens or closes an epoch with these ranks, by their numbers."""
     job.call(call, begin_ns, end_ns, rank)
@@ -26,9 +32,17 @@ def epoch_call(
     job.rows["sample"][-1].update(communicator=WORLD, **more)
     for peer, number in partners.items():
         job.add(
-            "sample_epoch", world_rank=rank, thread=0, call=call, communicator=WORLD, object=1,
-            peer=peer, number=number, partners=count or len(partners),
-            start_ns=job.time(rank, begin_ns), end_ns=job.time(rank, end_ns),
+            "sample_epoch",
+            world_rank=rank,
+            thread=0,
+            call=call,
+            communicator=WORLD,
+            object=1,
+            peer=peer,
+            number=number,
+            partners=count or len(partners),
+            start_ns=job.time(rank, begin_ns),
+            end_ns=job.time(rank, end_ns),
         )
 
 
@@ -52,12 +66,14 @@ def test_a_start_waits_for_the_post_of_its_target(late):
     epoch_call(job, 1, "MPI_Win_post", 8 * US, 8_200, {0: 1})
     epoch_call(job, 1, "MPI_Win_wait", 8_300, 12 * US, {0: 1})
     assert waits(late(job, "call")) == {
-        "MPI_Win_start": (7 * US, 1 * US), "MPI_Win_complete": (0, 1 * US),
+        "MPI_Win_start": (7 * US, 1 * US),
+        "MPI_Win_complete": (0, 1 * US),
         "MPI_Win_wait": (1_700, 2 * US),
     }
     assert [(row["rank"], row["cost_ns"]) for row in late(job)] == [(0, 1_700), (1, 7 * US)]
     assert states(late(job, "state")) == {
-        "late post": (1, 7 * US), "late complete": (1, 1_700),
+        "late post": (1, 7 * US),
+        "late complete": (1, 1_700),
     }
 
 
@@ -127,11 +143,19 @@ def moving(*amounts: int) -> Job:
         epoch_call(job, 0, "MPI_Win_start", begin_ns + 200, begin_ns + 300, {1: number})
         put(job, 0, begin_ns + 400, begin_ns + 500, moved)
         epoch_call(
-            job, 0, "MPI_Win_complete", begin_ns + 1 * US, begin_ns + 1 * US + complete_ns,
+            job,
+            0,
+            "MPI_Win_complete",
+            begin_ns + 1 * US,
+            begin_ns + 1 * US + complete_ns,
             {1: number},
         )
         epoch_call(
-            job, 1, "MPI_Win_wait", begin_ns + complete_ns, begin_ns + 1 * US + complete_ns,
+            job,
+            1,
+            "MPI_Win_wait",
+            begin_ns + complete_ns,
+            begin_ns + 1 * US + complete_ns,
             {0: number},
         )
     return job

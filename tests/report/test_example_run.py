@@ -27,7 +27,8 @@ def test_the_recorded_run_names_no_path_or_host(example):
     recorded = example.read_bytes()
     assert b"host-1" in recorded
     assert not [
-        name for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env.")
+        name
+        for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env.")
         if name in recorded
     ]
 

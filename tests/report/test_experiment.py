@@ -153,7 +153,8 @@ def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     assert Counter(made(here)) == {"a": 14, "b": 7}
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
     assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [
-        ("b", "same", 0), ("a-again", "same", 1),
+        ("b", "same", 0),
+        ("a-again", "same", 1),
     ]
     assert (
         "A/A             a-again runs the command of a: same within 2.0 %"
@@ -170,7 +171,8 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     ]
     refused = start(here, "run", "exp", "--bare", *profiled)
     assert (refused.status, refused.err.count("\n")) == (
-        2, 1,
+        2,
+        1,
     ) and "--bare: an arm has options of commprof-run" in refused.err
     bare_job = f"if [ $# = 4 ]; then echo $1 bare >>{here}/log; exit 0; fi\n"
     (here / "job.sh").write_text(bare_job + JOB)
@@ -224,7 +226,8 @@ def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_pat
         runner.runs += [Run(block, name, "", status, seconds, "") for name in "ab"]
         assert runner.block_s() == 2 * seconds
     runner.runs += [
-        Run(3, "a", "", plans.OK, 2, ""), Run(3, "b", "", plans.FAILED, 9, "exit status 7"),
+        Run(3, "a", "", plans.OK, 2, ""),
+        Run(3, "b", "", plans.FAILED, 9, "exit status 7"),
     ]
     assert runner.block_s() == 4
 
@@ -320,7 +323,8 @@ def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
     (here / "slow-a").touch()
     start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
     assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [
-        False, True,
+        False,
+        True,
     ] * 3
 
 
@@ -346,8 +350,13 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
 
     resume = words(here, "resume", "exp", "--blocks", 3)
     runner = subprocess.Popen(
-        resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, preexec_fn=heeding,
+        resume,
+        env=environment(here),
+        cwd=here,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding,
     )
     with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
         before = runs(here)
@@ -391,7 +400,8 @@ def test_a_block_is_repeated_whose_run_was_removed(here, report):
     assert "2 of 3 blocks complete" in out and "  a: 2 runs" in out and "; 1 removed; " in out
     assert start(here, "resume", "exp").status == 0
     assert [
-        row["block"] for row in report("compare", here / "exp", "--by", "run", "--json").rows
+        row["block"]
+        for row in report("compare", here / "exp", "--by", "run", "--json").rows
         if row["side"] == "a"
     ] == [1, 3, 4]
 
@@ -410,7 +420,8 @@ def test_two_runners_do_not_share_an_experiment(here):
     with plans.owned(here / "exp"):
         answer = start(here, "resume", "exp", "--blocks", 2)
     assert (answer.status, answer.err) == (
-        1, "commprof-experiment: exp: another commprof-experiment is running it\n",
+        1,
+        "commprof-experiment: exp: another commprof-experiment is running it\n",
     )
 
 
@@ -544,7 +555,9 @@ def test_arms_without_a_program_replay_the_kit(here, kit, report):
     replay = f"commprof-replay {copied}"
     lines = (here / "replayed").read_text().splitlines()
     assert Counter(" ".join(line.split()) for line in lines) == {
-        replay: 2, f"{replay} --gaps none": 2, "app": 2,
+        replay: 2,
+        f"{replay} --gaps none": 2,
+        "app": 2,
     }
     digest = hashlib.sha256(KIT.encode()).hexdigest()
     assert plans.plan_read(here / "exp").kit == digest

@@ -61,9 +61,12 @@ def added_by_another(store: Path, run_folder: Path) -> Path:
     """A second writer adds the run and another one, in files of another number; its file of
     jobs."""
     template = fleets.template_of(run_folder)
-    other = template._replace(run=template.run + 1, rows={
-        table: [(row[0] + 1, *row[1:]) for row in rows] for table, rows in template.rows.items()
-    })
+    other = template._replace(
+        run=template.run + 1,
+        rows={
+            table: [(row[0] + 1, *row[1:]) for row in rows] for table, rows in template.rows.items()
+        },
+    )
     before = {*store.glob("job/*/*/*")}
     jobs_write(store_create(store, None, False), [template, other], "main")
     (added,) = {*store.glob("job/*/*/*")} - before
@@ -112,13 +115,17 @@ def test_a_spool_is_read_where_jobs_are_complete_or_quiet(report, run_folder, tm
 
 def test_a_run_in_a_folder_for_each_rank_is_one_job(report, run_folder, tmp_path):
     for path in sorted(run_folder.glob("rank-*.db")):
-        shutil.copytree(run_folder, tmp_path / "spool" / path.stem, ignore=lambda _, names: [
-            name for name in names if name != path.name
-        ])
+        shutil.copytree(
+            run_folder,
+            tmp_path / "spool" / path.stem,
+            ignore=lambda _, names: [name for name in names if name != path.name],
+        )
     said = report("fleet", "add", tmp_path / "store", "--from", tmp_path / "spool").out
     assert said == "1 job added; 0 known; 0 not complete yet\n"
     report("fleet", "add", tmp_path / "whole", run_folder)
-    assert answer(report, tmp_path / "store", "sizes") == answer(report, tmp_path / "whole", "sizes")
+    assert answer(report, tmp_path / "store", "sizes") == answer(
+        report, tmp_path / "whole", "sizes"
+    )
 
 
 def test_sums_are_those_of_the_run(report, store, run_folder):
@@ -129,7 +136,8 @@ def test_sums_are_those_of_the_run(report, store, run_folder):
             known = whole.setdefault(row["call"], [0, 0])
             whole[row["call"]] = [known[0] + row["calls"], known[1] + row["total_ns"]]
     assert whole == {
-        name: [row["count"], row["total_ns"]] for name, row in calls.items()
+        name: [row["count"], row["total_ns"]]
+        for name, row in calls.items()
         if row["library"] == "mpi"
     }
 
@@ -153,7 +161,8 @@ def test_without_duckdb_one_line_names_it(report, tmp_path, run_folder, monkeypa
     monkeypatch.setitem(sys.modules, "duckdb", None)
     said = report("fleet", "add", tmp_path / "store", run_folder)
     assert (said.status, said.err) == (
-        1, "hvprof-report: fleet: needs the Python package duckdb: pip install duckdb\n",
+        1,
+        "hvprof-report: fleet: needs the Python package duckdb: pip install duckdb\n",
     )
 
 
@@ -170,7 +179,14 @@ def test_each_key_is_defined_and_answers_a_question(report, store):
 def test_users_are_hashed_and_names_left_out_as_the_store_says(report, run_folder, tmp_path):
     store = tmp_path / "store"
     added = report(
-        "fleet", "add", store, run_folder, "--hash-users", "--keep", "user", "library",
+        "fleet",
+        "add",
+        store,
+        run_folder,
+        "--hash-users",
+        "--keep",
+        "user",
+        "library",
     )
     assert added.status == 0, added.err
     (row,) = answer(report, store, "top")
@@ -216,16 +232,19 @@ def test_nobody_is_named_in_20_healthy_fleets(report, run_folder, tmp_path):
     """The first host of a third of the programs always comes last: its rank 0 has more work."""
     for seed in range(20):
         fleet = fleets.Fleet(jobs=1000, seed=100 + seed)
-        assert late_hosts(
-            made(report, run_folder, tmp_path / f"store-{seed}", "hosts", fleet)
-        ) == []
+        assert (
+            late_hosts(made(report, run_folder, tmp_path / f"store-{seed}", "hosts", fleet)) == []
+        )
 
 
 def test_a_call_that_takes_longer_since_a_day_is_named_with_what_is_new(
     report, run_folder, tmp_path
 ):
     rows = made(
-        report, run_folder, tmp_path / "store", "changes",
+        report,
+        run_folder,
+        tmp_path / "store",
+        "changes",
         fleets.Fleet(jobs=3000, change_day=15, days=30),
     )
     assert {(row["program"], row["day"]) for row in rows} == {("app1", "2026-11-16")}
@@ -242,6 +261,9 @@ def test_the_page_has_all_questions(report, run_folder, tmp_path):
     made(report, run_folder, store, "hosts", fleets.Fleet(slow_node=17, change_day=15))
     assert report("fleet", "html", store).out == f"{store}/report.html written\n"
     page = (store / "report.html").read_text()
-    assert [page.count(f"<h2>{each.title.replace(chr(39), '&#x27;')}</h2>")
-            for name, each in questions.QUESTIONS.items() if name != "job"] == [1] * 7
+    assert [
+        page.count(f"<h2>{each.title.replace(chr(39), '&#x27;')}</h2>")
+        for name, each in questions.QUESTIONS.items()
+        if name != "job"
+    ] == [1] * 7
     assert "node017 came last in " in page and "build_id.libmpi.so.40=b2" in page

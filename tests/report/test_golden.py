@@ -13,5 +13,7 @@ def test_a_change_is_shown_by_its_place():
     rows = [{"call": "MPI_Bcast", "count": 3}, {"call": "MPI_Send"}]
     other = [{"call": "MPI_Bcast", "count": 4, "bytes": 8}]
     assert list(golden.differences(rows, other)) == [
-        ": 2 -> 1 rows", " 0 count: 3 -> 4", ' 0 bytes: "nothing" -> 8',
+        ": 2 -> 1 rows",
+        " 0 count: 3 -> 4",
+        ' 0 bytes: "nothing" -> 8',
     ]

@@ -72,7 +72,8 @@ def test_what_was_not_summed_up_is_not_said_to_be_without_communication(gpu):
 def time_with(letters: str, without: str = "") -> int:
     """Time in STATES, by the letters of the definitions in docs/SCHEMA.md."""
     return sum(
-        ns for state, ns in STATES.items()
+        ns
+        for state, ns in STATES.items()
         if set(letters) <= set(state) and not set(without) & set(state)
     )
 
@@ -119,7 +120,10 @@ def test_the_run_adds_devices_up_and_its_shares_are_of_the_sums(rows):
     ]
     (row,) = rows(ranks, "--by", "run")
     assert (row["traced_ns"], row["exposed_ns"], row["exposed_share"], row["computing_share"]) == (
-        10, 6, 0.6, 0.4,
+        10,
+        6,
+        0.6,
+        0.4,
     )
     assert (row["devices"], row["traced_ranks"], row["ranks"]) == (2, 2, 2)
 
@@ -165,10 +169,17 @@ def test_kernels_are_told_by_name_over_ranks_and_streams(rows):
     two.activities = [Activity([10 * MS] * 100, 2), Activity([300 * MS], 1)]
     gemm, nccl = rows([one, two], "--by", "kernel")
     assert (
-        gemm["name"], gemm["count"], gemm["graph_count"], gemm["ranks"], gemm["is_communication"],
+        gemm["name"],
+        gemm["count"],
+        gemm["graph_count"],
+        gemm["ranks"],
+        gemm["is_communication"],
     ) == (GEMM, 200, 2, 2, 0)
     assert (gemm["total_ns"], gemm["mean_ns"], gemm["min_ns"], gemm["max_ns"]) == (
-        2_060 * MS, 10.3 * MS, 10 * MS, 40 * MS,
+        2_060 * MS,
+        10.3 * MS,
+        10 * MS,
+        40 * MS,
     )
     assert gemm["p50_ns"] == pytest.approx(10 * MS, rel=1 / 16) and gemm["p99_ns"] == pytest.approx(
         10 * MS, rel=1 / 16
@@ -190,7 +201,8 @@ def test_top_says_how_many_kernels(rows, gpu):
     rank = gpu_rank(kernels=kernels, activities=[Activity([number], number) for number in kernels])
     assert len(rows([rank], "--by", "kernel")) == 30
     assert [row["kernel"] for row in rows([rank], "--by", "kernel", "--top", "2")] == [
-        "kernel_30", "kernel_29",
+        "kernel_30",
+        "kernel_29",
     ]
     shown = gpu([rank]).out
     assert (
@@ -212,8 +224,15 @@ def test_copies_are_told_by_direction_size_and_memory(rows):
     ]
     found = rows([rank], "--by", "copy")
     keys = (
-        "kind", "copy", "is_pageable", "is_managed", "bytes_low", "bytes_high", "count",
-        "volume_bytes", "total_ns",
+        "kind",
+        "copy",
+        "is_pageable",
+        "is_managed",
+        "bytes_low",
+        "bytes_high",
+        "count",
+        "volume_bytes",
+        "total_ns",
     )
     assert [tuple(row[key] for key in keys) for row in found] == [
         ("copy", "to device", 0, 0, 2_049, 4_096, 5, 19_000, 7_000),
@@ -235,8 +254,14 @@ def test_streams_hold_what_ran_on_them(rows):
         Activity([1], 1, stream=3),
     ]
     keys = (
-        "stream", "device", "context", "number", "computing_kernels", "communicating_kernels",
-        "copies", "sets",
+        "stream",
+        "device",
+        "context",
+        "number",
+        "computing_kernels",
+        "communicating_kernels",
+        "copies",
+        "sets",
     )
     keys += ("computing_ns", "communicating_ns", "copying_ns", "volume_bytes")
     assert [tuple(row[key] for key in keys) for row in rows([rank], "--by", "stream")] == [
@@ -331,8 +356,11 @@ def test_the_clock_is_off_by_the_most_of_all_windows(rows):
 
 def test_what_is_missing_is_said(gpu, rows):
     counts = {
-        "dropped_records": 3, "implausible_records": 1, "late_records": 4,
-        "unattributed_records": 5, "lost_intervals": 9,
+        "dropped_records": 3,
+        "implausible_records": 1,
+        "late_records": 4,
+        "unattributed_records": 5,
+        "lost_intervals": 9,
     }
     counts.update(unmatched_operations=2, records=100)
     ranks = [gpu_rank(0, 2, gpu_counts=counts), gpu_rank(1, 2, gpu_counts=counts)]
@@ -340,7 +368,9 @@ def test_what_is_missing_is_said(gpu, rows):
     assert {key: row[key] for key in counts} == {key: 2 * count for key, count in counts.items()}
     said = line(gpu(ranks).out, "Not recorded")
     for part in (
-        "6 GPU records dropped", "2 GPU records with impossible", "8 GPU records too late",
+        "6 GPU records dropped",
+        "2 GPU records with impossible",
+        "8 GPU records too late",
         "10 GPU records counted together",
     ):
         assert part in said
@@ -459,7 +489,12 @@ def test_ranks_without_a_gpu_are_named_beside_the_others(gpu):
 
 def test_the_first_lines_say_where_the_time_goes(gpu):
     busy = {
-        "C": 5 * SECOND, "CK": SECOND, "K": SECOND, "KD": SECOND, "M": SECOND // 2, "": SECOND,
+        "C": 5 * SECOND,
+        "CK": SECOND,
+        "K": SECOND,
+        "KD": SECOND,
+        "M": SECOND // 2,
+        "": SECOND,
         "CM": SECOND // 2,
     }
     out = gpu([gpu_rank(devices=[Device(busy=busy)])]).out.splitlines()
@@ -508,7 +543,10 @@ def calls(steps: list[Step]) -> list[Sample]:
     ]
     nccl = [
         Sample(
-            "ncclAllReduce", step.begin_ns + 92 * MS, step.begin_ns + 97 * MS, planted.NCCL,
+            "ncclAllReduce",
+            step.begin_ns + 92 * MS,
+            step.begin_ns + 97 * MS,
+            planted.NCCL,
             step.step,
         )
         for step in steps
@@ -538,12 +576,21 @@ def test_a_step_has_the_unions_of_what_ran_in_it(rows, write):
     found = rows([step_rank()], "--by", "step", write=write)
     assert [row["step"] for row in found] == list(range(1, 13))
     assert {key: value / MS for key, value in found[5].items() if key.endswith("_ns")} == {
-        "step_ns": 100, "computing_ns": 40, "communicating_ns": 30, "copying_ns": 20,
-        "exposed_ns": 20, "strictly_exposed_ns": 10, "hidden_ns": 10, "idle_ns": 30,
-        "exposed_mpi_ns": 25, "starved_ns": 20,
+        "step_ns": 100,
+        "computing_ns": 40,
+        "communicating_ns": 30,
+        "copying_ns": 20,
+        "exposed_ns": 20,
+        "strictly_exposed_ns": 10,
+        "hidden_ns": 10,
+        "idle_ns": 30,
+        "exposed_mpi_ns": 25,
+        "starved_ns": 20,
     }
     assert (
-        found[5]["exposed_share"], found[5]["devices"], found[0]["is_warm_up"],
+        found[5]["exposed_share"],
+        found[5]["devices"],
+        found[0]["is_warm_up"],
         found[5]["is_warm_up"],
     ) == (0.2, 1, 1, 0)
 
@@ -551,11 +598,16 @@ def test_a_step_has_the_unions_of_what_ran_in_it(rows, write):
 def test_the_sums_of_the_run_say_what_a_step_has_in_the_median(asked, rows):
     (row,) = rows([step_rank()], "--by", "run")
     assert {key: row[key] for key in StepTimes._fields} == {
-        "steps": 11, "step_ns": 100 * MS, "step_exposed_ns": 20 * MS, "step_exposed_share": 0.2,
+        "steps": 11,
+        "step_ns": 100 * MS,
+        "step_exposed_ns": 20 * MS,
+        "step_exposed_share": 0.2,
     }
     (steps,) = asked("steps", [step_rank()], "--json").rows
     assert {key: steps[key] for key in steps if key.startswith("gpu_")} == {
-        "gpu_steps": 11, "gpu_step_ns": 100 * MS, "gpu_exposed_ns": 20 * MS,
+        "gpu_steps": 11,
+        "gpu_step_ns": 100 * MS,
+        "gpu_exposed_ns": 20 * MS,
         "gpu_exposed_share": 0.2,
     }
     said = "On the GPU      20.0 % exposed communication (20.0 ms of 100 ms; medians of 11 steps"
@@ -577,7 +629,10 @@ def test_a_step_is_the_mean_over_devices(rows):
 def test_a_step_that_was_not_traced_whole_is_not_known(rows):
     windows = [Tracing(150 * MS, 450 * MS), Tracing(500 * MS, 700 * MS)]
     assert [row["step"] for row in rows([step_rank(tracings=windows)], "--by", "step")] == [
-        3, 4, 6, 7,
+        3,
+        4,
+        6,
+        7,
     ]
 
 
@@ -594,7 +649,14 @@ def test_a_step_of_which_a_stream_has_not_sampled_all_is_not_known(rows, report,
     )
     planted.execute(path, f"{forget} INSERT INTO gpu_sample_window VALUES {spans}")
     assert [row["step"] for row in report("gpu", folder, "--by", "step", "--json").rows] == [
-        1, 2, 3, 4, 7, 8, 9, 10,
+        1,
+        2,
+        3,
+        4,
+        7,
+        8,
+        9,
+        10,
     ]
     planted.execute(path, forget)
     assert report("gpu", folder, "--by", "step", "--json").rows == []
@@ -708,7 +770,8 @@ def sharing_rank(
         "devices": [
             Device(
                 busy={"C": (end_ms - begin_ms) * MS, "": 10 * SECOND - (end_ms - begin_ms) * MS},
-                uuid=uuid, kernels=1,
+                uuid=uuid,
+                kernels=1,
             )
         ],
         "gpu_samples": [GpuSample(begin_ms * MS, end_ms * MS, 1)],
@@ -732,19 +795,28 @@ def two_alone(**fields) -> list[Rank]:
 def test_a_gpu_that_ranks_share_is_one_device_with_the_union_of_what_they_ran(rows, write):
     (device,) = rows(two_sharing(), write=write)
     assert (
-        device["rank"], device["ranks"], device["sharing_ranks"], device["merged_ranks"],
+        device["rank"],
+        device["ranks"],
+        device["sharing_ranks"],
+        device["merged_ranks"],
         device["kernels"],
     ) == (0, "0-1", 2, 2, 2)
     assert (device["traced_ns"], device["computing_ns"], device["idle_share"]) == (
-        10 * SECOND, 6 * SECOND, 0.4,
+        10 * SECOND,
+        6 * SECOND,
+        0.4,
     )
     (run,) = rows(two_sharing(), "--by", "run", write=write)
     assert (run["devices"], run["shared_devices"], run["unmerged_devices"], run["idle_share"]) == (
-        1, 1, 0, 0.4,
+        1,
+        1,
+        0,
+        0.4,
     )
     one, two = rows(two_alone(), write=write)
     assert [(row["ranks"], row["sharing_ranks"], row["idle_share"]) for row in (one, two)] == [
-        ("0", 1, 0.6), ("1", 1, 0.7),
+        ("0", 1, 0.6),
+        ("1", 1, 0.7),
     ]
     (run,) = rows(two_alone(), "--by", "run", write=write)
     assert (run["devices"], run["shared_devices"], run["idle_share"]) == (2, 0, 0.65)
@@ -774,7 +846,9 @@ def test_a_shared_gpu_is_in_mpi_while_any_of_its_ranks_is(rows):
         rank.cells = [planted.Cell("MPI_Barrier", 0, [(end_ms - begin_ms) * MS])]
     (device,) = rows(ranks)
     assert (device["in_mpi_ns"], device["starved_ns"], device["exposed_mpi_ns"]) == (
-        1_200 * MS, 500 * MS, 500 * MS,
+        1_200 * MS,
+        500 * MS,
+        500 * MS,
     )
     ranks[1].windows = [planted.Window(5 * SECOND, 10 * SECOND)]  # its calls before are not sampled
     assert rows(ranks)[0]["traced_ns"] == 5 * SECOND
@@ -786,14 +860,16 @@ def test_where_only_sums_are_known_what_ranks_ran_at_once_is_not(rows, asked):
     assert (device["traced_ns"], device["idle_share"]) == (0, None)
     (run,) = rows(two_sharing(**unsampled), "--by", "run")
     assert (run["devices"], run["unmerged_devices"], run["traced_ns"], run["idle_share"]) == (
-        1, 1, 0, None,
+        1,
+        1,
+        0,
+        None,
     )
     out = asked("gpu", two_sharing(**unsampled)).out
     assert "not known for 1 device, left out of the times below" in out
     assert line(out, "GPU time") == "GPU time        unknown: see above"
     assert line(asked("summary", two_sharing(**unsampled)).out, "GPU") == (
-        "GPU             1 device, 1 shared by ranks: how busy is not known; "
-        "see hvprof-report gpu"
+        "GPU             1 device, 1 shared by ranks: how busy is not known; see hvprof-report gpu"
     )
 
 
@@ -818,13 +894,15 @@ def test_ranks_that_each_see_one_gpu_are_told_apart_by_uuid(rows):
     """In containers, or by CUDA_VISIBLE_DEVICES, all of them have number 0."""
     ranks = [sharing_rank(rank, 0, 1_000, f"MIG-{rank // 2}", 4) for rank in range(4)]
     assert [(row["ranks"], row["uuid"], row["device"]) for row in rows(ranks)] == [
-        ("0-1", "MIG-0", 0), ("2-3", "MIG-1", 0),
+        ("0-1", "MIG-0", 0),
+        ("2-3", "MIG-1", 0),
     ]
 
 
 def test_gpus_without_a_uuid_are_not_merged(rows):
     assert [(row["ranks"], row["idle_share"]) for row in rows(two_sharing(uuid=""))] == [
-        ("0", 0.6), ("1", 0.7),
+        ("0", 0.6),
+        ("1", 0.7),
     ]
 
 
@@ -881,7 +959,10 @@ def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(asked, tm
 def test_ranks_that_were_not_selected_are_named_on_a_shared_gpu(rows, gpu):
     (device,) = rows(two_sharing(), "--rank", "1")
     assert (device["rank"], device["ranks"], device["merged_ranks"], device["computing_ns"]) == (
-        1, "0-1", 1, 3 * SECOND,
+        1,
+        "0-1",
+        1,
+        3 * SECOND,
     )
     assert (
         "1 device also used by ranks that are not selected: times are of the selected ones alone"
@@ -927,7 +1008,8 @@ def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, 
     report("html", folder, "-o", tmp_path / "with.html")
     page = (tmp_path / "with.html").read_text()
     assert (
-        "<h2>GPUs</h2>" in page and "ampere_sgemm_128&lt;32&gt;" in page
+        "<h2>GPUs</h2>" in page
+        and "ampere_sgemm_128&lt;32&gt;" in page
         and "exposed communication" in page
     )
     report("html", run_folder, "-o", tmp_path / "without.html")
@@ -952,7 +1034,8 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     bars.of_gpus(devices).draw(axes)
     heights = [
         sum(
-            bar.get_height() for bar in axes.patches
+            bar.get_height()
+            for bar in axes.patches
             if round(bar.get_x() + bar.get_width() / 2) == place
         )
         for place in range(3)
@@ -967,7 +1050,8 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     bars = sorted((bar for bar in axes.patches if bar.get_width()), key=lambda bar: bar.get_y())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert list(zip(names, (bar.get_width() for bar in bars))) == [
-        ("gemm<128, true>", 70), ("ncclDevKernel_AllReduce", 30),
+        ("gemm<128, true>", 70),
+        ("ncclDevKernel_AllReduce", 30),
     ]
     assert report("gpu", tmp_path / "run", "--plot", tmp_path / "gpu.svg").status == 0
     assert (tmp_path / "gpu.svg").read_bytes().startswith(b"<?xml")

@@ -96,7 +96,8 @@ def slices(events: list[dict], process: str) -> list[tuple[str, str, float, floa
     tracks = tracks_of(own)
     found = [
         (tracks[event["tid"]], event["name"], event["ts"], ended(event))
-        for event in own if event["ph"] in "BX"
+        for event in own
+        if event["ph"] in "BX"
     ]
     return sorted(found, key=lambda each: each[2])
 
@@ -157,7 +158,8 @@ def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, t
         ("b", "MPI_ALLREDUCE", S - 5, S + 90),
     ]
     assert [each for each in marks(events, TENSORS) if each[0] == "b"] == [
-        ("b", "rank 0 is ready", S - 60 * MS + 1), ("b", "rank 1 is ready", S - 10 * MS + 1),
+        ("b", "rank 0 is ready", S - 60 * MS + 1),
+        ("b", "rank 1 is ready", S - 10 * MS + 1),
     ]
     ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "X"]
     assert {"dtype": "float32", "shape": "[64]"} in ends
@@ -223,7 +225,8 @@ def test_timelines_that_were_started_one_after_the_other_share_tracks(export, tm
         parts.append(part.write(tmp_path / f"{at_us}.json"))
     events = export(pair_of_ranks(), *parts)
     assert [each[:3] for each in slices(events, TENSORS) if each[1] == "ALLREDUCE"] == [
-        ("a", "ALLREDUCE", S), ("a", "ALLREDUCE", 2 * S),
+        ("a", "ALLREDUCE", S),
+        ("a", "ALLREDUCE", 2 * S),
     ]
 
 

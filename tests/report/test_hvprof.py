@@ -70,7 +70,9 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
     )
     row = report("hvprof", folder, "--json").rows[0]
     assert (row["smallest_bytes"], row["largest_bytes"], row["traffic"]) == (
-        1_000, 128 << 10, "bulk",
+        1_000,
+        128 << 10,
+        "bulk",
     )
     assert row["message_bytes"] == 2 * (10 * 1_000 + 4 * (128 << 10))
     assert (row["total_ns"], row["ranks"]) == (2 * (10_000 + 8_000), 2)
@@ -85,14 +87,16 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
 def test_a_row_a_rank_where_asked_for(report, fused):
     rows = report("hvprof", fused, "--json", "--per-rank", "--bytes", "64M").rows
     assert [(row["rank"], row["count"], row["share_of_call"]) for row in rows] == [
-        (0, 3, 1.0), (1, 3, 1.0),
+        (0, 3, 1.0),
+        (1, 3, 1.0),
     ]
 
 
 def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
     rows = report("hvprof", fused, "--unfused", unfused, "--json").rows
     small = [
-        (row["fusion"], row["call"], row["traffic"], row["count"]) for row in rows
+        (row["fusion"], row["call"], row["traffic"], row["count"])
+        for row in rows
         if row["bytes_high"] == 128 << 10
     ]
     assert small == [
@@ -106,8 +110,7 @@ def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
 def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfused):
     alone = report("hvprof", fused).out.splitlines()
     assert (
-        alone[0]
-        == "As run, 2 ranks, no steps found. MPI: 36 calls that carry messages, 18 a rank."
+        alone[0] == "As run, 2 ranks, no steps found. MPI: 36 calls that carry messages, 18 a rank."
     )
     assert (
         "a fused message counts once" in alone[1]
@@ -185,7 +188,9 @@ def run_of(tmp_path):
 
 WHOLE = sum(UNFUSED)
 FUSED = [
-    [WHOLE // 2, WHOLE // 2], [WHOLE - 250_000, 250_000], [WHOLE - 500_000, 400_000, 100_000],
+    [WHOLE // 2, WHOLE // 2],
+    [WHOLE - 250_000, 250_000],
+    [WHOLE - 500_000, 400_000, 100_000],
     [WHOLE],
 ]
 
@@ -214,14 +219,16 @@ def test_a_step_has_calls_bytes_and_time_on_a_rank_and_data_that_moved_once_is_i
     )
     (control,) = [row for row in allreduce if row["traffic"] == "control"]
     assert (control["calls_per_step"], control["bytes_per_step"]) == (
-        pytest.approx(5 * len(UNFUSED), rel=0.01), pytest.approx(40 * len(UNFUSED), rel=0.01),
+        pytest.approx(5 * len(UNFUSED), rel=0.01),
+        pytest.approx(40 * len(UNFUSED), rel=0.01),
     )
     assert {row["calls_per_step"] for row in rows if row["call"] == "MPI_Bcast"} == {0.0}
 
 
 def test_each_rank_has_its_own_step_where_asked_for(report, in_steps):
     rows = [
-        row for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
+        row
+        for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
         if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"
     ]
     for rank in range(2):
@@ -301,9 +308,7 @@ def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps
 
 def test_other_gradients_are_other_work(report, run_of, in_steps):
     half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
-    expected = (
-        f"{OTHER_WORK}MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run."
-    )
+    expected = f"{OTHER_WORK}MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run."
     assert sentence(report, in_steps[0], "--unfused", half) == expected
 
 
@@ -337,8 +342,7 @@ def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
     ]
     said = sentence(report, runs[0], "--unfused", runs[1])
     assert (
-        said
-        == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce -98 % "
+        said == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce -98 % "
         "(12.8 ms a rank -> 200 us)."
     )
 
@@ -367,8 +371,13 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
                 device_ns = kernel_ns and (start_ns + 12 * MS, start_ns + 12 * MS + kernel_ns)
                 samples.append(
                     Sample(
-                        "ncclAllReduce", start_ns, start_ns + 8_000, planted.NCCL, len(samples) + 1,
-                        bytes=size, device_ns=device_ns,
+                        "ncclAllReduce",
+                        start_ns,
+                        start_ns + 8_000,
+                        planted.NCCL,
+                        len(samples) + 1,
+                        bytes=size,
+                        device_ns=device_ns,
                     )
                 )
         cells = [
@@ -377,7 +386,11 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
         ]
         cells += [
             Cell(
-                "ncclAllReduce", size, [kernel_ns] * 20, planted.NCCL, "device",
+                "ncclAllReduce",
+                size,
+                [kernel_ns] * 20,
+                planted.NCCL,
+                "device",
                 memory_kind="device",
             )
             for size in sizes
@@ -385,17 +398,30 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
         ]
         begun = [planted.Collective("ncclAllReduce", size) for _ in range(20) for size in sizes]
         known = planted.Communicator(
-            planted.NCCL, planted.NCCL_IDENTITY, "", 2, world_rank, constructor="ncclCommInitRank",
-            begun=begun, library="nccl",
+            planted.NCCL,
+            planted.NCCL_IDENTITY,
+            "",
+            2,
+            world_rank,
+            constructor="ncclCommInitRank",
+            begun=begun,
+            library="nccl",
         )
         facts = {
-            "host": "node00", "boot_id": "a1", "time_namespace": "time:[1]",
+            "host": "node00",
+            "boot_id": "a1",
+            "time_namespace": "time:[1]",
             "nccl.version": "2.28.9",
         }
         windows = [Window(0, 10**10)]
         ranks.append(
             Rank(
-                world_rank, 2, facts=facts, cells=cells, samples=samples, communicators=[known],
+                world_rank,
+                2,
+                facts=facts,
+                cells=cells,
+                samples=samples,
+                communicators=[known],
                 windows=windows,
             )
         )
@@ -423,7 +449,9 @@ def test_without_steps_the_calls_of_nccl_are_those_on_the_host(report, tmp_path)
         for rank in of_nccl([MIB, 2 * MIB], 320_000)
     ]
     first = report("hvprof", planted.write_databases(tmp_path / "run", ranks)).out.splitlines()[0]
-    assert first == "As run, 2 ranks, no steps found. NCCL: 80 calls that carry messages, 40 a rank."
+    assert (
+        first == "As run, 2 ranks, no steps found. NCCL: 80 calls that carry messages, 40 a rank."
+    )
 
 
 def test_sizes_that_are_no_powers_of_two_are_compared_with_the_line_between(report, tmp_path):
@@ -437,7 +465,8 @@ def test_sizes_that_are_no_powers_of_two_are_compared_with_the_line_between(repo
     said = re.search("Sizes that are no powers of two: (.*)", text)[1]
     assert re.fullmatch(
         "MPI_Allreduce takes (4[89]|5[01]).[0-9] % more than on the line between powers of two "
-        r"\((4[89]\d|50\d) us in 50 calls of 1 size, by medians\)\.", said
+        r"\((4[89]\d|50\d) us in 50 calls of 1 size, by medians\)\.",
+        said,
     ), said
     ranks = [rank_with(rank, cells[0], cells[2]) for rank in range(2)]
     even = report("hvprof", planted.write_databases(tmp_path / "even", ranks)).out

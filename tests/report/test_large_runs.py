@@ -59,7 +59,8 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(many, monkeypat
     read, asked = [], []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})  # in this process
     monkeypatch.setattr(
-        figures, "run_open",
+        figures,
+        "run_open",
         lambda path, *more, **options: read.append(path) or run_open(path, *more, **options),
     )
     for name in ("root_causes", "timelines", "compare_own_time"):

@@ -24,12 +24,23 @@ from planted_job import HostClock, Job, Program, repeated, waits_for
 US, MS = 1_000, 1_000_000
 KINDS = [
     *(
-        "MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv",
-        "MPI_Alltoallw", "MPI_Barrier",
+        "MPI_Allreduce",
+        "MPI_Allgather",
+        "MPI_Allgatherv",
+        "MPI_Alltoall",
+        "MPI_Alltoallv",
+        "MPI_Alltoallw",
+        "MPI_Barrier",
     ),
     *(
-        "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Bcast", "MPI_Scatter", "MPI_Reduce",
-        "MPI_Gather", "MPI_Scan", "MPI_Exscan",
+        "MPI_Reduce_scatter",
+        "MPI_Reduce_scatter_block",
+        "MPI_Bcast",
+        "MPI_Scatter",
+        "MPI_Reduce",
+        "MPI_Gather",
+        "MPI_Scan",
+        "MPI_Exscan",
     ),
 ]
 TWO_CALLS = Texts()
@@ -54,20 +65,28 @@ def one_host(ranks: int) -> Job:
 
 SPLIT = {
     "all wait for the last one to come": (
-        "MPI_Allreduce", [1_000, 5_000, 3_000], None,
+        "MPI_Allreduce",
+        [1_000, 5_000, 3_000],
+        None,
         {"wait_ns": [4_000, 0, 2_000], "last": [0, 1, 0], "cost_ns": [0, 6_000, 0]},
     ),
     # the root did not come last: rank 2 had no need of it
     "others wait for the root of a Bcast and it for nobody": (
-        "MPI_Bcast", [5_000, 1_000, 9_000], 0,
+        "MPI_Bcast",
+        [5_000, 1_000, 9_000],
+        0,
         {"wait_ns": [0, 4_000, 0], "last": [1, 0, 0], "cost_ns": [4_000, 0, 0]},
     ),
     "the root of a Reduce waits for the last of the others": (
-        "MPI_Reduce", [1_000, 9_000, 4_000, 6_000], 2,
+        "MPI_Reduce",
+        [1_000, 9_000, 4_000, 6_000],
+        2,
         {"wait_ns": [0, 0, 5_000, 0], "last": [0, 1, 0, 0], "cost_ns": [0, 5_000, 0, 0]},
     ),
     "a rank in a Scan waits for those below it": (
-        "MPI_Scan", [4_000, 1_000, 9_000], None,
+        "MPI_Scan",
+        [4_000, 1_000, 9_000],
+        None,
         {"wait_ns": [0, 3_000, 0], "last": [1, 0, 0], "cost_ns": [3_000, 0, 0]},
     ),
 }
@@ -118,13 +137,19 @@ def test_sums_are_those_of_the_definition(late, seed):
             costs[last] += max(0, last_ns - arrivals[place])
     rows = late(job)
     assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (
-        waits, transfers, costs,
+        waits,
+        transfers,
+        costs,
     )
 
 
 def late_job(
-    late_rank: int | None, hosts: list[HostClock], calls: int = 100, transfer_ns: int = 10 * US,
-    late_ns: int = 500 * US, seed: int = 2,
+    late_rank: int | None,
+    hosts: list[HostClock],
+    calls: int = 100,
+    transfer_ns: int = 10 * US,
+    late_ns: int = 500 * US,
+    seed: int = 2,
 ) -> Job:
     chance = random.Random(seed)
     job = Job(hosts, wall_ns=calls * 20 * MS)
@@ -144,7 +169,10 @@ def test_a_rank_that_is_late_is_named_first(late, text):
     job = late_job(2, [HostClock()] * 4)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["clocks"], row["error_ns"]) == (
-        "imbalance", "2", 1, 0,
+        "imbalance",
+        "2",
+        1,
+        0,
     )
     assert row["late_share"] == 1
     first, *_ = text(job).splitlines()
@@ -171,7 +199,9 @@ def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_hal
     """Rank 3 is the last one three times in five, and causes more than half. Alone it gains
     nothing."""
     job = repeated(
-        [HostClock()] * 8, 192, 20 * MS,
+        [HostClock()] * 8,
+        192,
+        20 * MS,
         lambda step, rank: 5 * MS + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0),
     )
     (row,) = late(job, "run")
@@ -184,7 +214,9 @@ def test_a_late_host_is_named_though_one_of_its_ranks_mostly_comes_last(late, of
     """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is
     nearly as late."""
     job = repeated(
-        [HostClock()] * 2 + [HostClock(SECOND)] * 2, 48, 20 * MS,
+        [HostClock()] * 2 + [HostClock(SECOND)] * 2,
+        48,
+        20 * MS,
         lambda step, rank: (0, US, MS + 3 * US * (step % often == 0), MS + US)[rank],
     )
     (row,) = late(job, "run")
@@ -401,7 +433,8 @@ def in_a_grid(seed: int) -> Job:
 BALANCED = {
     **{
         f"{call} of {ranks}": partial(rooted, call, ranks)
-        for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for ranks in (2, 4)
+        for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan")
+        for ranks in (2, 4)
     },
     **{
         f"{shape} of {ranks}": partial(passing, shape, ranks)
@@ -419,7 +452,8 @@ BALANCED = {
 def test_of_10_balanced_runs_at_most_1_names_a_rank(late, name):
     runs = [late(BALANCED[name](seed), "run")[0] for seed in range(10)]
     accused = [
-        run for run in runs
+        run
+        for run in runs
         if run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
     ]
     assert len(accused) <= 1
@@ -465,7 +499,9 @@ def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(te
 @pytest.mark.parametrize("first", [0, 1], ids=["always", "but for the first"])
 def test_ranks_that_take_turns_are_not_late(late, first):
     job = repeated(
-        [HostClock()] * 3, 60, 20 * MS,
+        [HostClock()] * 3,
+        60,
+        20 * MS,
         lambda step, rank: MS * (rank == (step % 3 if step else first)),
     )
     assert late(job, "run")[0]["verdict"] == "spread"
@@ -490,7 +526,8 @@ def test_different_late_ranks_in_different_calls_are_named_with_their_calls(
         "MPI_Barrier" in text(job)
     )
     advised = [
-        row["evidence"] for row in report("advise", tmp_path / "run.db", "--json").rows
+        row["evidence"]
+        for row in report("advise", tmp_path / "run.db", "--json").rows
         if row["rule"] == "imbalance"
     ]
     assert [said[:36] for said in advised] == [
@@ -517,7 +554,9 @@ def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_la
 def test_one_extreme_wait_names_nobody(late):
     chance = random.Random(1)
     job = repeated(
-        [HostClock()] * 3, 60, SECOND,
+        [HostClock()] * 3,
+        60,
+        SECOND,
         lambda step, rank: chance.randrange(MS) + 900 * MS * ((step, rank) == (30, 1)),
     )
     assert late(job, "run")[0]["late_ranks"] is None
@@ -526,7 +565,11 @@ def test_one_extreme_wait_names_nobody(late):
 def on_files(late_ns: int) -> Job:
     """Ranks that write two files by turns; each has a count of its own. Rank 1 comes later."""
     job = repeated(
-        [HostClock()] * 4, 40, 20 * MS, lambda _, rank: late_ns if rank == 1 else rank, 5 * MS,
+        [HostClock()] * 4,
+        40,
+        20 * MS,
+        lambda _, rank: late_ns if rank == 1 else rank,
+        5 * MS,
         "MPI_File_write_all",
     )
     for row in job.rows["sample"]:
@@ -553,10 +596,14 @@ def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
     """A run of 60 ms, whose rank 0 comes 1.6 ms after the others to the first collective, and
     later_ns after them to all others."""
     return repeated(
-        [HostClock()] * ranks, 1_000, 50 * US,
-        lambda step, rank: (7 if step else 5) * MS
-        + (rank == 0) * (later_ns if step else 1_600 * US),
-        transfer_ns, wall_ns=60 * MS,
+        [HostClock()] * ranks,
+        1_000,
+        50 * US,
+        lambda step, rank: (
+            (7 if step else 5) * MS + (rank == 0) * (later_ns if step else 1_600 * US)
+        ),
+        transfer_ns,
+        wall_ns=60 * MS,
     )
 
 
@@ -590,8 +637,12 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
     """The profiler itself adds a tenth of that to a call. In a loop of short calls the others wait
     for most of the time inside MPI."""
     job = repeated(
-        [HostClock()] * ranks, 1_000, US + later_ns, lambda _, rank: MS + later_ns * (rank == 0),
-        100, wall_ns=6 * MS,
+        [HostClock()] * ranks,
+        1_000,
+        US + later_ns,
+        lambda _, rank: MS + later_ns * (rank == 0),
+        100,
+        wall_ns=6 * MS,
     )
     assert late(job, "run")[0]["late_ranks"] == named
     said = "is late, but by less than 1.00 us each time: it causes "
@@ -604,9 +655,12 @@ def test_a_rank_that_is_late_in_few_steps_can_be_neither_named_nor_denied(
 ):
     chance = random.Random(1)
     job = repeated(
-        [HostClock()] * 4, 100, 100 * MS,
-        lambda step, rank: chance.randrange(10 * US)
-        + 40 * MS * (rank == 1 and first <= step < first + 4),
+        [HostClock()] * 4,
+        100,
+        100 * MS,
+        lambda step, rank: (
+            chance.randrange(10 * US) + 40 * MS * (rank == 1 and first <= step < first + 4)
+        ),
     )
     why = "4 late arrivals are too few to tell a cause from chance; rank 1 causes the most, 99.8 %"
     assert text(job).startswith(f"Who is late is not known: {why}.\n")
@@ -619,9 +673,14 @@ def hiccups(ranks: Callable[[int], int]) -> Job:
     which rank, by the number of the hiccup."""
     chance = random.Random(1)
     return repeated(
-        [HostClock()] * 4, 400, 100 * MS,
-        lambda step, rank: 5 * MS + chance.randrange(10 * US)
-        + 90 * MS * (step % 20 == 19 and rank == ranks(step // 20)),
+        [HostClock()] * 4,
+        400,
+        100 * MS,
+        lambda step, rank: (
+            5 * MS
+            + chance.randrange(10 * US)
+            + 90 * MS * (step % 20 == 19 and rank == ranks(step // 20))
+        ),
     )
 
 
@@ -632,7 +691,8 @@ def test_a_rank_that_is_late_now_and_then_is_named_with_the_number_of_its_late_a
     said = "rank 2 on node00 causes 99.9 % of the waiting, nearly all of it in 19 of 400 late "
     assert f"Cause           {said}arrivals\n" in text(hiccups(lambda _: 2))
     (row,) = [
-        row for row in report("advise", tmp_path / "run.db", "--json").rows
+        row
+        for row in report("advise", tmp_path / "run.db", "--json").rows
         if row["rule"] == "imbalance"
     ]
     assert (
@@ -679,9 +739,12 @@ def test_waiting_for_changing_ranks_names_nobody(text):
 def test_the_rank_that_causes_most_is_sought_among_all_ranks(text, ranks):
     chance = random.Random(1)
     job = repeated(
-        [HostClock()] * 3, 60, 100 * MS,
-        lambda step, rank: chance.randrange(10 * US)
-        + 90 * MS * (rank == 1 and step in (10, 20, 30)),
+        [HostClock()] * 3,
+        60,
+        100 * MS,
+        lambda step, rank: (
+            chance.randrange(10 * US) + 90 * MS * (rank == 1 and step in (10, 20, 30))
+        ),
         US,
     )
     assert "chance; rank 1 causes the most, 99.9 %." in text(job, "--rank", ranks)
@@ -701,7 +764,9 @@ def test_waiting_in_finalize_is_said_beside_the_verdict(late, text, report, tmp_
     job = ending([2_000 * MS, 1_990 * MS, 2_000 * MS], [500 * MS, 1_900 * MS, 700 * MS])
     (row,) = late(job, "run", "--rank", "0")
     assert (row["finalize_wait_ns"], row["finalize_last_rank"], row["late_ranks"]) == (
-        2_600 * MS, 1, None,
+        2_600 * MS,
+        1,
+        None,
     )
     said = (
         "At the end      the other ranks wait 1.30 s on average in MPI_Finalize for rank "
@@ -744,7 +809,10 @@ def test_a_late_rank_is_named_by_the_calls_of_background_threads(late, text):
     job = on_background_threads(late_job(1, [HostClock()] * 2))
     (row,) = late(job, "run")
     assert (
-        row["verdict"], row["late_ranks"], row["background_share"], row["negotiated_share"],
+        row["verdict"],
+        row["late_ranks"],
+        row["background_share"],
+        row["negotiated_share"],
     ) == ("imbalance", "1", 1, 0)
     assert "100.0 % of that time on background threads" in text(job)
     (row,) = late(on_background_threads(late_job(None, [HostClock()] * 2)), "run")
@@ -758,8 +826,13 @@ def test_the_cause_of_waiting_is_followed_through_background_threads(late, late_
 
 
 BITS = {
-    "datatype": "MPI_LONG_LONG", "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1,
-    "op": "MPI_BAND", "is_in_place": 0,
+    "datatype": "MPI_LONG_LONG",
+    "type_bytes": 8,
+    "extent": 8,
+    "blocks": 1,
+    "count": 1,
+    "op": "MPI_BAND",
+    "is_in_place": 0,
 }
 
 
@@ -798,7 +871,9 @@ def beside_negotiation(late_ns: int, transfer_ns: int, negotiated_late_ns: int) 
     for step in range(60):
         begins = [step * 20 * MS + chance.randrange(100 * US) for _ in range(2)]
         job.collective(
-            "MPI_Allreduce", [begins[0] + negotiated_late_ns, begins[1]], [50 * US] * 2,
+            "MPI_Allreduce",
+            [begins[0] + negotiated_late_ns, begins[1]],
+            [50 * US] * 2,
             message_bytes=8,
         )
         begins = [step * 20 * MS + 10 * MS + chance.randrange(100 * US) for _ in range(2)]
@@ -839,7 +914,10 @@ def test_a_background_thread_with_a_part_of_the_calls_is_said(text):
 def test_each_kind_of_waiting_has_its_time(late, text):
     job = one_host(3)
     waits = {
-        "MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300,
+        "MPI_Allreduce": 900,
+        "MPI_Barrier": 700,
+        "MPI_Bcast": 500,
+        "MPI_Reduce": 300,
         "MPI_Scan": 100,
     }
     for number, (call, wait_ns) in enumerate(waits.items()):
@@ -873,12 +951,17 @@ def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
     job = one_host(2)
     for step in range(100):
         job.collective(
-            "MPI_Allreduce", [step * MS, step * MS + (step + 1) * 1_000], [50 * US, 60 * US],
+            "MPI_Allreduce",
+            [step * MS, step * MS + (step + 1) * 1_000],
+            [50 * US, 60 * US],
             message_bytes=64,
         )
     (row,) = late(job, "size")
     assert (row["call"], row["bytes"], row["collectives"], row["ranks"]) == (
-        "MPI_Allreduce", 64, 100, 2,
+        "MPI_Allreduce",
+        64,
+        100,
+        2,
     )
     assert (row["skew_p50_ns"], row["skew_p95_ns"]) == (50_000, 95_000)
     assert row["transfer_p50_ns"] == row["transfer_p99_ns"] == 60 * US
@@ -888,8 +971,11 @@ def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
 @pytest.mark.parametrize(
     ("call", "factor"),
     (
-        ("MPI_Allreduce", 1.5), ("MPI_Allgather", 3), ("MPI_Reduce_scatter_block", 0.75),
-        ("MPI_Bcast", None), ("MPI_Scan", None),
+        ("MPI_Allreduce", 1.5),
+        ("MPI_Allgather", 3),
+        ("MPI_Reduce_scatter_block", 0.75),
+        ("MPI_Bcast", None),
+        ("MPI_Scan", None),
     ),
 )
 def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call, factor):
@@ -938,7 +1024,8 @@ def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
     assert (row["unconnected_clocks"], row["estimate_share"], row["error_ns"]) == (1, 1, 0)
     rows = late(job)
     assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == (
-        [390 * US, 0], [20 * US, 20 * US],
+        [390 * US, 0],
+        [20 * US, 20 * US],
     )
     assert column(rows, "cost_ns") == [0, 390 * US]
     assert "without a common collective" in text(job) and "~" in text(job, "--by", "call")
@@ -947,8 +1034,11 @@ def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
 def test_two_ranks_that_are_late_in_turn_tell_their_clocks(late):
     """Half of all calls are transfer alone, but none of the collectives is."""
     job = repeated(
-        [HostClock(), HostClock(9 * SECOND)], 100, 20 * MS,
-        lambda step, rank: 10 * MS * (rank == step % 2), 50 * US,
+        [HostClock(), HostClock(9 * SECOND)],
+        100,
+        20 * MS,
+        lambda step, rank: 10 * MS * (rank == step % 2),
+        50 * US,
     )
     (row,) = late(job, "run")
     assert (row["estimate_share"], row["wait_ns"]) == (0, pytest.approx(100 * 10 * MS, rel=0.01))
@@ -985,7 +1075,8 @@ def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
     (row,) = late(job, "run")
     assert (row["collectives"], row["coverage"], row["sampled_share"]) == (25, 1, 0.25)
     assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == (
-        [30 * MS, 0], [10 * MS, 10 * MS],
+        [30 * MS, 0],
+        [10 * MS, 10 * MS],
     )
     assert "25.0 % of the time inside MPI in 25 collectives, scaled to all\n" in text(job)
 
@@ -996,7 +1087,9 @@ def test_the_exact_time_is_not_that_of_samples_whose_ends_were_rounded(late):
         made["duration_ns"] -= 1
     (row,) = late(job, "run")
     assert (row["total_ns"], row["wait_ns"] + row["transfer_ns"], row["coverage"]) == (
-        200 * (100 * US - 1), 200 * 100 * US, 1,
+        200 * (100 * US - 1),
+        200 * 100 * US,
+        1,
     )
 
 
@@ -1030,7 +1123,9 @@ def test_a_nonblocking_collective_is_waited_for_in_the_call_that_completes_it(la
     assert (column(rows, "cost_ns"), column(rows, "last_count")) == ([0, 50_000], [0, 10])
     (by_call,) = late(job, "call")
     assert (by_call["call"], by_call["collectives"], by_call["top_rank"]) == (
-        "MPI_Iallreduce", 10, 1,
+        "MPI_Iallreduce",
+        10,
+        1,
     )
 
 
@@ -1091,7 +1186,8 @@ def test_calls_say_for_whom_they_wait_most(late):
         (row["call"], row["communicator"], row["top_rank"], row["top_cost_ns"]) for row in rows
     ] == [("MPI_Barrier", "tensor", 0, 900), ("MPI_Allreduce", "MPI_COMM_WORLD", 1, 500)]
     assert [(row["wait_ns"], row["transfer_ns"], row["total_ns"]) for row in rows] == [
-        (900, 20, 920), (500, 200, 700),
+        (900, 20, 920),
+        (500, 200, 700),
     ]
 
 
@@ -1128,9 +1224,7 @@ def test_the_picture_stacks_waiting_on_transfer():
     from commprof_report.plots import bars
 
     axes = matplotlib.Figure().add_subplot()
-    ranks = [
-        LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
-    ]
+    ranks = [LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)]
     bars.of_waits(ranks).draw(axes)
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
@@ -1141,7 +1235,8 @@ def test_the_page_says_who_is_late(report, tmp_path):
     assert report("html", path).status == 0
     html = path.with_suffix(".html").read_text()
     assert (
-        "Who is late" in html and "Rank 2 is late: it causes" in html
+        "Who is late" in html
+        and "Rank 2 is late: it causes" in html
         and "waiting and transfer by rank" in html
     )
 
@@ -1215,9 +1310,7 @@ def sampled_allreduces(
     job = Job([HostClock()] * 4, wall_ns=12 * SECOND)
     for step in range(120):
         arrivals = [step * 100 * MS + late_ns * (rank == 2) for rank in range(4)]
-        job.collective(
-            "MPI_Allreduce", arrivals, [transfer_ns(step)] * 4, is_sampled=sampled(step)
-        )
+        job.collective("MPI_Allreduce", arrivals, [transfer_ns(step)] * 4, is_sampled=sampled(step))
     return job
 
 

@@ -85,7 +85,8 @@ def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
     )
     rows = report("sizes", path, "--json").rows
     assert [(row["bytes"], row["count"], row["is_folded"]) for row in rows] == [
-        (64, 1, 0), (128, 7, 1),
+        (64, 1, 0),
+        (128, 7, 1),
     ]
 
 
@@ -97,7 +98,8 @@ def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
     os.utime(path, ns=(end_ns, end_ns))
     answer = report("ranks", "--per-rank", tmp_path, "--json")
     assert (answer.rows[0]["wall_ns"], answer.rows[0]["wall_is_estimate"]) == (
-        7 * planted.SECOND, 1,
+        7 * planted.SECOND,
+        1,
     )
     assert "still running, or ended without MPI_Finalize: killed, or left by" in answer.err
     assert "7.00 s (an estimate)" in report("summary", path).out
@@ -168,7 +170,8 @@ def test_a_cell_with_impossible_values_is_left_out_and_counted(report, tmp_path)
 @pytest.mark.parametrize("distance", [1 << 30, -(1 << 30), 65_536, 65_500, -64], ids=str)
 def test_a_cell_whose_histogram_is_elsewhere_is_left_out_and_counted(report, tmp_path, distance):
     path = ledger_of_cells(
-        tmp_path / "rank-0.ledger", [planted.ledger_cell(Cell("MPI_Send", 8, [100]))],
+        tmp_path / "rank-0.ledger",
+        [planted.ledger_cell(Cell("MPI_Send", 8, [100]))],
         [planted.ledger_thread(0, "main", 1)],
     )
     data = bytearray(path.read_bytes())
@@ -188,7 +191,10 @@ def test_a_cell_whose_histogram_is_elsewhere_is_left_out_and_counted(report, tmp
 
 
 USED = {
-    "since_start_ns": 40, "cpu_user_ns": 7_000, "cpu_system_ns": 1, "voluntary_switches": 5,
+    "since_start_ns": 40,
+    "cpu_user_ns": 7_000,
+    "cpu_system_ns": 1,
+    "voluntary_switches": 5,
     "involuntary_switches": 23_118,
 }
 USED |= {"minor_faults": 3, "major_faults": 0, "throttled_ns": 7, "stolen_ns": 0}

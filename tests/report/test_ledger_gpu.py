@@ -12,18 +12,44 @@ from commprof_report.run import ledger, process
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
 from planted import (
-    GAP_NS, SECOND, Activity, Algorithm, CpuTime, Device, GpuSample, NegotiatedStep, Negotiation,
-    Place, Rank, Reading, Sample, Stream, Tracing,
+    GAP_NS,
+    SECOND,
+    Activity,
+    Algorithm,
+    CpuTime,
+    Device,
+    GpuSample,
+    NegotiatedStep,
+    Negotiation,
+    Place,
+    Rank,
+    Reading,
+    Sample,
+    Stream,
+    Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written
 
 TABLES = (
-    "rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample",
+    "rank",
+    "call",
+    "communicator",
+    "recent_collective",
+    "cell",
+    "bucket",
+    "sample",
     "sample_window",
 )
 TABLES += (
-    "gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity",
-    "gpu_bucket", "gpu_tracing", "gpu_sample",
+    "gpu_device",
+    "gpu_reading",
+    "gpu_busy",
+    "gpu_stream",
+    "gpu_kernel",
+    "gpu_activity",
+    "gpu_bucket",
+    "gpu_tracing",
+    "gpu_sample",
 )
 TABLES += ("gpu_sample_window", "nccl_algorithm", "cpu_time", "negotiation", "negotiated_place")
 TABLES += ("negotiated_step",)
@@ -96,7 +122,8 @@ def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
 
 def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):
     from_databases, from_ledgers = (
-        without_numbers(content(gpu_folder)), without_numbers(content(gpu_ledgers)),
+        without_numbers(content(gpu_folder)),
+        without_numbers(content(gpu_ledgers)),
     )
     for table in TABLES:
         assert from_ledgers[table] == from_databases[table], table
@@ -113,7 +140,8 @@ def test_without_samples_no_activity_is_read(gpu_folder, gpu_ledgers):
         ask = run_open(folder).connection.execute
         assert (
             ask("SELECT count(*) FROM gpu_sample").fetchone()
-            == ask("SELECT count(*) FROM gpu_sample_window").fetchone() == (0,)
+            == ask("SELECT count(*) FROM gpu_sample_window").fetchone()
+            == (0,)
         )
         assert ask("SELECT count(*) FROM gpu_activity").fetchone() == (12,)
 
@@ -168,7 +196,8 @@ def test_only_windows_of_the_best_part_of_the_run_count(written):
         Tracing(6_000, 7_000, part=3),
     ]
     assert written(tracings=tracings).ask("SELECT begin_ns FROM gpu_tracing") == [
-        (2_000,), (6_000,),
+        (2_000,),
+        (6_000,),
     ]
 
 
@@ -182,7 +211,8 @@ def test_activities_from_before_a_reset_do_not_count(written):
     tracings = [Tracing(0, 1_000), Tracing(2_000, 9_000)]
     one = written(
         gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 6_100)],
-        streams=[Stream(begin_ns=0)], tracings=tracings,
+        streams=[Stream(begin_ns=0)],
+        tracings=tracings,
     )
     one.header(reset_ticks=planted.ticks_at(5_000))
     assert one.ask("SELECT start_ns FROM gpu_sample") == [(6_000,)]
@@ -194,22 +224,27 @@ def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activ
     tracings = [Tracing(0, 1_000), Tracing(2_000, 0, "goes on")]
     streams = [Stream(1, begin_ns=0), Stream(2, begin_ns=0)]
     one = written(
-        gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)], streams=streams,
+        gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)],
+        streams=streams,
         tracings=tracings,
     )
     assert one.ask(WINDOWS) == [(1, 0, 6_000), (2, 0, 6_000)]
     assert one.ask("SELECT begin_ns, end_ns, ended FROM gpu_tracing")[1] == (
-        2_000, 10 * SECOND, "goes on",
+        2_000,
+        10 * SECOND,
+        "goes on",
     )
 
 
 def test_a_stream_has_no_window_where_its_pages_were_full(written):
     one = written(
-        gpu_samples=KERNELS[:1], streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)],
+        gpu_samples=KERNELS[:1],
+        streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)],
         start_unix_ns=ROUND_UNIX_NS,
     )
     one.entries(
-        "SAMPLES", until_ticks=planted.ticks_at(500),
+        "SAMPLES",
+        until_ticks=planted.ticks_at(500),
         last=planted.end_of_gap(ROUND_UNIX_NS, 500),
     )
     assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
@@ -250,7 +285,10 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         ("ACTIVITIES", "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
         ("ACTIVITIES", "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
         (
-            "ACTIVITIES", "total_ns", 1 << 62, "gpu_activity",
+            "ACTIVITIES",
+            "total_ns",
+            1 << 62,
+            "gpu_activity",
             "1 of its sums of GPU activities are",
         ),
         ("TRACINGS", "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
@@ -260,7 +298,10 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         ("READINGS", "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
         ("READINGS", "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
         (
-            "READINGS", "pcie_sent_bytes", 1 << 63, "gpu_reading",
+            "READINGS",
+            "pcie_sent_bytes",
+            1 << 63,
+            "gpu_reading",
             "1 of its readings of sensors are",
         ),
         ("CPU_TIMES", "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
@@ -270,7 +311,10 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         ("NEGOTIATIONS", "words_most", 1025, "negotiation", "1 of its negotiations are"),
         ("PLACES", "word", 1024, "negotiated_place", "1 of its words of negotiations are"),
         (
-            "NEGOTIATED_STEPS", "agreed_ticks", 0, "negotiated_step",
+            "NEGOTIATED_STEPS",
+            "agreed_ticks",
+            0,
+            "negotiated_step",
             "1 of its steps of negotiations are",
         ),
         ("ALGORITHMS", "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
@@ -325,7 +369,8 @@ def test_readings_that_are_free_or_precede_a_reset_do_not_count(written):
 
 def chunk_at(one: Written, kind: int) -> int:
     (start,) = [
-        at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
+        at
+        for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == kind
     ]
     return start + ledger.CHUNK.bytes
@@ -364,7 +409,8 @@ def busy(request, report, tmp_path):
     for rank in (Rank(world_rank, 2, start_unix_ns=ROUND_UNIX_NS) for world_rank in range(2)):
         rank.streams = [Stream(begin_ns=0)]
         rank.gpu_samples = [
-            GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * GAP_NS, GAP_NS)
+            GpuSample(at_ns + shift, at_ns + shift + 2)
+            for at_ns in range(0, 8 * GAP_NS, GAP_NS)
             for shift in (4, 8)
         ]
         ranks.append(rank)

@@ -74,7 +74,9 @@ def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, 
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
     (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
     assert (row["wall_ns"], row["counted_ns"], row["wall_is_estimate"]) == (
-        42 * SECOND, 42 * SECOND, 1,
+        42 * SECOND,
+        42 * SECOND,
+        1,
     )
     assert facts_read(report, tmp_path)["process_state"] == "running"
 
@@ -106,11 +108,25 @@ def test_what_a_thread_is_doing_is_read(report, tmp_path):
     doing_keys = [
         "doing_" + key
         for key in (
-            "call", "communicator", "is_inside", "since_ns", "bytes", "peer", "tag", "request_call",
+            "call",
+            "communicator",
+            "is_inside",
+            "since_ns",
+            "bytes",
+            "peer",
+            "tag",
+            "request_call",
         )
     ]
     assert [first[key] for key in doing_keys] == [
-        "MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv",
+        "MPI_Wait",
+        planted.DATA,
+        1,
+        2 * SECOND,
+        65_536,
+        1,
+        99,
+        "MPI_Irecv",
     ]
     assert [second[key] for key in doing_keys] == ["", 0, 0, 0, None, None, None, ""]
 
@@ -151,7 +167,9 @@ def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
     ):
         (row,) = report("ranks", path, "--per-rank", "--json").rows
         assert (row["wall_ns"], row["counted_ns"], row["mpi_share"]) == (
-            10 * SECOND, 4 * SECOND, 0.25,
+            10 * SECOND,
+            4 * SECOND,
+            0.25,
         )
         assert row["reset_unix_ns"] == START_UNIX_NS + SECOND
         assert report("calls", path, "--json").rows[0]["share_of_wall"] == 0.25

@@ -107,7 +107,9 @@ def test_sums_below_64_bits_are_exact_beyond_what_a_float_holds(report, tmp_path
 def test_a_year_of_ten_billion_calls_is_read(report, tmp_path, write):
     calls = 10**10
     rank = Rank(
-        0, 1, wall_ns=YEAR_NS,
+        0,
+        1,
+        wall_ns=YEAR_NS,
         cells=[Cell("MPI_Allreduce", 4 << 20, [YEAR_NS // calls], times=calls)],
     )
     answer = report("calls", write(tmp_path, [rank]), "--json")
@@ -132,7 +134,9 @@ def test_ranks_of_a_run_stay_together_when_the_wall_clock_is_set_back(report, tm
 def test_a_process_that_was_suspended_has_a_long_call_and_nothing_else(report, tmp_path):
     """Time passes on the clock of its calls while it is stopped."""
     rank = Rank(
-        0, 1, wall_ns=30 * 86_400 * SECOND,
+        0,
+        1,
+        wall_ns=30 * 86_400 * SECOND,
         cells=[Cell("MPI_Barrier", 0, [1_000] * 99 + [29 * 86_400 * SECOND])],
     )
     planted.write_ledger(tmp_path / "rank-0.ledger", rank)

@@ -17,9 +17,7 @@ LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
 ROOTED = ("MPI_Bcast", "MPI_Gather", "MPI_Reduce", "MPI_Barrier", "MPI_File_write_at")
 
 
-def calls_of(
-    job: Job, keep=lambda sequence: True
-) -> tuple[lines.OwnCalls, Columns, Texts]:
+def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Columns, Texts]:
     """The calls; where `keep` leaves a number out something is missing in between."""
     made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
     sequence = np.array([one.sequence for one in made])
@@ -34,8 +32,18 @@ def calls_of(
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     none_known = np.zeros(len(made), np.int64)
     own = lines.OwnCalls(
-        call, call, similar, similar, kind, is_bulk, sizes, none_known, sequence,
-        np.cumsum(sequence != np.append(0, sequence[:-1]) + 1), start, end,
+        call,
+        call,
+        similar,
+        similar,
+        kind,
+        is_bulk,
+        sizes,
+        none_known,
+        sequence,
+        np.cumsum(sequence != np.append(0, sequence[:-1]) + 1),
+        start,
+        end,
     )
     none = np.zeros(len(texts.texts), bool)
     is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
@@ -46,9 +54,7 @@ def calls_of(
     return own, about, texts
 
 
-def found_in(
-    job: Job, keep=lambda sequence: True
-) -> tuple[Found, list[set]]:
+def found_in(job: Job, keep=lambda sequence: True) -> tuple[Found, list[set]]:
     """The bulk calls of each step, by the step that made them."""
     own, *others = calls_of(job, keep)
     found = steps_of(own, *others, False, True)
@@ -56,7 +62,8 @@ def found_in(
     made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
     return found, [
         {
-            made[place].step for place in range(first, end)
+            made[place].step
+            for place in range(first, end)
             if made[place].step is not None and made[place].bytes >= LEAST_BULK
         }
         for first, end in spans
@@ -193,14 +200,18 @@ def test_a_region_that_is_visited_once_a_step_and_has_most_of_the_time_is_eviden
         job.call("Allreduce", 8)
     own, *others = calls_of(job)
     for name, number, share, evidence in (
-        ("train", 20, 0.9, ("region 'train'",)), ("layer", 240, 0.9, ("region 'layer'",)),
-        ("epoch", 20, 0.9, ()), ("output", 20, 0.1, ()), ("other", 31, 0.9, ()),
+        ("train", 20, 0.9, ("region 'train'",)),
+        ("layer", 240, 0.9, ("region 'layer'",)),
+        ("epoch", 20, 0.9, ()),
+        ("output", 20, 0.1, ()),
+        ("other", 31, 0.9, ()),
     ):
         visits = [Visits(name, number, int(share * job.now_ns))]
         assert steps_of(own, *others, False, True, visits).evidence[:1] == evidence, name
     chosen = [steps_of(own, *others, False, True, (), loop) for loop in (1, 2)]
     assert [(len(one.spans), one.evidence) for one in chosen] == [
-        (20, ("--loop",)), (240, ("--loop",)),
+        (20, ("--loop",)),
+        (240, ("--loop",)),
     ]
 
 

@@ -34,7 +34,8 @@ def test_examples_are_commands_that_are_understood(command, commands):
 def test_each_command_has_a_page_with_all_its_options(command):
     page = "\n".join(manual.page(f"{PROGRAM}-{command}.1"))
     options = [
-        action for action in manual._subparsers(parser_build())[command]._actions
+        action
+        for action in manual._subparsers(parser_build())[command]._actions
         if "--help" not in action.option_strings
     ]
     for action in options:

@@ -40,12 +40,14 @@ def text_of(asked, job: Job, command: str) -> str:
         ({"marks": True}, "commprof_step", "it reaches the mark last in 39 of 39 steps. "),
         ({"region": WAIT}, WAIT, f"it reaches region '{WAIT}' last in 39 of 39 visits. "),
         (
-            {"region": WAIT, "marks": True}, WAIT,
+            {"region": WAIT, "marks": True},
+            WAIT,
             f"it reaches region '{WAIT}' last in 39 of 39 visits. ",
         ),
         ({"handed_over": True}, HANDED, f"it {HANDS_OVER} last in 39 of 39 steps. "),
         (
-            {"handed_over": True, "region": WAIT, "marks": True}, HANDED,
+            {"handed_over": True, "region": WAIT, "marks": True},
+            HANDED,
             f"it {HANDS_OVER} last in 39 of 39 steps. ",
         ),
     ],
@@ -57,7 +59,10 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     job = trained(30 * MS, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
     assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == (
-        "marks", "1", mark, 1.0,
+        "marks",
+        "1",
+        mark,
+        1.0,
     )
     assert (row["late_mark_times"], row["late_mark_steps"]) == (39, 39)
     assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row[
@@ -65,7 +70,9 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     ] == pytest.approx(39 * 30 * MS, rel=0.03)
     (steps,) = asked(job, "steps", "--json").rows
     assert (steps["slowest_ranks"], steps["slowest_steps"], steps["slowest_lead_ns"]) == (
-        "1", 39, row["late_mark_lead_ns"],
+        "1",
+        39,
+        row["late_mark_lead_ns"],
     )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
@@ -77,14 +84,18 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
 
 
 @pytest.mark.parametrize(
-    "how", [{"marks": True}, {"region": WAIT}, {"handed_over": True}],
+    "how",
+    [{"marks": True}, {"region": WAIT}, {"handed_over": True}],
     ids=["marks", "region", "handed over"],
 )
 def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     job = trained(0, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
     assert (row["verdict"], row["late_ranks"], row["late_mark_times"], row["late_gain_ns"]) == (
-        "marks", None, None, None,
+        "marks",
+        None,
+        None,
+        None,
     )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
@@ -126,7 +137,8 @@ def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiat
     job = trained(30 * MS, marks=True, region=WAIT, is_negotiated=is_negotiated)
     (row,) = asked(job, "steps", "--json").rows
     assert (row["wait_region"], row["wait_region_ns"]) == (
-        WAIT, pytest.approx((7 + 37) / 2 * MS, abs=MS / 2),
+        WAIT,
+        pytest.approx((7 + 37) / 2 * MS, abs=MS / 2),
     )
     assert row["wait_region_share"] == row["wait_region_ns"] / row["step_ns"]
     assert row["wait_region_overlap"] == pytest.approx(
@@ -147,7 +159,10 @@ def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked
     job = trained(30 * MS, handed_over=True)
     (row,) = asked(job, "steps", "--json").rows
     assert (row["delimited_by"], row["steps"], row["period"], row["certainty"]) == (
-        HANDED, 40, "30 tensors", "known",
+        HANDED,
+        40,
+        "30 tensors",
+        "known",
     )
     assert row["wait_region"] == HANDED
     assert row["wait_region_ns"] == pytest.approx((7 + 37 + 1) / 2 * MS, abs=MS / 2)
@@ -159,7 +174,8 @@ def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked
 @pytest.mark.parametrize(
     ("run", "late", "steps", "logged_ms"),
     [
-        ("Horovod-slow-rank", "1", 21, 84.2), ("Horovod-healthy", None, 21, 71.5),
+        ("Horovod-slow-rank", "1", 21, 84.2),
+        ("Horovod-healthy", None, 21, 71.5),
         ("Horovod-slow-rank-without-cache", None, 22, None),  # its names are not read
     ],
 )
@@ -181,7 +197,8 @@ def test_of_horovod_itself_it_says_what_the_programs_logged(
     ("run", "late"),
     [
         ("DDP-slow-epochs", "1"),  # 2 of 6, 60 ms a step
-        ("DDP-healthy", None), ("Horovod-slow-epoch-of-4-ranks", "1"),  # 1 of 3
+        ("DDP-healthy", None),
+        ("Horovod-slow-epoch-of-4-ranks", "1"),  # 1 of 3
     ],
 )
 def test_on_crowded_cores_a_rank_that_is_slow_in_some_epochs_is_named(report, tmp_path, run, late):
@@ -211,14 +228,18 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     job = trained(30 * MS, region=WAIT)
     rows = {row["region"]: row for row in asked(job, "regions", "--json").rows}
     assert (
-        rows[WAIT]["visits"], rows[WAIT]["count"], rows[WAIT]["ranks"], rows[WAIT]["max_rank"],
+        rows[WAIT]["visits"],
+        rows[WAIT]["count"],
+        rows[WAIT]["ranks"],
+        rows[WAIT]["max_rank"],
     ) == (80, 0, 2, None)
     assert rows[WAIT]["span_ns"] == sum(
         row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1
     )
     assert rows[WAIT]["span_mean_ns"] == rows[WAIT]["span_ns"] / 2
     longest_ns = sum(
-        row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"]
+        row["end_ns"] - row["begin_ns"]
+        for row in job.rows["region_span"]
         if (row["region"], row["world_rank"]) == (1, 0)
     )
     assert (rows[WAIT]["span_max_ns"], rows[WAIT]["span_max_rank"]) == (longest_ns, 0)
@@ -239,8 +260,15 @@ def with_readings(job: Job, *core_ns: int) -> Job:
                 ("outside_disk", "inside_ready", "inside_asleep", "inside_disk"), 0
             )
             job.add(
-                "cpu_time", world_rank=rank, thread=0, at_ns=at_ns, core_ns=own, waiting_ns=0,
-                outside_ready=own // MS, outside_asleep=own // MS, **readings,
+                "cpu_time",
+                world_rank=rank,
+                thread=0,
+                at_ns=at_ns,
+                core_ns=own,
+                waiting_ns=0,
+                outside_ready=own // MS,
+                outside_asleep=own // MS,
+                **readings,
             )
     return job
 

@@ -12,18 +12,40 @@ import pytest
 from commprof_report.base.files import written_whole
 
 TABLES = (
-    "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
-    "bucket_bound", "peer",
+    "rank",
+    "fact",
+    "thread",
+    "call",
+    "communicator",
+    "recent_collective",
+    "cell",
+    "bucket",
+    "bucket_bound",
+    "peer",
 )
 TABLES += (
-    "sample", "signature", "sample_message", "sample_start", "sample_epoch", "sample_window",
-    "step", "region",
-    "region_span", "gpu_device", "gpu_busy",
+    "sample",
+    "signature",
+    "sample_message",
+    "sample_start",
+    "sample_epoch",
+    "sample_window",
+    "step",
+    "region",
+    "region_span",
+    "gpu_device",
+    "gpu_busy",
 )
 TABLES += ("cpu_time", "gpu_reading", "negotiation", "negotiated_place", "negotiated_step")
 TABLES += (
-    "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample",
-    "gpu_sample_window", "nccl_algorithm",
+    "gpu_stream",
+    "gpu_kernel",
+    "gpu_activity",
+    "gpu_bucket",
+    "gpu_tracing",
+    "gpu_sample",
+    "gpu_sample_window",
+    "nccl_algorithm",
 )
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
@@ -106,7 +128,8 @@ def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, tmp
 
 def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
     assert (
-        report("export", run_folder, "--csv", "--table", "rank") .out.splitlines()[0]
+        report("export", run_folder, "--csv", "--table", "rank")
+        .out.splitlines()[0]
         .startswith("world_rank,world_size,")
     )
     assert report("export", run_folder, "--csv").status == 2

@@ -58,7 +58,9 @@ def test_a_send_that_returns_after_its_receive_was_posted_has_waited_for_it(late
     job.receive(1, 0, 8_000, 9_900)
     rows = late(job)
     assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (
-        [7_000, 0], [1_500, 1_900], [0, 7_000],
+        [7_000, 0],
+        [1_500, 1_900],
+        [0, 7_000],
     )
     assert states(late(job, "state")) == {"late receiver": (1, 7_000)}
 
@@ -85,7 +87,8 @@ def test_messages_of_irecv_and_isend_are_waited_for_in_the_calls_that_complete_t
     assert column(late(job), "transfer_ns")[0] == 1_000 + 10_800
     calls = {row["call"]: row for row in late(job, "call")}
     assert (
-        calls["MPI_Irecv"]["wait_ns"], calls["MPI_Irecv"]["collectives"],
+        calls["MPI_Irecv"]["wait_ns"],
+        calls["MPI_Irecv"]["collectives"],
         calls["MPI_Isend"]["wait_ns"],
     ) == (5_000, 1, 6_000)
     assert states(late(job, "state")) == {"late receiver": (1, 6_000), "late sender": (1, 5_000)}
@@ -101,7 +104,8 @@ def test_the_later_message_of_a_sendrecv_decides(late):
     job.send(2, 0, 23_000, 23_200)
     rows = late(job)
     assert (column(rows, "wait_ns"), column(rows, "cost_ns")) == (
-        [6_000 + 7_000, 0, 0], [0, 7_000, 6_000],
+        [6_000 + 7_000, 0, 0],
+        [0, 7_000, 6_000],
     )
     assert column(rows, "message_calls") == [2, 2, 2]
 
@@ -164,7 +168,10 @@ def test_coverage_counts_messages_that_are_not_matched(late):
     job.receive(1, 0, 10_000, 11_000)  # its send was not read
     (row,) = late(job, "run")
     assert (row["coverage"], row["wait_ns"], row["unmatched"], row["total_ns"]) == (
-        0.9, 8_000, 1, 10_000,
+        0.9,
+        8_000,
+        1,
+        10_000,
     )
 
 
@@ -176,7 +183,8 @@ def test_a_part_of_the_messages_stands_for_all_of_them(late):
     (row,) = late(job, "run")
     assert (row["coverage"], row["sampled_share"], row["message_calls"]) == (1, 0.25, 50)
     assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == (
-        [0, 30 * MS], [100 * US, 10 * MS],
+        [0, 30 * MS],
+        [100 * US, 10 * MS],
     )
 
 
@@ -186,12 +194,17 @@ def test_the_rank_that_sends_late_is_named(late, report, tmp_path):
         for receiver in (0, 2):
             job.receive(receiver, 1, step * 10 * MS, step * 10 * MS + 6 * MS + 100)
             job.send(
-                1, receiver, step * 10 * MS + 6 * MS + 10 * receiver,
+                1,
+                receiver,
+                step * 10 * MS + 6 * MS + 10 * receiver,
                 step * 10 * MS + 6 * MS + 10 * receiver + 9,
             )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["wait_share"] > 0.99, row["coverage"]) == (
-        "imbalance", "1", True, 1,
+        "imbalance",
+        "1",
+        True,
+        1,
     )
     text = report("late", tmp_path / "run.db").out
     assert (
@@ -271,8 +284,13 @@ def found(sent: list[list], received: list[list]) -> list[tuple[int, int]]:
     rows += [(True, *row) for own in received for row in own]
     is_received, number, posted_ns, gone_ns, since_ns, until_ns, place = map(np.array, zip(*rows))
     sides = Columns(
-        channel=np.zeros(len(rows), np.int64), number=number, is_received=is_received,
-        posted_ns=posted_ns, gone_ns=gone_ns, since_ns=since_ns, until_ns=until_ns,
+        channel=np.zeros(len(rows), np.int64),
+        number=number,
+        is_received=is_received,
+        posted_ns=posted_ns,
+        gone_ns=gone_ns,
+        since_ns=since_ns,
+        until_ns=until_ns,
         is_probe=np.zeros(len(rows), bool),
     )
     send, receive = matches(sides)

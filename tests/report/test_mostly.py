@@ -18,9 +18,7 @@ SHARE = 0.41
 HOSTS = dict.fromkeys(range(RANKS), "node")
 
 
-def stumbling(
-    share: float, late_ns: int = 20 * MS, transfer_ns: int = MS, more_ns: int = 0
-) -> Job:
+def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS, more_ns: int = 0) -> Job:
     """In each of 82 steps one rank is late: rank 3 in this share of them, else any other one, at
     random."""
     chance = random.Random(1)
@@ -69,7 +67,8 @@ def test_every_command_says_whom_the_waiting_is_mostly_for(report, said, tmp_pat
     assert re.search(f"{steps}.*Late {sentence}", said(job, "steps"))
     assert re.search(r"waiting \(4\d\.\d % for rank 3\)", said(job, "steps"))
     (advice,) = [
-        found for found in report("advise", tmp_path / "run.db", "--json").rows
+        found
+        for found in report("advise", tmp_path / "run.db", "--json").rows
         if found["rule"] == "imbalance"
     ]
     assert (advice["title"], advice["certainty"]) == ("rank 3 is waited for", "possible")
@@ -102,7 +101,10 @@ def test_steps_name_no_rank_below_half_that_the_run_does_not_name(report, tmp_pa
 
 def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
     (row,) = report(
-        "late", stumbling(SHARE, transfer_ns=40 * MS).write(tmp_path / "run.db"), "--by", "run",
+        "late",
+        stumbling(SHARE, transfer_ns=40 * MS).write(tmp_path / "run.db"),
+        "--by",
+        "run",
         "--json",
     ).rows
     assert (row["verdict"], row["late_ranks"]) == ("transfer", "3")
@@ -129,7 +131,9 @@ def test_of_64_ranks_one_that_is_late_in_each_step_is_named_and_weighed(
     """The others, whose scatter is as large, cause most of the waiting together."""
     chance = random.Random(5)
     job = repeated(
-        [HostClock()] * 64, 120, 100 * MS,
+        [HostClock()] * 64,
+        120,
+        100 * MS,
         lambda step, rank: round(chance.expovariate(1 / MS)) + late_ns * (rank == 7),
     )
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
@@ -140,7 +144,8 @@ def test_of_64_ranks_one_that_is_late_in_each_step_is_named_and_weighed(
     for command in ("late", "summary", "steps"):
         assert bool(re.search(sentence, said(job, command))) == bool(late_ns), command
     assert not [
-        found for found in report("advise", tmp_path / "run.db", "--json").rows
+        found
+        for found in report("advise", tmp_path / "run.db", "--json").rows
         if found["rule"] == "imbalance" and found["found"]
     ]
 
@@ -210,8 +215,15 @@ def slow_stage(share: float) -> Job:
         program.collective("MPI_Barrier", program.job.world)
     for rank in range(RANKS - 1):
         program.job.add(
-            "peer", world_rank=rank, call="MPI_Send", direction="sent", communicator=0,
-            peer=rank + 1, count=82, bytes=82_000, time_ns=82_000,
+            "peer",
+            world_rank=rank,
+            call="MPI_Send",
+            direction="sent",
+            communicator=0,
+            peer=rank + 1,
+            count=82,
+            bytes=82_000,
+            time_ns=82_000,
         )
     return program.end()
 
@@ -231,7 +243,8 @@ def test_a_stage_is_said_to_be_the_one_that_most_of_the_waiting_is_for(report, s
 def caused(parts: dict[int | None, float]) -> Costs:
     """40 arrivals; what each rank causes of the waiting at each of them."""
     return costs_of(
-        np.repeat(np.arange(40), len(parts)), [*parts] * 40,
+        np.repeat(np.arange(40), len(parts)),
+        [*parts] * 40,
         [part * MS for part in parts.values()] * 40,
     )
 
@@ -301,9 +314,7 @@ def test_of_300_healthy_runs_whose_ranks_stay_late_for_a_while_at_most_6_name_so
     assert accused <= 6
 
 
-@pytest.mark.parametrize(
-    ("late", "part"), [(range(100, 200), (105, 195)), (range(300), (15, 285))]
-)
+@pytest.mark.parametrize(("late", "part"), [(range(100, 200), (105, 195)), (range(300), (15, 285))])
 def test_a_delay_that_is_there_for_a_part_of_the_run_is_found_there(late, part):
     costs = costs_of(range(300), [1] * 300, [MS if at in late else 1 for at in range(300)])
     assert main_part(costs.of([1]), costs) == pytest.approx((*part, 300), abs=2)

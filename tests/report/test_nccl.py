@@ -13,27 +13,59 @@ import pytest
 from commprof_report.base.units import Members, members_text
 from known_calls import CALLS
 from planted import (
-    NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing,
+    NCCL,
+    SECOND,
+    WORLD,
+    Activity,
+    Cell,
+    Collective,
+    Communicator,
+    Device,
+    Rank,
+    Sample,
+    Tracing,
 )
 from planted_job import LAUNCH_NS, HostClock, Job
 
 MS = 1_000_000
 MIB = 1 << 20
 ALL_TEXTS = (
-    "summary", "steps", "late", "advise", "traffic", "calls", "sizes", "latency", "hvprof",
-    "communicators", "ranks", "regions", "peers", "pipeline", "stuck",
+    "summary",
+    "steps",
+    "late",
+    "advise",
+    "traffic",
+    "calls",
+    "sizes",
+    "latency",
+    "hvprof",
+    "communicators",
+    "ranks",
+    "regions",
+    "peers",
+    "pipeline",
+    "stuck",
 )
 ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
 
 
 def nccl(
-    rank: int, members: list[int], identity: int = planted.NCCL_IDENTITY, number: int = NCCL,
+    rank: int,
+    members: list[int],
+    identity: int = planted.NCCL_IDENTITY,
+    number: int = NCCL,
     collectives: int = 0,
 ) -> Communicator:
     begun = [Collective("ncclAllReduce", MIB)] * collectives
     place = members.index(rank)
     return Communicator(
-        number, identity, "", len(members), place, constructor="ncclCommInitRank", begun=begun,
+        number,
+        identity,
+        "",
+        len(members),
+        place,
+        constructor="ncclCommInitRank",
+        begun=begun,
         library="nccl",
     )
 
@@ -41,7 +73,10 @@ def nccl(
 def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
     """A rank of a job without MPI."""
     facts = {
-        "host": "node00", "boot_id": "a1", "time_namespace": "time:[1]", "nccl.version": "2.28.9",
+        "host": "node00",
+        "boot_id": "a1",
+        "time_namespace": "time:[1]",
+        "nccl.version": "2.28.9",
         "program": "python3",
     }
     more = {"communicators": [nccl(rank, list(range(size)))], **more}
@@ -53,7 +88,11 @@ def training_cells(rank: int) -> list[Cell]:
         Cell("ncclCommInitRank", 0, [90 * MS], NCCL),
         Cell("ncclAllReduce", 16 * MIB, [8_000] * 20, NCCL, memory_kind="device"),
         Cell(
-            "ncclAllReduce", 16 * MIB, [(80 + 10 * rank) * MS] * 10, NCCL, "device",
+            "ncclAllReduce",
+            16 * MIB,
+            [(80 + 10 * rank) * MS] * 10,
+            NCCL,
+            "device",
             memory_kind="device",
         ),
         Cell("ncclAllReduce", 16 * MIB, [7_000], NCCL, "captured", memory_kind="device"),
@@ -71,14 +110,22 @@ def pure(tmp_path):
     for rank in range(4):
         samples = [
             Sample(
-                "ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB,
+                "ncclAllReduce",
+                start_ns,
+                start_ns + 8_000,
+                NCCL,
+                step,
+                bytes=16 * MIB,
                 device_ns=(start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS),
             )
             for step, start_ns in enumerate(range(400 * MS, 20 * 400 * MS + 1, 400 * MS), 1)
         ]
         ranks.append(
             nccl_rank(
-                rank, *training_cells(rank), samples=samples, tracings=[Tracing(0, 9 * SECOND)],
+                rank,
+                *training_cells(rank),
+                samples=samples,
+                tracings=[Tracing(0, 9 * SECOND)],
                 communicators=[nccl(rank, [0, 1, 2, 3], collectives=20)],
                 windows=[planted.Window(0, 10 * SECOND)],
             )
@@ -120,7 +167,8 @@ def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
         report("summary", folder, "--json").rows for folder in (run_folder, beside)
     )
     told = {
-        key for key in without
+        key
+        for key in without
         if "nccl" not in key and not key.startswith(("cost", "device_volume", "wait_", "late_"))
     }
     told -= {"seen", "is_all_seen"}  # what was captured into graphs is not seen
@@ -164,7 +212,9 @@ def test_a_job_without_mpi_reads_so(report, pure):
 
 
 CHOSEN = (
-    "calls --memory-kind device", "sizes --memory-kind host", "steps --per-step",
+    "calls --memory-kind device",
+    "sizes --memory-kind host",
+    "steps --per-step",
     "ranks --per-rank",
 )
 
@@ -319,12 +369,15 @@ def staged_run(folder, *cells: Cell):
     copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
     ranks = [
         Rank(
-            rank, 2,
+            rank,
+            2,
             communicators=[
                 Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")
             ],
             cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000), *cells],
-            gpu_state="tracing", devices=[Device()], streams=[planted.Stream()],
+            gpu_state="tracing",
+            devices=[Device()],
+            streams=[planted.Stream()],
             activities=[
                 Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")
             ],
@@ -370,12 +423,14 @@ def communicators_of(
     ranks = []
     for rank in read:
         known = [
-            nccl(rank, order, 77 + number, 5 + number) for number, order in enumerate(orders)
+            nccl(rank, order, 77 + number, 5 + number)
+            for number, order in enumerate(orders)
             if rank in order
         ]
         ranks.append(
             nccl_rank(
-                rank, Cell("ncclAllReduce", MIB, [9_000], known[0].communicator),
+                rank,
+                Cell("ncclAllReduce", MIB, [9_000], known[0].communicator),
                 communicators=known,
             )
         )
@@ -399,14 +454,17 @@ def test_a_rank_that_was_not_read_is_missed(report, tmp_path):
 def test_replica_groups_of_nccl_are_told(report, tmp_path):
     rows = communicators_of(report, tmp_path, [[0, 2], [1, 3]])
     assert {row["communicator"]: row["role"] for row in rows} == {
-        "ncclCommInitRank {0,2}": "replica group", "ncclCommInitRank {1,3}": "replica group",
+        "ncclCommInitRank {0,2}": "replica group",
+        "ncclCommInitRank {1,3}": "replica group",
     }
 
 
 def test_a_communicators_calls_are_those_that_were_made(report, mixed):
     row = only(report("communicators", mixed, "--json").rows, library="nccl")
     assert (row["count"], row["device_ns"], row["top_call"]) == (
-        4 + 80 + 4, 80 * 80 * MS, "ncclAllReduce",
+        4 + 80 + 4,
+        80 * 80 * MS,
+        "ncclAllReduce",
     )
     assert row["total_ns"] == 4 * (90 * MS + 20 * 8_000 + 7_000)
 
@@ -428,8 +486,10 @@ class NcclJob(Job):
         self, arrivals: list[int], transfers: list[int], is_timed: bool = True, **changes: object
     ) -> None:
         self.collective(
-            "ncclAllReduce", [at - LAUNCH_NS for at in arrivals],
-            [LAUNCH_NS + ns for ns in transfers], group=self.device,
+            "ncclAllReduce",
+            [at - LAUNCH_NS for at in arrivals],
+            [LAUNCH_NS + ns for ns in transfers],
+            group=self.device,
         )
         for row in self.rows["sample"][-len(arrivals) :]:
             row.update(changes)
@@ -448,24 +508,45 @@ class NcclJob(Job):
         for (rank, call), kernels in timed.items():
             spent = [end_ns - start_ns for start_ns, end_ns in kernels]
             self.add_cell(
-                rows, rank, call, "device", MIB, count=len(spent), total_ns=sum(spent),
-                min_ns=min(spent), max_ns=max(spent),
+                rows,
+                rank,
+                call,
+                "device",
+                MIB,
+                count=len(spent),
+                total_ns=sum(spent),
+                min_ns=min(spent),
+                max_ns=max(spent),
             )
         tracing = {
-            "begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped",
-            "clock_error_ns": self.clock_error_ns, "records": 0,
+            "begin_ns": 0,
+            "end_ns": self.wall_ns,
+            "ended": "stopped",
+            "clock_error_ns": self.clock_error_ns,
+            "records": 0,
         }
         rows["gpu_tracing"] = [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]
         return rows
 
     def add_cell(
-        self, rows: dict[str, list[dict]], rank: int, call: str, measure: str, size: int,
+        self,
+        rows: dict[str, list[dict]],
+        rank: int,
+        call: str,
+        measure: str,
+        size: int,
         **sums: int,
     ) -> None:
         rows["cell"].append(
             {
-                **rows["cell"][0], "cell": len(rows["cell"]) + 1, "world_rank": rank, "call": call,
-                "communicator": self.device.communicator, "measure": measure, "bytes": size, **sums,
+                **rows["cell"][0],
+                "cell": len(rows["cell"]) + 1,
+                "world_rank": rank,
+                "call": call,
+                "communicator": self.device.communicator,
+                "measure": measure,
+                "bytes": size,
+                **sums,
             }
         )
         if call not in {row["name"] for row in rows["call"]}:
@@ -504,7 +585,10 @@ def test_operations_that_share_a_kernel_are_one(late):
         job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (call,) = late(job, "call")
     assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == (
-        "ncclGroup", 1, 4_000_000, 4_000_200,
+        "ncclGroup",
+        1,
+        4_000_000,
+        4_000_200,
     )
 
 
@@ -524,7 +608,10 @@ def test_groups_of_sends_and_receives_are_no_collectives(late):
     job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (group,) = late(job, "call")
     assert (group["call"], group["collectives"], group["wait_ns"], group["total_ns"]) == (
-        "ncclGroup", 1, 4_000_000, 4_000_200,
+        "ncclGroup",
+        1,
+        4_000_000,
+        4_000_200,
     )
     alone = PassingJob(2)
     alone.all_reduce([1_000_000, 5_000_000], [100, 100])
@@ -550,7 +637,8 @@ def test_both_libraries_stand_in_one_table(late, report, tmp_path):
     job.collective("MPI_Allreduce", [1_000_000, 2_000_000], [100, 100])
     job.all_reduce([11_000_000, 15_000_000], [100, 100])
     assert {row["library"]: row["wait_ns"] for row in late(job, "call")} == {
-        "mpi": 1_000_000, "nccl": 4_000_000,
+        "mpi": 1_000_000,
+        "nccl": 4_000_000,
     }
     text = report("late", tmp_path / "run.db").out
     assert re.search(r"^MPI_Allreduce .* 1\.00 ms ", text, re.M)
@@ -570,15 +658,23 @@ def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
             begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
             samples.append(
                 Sample(
-                    "ncclAllReduce", host_ns, host_ns + 8_000, NCCL, 2 * step + place + 1,
+                    "ncclAllReduce",
+                    host_ns,
+                    host_ns + 8_000,
+                    NCCL,
+                    2 * step + place + 1,
                     bytes=(4 + place) * MIB,
                     device_ns=(begin_ns, begin_ns + 20 * MS) if step in timed else None,
                 )
             )
     cells = [Cell("ncclAllReduce", size * MIB, [8_000] * steps, NCCL) for size in (4, 5)]
     return nccl_rank(
-        rank, *cells, size=2, communicators=[nccl(rank, [0, 1], collectives=2 * steps)],
-        samples=samples, windows=[planted.Window(0, 10 * SECOND)],
+        rank,
+        *cells,
+        size=2,
+        communicators=[nccl(rank, [0, 1], collectives=2 * steps)],
+        samples=samples,
+        windows=[planted.Window(0, 10 * SECOND)],
     )
 
 
@@ -592,7 +688,9 @@ def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
 def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40))
     assert (row["delimited_by"], row["steps"], row["period"]) == (
-        "calls", 40, "2 bulk ncclAllReduce, 9 MiB",
+        "calls",
+        40,
+        "2 bulk ncclAllReduce, 9 MiB",
     )
     assert row["p50_ns"] == 100 * MS
     assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
@@ -646,7 +744,10 @@ def test_a_pipeline_is_not_told_that_its_gpu_was_not_traced(report, tmp_path):
 def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40), "--per-call")
     assert (row["call"], row["library"], row["count"], row["total_ns"]) == (
-        "ncclAllReduce", "nccl", 2, 40 * MS,
+        "ncclAllReduce",
+        "nccl",
+        2,
+        40 * MS,
     )
     assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
 
@@ -670,7 +771,8 @@ def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
     group = only(rows, call="ncclGroup")
     assert (group["count"], group["total_ns"]) == (1, 20 * MS)
     assert (
-        only(rows, call="ncclAllReduce")["count"], only(rows, call="ncclAllReduce")["total_ns"],
+        only(rows, call="ncclAllReduce")["count"],
+        only(rows, call="ncclAllReduce")["total_ns"],
     ) == (2, 0)
 
 
@@ -691,21 +793,30 @@ def test_bulk_and_control_hold_for_both(report, tmp_path):
     rows = report("traffic", planted.write_databases(tmp_path / "run", ranks), "--json").rows
     bulk, control = only(rows, traffic="bulk"), only(rows, traffic="control")
     assert (bulk["call"], bulk["count"], bulk["device_ns"], bulk["share_of_time"]) == (
-        "ncclAllReduce", 400, 3_600 * MS, None,
+        "ncclAllReduce",
+        400,
+        3_600 * MS,
+        None,
     )
     assert (control["call"], control["share_of_time"], control["library"]) == (
-        "MPI_Allreduce", 1, "mpi",
+        "MPI_Allreduce",
+        1,
+        "mpi",
     )
 
 
 def test_regions_have_nccl_apart(report, run_of):
     folder = run_of(
         Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1),
-        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1), regions={1: "backward"},
+        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1),
+        regions={1: "backward"},
     )
     (row,) = report("regions", folder, "--json").rows
     assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (
-        0, 0, 4, 36_000,
+        0,
+        0,
+        4,
+        36_000,
     )
     assert row["nccl_device_ns"] == 4 * MS
     assert "most of NCCL's time is in backward" in report("regions", folder).out
@@ -737,7 +848,8 @@ def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed
 def test_a_timeline_has_nccls_calls_on_the_host(report, pure):
     events = json.loads(report("export", pure, "--format", "perfetto").out)["traceEvents"]
     slices = [
-        event for event in events
+        event
+        for event in events
         if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3
     ]
     assert {event["args"]["waited on the device"] for event in slices} == {"30.0 ms for rank 0"}
@@ -764,7 +876,10 @@ def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
     assert report("html", pure, "-o", tmp_path / "page.html").status == 0
     text = (tmp_path / "page.html").read_text()
     for said in (
-        "NCCL on the device, all ranks", "Where the time goes", "Message sizes", "Who is late",
+        "NCCL on the device, all ranks",
+        "Where the time goes",
+        "Message sizes",
+        "Who is late",
         "NCCL operation on the device",
     ):
         assert said in text
@@ -792,7 +907,9 @@ def passing(rank: int, stages: int = 4, first: int = 0, number: int = NCCL) -> l
 def pipeline():
     return [
         nccl_rank(
-            rank, Cell("ncclSend", MIB, [MS] * 5, NCCL), communicators=[nccl(rank, [3, 2, 1, 0])],
+            rank,
+            Cell("ncclSend", MIB, [MS] * 5, NCCL),
+            communicators=[nccl(rank, [3, 2, 1, 0])],
             peers=passing(rank),
         )
         for rank in range(4)
@@ -814,7 +931,9 @@ def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
     folder = planted.write_databases(tmp_path / "run", [pipeline[0], pipeline[2]])
     text = report("peers", folder).out.splitlines()
     assert [line.split() for line in text if not set(line) <= set("- ")] == [
-        ["from", "\\", "to", "unknown"], ["0", "5.24", "MB"], ["2", "7.34", "MB"],
+        ["from", "\\", "to", "unknown"],
+        ["0", "5.24", "MB"],
+        ["2", "7.34", "MB"],
     ]
     assert report("peers", folder, "--json").rows[0]["receiver"] is None
     assert "most from rank 2 to unknown: 7.34 MB" in report("summary", folder).out

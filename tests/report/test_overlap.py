@@ -27,7 +27,8 @@ def active(intervals) -> Columns:
 def state_at(at: int, intervals) -> int:
     """State in the nanosecond that begins here."""
     return sum(
-        bit for bit in KINDS
+        bit
+        for bit in KINDS
         if any(begin <= at < end for begin, end, state in intervals if state == bit)
     )
 

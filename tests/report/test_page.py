@@ -104,8 +104,7 @@ def test_every_step_that_was_sampled_whole_can_be_chosen(page, run_path):
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
     assert (
-        f"{CHOSEN}All sampled calls are in this page. Choose one in the list, "
-        in page.read_text()
+        f"{CHOSEN}All sampled calls are in this page. Choose one in the list, " in page.read_text()
     )
 
 
@@ -197,7 +196,8 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(page_of, run_folder
     data = timeline(page_of(run_folder))
     numbers = [piece for rank in data["ranks"] for piece in zip(*[iter(rank["pieces"])] * 6)]
     found = {
-        (waits_for, data["names"][detail]) for _, _, state, _, waits_for, detail in numbers
+        (waits_for, data["names"][detail])
+        for _, _, state, _, waits_for, detail in numbers
         if state == WAITING
     }
     assert found == {(-1, "1,000 B, MPI_COMM_WORLD, waiting estimated from durations")}
@@ -564,7 +564,8 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
     data = timeline(page)
     step = data["steps"][0]
     begin_ns, end_ns, *_ = next(
-        piece for piece in pieces(data["ranks"][0])
+        piece
+        for piece in pieces(data["ranks"][0])
         if piece[2] == WAITING and piece[1] - piece[0] > MS and piece[0] > step["begin"]
     )
     show_step(browser, 1)
@@ -588,8 +589,11 @@ def test_another_step_is_chosen_and_the_path_hidden(browser, page):
 
 
 PARTS = {
-    "wait_ns": "waiting", "transfer_ns": "transfer", "unsplit_ns": "in MPI, not split",
-    "file_ns": "files", "outside_ns": "outside MPI",
+    "wait_ns": "waiting",
+    "transfer_ns": "transfer",
+    "unsplit_ns": "in MPI, not split",
+    "file_ns": "files",
+    "outside_ns": "outside MPI",
 }
 SAID = "document.getElementById('steps-said').textContent"
 CHOICE = "document.getElementById('timeline-step').value"
@@ -597,7 +601,8 @@ CHOICE = "document.getElementById('timeline-step').value"
 
 def step_text(row: dict) -> str:
     times = {
-        name: units.duration(row[key]).replace("us", "µs") for key, name in PARTS.items()
+        name: units.duration(row[key]).replace("us", "µs")
+        for key, name in PARTS.items()
         if round(row[key])
     }
     order = ("transfer", "waiting", "in MPI, not split", "files", "outside MPI")
@@ -632,8 +637,12 @@ def click_on_step(browser, step: int, steps: int) -> None:
     )
     for kind in ("mousePressed", "mouseReleased"):
         browser.mouse(
-            kind, left + 58 + (step - 0.5) / steps * (width - 66), top + 100, button="left",
-            buttons=1, clickCount=1,
+            kind,
+            left + 58 + (step - 0.5) / steps * (width - 66),
+            top + 100,
+            button="left",
+            buttons=1,
+            clickCount=1,
         )
 
 
@@ -701,8 +710,11 @@ def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
     browser.centre("#timeline")
     left, top = corner(browser, TIMELINE)
     data = timeline(path)
-    after = next(end for (_, end), (begin, _) in zip(data["windows"], data["windows"][1:])
-                 if begin - end > data["span"] / 20)
+    after = next(
+        end
+        for (_, end), (begin, _) in zip(data["windows"], data["windows"][1:])
+        if begin - end > data["span"] / 20
+    )
     width = browser.ask(f"{TIMELINE}.clientWidth") - LEFT
     place = LEFT + (after / data["span"] + 0.02) * width
     browser.mouse("mouseMoved", left + place, top + TOP + 80)
@@ -809,7 +821,10 @@ def test_the_page_opens_with_the_answers_and_names_no_options(page):
 @needs_browser
 def test_volumes_sort_by_their_bytes_in_any_unit(browser, page_of, tmp_path):
     sizes = {
-        "MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30,
+        "MPI_Bcast": 78_000,
+        "MPI_Reduce": 640,
+        "MPI_Allreduce": 2_000_000,
+        "MPI_Scan": 3 << 30,
     }
     cells = [planted.Cell(call, size, [100]) for call, size in sizes.items()]
     rank = planted.Rank(0, 1, cells=cells)

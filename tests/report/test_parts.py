@@ -97,7 +97,9 @@ def test_files_that_are_damaged_are_named(folder, in_parts):
     (folder / "rank-31.db").write_bytes(b"SQLite format 3\0" + bytes(100))
     read = in_parts(folder)
     assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == [
-        "rank-31.db", "rank-23.db", "run",
+        "rank-31.db",
+        "rank-23.db",
+        "run",
     ]
     assert len(read.rows["rank"]) == RANKS - 2
 
@@ -154,8 +156,10 @@ def test_the_processes_of_an_mpi_job_read_the_same(folder):
 @contextmanager
 def started(*words: str) -> Iterator[subprocess.Popen]:
     with subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]], text=True,
-        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT / "report")},
+        [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
+        text=True,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "report")},
     ) as process:
         yield process
         process.terminate()

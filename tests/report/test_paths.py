@@ -29,7 +29,11 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def names_of(folder: str, here: Path) -> list[str]:
     return [
-        folder, f"{folder}/", f"./{folder}", f"parts/../{folder}", f"{here}/{folder}",
+        folder,
+        f"{folder}/",
+        f"./{folder}",
+        f"parts/../{folder}",
+        f"{here}/{folder}",
         f"{here}/../{here.name}//{folder}/.",
     ]
 
@@ -76,7 +80,8 @@ def test_what_is_no_run_is_one_line(report, here):
             assert answer.status == 1 and answer.out == "", words
             lines = [line for line in answer.err.splitlines() if not line.startswith("  ")]
             assert (
-                len(lines) == 1 and lines[0].startswith("hvprof-report: ")
+                len(lines) == 1
+                and lines[0].startswith("hvprof-report: ")
                 and "Error" not in lines[0]
             ), answer.err
             assert answer.err.isprintable() or answer.err.replace("\n", "").isprintable()

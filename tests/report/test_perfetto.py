@@ -31,8 +31,11 @@ FIELDS = {
     "f": {"ph", "bp", "name", "cat", "id", "pid", "tid", "ts"},
 }
 METADATA = {
-    "process_name": "name", "process_labels": "labels", "process_sort_index": "sort_index",
-    "thread_name": "name", "thread_sort_index": "sort_index",
+    "process_name": "name",
+    "process_labels": "labels",
+    "process_sort_index": "sort_index",
+    "thread_name": "name",
+    "thread_sort_index": "sort_index",
 }
 
 
@@ -48,7 +51,8 @@ def parse(text: str) -> dict:
     for event in whole["traceEvents"]:
         assert set(event) == FIELDS[event["ph"]], event
         assert (
-            isinstance(event["name"], str) and isinstance(event["pid"], int)
+            isinstance(event["name"], str)
+            and isinstance(event["pid"], int)
             and isinstance(event["tid"], int)
         ), event
         for key in {"ts", "dur"} & event.keys():
@@ -73,7 +77,8 @@ def check_tracks(events: list[dict]) -> None:
     """Perfetto reads thread 0 of a process as the thread whose number is the process's, which is
     another one's track."""
     assert all(
-        event["tid"] > 0 for event in events
+        event["tid"] > 0
+        for event in events
         if event["ph"] in "Xbe" or event["name"].startswith("thread_")
     )
 
@@ -103,7 +108,8 @@ def check_asynchronous(events: list[dict]) -> None:
     """Each operation begins once, ends once, and not before."""
     begun, ended = (
         {
-            (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
+            (event["cat"], event["id"], event["pid"]): event["ts"]
+            for event in events
             if event["ph"] == phase
         }
         for phase in "be"
@@ -134,7 +140,8 @@ def check_names(events: list[dict]) -> None:
     )
     assert all(count == 1 for count in named.values())
     assert all(
-        event["args"]["name"] for event in events
+        event["args"]["name"]
+        for event in events
         if event["name"] in ("process_name", "thread_name")
     )
     for event in events:
@@ -196,7 +203,8 @@ def export(report, tmp_path):
 
 def events(whole: dict, phases: str, **what: object) -> list[dict]:
     return [
-        event for event in whole["traceEvents"]
+        event
+        for event in whole["traceEvents"]
         if event["ph"] in phases and all(event[key] == value for key, value in what.items())
     ]
 
@@ -223,7 +231,9 @@ def of_grid(report, tmp_path):
 
     def exported(**how):
         answer = report(
-            "export", grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"), "--format",
+            "export",
+            grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"),
+            "--format",
             "perfetto",
         )
         assert answer.status == 0, answer.err
@@ -238,7 +248,8 @@ def test_a_flow_leads_from_the_call_of_the_last_rank_to_each_wait_that_it_ends(o
         (event["pid"], event["ts"]) for event in slices(whole) if event["name"].startswith("MPI_")
     }
     waits = {
-        (event["pid"], event["ts"] + event["dur"], event["name"]) for event in slices(whole)
+        (event["pid"], event["ts"] + event["dur"], event["name"])
+        for event in slices(whole)
         if event["name"].startswith("waiting")
     }
     starts = {event["id"]: event for event in events(whole, "s")}
@@ -335,7 +346,10 @@ def test_ranks_and_threads_have_their_names(export):
     whole = export(timeline_run())
     processes = names_of(whole, "process_name")
     assert list(processes.values()) == [
-        "rank 0, node00", "rank 1, node00", "rank 2, node01", "rank 3, node01",
+        "rank 0, node00",
+        "rank 1, node00",
+        "rank 2, node01",
+        "rank 3, node01",
     ]
     threads = names_of(whole, "thread_name")
     assert (threads[0, 1], threads[0, 2]) == ("python3 (main, 4000)", "pt_mpi (4001)")
@@ -345,16 +359,26 @@ def test_a_call_says_what_is_known_of_it(export):
     whole = export(timeline_run())
     (send,) = slices(whole, pid=1, name="MPI_Send")
     assert send["args"] == {
-        "communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2, "datatype": "vector",
+        "communicator": "MPI_COMM_WORLD",
+        "bytes": 8_192,
+        "peer": 2,
+        "datatype": "vector",
     }
     (bcast,) = slices(whole, pid=1, name="MPI_Bcast")
     assert bcast["args"] == {
-        "communicator": "MPI_COMM_WORLD", "sequence": 1, "bytes": 1 << 20, "root": 0,
+        "communicator": "MPI_COMM_WORLD",
+        "sequence": 1,
+        "bytes": 1 << 20,
+        "root": 0,
     }
     first = slices(whole, pid=1, name="MPI_Allreduce")[0]
     what = {"datatype": "MPI_FLOAT", "op": "MPI_SUM"}
     assert first["args"] == {
-        "communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch", **what,
+        "communicator": "MPI_COMM_WORLD",
+        "sequence": 3,
+        "bytes": 1_000,
+        "region": "epoch",
+        **what,
     }
     wait = slices(whole, pid=1, name="MPI_Wait")[0]
     assert wait["args"] == {
@@ -372,7 +396,9 @@ def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
         slices(whole, pid=0, name="waiting for rank 3")[0],
     )
     assert (waiting["ts"], waiting["dur"], waiting["tid"]) == (
-        call["ts"], Decimal("3003.000"), call["tid"],
+        call["ts"],
+        Decimal("3003.000"),
+        call["tid"],
     )
     assert call["dur"] == 5_000
     assert len(slices(whole, pid=0, name="waiting for rank 3")) == 18
@@ -392,7 +418,12 @@ def test_a_nonblocking_message_lasts_from_its_start_to_its_completion(export):
     ranks = timeline_run()
     ranks[0].samples.append(
         planted.Sample(
-            "MPI_Isend", 9_900 * MS, 9_900 * MS + 20_000, peer=1, tag=0, number=1,
+            "MPI_Isend",
+            9_900 * MS,
+            9_900 * MS + 20_000,
+            peer=1,
+            tag=0,
+            number=1,
             completed_ns=9_905 * MS,
         )
     )
@@ -409,7 +440,8 @@ def test_marked_steps_and_regions_have_tracks_of_their_own(export):
     assert (steps[0]["ts"], steps[0]["dur"]) == (500_000, 500_000)
     regions = slices(whole, pid=0, tid=tracks["regions of thread 0"])
     assert [(region["name"], region["ts"], region["dur"]) for region in regions] == [
-        ("epoch", 1_000_000, 8_000_000), ("epoch/forward", 1_000_000, 4_000_000),
+        ("epoch", 1_000_000, 8_000_000),
+        ("epoch/forward", 1_000_000, 4_000_000),
     ]
 
 
@@ -458,19 +490,19 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
         (event["name"], event["ts"], event["dur"], event["args"])
         for event in slices(whole, tid=tracks["GPU, stream 7"])
     ] == [
-        ("memset", 1_000_000, 1_000_000, {"bytes": 7}), ("(other kernels)", 1_500_000, 500_000, {}),
+        ("memset", 1_000_000, 1_000_000, {"bytes": 7}),
+        ("(other kernels)", 1_500_000, 500_000, {}),
     ]
     assert "GPU, other streams" in tracks
 
 
 def test_from_and_to_cut_gpus_too(export):
     whole = export(planted.gpu_run(), "--from", "0.99", "--to", "1.16")
-    names = [
-        event["name"] for event in slices(whole, pid=0)
-        if event["tid"] >= perfetto.GPUS
-    ]
+    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= perfetto.GPUS]
     assert names == [
-        "traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv",
+        "traced, then stopped",
+        "ampere_sgemm_128<32>",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LLv",
     ]
 
 
@@ -497,7 +529,9 @@ def test_from_and_to_cut_a_part_out(export):
     whole = export(timeline_run(), "--from", "0.99", "--to", "2.2")
     calls = [event for event in slices(whole) if event["name"].startswith("MPI_")]
     assert Counter(event["name"] for event in calls if event["pid"] == 0) == {
-        "MPI_Allreduce": 3, "MPI_Iallreduce": 1, "MPI_Wait": 1,
+        "MPI_Allreduce": 3,
+        "MPI_Iallreduce": 1,
+        "MPI_Wait": 1,
     }
     steps = [event["name"] for event in slices(whole, pid=0) if event["name"].startswith("step")]
     assert steps == ["step 1", "step 2", "step 3", "step 4"]
@@ -544,11 +578,13 @@ def test_windows_are_shown_where_a_thread_has_not_sampled_all(export):
     ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
     whole = export(ranks)
     (track,) = [
-        track for (pid, track), name in names_of(whole, "thread_name").items()
+        track
+        for (pid, track), name in names_of(whole, "thread_name").items()
         if name.startswith("all sampled")
     ]
     assert [(event["pid"], event["ts"], event["dur"]) for event in slices(whole, tid=track)] == [
-        (2, 2, 1_000_000), (2, 4_000_002, 1_000_000),
+        (2, 2, 1_000_000),
+        (2, 4_000_002, 1_000_000),
     ]
 
 
@@ -561,7 +597,9 @@ def test_a_rank_that_hangs_shows_what_it_is_in(export):
     whole = export(ranks, write=planted.write_ledgers)
     (stuck,) = slices(whole, name="MPI_Recv (not finished)")
     assert (stuck["pid"], stuck["tid"], stuck["args"]) == (
-        1, 1, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"},
+        1,
+        1,
+        {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"},
     )
 
 
@@ -593,7 +631,8 @@ def test_names_from_files_cannot_break_out(export):
     whole = export(ranks)
     assert names_of(whole, "process_name")[0, 0] == 'rank 0, a"}\\x1b[2J</script>'
     assert {
-        event["name"] for event in slices(whole)
+        event["name"]
+        for event in slices(whole)
         if event["tid"] >= 1_000_000 and not event["name"].startswith("step")
     } == {'x"}]}\\x0a', "\\u202e"}
 
@@ -615,9 +654,10 @@ def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch)
         "with all of them"
     )
     assert part.err == f"hvprof-report: {tmp_path}: {note}\n"
-    assert [
-        len(slices(parse(answer.out), name="MPI_Allreduce")) for answer in (part, whole)
-    ] == [952, 2_000]
+    assert [len(slices(parse(answer.out), name="MPI_Allreduce")) for answer in (part, whole)] == [
+        952,
+        2_000,
+    ]
 
 
 def test_a_run_without_samples_says_so(report, tmp_path):

@@ -29,7 +29,13 @@ matplotlib = pytest.importorskip("matplotlib")
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 DRAWING = (
-    "sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof",
+    "sizes",
+    "latency",
+    "peers",
+    "ranks",
+    "calls",
+    "steps",
+    "hvprof",
 )
 
 
@@ -68,7 +74,10 @@ def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, comman
 def small_run(*cells: Cell, ranks: int = 2, samples: tuple[planted.Sample, ...] = ()) -> list[Rank]:
     return [
         Rank(
-            rank, ranks, communicators=[world(rank, ranks)], cells=list(cells),
+            rank,
+            ranks,
+            communicators=[world(rank, ranks)],
+            cells=list(cells),
             samples=list(samples),
         )
         for rank in range(ranks)
@@ -127,7 +136,8 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
 @pytest.mark.parametrize("command", WHY_NONE)
 def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_path, command, name):
     folder, path = (
-        planted.write_databases(tmp_path / "run", SMALL_RUNS[name]), tmp_path / "picture.svg",
+        planted.write_databases(tmp_path / "run", SMALL_RUNS[name]),
+        tmp_path / "picture.svg",
     )
     why = WHY_NONE[command][list(SMALL_RUNS).index(name)]
     answer = report(*command.split(), folder, "--plot", path)
@@ -137,7 +147,9 @@ def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_pat
 
 
 FITS_NOT = {
-    "sizes": "call with a message", "ranks": "call but those that set MPI up", "calls": "call",
+    "sizes": "call with a message",
+    "ranks": "call but those that set MPI up",
+    "calls": "call",
     "latency": "call",
 }
 
@@ -213,12 +225,14 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
     rows = [
         RANK_TIMES.row(rank, call, 1, rank + more, "mpi", "call")
-        for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
+        for rank in range(64)
+        for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
     ]
     draw(axes, bars.of_ranks(rows))
     shapes = [patch.get_data() for patch in axes.patches]
     assert [[*shape.values] for shape in shapes] == [
-        [rank + 10 for rank in range(64)], [2 * rank + 30 for rank in range(64)],
+        [rank + 10 for rank in range(64)],
+        [2 * rank + 30 for rank in range(64)],
     ]
     assert [*shapes[1].baseline] == [*shapes[0].values]
     assert (shapes[0].edges[0], shapes[0].edges[-1]) == (-0.5, 63.5)
@@ -284,14 +298,16 @@ def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
 def points(panel) -> list[list[tuple[float, float]]]:
     """Points of each line; the legend's have none."""
     return [
-        [*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines()
+        [*zip(line.get_xdata(), line.get_ydata())]
+        for line in panel.get_lines()
         if len(line.get_xdata()) and line.get_linestyle() != "None"
     ]
 
 
 def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
     rows = [
-        row for row in size_rows(connection)
+        row
+        for row in size_rows(connection)
         if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"
     ]
     (panel,) = draw(axes, lines_of(rows))
@@ -314,10 +330,12 @@ def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
     for key, row in together.items():
         own = [half for half in halves if (half.call, half.measure, half.bytes) == key]
         assert (row.count, row.total_ns) == (
-            sum(half.count for half in own), sum(half.total_ns for half in own),
+            sum(half.count for half in own),
+            sum(half.total_ns for half in own),
         )
         assert (row.min_ns, row.max_ns) == (
-            min(half.min_ns for half in own), max(half.max_ns for half in own),
+            min(half.min_ns for half in own),
+            max(half.max_ns for half in own),
         )
         assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
     panels = draw(axes, lines_of([row for row in merged if row.bytes]))
@@ -345,11 +363,13 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
     (name,) = {source.rpartition(" · ")[0] for source in said}
     assert name == f"{run_folder.name} · 4 ranks · Open MPI 4.1.4"
     counted = sum(
-        row["count"] for row in report("sizes", run_folder, "--json").rows
+        row["count"]
+        for row in report("sizes", run_folder, "--json").rows
         if row["bytes"] and (row["call"], row["measure"]) != ("MPI_Iallreduce", "call")
     )
     of_ranks = sum(
-        row["count"] for row in report("ranks", run_folder, "--json").rows
+        row["count"]
+        for row in report("ranks", run_folder, "--json").rows
         if row["family"] != "setup"
     )
     assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(
@@ -387,7 +407,8 @@ def test_points_of_few_calls_are_hollow(axes, connection):
     rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
     (panel,) = draw(axes, lines_of(rows))
     hollow = [
-        line.get_xdata()[0] for line in panel.get_lines()
+        line.get_xdata()[0]
+        for line in panel.get_lines()
         if line.get_markerfacecolor() == "white" and len(line.get_xdata())
     ]
     assert hollow == [row.bytes for row in rows if row.p95_ns is None]
@@ -450,9 +471,7 @@ def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
 def parts_of(panel) -> dict[str, list[float]]:
     """Lengths of the bars of each part."""
     handles, names = panel.get_legend_handles_labels()
-    return {
-        name: [bar.get_width() for bar in bars] for bars, name in zip(handles, names)
-    }
+    return {name: [bar.get_width() for bar in bars] for bars, name in zip(handles, names)}
 
 
 def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
@@ -500,7 +519,8 @@ def test_the_page_without_matplotlib_has_tables_and_says_so(
     assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
     assert (
-        "<img" not in page and "this page has no pictures but the steps and the timeline" in page
+        "<img" not in page
+        and "this page has no pictures but the steps and the timeline" in page
         and "MPI_Allreduce" in page
     )
 
@@ -526,7 +546,8 @@ def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no
     assert report("html", tmp_path).status == 0
     text = (tmp_path / "report.html").read_text()
     assert (
-        "0.00 % of wall time on each rank" in text and "Conditions of the run" in text
+        "0.00 % of wall time on each rank" in text
+        and "Conditions of the run" in text
         and "node00" in text
     )
     assert "takes the most time" not in text
@@ -535,7 +556,20 @@ def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no
 def step_rows(count: int) -> list:
     return [
         step_row(
-            step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, "",
+            step,
+            step * 100,
+            100.0,
+            30.0,
+            0.0,
+            70.0,
+            0.0,
+            2,
+            None,
+            None,
+            1,
+            step == 1,
+            0,
+            "",
             *[None] * 8,
         )._replace(is_outlier=int(step == 5))
         for step in range(1, count + 1)
@@ -555,12 +589,16 @@ def test_bars_end_where_they_are_cut_and_near_neighbours_share_a_text_from_least
     times = {37: 900.0, 38: 700.0, 150: 600.0}
     rows = [
         row._replace(step_ns=times[row.step], outside_ns=times[row.step] - 30, is_outlier=1)
-        if row.step in times else row._replace(is_outlier=0) for row in step_rows(200)
+        if row.step in times
+        else row._replace(is_outlier=0)
+        for row in step_rows(200)
     ]
     draw(axes, bars.of_steps(rows))
     assert max(axes.patches[-1].get_data().values) == 250
     assert [(mark.xy, mark.get_text()) for mark in axes.texts] == [
-        ((36, 250), "\u25b6 700 ns to 900 ns"), ((37, 250), "\u25b6 "), ((149, 250), "\u25b6 600 ns"),
+        ((36, 250), "\u25b6 700 ns to 900 ns"),
+        ((37, 250), "\u25b6 "),
+        ((149, 250), "\u25b6 600 ns"),
     ]
 
 

@@ -57,8 +57,15 @@ def working(
             program.collective("MPI_Barrier", program.job.world)
     for rank, peer in program.sent_ns:
         program.job.add(
-            "peer", world_rank=rank, call="MPI_Send", direction="sent", communicator=0, peer=peer,
-            count=100, bytes=100_000, time_ns=100_000,
+            "peer",
+            world_rank=rank,
+            call="MPI_Send",
+            direction="sent",
+            communicator=0,
+            peer=peer,
+            count=100,
+            bytes=100_000,
+            time_ns=100_000,
         )
     return program.end()
 
@@ -162,7 +169,8 @@ def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, rep
         ]
     assert [row["rank"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
     first, second = [
-        line for line in report("pipeline", tmp_path / "run").out.splitlines()
+        line
+        for line in report("pipeline", tmp_path / "run").out.splitlines()
         if line[:2] in ("1:", "2:")
     ]
     assert (
@@ -283,7 +291,8 @@ def test_control_messages_beside_bulk_collectives_are_no_pattern(report, tmp_pat
         replace(
             rank,
             cells=[
-                Cell("MPI_Send", 16, [1_000] * 20), Cell("MPI_Allreduce", 1 << 20, [1_000] * 20),
+                Cell("MPI_Send", 16, [1_000] * 20),
+                Cell("MPI_Allreduce", 1 << 20, [1_000] * 20),
             ],
             peers=[(*peer[:4], 320, 16) for peer in rank.peers],
         )
@@ -297,11 +306,14 @@ def sending_run(pairs: list[tuple[int, int]]) -> list[planted.Rank]:
     size = 1 + max(map(max, pairs))
     return [
         planted.Rank(
-            rank, size, communicators=[parallel.world(rank, size)],
+            rank,
+            size,
+            communicators=[parallel.world(rank, size)],
             cells=[Cell("MPI_Send", 4_000, [1_000] * 20)],
             peers=[
                 ("MPI_Send", "sent", receiver, 20, 80_000, 20_000)
-                for sender, receiver in pairs if sender == rank
+                for sender, receiver in pairs
+                if sender == rank
             ],
         )
         for rank in range(size)
@@ -326,7 +338,9 @@ def exchanged(rank: int, size: int, is_first: bool) -> list[MessageTime]:
     peers = [peer for peer in (rank - 1, rank + 1) if 0 <= peer < size]
     return [
         MessageTime(rank, peer, is_sent, 0)
-        for _ in range(10) for is_sent in ((1, 0) if is_first else (0, 1)) for peer in peers
+        for _ in range(10)
+        for is_sent in ((1, 0) if is_first else (0, 1))
+        for peer in peers
     ]
 
 
@@ -343,7 +357,8 @@ def test_a_line_that_passes_messages_on_is_a_pipeline():
     """Forward and back, both times after a message."""
     times = [
         MessageTime(rank, peer, is_sent, 0)
-        for rank in range(4) for _ in range(10)
+        for rank in range(4)
+        for _ in range(10)
         for peer, is_sent in ((rank - 1, 0), (rank + 1, 1), (rank + 1, 0), (rank - 1, 1))
         if 0 <= peer < 4
     ]

@@ -17,11 +17,18 @@ from truth.plants import Plant
 from truth.ranks import expanded
 from truth.recordings import RECORDED, RECORDED_TWINS
 from truth.trial import (
-    CONFIRMED, Trial, is_accused, is_confirmed, judge, told, waits_as_logged,
+    CONFIRMED,
+    Trial,
+    is_accused,
+    is_confirmed,
+    judge,
+    told,
+    waits_as_logged,
 )
 
 ONE_CLOCK = [
-    plant for plant in RECORDED
+    plant
+    for plant in RECORDED
     if plant.where != "hosts" and plant.cause != "none" and not plant.is_negotiated
 ]
 COMPARED = list({plant.cause: plant for plant in RECORDED}.values())
@@ -105,7 +112,8 @@ def test_one_question_has_one_answer(recorded: Recorded, plant: Plant, tmp_path)
     """Compares all commands, the page, the timeline and Prometheus."""
     said = statements.statements(recorded(plant).run.folder, tmp_path / "page.html")
     assert {
-        quantity: answers for quantity, answers in said.items()
+        quantity: answers
+        for quantity, answers in said.items()
         if not statements.agree(quantity, answers.values())
     } == {}
 
@@ -118,11 +126,14 @@ def test_no_two_commands_accuse_different_ranks(recorded: Recorded, plant: Plant
     accused = statements.accused(trial.run.folder)
     named = accused.pop("late", {*plant.named, *plant.calls.values()})
     beside = {
-        rank for stages in pipelines(trial) for rank in stages
+        rank
+        for stages in pipelines(trial)
+        for rank in stages
         if trial.truth.is_for([rank], stages) >= CONFIRMED
     }
     assert {
-        command: left for command, ranks in accused.items()
+        command: left
+        for command, ranks in accused.items()
         if (left := ranks - named - (beside if command == "pipeline" else set()))
     } == {}
 

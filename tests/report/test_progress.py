@@ -101,7 +101,9 @@ def test_a_receiver_that_has_posted_and_computes_holds_up_its_sender(late):
 
 
 def ring(
-    slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US,
+    slow: dict[tuple[int, int], int],
+    ranks: int = 4,
+    wait_ns: int = 2 * US,
     receive: str = "MPI_Recv",
 ) -> Job:
     """Each rank receives from the one before, which sends wait_ns after it, first the odd ones; a

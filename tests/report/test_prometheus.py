@@ -77,7 +77,9 @@ def test_counters_are_the_sums_of_the_planted_run(report, run_folder):
     for rank in planted.training_run():
         cells = [cell for cell in rank.cells if cell.call == "MPI_Allreduce"]
         labels = {
-            "rank": rank.world_rank, "call": "MPI_Allreduce", "communicator": "MPI_COMM_WORLD",
+            "rank": rank.world_rank,
+            "call": "MPI_Allreduce",
+            "communicator": "MPI_COMM_WORLD",
         }
         assert found[series("commprof_calls_total", **labels)] == 160
         assert found[series("commprof_bytes_total", **labels)] == sum(cell.volume for cell in cells)
@@ -89,7 +91,9 @@ def test_counters_are_the_sums_of_the_planted_run(report, run_folder):
     assert (
         found[
             series(
-                "commprof_calls_total", rank=0, call="MPI_Iallreduce",
+                "commprof_calls_total",
+                rank=0,
+                call="MPI_Iallreduce",
                 communicator="Comm_split {0-1}",
             )
         ]
@@ -102,18 +106,22 @@ def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder)
     found = prometheus(report, run_folder)
     name = "commprof_call_duration_seconds"
     durations = [
-        ns for cell in planted.training_rank(1).cells if cell.call == "MPI_Allreduce"
+        ns
+        for cell in planted.training_rank(1).cells
+        if cell.call == "MPI_Allreduce"
         for ns in cell.durations
     ]
     buckets = {
-        dict(key.labels)["le"]: value for key, value in found.items()
+        dict(key.labels)["le"]: value
+        for key, value in found.items()
         if is_bucket(key, name, 1, "MPI_Allreduce")
     }
     assert len(buckets) == 16
     for bound, count in buckets.items():
         assert count == sum(ns / 1e9 < float(bound) for ns in durations)
     assert (
-        found[series(f"{name}_count", rank=1, call="MPI_Allreduce")] == buckets["+Inf"]
+        found[series(f"{name}_count", rank=1, call="MPI_Allreduce")]
+        == buckets["+Inf"]
         == len(durations)
     )
     assert found[series(f"{name}_sum", rank=1, call="MPI_Allreduce")] == pytest.approx(
@@ -167,7 +175,8 @@ def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, mon
     )
     assert (
         found[series("commprof_wall_seconds", rank=0)]
-        == found[series("commprof_counted_seconds", rank=0)] == 42
+        == found[series("commprof_counted_seconds", rank=0)]
+        == 42
     )
     assert found[series("commprof_last_sign_timestamp_seconds", rank=3)] == START_UNIX_NS / 1e9 + 10
 
@@ -275,7 +284,8 @@ def test_prometheus_own_parser_takes_it(report, run_folder):
     parser = pytest.importorskip("prometheus_client.parser")
     text = report("export", "--format", "prometheus", run_folder).out
     samples = [
-        sample for family in parser.text_string_to_metric_families(text)
+        sample
+        for family in parser.text_string_to_metric_families(text)
         for sample in family.samples
     ]
     assert {

@@ -16,7 +16,8 @@ from commprof_report.commands import QUESTIONS as COMMANDS
 from conftest import ROOT
 
 METHODS = [
-    name for name in vars(__import__("commprof_report.api", fromlist=["Run"]).Run)
+    name
+    for name in vars(__import__("commprof_report.api", fromlist=["Run"]).Run)
     if name in COMMANDS
 ]
 # several runs, rows of several kinds, screens, files
@@ -38,12 +39,27 @@ def test_a_method_gives_the_rows_of_its_command(command, report, run_folder):
 def test_options_are_keywords(report, run_folder):
     run = cp.open(str(run_folder))
     rows = run.sizes(
-        call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True,
-        sort="bytes", top=2,
+        call=["Allreduce", "MPI_Bcast"],
+        bytes="1K:",
+        rank=0,
+        per_rank=True,
+        sort="bytes",
+        top=2,
     )
     words = (
-        "--call", "Allreduce", "--call", "MPI_Bcast", "--bytes", "1K:", "--rank", "0", "--per-rank",
-        "--sort", "bytes", "--top", "2",
+        "--call",
+        "Allreduce",
+        "--call",
+        "MPI_Bcast",
+        "--bytes",
+        "1K:",
+        "--rank",
+        "0",
+        "--per-rank",
+        "--sort",
+        "bytes",
+        "--top",
+        "2",
     )
     assert [row._asdict() for row in rows] == report("sizes", *words, "--json", run_folder).rows
     assert len(rows) == 2 and rows[0].rank == 0
@@ -93,8 +109,10 @@ def test_help_shows_what_a_method_takes(run_folder):
 def test_examples_of_the_page_say_what_the_page_says():
     environment = os.environ | {"PYTHONPATH": str(ROOT / "report")}
     done = subprocess.run(
-        [sys.executable, "-B", ROOT / "docs/python_examples.py"], env=environment,
-        capture_output=True, text=True,
+        [sys.executable, "-B", ROOT / "docs/python_examples.py"],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (ROOT / "docs/PYTHON.md").read_text()

@@ -29,7 +29,10 @@ MARK = "a call in PyTorch's eyes"
 
 def recorded_rank() -> Rank:
     rank = Rank(
-        0, 1, start_unix_ns=STARTED_UNIX_NS, wall_ns=WALL_NS,
+        0,
+        1,
+        start_unix_ns=STARTED_UNIX_NS,
+        wall_ns=WALL_NS,
         communicators=[planted.communicators_of(0)[0]],
     )
     rank.samples = [
@@ -46,7 +49,8 @@ def pair_of_ranks() -> list[Rank]:
     ]
     for rank in ranks:
         rank.facts.update(
-            host=f"node{rank.world_rank:02d}", boot_id=f"boot-{rank.world_rank}",
+            host=f"node{rank.world_rank:02d}",
+            boot_id=f"boot-{rank.world_rank}",
             time_namespace="time:[1]",
         )
         rank.samples = [
@@ -110,8 +114,14 @@ def kineto(rank: Rank, base_ns: int = BASE_NS, **keys: object) -> dict:
         events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, **times})
         events.append(
             {
-                "ph": "f", "id": number, "pid": 0, "tid": 7, "ts": times["ts"], "cat": "ac2g",
-                "name": "ac2g", "bp": "e",
+                "ph": "f",
+                "id": number,
+                "pid": 0,
+                "tid": 7,
+                "ts": times["ts"],
+                "cat": "ac2g",
+                "name": "ac2g",
+                "bp": "e",
             }
         )
     based = {"baseTimeNanoseconds": base_ns} if base_ns else {}
@@ -150,8 +160,11 @@ def test_each_recorded_call_lies_in_the_function_that_called_it(export):
 def test_a_recording_keeps_what_it_says_in_processes_of_its_rank(export):
     events = export([recorded_rank()], RECORDING)
     assert list(process_names(events).values()) == [
-        "rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: Spans",
-        "rank 0, PyTorch: Traces", "rank 0, PyTorch",
+        "rank 0, node00",
+        "rank 0, PyTorch: CPU",
+        "rank 0, PyTorch: Spans",
+        "rank 0, PyTorch: Traces",
+        "rank 0, PyTorch",
     ]
     threads = {
         event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"
@@ -184,12 +197,14 @@ def test_processes_and_threads_are_numbers_that_perfetto_does_not_read_as_others
         for pid, tid in places
     ]
     found = [
-        event for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
+        event
+        for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
         if event["name"] == "odd"
     ]
     assert len({(event["pid"], event["tid"]) for event in found}) == len(places)
     assert all(
-        type(event[key]) is int and low <= event[key] < 1 << 32 for event in found
+        type(event[key]) is int and low <= event[key] < 1 << 32
+        for event in found
         for key, low in (("pid", 3), ("tid", 1))
     )
 
@@ -247,7 +262,8 @@ def test_processes_of_a_rank_stand_below_it(export, tmp_path):
         *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in reversed(ranks)),
     )
     places = {
-        event["pid"]: event["args"]["sort_index"] for event in events
+        event["pid"]: event["args"]["sort_index"]
+        for event in events
         if event["name"] == "process_sort_index"
     }
     names = process_names(events)
@@ -350,7 +366,11 @@ def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
     for begin, end in ((-2_000, -1_000), (-1_000, 2_500)):
         trace["traceEvents"].append(
             {
-                "ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": start_us + begin,
+                "ph": "X",
+                "name": "early",
+                "pid": 1,
+                "tid": 1,
+                "ts": start_us + begin,
                 "dur": end - begin,
             }
         )
@@ -374,8 +394,14 @@ def test_from_and_to_cut_pytorch_s_events_too(export, tmp_path):
 
 
 WITHOUT_TIME = (
-    {}, {"ph": "X"}, {"ph": "X", "ts": "now", "dur": 1}, {"ph": "X", "ts": 1e300, "dur": 1},
-    {"ph": "X", "ts": True}, 7, None, [],
+    {},
+    {"ph": "X"},
+    {"ph": "X", "ts": "now", "dur": 1},
+    {"ph": "X", "ts": 1e300, "dur": 1},
+    {"ph": "X", "ts": True},
+    7,
+    None,
+    [],
 )
 
 
@@ -389,12 +415,14 @@ def test_events_without_a_time_are_left_out(export, tmp_path, odd):
 
 def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
     text = (
-        json.dumps(kineto(pair_of_ranks()[0])) .replace('"External id": 3', '"value": NaN')
+        json.dumps(kineto(pair_of_ranks()[0]))
+        .replace('"External id": 3', '"value": NaN')
         .replace('"External id": 4', '"value": 1e999')
     )
     (tmp_path / "a.json").write_text(text)
     marks = [
-        event["args"] for event in export(pair_of_ranks(), tmp_path / "a.json")
+        event["args"]
+        for event in export(pair_of_ranks(), tmp_path / "a.json")
         if event["name"] == MARK
     ]
     assert len(marks) == 7 and {"value": "NaN"} in marks
@@ -405,8 +433,12 @@ def test_a_wall_clock_that_was_set_during_the_run_is_said(report, tmp_path):
     trace = written(tmp_path / "a.json", kineto(ranks[0]))
     ranks[0].end_unix_ns = ranks[0].end + 2_000_000
     answer = report(
-        "export", planted.write_databases(tmp_path / "run", ranks), "--format", "perfetto",
-        "--with-trace", trace,
+        "export",
+        planted.write_databases(tmp_path / "run", ranks),
+        "--format",
+        "perfetto",
+        "--with-trace",
+        trace,
     )
     note = (
         "the wall clock of rank 0 was set by 2.00 ms during the run; its events may be out of "
@@ -515,16 +547,15 @@ def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
 def test_traces_go_into_a_timeline_alone(report, run_folder, form):
     answer = report("export", run_folder, "--format", form, "--with-trace", RECORDING)
     assert (answer.status, answer.out) == (
-        2, "",
+        2,
+        "",
     ) and "--with-trace adds to a timeline: --format perfetto" in answer.err
 
 
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
-    assert (
-        list(traces.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
-    )
+    assert list(traces.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
 
 
 def nested(levels: int) -> list:
@@ -552,15 +583,29 @@ EXPANDS = (
 )
 BOMBS = {  # what is repeated, how many times, between what; what is said of it, compressed and not
     "values in an event": (
-        "[],", 41_000_000, EVENT, "1]}}]}", EXPANDS,
+        "[],",
+        41_000_000,
+        EVENT,
+        "1]}}]}",
+        EXPANDS,
         "holds a value of more than 2 MiB, or is not JSON",
     ),
     "objects in an event": (
-        '{"":0},', 10_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB",
+        '{"":0},',
+        10_000_000,
+        EVENT,
+        "1]}}]}",
+        EXPANDS,
+        "holds a value of more than 2 MiB",
     ),
     "a long text": ("x", 1 << 27, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB"),
     "wide characters": (
-        "\U0001f600", 1 << 24, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB",
+        "\U0001f600",
+        1 << 24,
+        '{"a": "',
+        '"}',
+        EXPANDS,
+        "holds a value of more than 2 MiB",
     ),
     "brackets": ("[", 1 << 25, '{"a": ', "", EXPANDS, "nests a value too deeply, from character 6"),
     "events": ("{},", 20_000_000, '{"traceEvents": [', "1]}", EXPANDS, None),
@@ -580,7 +625,13 @@ sys.exit(main.main(sys.argv[1:]))
 
 def within_limits(folder: Path, trace: Path) -> subprocess.CompletedProcess:
     words = [
-        "export", folder, "--format", "perfetto", "--output", folder / "out.json", "--with-trace",
+        "export",
+        folder,
+        "--format",
+        "perfetto",
+        "--output",
+        folder / "out.json",
+        "--with-trace",
         trace,
     ]
     return subprocess.run(

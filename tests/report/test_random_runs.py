@@ -43,7 +43,12 @@ PLANTED = (  # an analysis, what is said, and the commands that say nothing with
     ("advice.advice:_together", "Advice, all together", ""),
 )
 NO_ADVICE = "No advice: an analysis that it needs has failed."
-BESIDE = {"compare", "fleet", "replay", "tune"}  # of several runs, and of programs: files of their own
+BESIDE = {
+    "compare",
+    "fleet",
+    "replay",
+    "tune",
+}  # of several runs, and of programs: files of their own
 
 
 def test_every_command_is_tried():

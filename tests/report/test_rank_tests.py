@@ -60,7 +60,8 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
             max(below, above), rel=1e-9
         )
         first, second = (
-            values(chance, chance.randint(3, 12)), values(chance, chance.randint(3, 12), 0.2),
+            values(chance, chance.randint(3, 12)),
+            values(chance, chance.randint(3, 12), 0.2),
         )
         below = stats.mannwhitneyu(
             [value - margin for value in second], first, alternative="less", method="exact"
@@ -98,7 +99,8 @@ def test_the_signed_rank_test_with_ties_is_the_enumeration_of_all_signs(seed):
 def test_the_rank_sum_test_with_ties_is_the_enumeration_of_all_splits(seed):
     chance = random.Random(seed)
     first, second = (
-        [chance.randint(0, 5) for _ in range(4)], [chance.randint(1, 7) for _ in range(5)],
+        [chance.randint(0, 5) for _ in range(4)],
+        [chance.randint(1, 7) for _ in range(5)],
     )
     pooled = first + second
     rank = {each: sum(v < each for v in pooled) + (pooled.count(each) + 1) / 2 for each in pooled}
@@ -141,8 +143,21 @@ def test_too_few_runs_have_no_interval():
 def test_the_correction_for_many_tests_is_that_of_the_article():
     """Benjamini, Hochberg 1995, section 3.2: at q = 0.05 the first four of fifteen are findings."""
     ps = [
-        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
-        0.5719, 0.6528, 0.7590, 1.0,
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
     ]
     shuffled = random.Random(3).sample(range(15), 15)
     adjusted = benjamini_hochberg([ps[index] for index in shuffled])
@@ -153,8 +168,7 @@ def test_the_correction_for_many_tests_is_that_of_the_article():
 def test_the_fewest_runs_that_can_show_anything_are_known():
     assert [rank_tests.fewest_pairs(level) for level in (0.95, 0.975, 0.99)] == [6, 7, 8]
     unpaired = [
-        unpaired_shift([1.0] * first, [9.0] * second, 0.95)
-        for first, second in ((4, 4), (3, 4))
+        unpaired_shift([1.0] * first, [9.0] * second, 0.95) for first, second in ((4, 4), (3, 4))
     ]
     assert [math.isfinite(shift.low) for shift in unpaired] == [True, False]
 

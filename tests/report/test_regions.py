@@ -26,7 +26,8 @@ def cells_of(rank: int) -> list[Cell]:
     ]
     if rank == 0:
         cells += [
-            Cell("MPI_Bcast", 10, [3 * MS], region=3), Cell("MPI_Bcast", 10, [4 * MS], region=4),
+            Cell("MPI_Bcast", 10, [3 * MS], region=3),
+            Cell("MPI_Bcast", 10, [4 * MS], region=4),
         ]
     else:
         cells += [Cell("MPI_Bcast", 20, [7 * MS], region=6)]
@@ -37,8 +38,12 @@ def cells_of(rank: int) -> list[Cell]:
 def regions_folder(tmp_path):
     ranks = [
         Rank(
-            rank, 2, facts=planted.facts_of(rank), communicators=planted.communicators_of(rank),
-            cells=cells_of(rank), regions={number: name for name, number in NUMBERS[rank].items()},
+            rank,
+            2,
+            facts=planted.facts_of(rank),
+            communicators=planted.communicators_of(rank),
+            cells=cells_of(rank),
+            regions={number: name for name, number in NUMBERS[rank].items()},
         )
         for rank in range(2)
     ]
@@ -62,7 +67,13 @@ def test_a_region_holds_its_own_calls_and_those_of_the_regions_within(report, re
         "": (4, 4 * MS, 4, 4 * MS),
     }
     assert list(rows) == [
-        "epoch", "epoch/forward", "epochs", "late", "late/alone", "epoch/forward/norm", "",
+        "epoch",
+        "epoch/forward",
+        "epochs",
+        "late",
+        "late/alone",
+        "epoch/forward/norm",
+        "",
     ]
 
 
@@ -70,10 +81,15 @@ def test_means_are_over_all_ranks_and_the_rank_with_most_is_named(report, region
     rows = {row["region"]: row for row in report("regions", regions_folder, "--json").rows}
     epoch = rows["epoch"]
     assert (epoch["mean_ns"], epoch["max_ns"], epoch["max_rank"], epoch["ranks"]) == (
-        63.5 * MS, 82 * MS, 1, 2,
+        63.5 * MS,
+        82 * MS,
+        1,
+        2,
     )
     assert (epoch["share_of_wall"], epoch["top_call"], epoch["volume_bytes"]) == (
-        127 * MS / 20e9, "MPI_Allreduce", 8_010,
+        127 * MS / 20e9,
+        "MPI_Allreduce",
+        8_010,
     )
     norm = rows["epoch/forward/norm"]
     assert (norm["mean_ns"], norm["ranks"], norm["max_rank"]) == (1.5 * MS, 1, 0)
@@ -136,7 +152,11 @@ def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
     cells = [Cell("MPI_Bcast", 10, [MS], region=1), Cell("MPI_Bcast", 16, [MS] * 3, is_folded=1)]
     facts = {**planted.facts_of(0), "region_refused": "step 5000"}
     rank = Rank(
-        0, 1, facts=facts, communicators=planted.communicators_of(0), cells=cells,
+        0,
+        1,
+        facts=facts,
+        communicators=planted.communicators_of(0),
+        cells=cells,
         regions={1: "epoch"},
     )
     out = report("regions", planted.write_databases(tmp_path / "run", [rank])).out
@@ -150,7 +170,9 @@ def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_
     page = (tmp_path / "with.html").read_text()
     assert "Region by region" in page and "epoch/forward/norm" in page
     report(
-        "html", planted.write_databases(tmp_path / "other", without_regions()), "-o",
+        "html",
+        planted.write_databases(tmp_path / "other", without_regions()),
+        "-o",
         tmp_path / "without.html",
     )
     assert "Region by region" not in (tmp_path / "without.html").read_text()

@@ -37,15 +37,22 @@ SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
 def kit(
-    tmp_path: Path, *samples: list[Sample], messages: Sequence[list[Message]] = ([], []),
+    tmp_path: Path,
+    *samples: list[Sample],
+    messages: Sequence[list[Message]] = ([], []),
     starts: Sequence[list[Start]] = ([], []),
 ) -> kits.Kit:
     """A run of two ranks, which have a communicator of each alone beside the world."""
     ranks = [
         Rank(
-            rank, 2, communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
-            samples=own, signatures=SIGNATURES, messages=list(messages[rank]),
-            starts=list(starts[rank]), facts=ONE_CLOCK,
+            rank,
+            2,
+            communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
+            samples=own,
+            signatures=SIGNATURES,
+            messages=list(messages[rank]),
+            starts=list(starts[rank]),
+            facts=ONE_CLOCK,
         )
         for rank, own in enumerate(samples)
     ]
@@ -77,7 +84,9 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
         tmp_path,
         [allreduce(2, 1), message("MPI_Send", 6, 1), allreduce(9, 2)],
         [
-            replace(allreduce(1, 1), end_ns=3 * MS), message("MPI_Recv", 6, 0), allreduce(9, 2),
+            replace(allreduce(1, 1), end_ns=3 * MS),
+            message("MPI_Recv", 6, 0),
+            allreduce(9, 2),
         ],
     )
     assert found.comms[WORLD] == Comm(WORLD, 0, "world", (0, 1))
@@ -100,6 +109,7 @@ def test_equal_counts_stand_in_one_order_however_they_were_met():
 
 def test_a_completion_has_the_requests_that_it_completed(tmp_path):
     """Two operations that one Waitall completes, then one more with a request that is free."""
+
     def own(rank: int) -> list[Sample]:
         return [
             message("MPI_Irecv", 1, 1 - rank, completed_ns=10 * MS),
@@ -135,7 +145,11 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
         at_ns = (10 * step + (3 if call == "MPI_Allreduce" else 7)) * MS
         cpu_times.append(CpuTime(at_ns, 0, seen=(ready, asleep, 0, 0, 0, 0)))
     rank = Rank(
-        0, 1, communicators=[world(0, 1)], samples=samples, signatures=SIGNATURES,
+        0,
+        1,
+        communicators=[world(0, 1)],
+        samples=samples,
+        signatures=SIGNATURES,
         cpu_times=cpu_times,
     )
     run = run_open([planted.write_databases(tmp_path / "run", [rank])], False, True, None)
@@ -150,24 +164,30 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
 
 def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_path):
     assert gaps(
-        tmp_path, ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6),
+        tmp_path,
+        ("MPI_Allreduce", (1, 0), 20),
+        ("MPI_Bcast", (0, 1), 6),
         ("MPI_Bcast", (1, 0), 5),
     ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
 
 def test_before_calls_of_few_readings_the_kit_does_what_its_thread_mostly_did(tmp_path):
     assert gaps(tmp_path, ("MPI_Allreduce", (0, 1), 10), ("MPI_Bcast", (1, 0), 9)) == {
-        "MPI_Allreduce": True, "MPI_Bcast": True,
+        "MPI_Allreduce": True,
+        "MPI_Bcast": True,
     }
     assert gaps(tmp_path / "fewer", ("MPI_Allreduce", (0, 1), 9)) == {
-        "MPI_Allreduce": False, "MPI_Bcast": False,
+        "MPI_Allreduce": False,
+        "MPI_Bcast": False,
     }
 
 
 def test_a_row_of_several_readings_counts_if_these_found_the_same(tmp_path):
     """The log of a long job is thinned."""
     assert gaps(
-        tmp_path, ("MPI_Allreduce", (2, 0), 10), ("MPI_Allreduce", (1, 3), 30),
+        tmp_path,
+        ("MPI_Allreduce", (2, 0), 10),
+        ("MPI_Allreduce", (1, 3), 30),
         ("MPI_Bcast", (0, 4), 10),
     ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
@@ -176,8 +196,13 @@ def recorded(tmp_path: Path, *records: dict) -> kits.Kit:
     """Two ranks that reduce once a millisecond; each has been asked to record, or not."""
     ranks = [
         Rank(
-            rank, 2, communicators=[world(rank, 2)], signatures=SIGNATURES, wall_ns=500 * MS,
-            samples=[allreduce(2 * at, 1 + at) for at in range(200)], start_unix_ns=BEGIN_UNIX_NS,
+            rank,
+            2,
+            communicators=[world(rank, 2)],
+            signatures=SIGNATURES,
+            wall_ns=500 * MS,
+            samples=[allreduce(2 * at, 1 + at) for at in range(200)],
+            start_unix_ns=BEGIN_UNIX_NS,
             **({"record": windows(*times), "record_asked_ns": 200 * MS, **other} if times else {}),
         )
         for rank, (times, other) in enumerate(
@@ -221,6 +246,8 @@ def test_what_a_record_lacks_is_said(tmp_path, case):
         assert found.record.ns == 0 and found.window_ns > 490 * MS
     else:
         assert 40 * MS < found.window_ns == found.record.ns < 105 * MS
+
+
 def set_up(call: str, at: int, **other: object) -> Sample:
     return Sample(call, at * MS, (at + 1) * MS, signature=FLOATS, **other)
 
@@ -228,8 +255,15 @@ def set_up(call: str, at: int, **other: object) -> Sample:
 def started(call: str, at: int, peer: int, number: int, **other: object) -> Message:
     """A message that a start begins, and a Waitall completes 3 ms later."""
     return Message(
-        call, "received" if "Recv" in call else "sent", at * MS, (at + 1) * MS, peer=peer, tag=TAG,
-        number=number, completed_ns=(at + 3) * MS, **other,
+        call,
+        "received" if "Recv" in call else "sent",
+        at * MS,
+        (at + 1) * MS,
+        peer=peer,
+        tag=TAG,
+        number=number,
+        completed_ns=(at + 3) * MS,
+        **other,
     )
 
 
@@ -243,12 +277,16 @@ def persistent(begin: int) -> list[Sample]:
 def test_starts_have_the_requests_that_were_set_up(tmp_path):
     """A receive that is set up first, a send; both started twice, and the send freed."""
     own = [
-        set_up("MPI_Recv_init", 1), set_up("MPI_Send_init", 2), *persistent(4),
-        *persistent(8), Sample("MPI_Request_free", 12 * MS, 13 * MS, bytes=0),
+        set_up("MPI_Recv_init", 1),
+        set_up("MPI_Send_init", 2),
+        *persistent(4),
+        *persistent(8),
+        Sample("MPI_Request_free", 12 * MS, 13 * MS, bytes=0),
     ]
     both = [
         [
-            started(call, at, 1 - rank, number) for at, number in ((4, 1), (8, 2))
+            started(call, at, 1 - rank, number)
+            for at, number in ((4, 1), (8, 2))
             for call in ("MPI_Send_init", "MPI_Recv_init")
         ]
         for rank in range(2)
@@ -280,6 +318,7 @@ def test_what_was_set_up_in_another_time_is_set_up_before(tmp_path):
 def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
     """An Allreduce and a Barrier, set up in this order, started in the given one; the Allreduce is
     freed, and set up and started again."""
+
     def start(what: str, at: int, number: int, operation: int) -> Start:
         call, size = {"A": ("MPI_Allreduce_init", 1_000), "B": ("MPI_Barrier_init", 0)}[what]
         return Start(
@@ -290,12 +329,17 @@ def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
     samples = [
         Sample("MPI_Allreduce_init", 1 * MS, 2 * MS, sequence=1, signature=SUM),
         Sample("MPI_Barrier_init", 3 * MS, 4 * MS, sequence=2, bytes=0),
-        *persistent(5), *persistent(9), Sample("MPI_Request_free", 13 * MS, 14 * MS, bytes=0),
+        *persistent(5),
+        *persistent(9),
+        Sample("MPI_Request_free", 13 * MS, 14 * MS, bytes=0),
         Sample("MPI_Allreduce_init", 15 * MS, 16 * MS, sequence=3, signature=SUM),
-        *persistent(17), *persistent(21),
+        *persistent(17),
+        *persistent(21),
     ]
     return samples, [
-        start("A", at["A"], 1, 1), start("B", at["B"], 1, 2), start("A", 17, 1, 3),
+        start("A", at["A"], 1, 1),
+        start("B", at["B"], 1, 2),
+        start("A", 17, 1, 3),
         start("B", 21, 2, 2),
     ]
 
@@ -334,8 +378,11 @@ def test_probes_are_made_with_their_messages(tmp_path):
         tmp_path,
         [message("MPI_Send", 1, 1), message("MPI_Send", 3, 1, 2)],
         [
-            message("MPI_Probe", 1, 0), message("MPI_Mprobe", 3, 0), message("MPI_Iprobe", 5, 0, 9),
-            message("MPI_Mrecv", 7, 0), message("MPI_Recv", 9, 0, 2),
+            message("MPI_Probe", 1, 0),
+            message("MPI_Mprobe", 3, 0),
+            message("MPI_Iprobe", 5, 0, 9),
+            message("MPI_Mrecv", 7, 0),
+            message("MPI_Recv", 9, 0, 2),
             message("MPI_Mprobe", 11, 0, 3),
         ],
     )
@@ -354,7 +401,8 @@ def test_what_other_ranks_lack_is_left_out_on_all(tmp_path):
     )
     assert found.made == {"MPI_Allreduce": 2, "MPI_Send": 1, "MPI_Recv": 1}
     assert {name: calls for (name, _), calls in found.left_out.items()} == {
-        "MPI_Allreduce": 1, "MPI_Send": 1,
+        "MPI_Allreduce": 1,
+        "MPI_Send": 1,
     }
 
 
@@ -381,7 +429,8 @@ def test_a_receive_of_any_tag_has_the_tag_of_the_message_that_it_got(tmp_path, f
 def test_a_posted_receive_takes_a_smaller_message_of_any_tag_or_of_nobody(tmp_path):
     posted = {"completed_ns": 9 * MS, "signature": FLOATS, "bytes": 32_768}
     found = kit(
-        tmp_path, [message("MPI_Send", 3, 1)],
+        tmp_path,
+        [message("MPI_Send", 3, 1)],
         [
             Sample("MPI_Irecv", MS, 2 * MS, peer=0, **posted),
             Sample("MPI_Irecv", 3 * MS, 4 * MS, tag=TAG, **posted),
@@ -394,9 +443,11 @@ def test_a_posted_receive_takes_a_smaller_message_of_any_tag_or_of_nobody(tmp_pa
 
 def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
     own = [
-        Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS),
+        Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1),
+        Sample("MPI_Put", 3 * MS, 4 * MS),
         Sample("MPI_Neighbor_allgather", 5 * MS, 6 * MS, sequence=2),
-        Sample("MPI_Bsend_init", 7 * MS, 8 * MS), Sample("MPI_Start", 9 * MS, 10 * MS),
+        Sample("MPI_Bsend_init", 7 * MS, 8 * MS),
+        Sample("MPI_Start", 9 * MS, 10 * MS),
     ]
     found = kit(tmp_path, own, own)
     assert not found.made
@@ -411,7 +462,8 @@ def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
 
 INTS = 3  # of a type as large as floats; or of one that is larger
 COUNTED = [
-    *SIGNATURES, Signature(INTS, "MPI_INT", counts_hash="0" * 16),
+    *SIGNATURES,
+    Signature(INTS, "MPI_INT", counts_hash="0" * 16),
     Signature(4, "MPI_DOUBLE", 8, 8, counts_hash="0" * 16),
     Signature(5, "", None, None, None, None, counts_hash="0" * 16),
 ]
@@ -422,7 +474,10 @@ def vectors(tmp_path: Path, call: str, *own: tuple[int, str, int]) -> list[list[
     and bytes, its elements, and the counts that it sends and receives."""
     ranks = [
         Rank(
-            rank, 2, communicators=[world(rank, 2)], signatures=COUNTED,
+            rank,
+            2,
+            communicators=[world(rank, 2)],
+            signatures=COUNTED,
             samples=[Sample(call, MS, 2 * MS, sequence=1, signature=number, bytes=size, root=0)],
             facts={f"counts.{number}": counts} if counts else {},
         )
@@ -445,11 +500,13 @@ def test_ranks_receive_what_the_others_send_them(tmp_path):
 def test_counts_of_types_of_other_sizes_are_made_in_bytes(tmp_path):
     found = vectors(tmp_path, "MPI_Alltoallv", (INTS, "1 2", 12), (4, "3 4", 56))
     assert [[row[0], *row[2:]] for row in found] == [
-        ["MPI_BYTE", (4, 8), (4, 24)], ["MPI_BYTE", (24, 32), (8, 32)],
+        ["MPI_BYTE", (4, 8), (4, 24)],
+        ["MPI_BYTE", (24, 32), (8, 32)],
     ]
     found = vectors(tmp_path / "w", "MPI_Alltoallw", (5, "0 6", 6), (5, "0 0", 0))
     assert [[row[0], *row[2:]] for row in found] == [
-        ["MPI_BYTE", (0, 6), (0, 0)], [None, (0, 0), (6, 0)],
+        ["MPI_BYTE", (0, 6), (0, 0)],
+        [None, (0, 0), (6, 0)],
     ]
 
 
@@ -463,13 +520,18 @@ def test_the_root_scatters_what_the_others_receive_and_keeps_the_rest(tmp_path):
 def test_buffers_that_overlap_do_so_again_and_others_stand_behind_each_other():
     memory = Memory([(9_000, 100), (1_000_050, 50), (1_000_000, 60), (9_099, 10_000), (20_480, 8)])
     assert [memory.at(at) for at in (9_000, 9_099, 1_000_000, 1_000_050, 20_480)] == [
-        808, 907, 12_864, 12_914, 16_384,
+        808,
+        907,
+        12_864,
+        12_914,
+        16_384,
     ]
 
 
 def test_a_kit_is_read_as_it_was_written(tmp_path):
     made = kit(
-        tmp_path, [allreduce(1, 1), allreduce(3, 1, communicator=SPLIT)],
+        tmp_path,
+        [allreduce(1, 1), allreduce(3, 1, communicator=SPLIT)],
         [allreduce(1, 1), Sample("MPI_Put", 3 * MS, 4 * MS)],
     )
     check_written(made, tmp_path / "job.kit")
@@ -513,7 +575,8 @@ def test_noise_of_the_job_is_no_agreement(report, tmp_path):
     again = planted.write_databases(tmp_path / "again", of_calls(60_000))
     rows = report("replay", "check", "--json", *jobs, "--", again).rows
     assert {row["call"]: row["verdict"] for row in rows} == {
-        "MPI_Allreduce": "unknown", "MPI_Bcast": "near",
+        "MPI_Allreduce": "unknown",
+        "MPI_Bcast": "near",
     }
     found = report("replay", "check", *jobs, "--", again).out
     assert "Known           for 0.40 % of the job's time inside MPI, where its own" in found
@@ -553,13 +616,18 @@ def polled(tmp_path: Path, polls: int, sent_again_ms: int = 0) -> list[tuple]:
     gap before it, in milliseconds, and the pause between its polls."""
     sends = [message("MPI_Isend", sent_again_ms, 1, number=2)] if sent_again_ms else []
     own = [
-        message("MPI_Irecv", 1, 1, completed_ns=9 * MS), *sends,
+        message("MPI_Irecv", 1, 1, completed_ns=9 * MS),
+        *sends,
         Sample("MPI_Test", 8 * MS, 9 * MS, bytes=0, polled=(3 * MS, MS)),
     ]
     others = [message("MPI_Send", 7, 0), *[message("MPI_Recv", 9, 0, number=2) for _ in sends]]
     ranks = [
         Rank(
-            rank, 2, communicators=[world(rank, 2)], samples=samples, signatures=SIGNATURES,
+            rank,
+            2,
+            communicators=[world(rank, 2)],
+            samples=samples,
+            signatures=SIGNATURES,
             facts=ONE_CLOCK,
             cells=[Cell("MPI_Test", 0, [MS // polls], measure="poll", times=polls)],
         )
@@ -582,17 +650,33 @@ def test_a_loop_of_polls_begins_at_its_first_one(tmp_path, polls, gap_ms, pause_
 
 def test_a_loop_of_polls_goes_on_after_a_call_of_its_own(tmp_path):
     assert polled(tmp_path, 1000, sent_again_ms=5) == [
-        ("MPI_Irecv", 0.0, None), ("MPI_Isend", 3.0, None), ("MPI_Test", 0.004, 4000),
+        ("MPI_Irecv", 0.0, None),
+        ("MPI_Isend", 3.0, None),
+        ("MPI_Test", 0.004, 4000),
     ]
 
 
 WRONG = (
-    ("ranks 2", "ranks two"), ("0,1", "0,2"), ("call 0", "call 1"), (" 250 ", " -250 "),
-    ("MPI_Bcast", "MPI_Abort"), ("5 0", "5 1"), ("5 0", "-5 0"), ("- 1 -", "- 2 -"),
-    ("program 0", "program 9"), ("type 0", "tape 0"), ("comm 1 1", "comm 1 2"),
-    ("0,1", "0"), ("0,1", "1,0"), ("0,1", "0,1,1"), ("self -", "self 0"),
-    ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"),
-    ("5 0", "~~5 0"), ("0 - - - - - - - - -", "0 - - - - - - - - -1"),
+    ("ranks 2", "ranks two"),
+    ("0,1", "0,2"),
+    ("call 0", "call 1"),
+    (" 250 ", " -250 "),
+    ("MPI_Bcast", "MPI_Abort"),
+    ("5 0", "5 1"),
+    ("5 0", "-5 0"),
+    ("- 1 -", "- 2 -"),
+    ("program 0", "program 9"),
+    ("type 0", "tape 0"),
+    ("comm 1 1", "comm 1 2"),
+    ("0,1", "0"),
+    ("0,1", "1,0"),
+    ("0,1", "0,1,1"),
+    ("self -", "self 0"),
+    ("MPI_Bcast 0", "MPI_Bcast -1"),
+    ("program 0", "program -1"),
+    ("5 0", "5 0 -1"),
+    ("5 0", "~~5 0"),
+    ("0 - - - - - - - - -", "0 - - - - - - - - -1"),
 )
 MANY = """\
 library Open MPI 4.1.4
@@ -624,12 +708,20 @@ program 1 0 0
 
 
 NO_COMMUNICATORS = (
-    ("split 0,2", "split 0,4"), ("split 0,2", "split 0,0"), ("split 3,1", "split 2,1"),
-    ("comm 3 0 2", "comm 3 2 2"), ("comm 3 0 2", "comm 3 0 0"), ("dup 0,2", "dup 0"),
-    ("comm 4 2 4", "comm 4 2 2"), ("split 0,2", "world 0,2"), (" 10 20 30 40", " 10 20 30"),
+    ("split 0,2", "split 0,4"),
+    ("split 0,2", "split 0,0"),
+    ("split 3,1", "split 2,1"),
+    ("comm 3 0 2", "comm 3 2 2"),
+    ("comm 3 0 2", "comm 3 0 0"),
+    ("dup 0,2", "dup 0"),
+    ("comm 4 2 4", "comm 4 2 2"),
+    ("split 0,2", "world 0,2"),
+    (" 10 20 30 40", " 10 20 30"),
     ("comm 4 2 4 dup 0,2", "comm 4 1 4 dup -"),
 )
-EVERYTHING = MANY + """\
+EVERYTHING = (
+    MANY
+    + """\
 ~7 4
 program 2 0 2
 0 5 0
@@ -637,6 +729,7 @@ program 2 0 2
 1 7 0 1
 1 8 0 1
 """
+)
 EVERYTHING = EVERYTHING.replace(
     "program 0 0 0",
     "call 5 MPI_Send_init 0 0 7 - - 1 99 0 - - - - - - - - -\n"
@@ -649,7 +742,17 @@ def mutants() -> Iterator[str]:
     """With other characters, words, and lines."""
     dice = random.Random(2)
     words = [
-        "", "-", "~", "1 1", "+1", "01", "-1", str(2**31), str(2**40), str(10**18), "\t",
+        "",
+        "-",
+        "~",
+        "1 1",
+        "+1",
+        "01",
+        "-1",
+        str(2**31),
+        str(2**40),
+        str(10**18),
+        "\t",
         "MPI_Isendrecv",
     ]
     for number in range(600):
@@ -691,10 +794,16 @@ def files() -> Iterator[tuple[bytes, str]]:
         yield bytes(wrong), stream
     yield gzip.compress(text[:500]) + gzip.compress(text[500:]), stream
     for old, new, why in (
-        (b"", b"", ""), (b"kit 1\n", b"kit 1\0x\n", other), (b"kit 1\n", b"kit 2\n", other),
-        (b"kit 1\n", b"kit 1\r\n", other), (b"commprof", b"Commprof", "is no kit"),
-        (b"\nlibrary", b"\0\nlibrary", digest), (b"sha256 ", b"sha256  ", digest),
-        (b"sha256 ", b"", digest), (b"~7 4", b"~7 5", digest), (b"\nlibrary", b"library", digest),
+        (b"", b"", ""),
+        (b"kit 1\n", b"kit 1\0x\n", other),
+        (b"kit 1\n", b"kit 2\n", other),
+        (b"kit 1\n", b"kit 1\r\n", other),
+        (b"commprof", b"Commprof", "is no kit"),
+        (b"\nlibrary", b"\0\nlibrary", digest),
+        (b"sha256 ", b"sha256  ", digest),
+        (b"sha256 ", b"", digest),
+        (b"~7 4", b"~7 5", digest),
+        (b"\nlibrary", b"library", digest),
     ):
         changed = text.replace(old, new, 1)
         yield from ((changed, why), (gzip.compress(changed), why))
@@ -725,9 +834,20 @@ def test_a_kit_of_anybody_is_replayed_or_refused(tmp_path):
         grammar.write_text(re.sub(rf"KIT_SIZE\({name}, \d+\)", line, grammar.read_text()))
     subprocess.run(
         [
-            "gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{source}", "-O1",
-            "-fsanitize=address,undefined", "-fno-sanitize-recover",
-            Path(__file__).with_name("reads_kits.c"), *others, "-ldl", "-lpthread", "-o", program,
+            "gcc",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            f"-I{tmp_path}",
+            f"-I{source}",
+            "-O1",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover",
+            Path(__file__).with_name("reads_kits.c"),
+            *others,
+            "-ldl",
+            "-lpthread",
+            "-o",
+            program,
         ],
         check=True,
     )
@@ -765,9 +885,13 @@ def test_a_kit_that_unpacks_to_too_much_is_refused_in_little_memory(tmp_path):
 def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:
     return [
         Rank(
-            rank, 2, communicators=[world(rank, 2)], facts=facts,
+            rank,
+            2,
+            communicators=[world(rank, 2)],
+            facts=facts,
             cells=[
-                Cell("MPI_Allreduce", 1_000, [mean_ns] * calls), Cell("MPI_Bcast", 8, [900] * 9),
+                Cell("MPI_Allreduce", 1_000, [mean_ns] * calls),
+                Cell("MPI_Bcast", 8, [900] * 9),
             ],
         )
         for rank in range(2)
@@ -776,6 +900,7 @@ def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:
 
 def test_replays_stand_for_rows_with_equal_calls_and_times(report, tmp_path):
     """Four of each: Allreduces that take as long, and in other replays twice as long."""
+
     def folders(name: str, mean_ns: int, times: int, calls: int = 40) -> list[Path]:
         return [
             planted.write_databases(tmp_path / f"{name}-{place}", of_calls(mean_ns + place, calls))
@@ -820,8 +945,13 @@ def test_a_comparison_of_replays_says_for_which_share_of_the_job_they_stand(repo
     assert "Stands for an unknown share of the job: no check of the kit is at hand" in found
     check = tmp_path / "job.kit.check"
     answer = report(
-        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
-        *replays(tmp_path / "own", 51_000), "-o", check,
+        "replay",
+        "check",
+        *jobs(tmp_path / "job", 50_000),
+        "--",
+        *replays(tmp_path / "own", 51_000),
+        "-o",
+        check,
     )
     share = answer.out.split("Stands          for ")[1].split(" of that")[0]
     said = report("compare", *sides, "--check", check)
@@ -843,8 +973,13 @@ def test_the_arms_of_an_experiment_are_job_and_replay_in_any_order(report, tmp_p
 def test_the_share_names_rows_that_the_replay_does_not_stand_for(report, tmp_path):
     check = tmp_path / "job.kit.check"
     report(
-        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
-        *replays(tmp_path / "own", 90_000), "-o", check,
+        "replay",
+        "check",
+        *jobs(tmp_path / "job", 50_000),
+        "--",
+        *replays(tmp_path / "own", 90_000),
+        "-o",
+        check,
     )
     sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
     found = " ".join(report("compare", *sides, "--check", check).out.split())
@@ -874,8 +1009,13 @@ def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_
     sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
     check = tmp_path / "job.kit.check"
     report(
-        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
-        *replays(tmp_path / "own", 51_000), "-o", check,
+        "replay",
+        "check",
+        *jobs(tmp_path / "job", 50_000),
+        "--",
+        *replays(tmp_path / "own", 51_000),
+        "-o",
+        check,
     )
     whole = json.loads(check.read_text())
     for wrong in ({}, [], {**whole, "share": 2}, {**whole, "version": 9}, {**whole, "failing": 1}):
@@ -887,7 +1027,8 @@ def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_
 def test_a_result_is_kept_only_of_replays_that_come_as_the_job_did(report, tmp_path):
     job = jobs(tmp_path / "job", 50_000)
     for name, others in (
-        ("gaps", replays(tmp_path / "gaps", 50_000, GAPS="none")), ("no", jobs(tmp_path / "no", 1)),
+        ("gaps", replays(tmp_path / "gaps", 50_000, GAPS="none")),
+        ("no", jobs(tmp_path / "no", 1)),
     ):
         check = tmp_path / f"{name}.check"
         answer = report("replay", "check", *job, "--", *others, "-o", check)

@@ -12,8 +12,10 @@ from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members,
 
 
 COLUMNS = {
-    Calls: "chain start_ns end_ns", Chains: "world_rank window begin_ns end_ns",
-    Members: "group call delta_ns", Depends: "call source delta_ns",
+    Calls: "chain start_ns end_ns",
+    Chains: "world_rank window begin_ns end_ns",
+    Members: "group call delta_ns",
+    Depends: "call source delta_ns",
 }
 
 
@@ -34,7 +36,9 @@ def graph(ranks, groups=(), depends=(), windows=None):
     edges = [(at(own), at(other), 0) for own, other in depends]
     edges += [(call, len(rows) + len(ranks) + number, 0) for number, call, _ in members]
     return Graph(
-        columns(Calls, rows), columns(Chains, chains), columns(Members, members),
+        columns(Calls, rows),
+        columns(Chains, chains),
+        columns(Members, members),
         columns(Depends, edges),
     )
 
@@ -148,9 +152,7 @@ def test_values_of_no_kind_stay():
 def test_efficiencies_are_those_of_hand(arrivals, transfer, expected):
     played = collectives(arrivals, transfer)
     ideal = played.play(played.unchanged._replace(transfer_ns=0 * played.transfer_ns))
-    found = efficiency(
-        played.useful_ns(), int(played.lasts_ns(ideal).sum()), int(played.played_ns)
-    )
+    found = efficiency(played.useful_ns(), int(played.lasts_ns(ideal).sum()), int(played.played_ns))
     parts = (found.load_balance, found.serialization, found.transfer_efficiency)
     assert parts == pytest.approx(expected)
     assert found.communication_efficiency == pytest.approx(expected[1] * expected[2])

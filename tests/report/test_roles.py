@@ -70,9 +70,7 @@ def two_groups(*calls: tuple[int, int], names=("", "")) -> list[planted.Rank]:
     ranks = data_parallel_run()
     for rank in ranks:
         first = rank.world_rank - rank.world_rank % 2
-        rank.communicators.append(
-            parallel.split(TENSOR, rank.world_rank, [first, first + 1], 3)
-        )
+        rank.communicators.append(parallel.split(TENSOR, rank.world_rank, [first, first + 1], 3))
         for communicator, name in zip(rank.communicators[1:], names):
             communicator.name = name
         rank.samples = parallel.step_samples(*calls)
@@ -149,14 +147,22 @@ def test_sums_with_each_message_are_no_gradients_though_others_repeat(roles_of):
         rank.cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000] * 4, TENSOR))
         rank.samples += [
             planted.Sample(
-                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number,
+                "MPI_Allreduce",
+                sample.end_ns,
+                sample.end_ns + 1_000,
+                REPLICA,
+                number,
                 bytes=GRADIENT_BYTES,
             )
             for number, sample in enumerate(list(rank.samples), 1)
         ] + [
             planted.Sample(
-                "MPI_Allreduce", last_ns + number * 10_000, last_ns + number * 10_000 + 1_000,
-                TENSOR, number, bytes=GRADIENT_BYTES,
+                "MPI_Allreduce",
+                last_ns + number * 10_000,
+                last_ns + number * 10_000 + 1_000,
+                TENSOR,
+                number,
+                bytes=GRADIENT_BYTES,
             )
             for number in range(1, 5)
         ]
@@ -172,7 +178,11 @@ def test_sums_that_are_as_frequent_as_messages_are_no_gradients(roles_of, gradie
         every = len(rank.samples) // gradients
         rank.samples += [
             planted.Sample(
-                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number + 1,
+                "MPI_Allreduce",
+                sample.end_ns,
+                sample.end_ns + 1_000,
+                REPLICA,
+                number + 1,
                 bytes=GRADIENT_BYTES,
             )
             for number, sample in enumerate(rank.samples[every - 1 :: every])
@@ -186,8 +196,13 @@ def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> 
         rank.cells = [Cell(call, 100_000, [5_000] * calls) for call in (given, got)]
         rank.samples = [
             planted.Sample(
-                call, 10_000 * number, 10_000 * number + 5_000, planted.WORLD, number + 1,
-                root=root(number), bytes=100_000,
+                call,
+                10_000 * number,
+                10_000 * number + 5_000,
+                planted.WORLD,
+                number + 1,
+                root=root(number),
+                bytes=100_000,
             )
             for number, call in enumerate([given, got] * calls)
         ]
@@ -218,9 +233,15 @@ def test_a_root_that_changes_or_is_rare_serves_nobody(roles_of, tmp_path):
 
 @pytest.mark.parametrize("size", [3, 4])
 def test_messages_of_all_with_one_make_it_a_server(roles_of, size):
-    ranks = [planted.Rank(rank, size, communicators=[parallel.world(rank, size)], cells=[
-        Cell("MPI_Send", 4_000, [1_000] * 20)
-    ]) for rank in range(size)]
+    ranks = [
+        planted.Rank(
+            rank,
+            size,
+            communicators=[parallel.world(rank, size)],
+            cells=[Cell("MPI_Send", 4_000, [1_000] * 20)],
+        )
+        for rank in range(size)
+    ]
     ranks[0].peers = [("MPI_Send", "sent", peer, 20, 80_000, 20_000) for peer in range(1, size)]
     for rank in ranks[1:]:
         rank.peers = [("MPI_Send", "sent", 0, 20, 80_000, 20_000)]
@@ -232,7 +253,8 @@ def test_gradients_on_groups_that_have_every_rank_once_make_replicas(roles_of):
         data_parallel_run(Cell("MPI_Iallreduce", GRADIENT_BYTES, [1_000] * 10, REPLICA))
     )
     assert (found["Comm_split {0,2}"], found["Comm_split {1,3}"]) == (
-        "replica group", "replica group",
+        "replica group",
+        "replica group",
     )
 
 

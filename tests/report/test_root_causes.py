@@ -26,7 +26,10 @@ def column(rows: list[dict], key: str) -> list:
 
 
 def grid(
-    delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1,
+    delays: list[dict[int, int]],
+    jitter_ns: int = 0,
+    unsplit: str = "",
+    seed: int = 1,
     has_marks: bool = False,
 ) -> Job:
     """Ranks 0 to 3 as a 2 x 2 grid. In each step, after 10 ms of work, the rows {0,1} and {2,3} sum
@@ -72,7 +75,11 @@ def _mark(job: Job, rank: int, step: int, begin_ns: int, end_ns: int, forward_ns
     job.add("step", world_rank=rank, step=step, begin_ns=begin_ns, end_ns=end_ns, thread=0)
     for region, span in ((1, (begin_ns, between_ns)), (2, (between_ns, end_ns))):
         job.add(
-            "region_span", world_rank=rank, thread=0, region=region, begin_ns=span[0],
+            "region_span",
+            world_rank=rank,
+            thread=0,
+            region=region,
+            begin_ns=span[0],
             end_ns=span[1],
         )
 
@@ -88,7 +95,10 @@ def test_a_chain_of_waits_is_followed_to_the_rank_that_computed_longer(late, tex
     assert column(late(job), "direct_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
     (run,) = late(job, "run")
     assert (run["verdict"], run["late_ranks"], run["late_share"], run["unknown_cause_ns"]) == (
-        "imbalance", "2", 1, 0,
+        "imbalance",
+        "2",
+        1,
+        0,
     )
     assert run["late_gain_ns"] == STEPS * 8 * MS
     assert "rank 2 on node00 causes 100.0 % of the waiting" in text(job)
@@ -166,7 +176,8 @@ def test_the_gain_is_that_of_the_ranks_that_cause_the_waiting(late, report, tmp_
     saved_ns = sum(step % 3 > 0 for step in range(STEPS)) * 8 * MS
     assert (run["late_ranks"], run["late_gain_ns"]) == ("2", saved_ns)
     (row,) = [
-        row for row in report("advise", tmp_path / "run.db", "--json").rows
+        row
+        for row in report("advise", tmp_path / "run.db", "--json").rows
         if row["rule"] == "imbalance"
     ]
     assert (row["title"], row["saving_ns"]) == ("rank 2 is waited for", saved_ns)
@@ -183,7 +194,9 @@ def test_of_ranks_that_delay_different_ones_at_once_the_gain_is_counted_once(lat
             program.collective("MPI_Allreduce", pair)
     (run,) = late(program.end(), "run")
     assert (run["late_ranks"], run["wait_ns"], run["late_gain_ns"]) == (
-        "2-3", STEPS * (8 + 8 + 1) * MS, STEPS * (8 - 1) * MS,
+        "2-3",
+        STEPS * (8 + 8 + 1) * MS,
+        STEPS * (8 - 1) * MS,
     )
 
 
@@ -234,7 +247,9 @@ def test_what_all_pieces_of_advice_save_together_is_their_sum(report, tmp_path):
     answer = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
     saved = {row["rule"]: row["saving_ns"] for row in answer if row["saving_ns"]}
     assert {rule: round(ns / STEPS / MS, 1) for rule, ns in saved.items()} == {
-        "imbalance": 8.0, "barriers": 2.0, "together": 10.0,
+        "imbalance": 8.0,
+        "barriers": 2.0,
+        "together": 10.0,
     }
 
 
@@ -281,7 +296,8 @@ def test_without_a_delay_nobody_is_named(late, text, seed):
 def test_the_causes_and_what_is_not_known_add_up_to_the_waiting(late, seed):
     chance = random.Random(seed)
     job = grid(
-        [{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)], jitter_ns=MS,
+        [{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)],
+        jitter_ns=MS,
         seed=seed,
     )
     (run,) = late(job, "run")
@@ -366,7 +382,10 @@ def test_filters_do_not_cut_a_chain(late):
     """Rank 2 is the cause for the columns alone, too, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)
     assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [
-        0, 0, 2 * STEPS * 8 * MS, 0,
+        0,
+        0,
+        2 * STEPS * 8 * MS,
+        0,
     ]
 
 
@@ -391,7 +410,8 @@ def test_time_inside_mpi_that_was_not_split_is_a_term_of_its_own(text):
     job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall", has_marks=True)
     said = text(job, "steps")
     assert (
-        "18.0 ms = 12.0 outside MPI + " in said and " + 4.0 waiting (mostly for rank 2" in said
+        "18.0 ms = 12.0 outside MPI + " in said
+        and " + 4.0 waiting (mostly for rank 2" in said
         and " + 2.0 in MPI, not split\n" in said
     )
 

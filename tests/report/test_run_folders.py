@@ -10,8 +10,17 @@ import pytest
 from commprof_report.run import rank_files
 
 EVERY_COMMAND = (
-    "summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators",
-    "traffic", "advise",
+    "summary",
+    "calls",
+    "sizes",
+    "ranks",
+    "late",
+    "steps",
+    "stuck",
+    "peers",
+    "communicators",
+    "traffic",
+    "advise",
 )
 
 
@@ -28,7 +37,8 @@ def other_job(run_id: str = "job-2", hours_later: int = 1) -> list[planted.Rank]
     ranks = planted.training_run()
     for rank in ranks:
         rank.run_id, rank.start_unix_ns = (
-            run_id, rank.start_unix_ns + hours_later * 3_600 * planted.SECOND,
+            run_id,
+            rank.start_unix_ns + hours_later * 3_600 * planted.SECOND,
         )
         rank.facts["program"] = "solver"
     return ranks
@@ -53,7 +63,8 @@ def test_folders_are_merged_and_become_one_page(report, split, tmp_path):
 def test_a_folder_that_was_left_out_is_a_missing_rank(report, split, tmp_path):
     answer = report("calls", *split[:3], "--json")
     assert (answer.status, answer.err) == (
-        0, f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n",
+        0,
+        f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n",
     )
 
 
@@ -131,7 +142,8 @@ def test_a_folder_without_any_run_is_one_line(report, tmp_path):
     (tmp_path / "folder").mkdir()
     answer = report("summary", tmp_path)
     assert (answer.status, answer.err) == (
-        1, f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n",
+        1,
+        f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n",
     )
 
 
@@ -142,7 +154,8 @@ def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, wo
     monkeypatch.chdir(tmp_path)
     answer = report(*words)
     assert (answer.status, answer.err) == (
-        0, "hvprof-report: commprof-solver-2: the newest run here\n",
+        0,
+        "hvprof-report: commprof-solver-2: the newest run here\n",
     )
 
 

@@ -15,12 +15,30 @@ from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
 from planted import (
-    DATA, GAP_NS, SECOND, WORLD, Epoch, Message, Rank, Sample, Signature, Span, Start, Step, Window,
+    DATA,
+    GAP_NS,
+    SECOND,
+    WORLD,
+    Epoch,
+    Message,
+    Rank,
+    Sample,
+    Signature,
+    Span,
+    Start,
+    Step,
+    Window,
 )
 
 SAMPLE_TABLES = (
-    "sample", "signature", "sample_message", "sample_start", "sample_epoch", "sample_window",
-    "step", "region_span",
+    "sample",
+    "signature",
+    "sample_message",
+    "sample_start",
+    "sample_epoch",
+    "sample_window",
+    "step",
+    "region_span",
 )
 MOST_EPOCHS, MOST_OBJECTS = (1 << 31) - 1, (1 << 21) - 1
 # a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
@@ -33,8 +51,11 @@ def all_of(folder, question: str, **how) -> list[tuple]:
 
 def one_rank(**what) -> Rank:
     return Rank(
-        0, 1, communicators=[planted.communicators_of(0)[0]],
-        threads=[(0, "main", 1), (1, "helper", 0)], **what,
+        0,
+        1,
+        communicators=[planted.communicators_of(0)[0]],
+        threads=[(0, "main", 1), (1, "helper", 0)],
+        **what,
     )
 
 
@@ -71,7 +92,8 @@ class Written:
 
     def put(self, layout: Layout, at: int, field: str, value: int) -> None:
         ends = [
-            end for end in (*planted.offsets(layout).values(), layout.bytes)
+            end
+            for end in (*planted.offsets(layout).values(), layout.bytes)
             if end > planted.offsets(layout)[field]
         ]
         start, end = at + planted.offsets(layout)[field], at + min(ends)
@@ -126,7 +148,8 @@ def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mas
     rank = one_rank(samples=calls, windows=[Window(200, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
     mask <<= planted.STRETCH
     returned = (
-        written(rank) .header(window_mask=mask)
+        written(rank)
+        .header(window_mask=mask)
         .ask("SELECT DISTINCT end_ns >> 30 FROM sample ORDER BY 1")
     )
     assert returned == [(stretch,) for stretch in stretches]
@@ -134,11 +157,13 @@ def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mas
         stretches
     )
     sampled = (
-        written(rank) .header(window_mask=mask)
+        written(rank)
+        .header(window_mask=mask)
         .ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
     )
     in_them = [
-        stretch for stretch in range(9)
+        stretch
+        for stretch in range(9)
         if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)
     ]
     assert in_them == list(stretches) and all(high <= 10 * SECOND for _, high in sampled)
@@ -163,10 +188,15 @@ def recorded_rank() -> Rank:
     times = [stretch * GAP_NS + 1_000 for stretch in (0, 2, 3, 4, 5, 6, 8)]
     first, windows = RECORDED
     return one_rank(
-        samples=sends(times), spans=[Span(1, at_ns, at_ns + 100) for at_ns in times],
-        regions={1: "solve"}, windows=[Window(0, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS,
-        window_mask=1 << planted.STRETCH, record=(first, first + windows - 1),
-        record_asked_ns=4 * SECOND, record_is_full=1,
+        samples=sends(times),
+        spans=[Span(1, at_ns, at_ns + 100) for at_ns in times],
+        regions={1: "solve"},
+        windows=[Window(0, 10 * SECOND)],
+        start_unix_ns=ROUND_UNIX_NS,
+        window_mask=1 << planted.STRETCH,
+        record=(first, first + windows - 1),
+        record_asked_ns=4 * SECOND,
+        record_is_full=1,
     )
 
 
@@ -200,8 +230,8 @@ def test_ledgers_and_databases_have_the_same_record(tmp_path):
 def test_a_record_in_a_ledger_may_be_anything(written):
     rank = recorded_rank()
     for fields in ({"record_first": (1 << 64) - 1}, {"record_last": (1 << 64) - 1}):
-        ((begin_ns, end_ns),) = written(rank).header(**fields).ask(
-            "SELECT record_begin_ns, record_end_ns FROM rank"
+        ((begin_ns, end_ns),) = (
+            written(rank).header(**fields).ask("SELECT record_begin_ns, record_end_ns FROM rank")
         )
         assert 0 <= begin_ns <= end_ns <= 1 << 62
 
@@ -241,14 +271,16 @@ def test_what_is_from_before_a_reset_does_not_count(written):
 def test_a_step_without_an_end_goes_on_until_the_rank_s(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(2, 200, 200)])
     assert written(rank).ask("SELECT step, begin_ns, end_ns FROM step") == [
-        (1, 100, 200), (2, 200, 10 * SECOND),
+        (1, 100, 200),
+        (2, 200, 10 * SECOND),
     ]
 
 
 def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(65, 300, 400), Step(129, 500, 600)])
     assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [
-        (1,), (129,),
+        (1,),
+        (129,),
     ]
 
 
@@ -280,7 +312,15 @@ def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
     ]
     messages = [
         Message(
-            "MPI_Sendrecv", "received", 4_002, 4_200, DATA, peer=0, tag=0, number=1, bytes=7,
+            "MPI_Sendrecv",
+            "received",
+            4_002,
+            4_200,
+            DATA,
+            peer=0,
+            tag=0,
+            number=1,
+            bytes=7,
             thread=1,
         ),
         Message(
@@ -345,7 +385,12 @@ def test_the_partners_of_an_epoch_are_no_calls(written, tmp_path):
 @pytest.mark.parametrize(
     "change",
     (
-        {"number": 0}, {"number": -1}, {"peer": None}, {"peer": -1}, {"partners": 0}, {"object": 0},
+        {"number": 0},
+        {"number": -1},
+        {"peer": None},
+        {"peer": -1},
+        {"partners": 0},
+        {"object": 0},
         {"object": MOST_OBJECTS + 1},
     ),
 )
@@ -367,7 +412,8 @@ def test_a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_tha
     planted.write_databases(tmp_path, [rank])
     found = "SELECT sequence, object, object_sequence FROM sample ORDER BY start_ns"
     assert (
-        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        written(rank).ask(found)
+        == all_of(tmp_path / "rank-0.db", found)
         == [(1, None, None), (None, 1, 1), (None, (1 << 21) - 1, (1 << 40) - 1)]
     )
 
@@ -392,7 +438,8 @@ def test_a_call_has_the_unsuccessful_polls_before_it(written, tmp_path):
     columns = "polled_since_ns, polled_ns, completed_ns, sequence, number"
     found = f"SELECT {columns} FROM sample ORDER BY start_ns"
     assert (
-        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        written(rank).ask(found)
+        == all_of(tmp_path / "rank-0.db", found)
         == [(None, None, None, None, None), (40, 50, None, None, None), (150, 40, None, None, 9)]
     )
 
@@ -411,12 +458,14 @@ def test_a_sample_has_its_signature_and_its_bytes(written, tmp_path):
     planted.write_databases(tmp_path, [rank])
     found = "SELECT bytes, signature FROM sample ORDER BY start_ns"
     assert (
-        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        written(rank).ask(found)
+        == all_of(tmp_path / "rank-0.db", found)
         == [(most, 65_535), (None, 1), (1_000, None)]
     )
     joined = "SELECT start_ns, datatype, extent, op FROM signed_sample ORDER BY start_ns"
     assert all_of(tmp_path / "rank-0.db", joined) == [
-        (100, "struct", -8, ""), (300, "MPI_FLOAT", 4, "MPI_SUM"),
+        (100, "struct", -8, ""),
+        (300, "MPI_FLOAT", 4, "MPI_SUM"),
     ]
 
 
@@ -428,7 +477,8 @@ def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
     one = written(one_rank(signatures=[Signature(1)]))
     assert one.ask("SELECT signature FROM signature") == [(1,)]
     chunk = next(
-        at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
+        at
+        for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == ledger.SIGNATURES
     )
     at = chunk + ledger.CHUNK.bytes + planted.offsets(layout("signature"))[field]
@@ -446,7 +496,8 @@ def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     ledger_ = written(rank)
     at = (
         ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
-        + planted.offsets(layout("sample"))["region"] - 5
+        + planted.offsets(layout("sample"))["region"]
+        - 5
     )
     ledger_.data[at] |= flags << 4
     assert ledger_.ask(
@@ -481,7 +532,9 @@ def test_an_anchor_says_better_how_long_a_tick_is(written):
     """After 4 s the clock is known to be 400 us fast: a sample at 4 s was really made 400 us
     earlier."""
     rank = one_rank(samples=sends([4 * SECOND]))
-    anchored = written(rank).entries("SAMPLES", anchor_ticks=planted.ticks_at(4 * SECOND),
+    anchored = written(rank).entries(
+        "SAMPLES",
+        anchor_ticks=planted.ticks_at(4 * SECOND),
         anchor_ns=planted.START_NS + 4 * SECOND - 400_000,
     )
     assert anchored.ask("SELECT start_ns FROM sample") == [(4 * SECOND - 400_000,)]
@@ -515,7 +568,8 @@ def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     chunk = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))[0]
     pages = chunk[ledger.CHUNK.bytes :]
     return pages, [
-        at for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
+        at
+        for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
         if any(pages[at : at + 8])
     ]
 
@@ -572,11 +626,15 @@ def busy_run() -> list[Rank]:
     ranks = []
     for world_rank in range(4):
         times = [
-            at_ns for at_ns in range(0, SECONDS * SECOND, 4_000_000)
+            at_ns
+            for at_ns in range(0, SECONDS * SECOND, 4_000_000)
             if world_rank != 2 or at_ns // SECOND % 2 == 0
         ]
         rank = Rank(
-            world_rank, 4, start_unix_ns=ROUND_UNIX_NS, wall_ns=SECONDS * SECOND,
+            world_rank,
+            4,
+            start_unix_ns=ROUND_UNIX_NS,
+            wall_ns=SECONDS * SECOND,
             windows=[Window(0, SECONDS * SECOND)],
         )
         rank.communicators = [planted.communicators_of(world_rank)[0]]
@@ -749,7 +807,9 @@ def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
     planted.execute(tmp_path / "rank-1.db", "UPDATE sample SET root = 'x'")
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
     assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [
-        (0,), (2,), (3,),
+        (0,),
+        (2,),
+        (3,),
     ]
 
 

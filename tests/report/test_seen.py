@@ -165,7 +165,8 @@ def test_what_is_counted_but_not_apart_is_no_loss(seen, report, tmp_path):
     assert seen(ranks) == "all calls"
     rows = report("seen", planted.write_databases(tmp_path / "folded", ranks), "--json").rows
     assert [(row["reason"], row["effect"], row["amount"], row["detail"]) for row in rows] == [
-        ("cells", "merged", 2, ""), ("regions", "merged", None, "epoch/4096"),
+        ("cells", "merged", 2, ""),
+        ("regions", "merged", None, "epoch/4096"),
     ]
 
 
@@ -235,7 +236,8 @@ def test_a_merged_database_has_the_reasons_as_a_view(report, tmp_path):
     assert report("merge", run, tmp_path / "all.db").status == 0
     rows = (
         sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT world_rank, reason, effect, amount, unit FROM seen") .fetchall()
+        .execute("SELECT world_rank, reason, effect, amount, unit FROM seen")
+        .fetchall()
     )
     assert rows == [(0, "dropped", "missing", 3, "call")]
 
@@ -249,7 +251,8 @@ def test_an_anonymous_database_has_the_reasons_without_paths(report, tmp_path):
     assert report("merge", "--anonymous", run, tmp_path / "all.db").status == 0
     rows = report("seen", tmp_path / "all.db", "--json").rows
     assert [(row["reason"], row["detail"]) for row in rows] == [
-        ("excluded", "MPI_Test"), ("tool", "libone.so, libtwo.so"),
+        ("excluded", "MPI_Test"),
+        ("tool", "libone.so, libtwo.so"),
     ]
 
 
@@ -257,7 +260,8 @@ def test_summary_json_and_advise_say_the_same(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
     (row,) = report("summary", run, "--json").rows
     assert (row["is_all_seen"], row["seen"]) == (
-        0, "not all: 3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
+        0,
+        "not all: 3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
     )
     (gaps,) = [row for row in report("advise", run, "--json").rows if row["rule"] == "gaps"]
     assert (gaps["found"], gaps["title"]) == (1, "this profile is not complete")
@@ -276,7 +280,9 @@ def test_one_rank_that_waits_for_processes_without_a_profile_is_not_called_alone
     out = " ".join(report("summary", planted.write_databases(tmp_path / "run", [rank])).out.split())
     assert "Who is late is not known: 1 of 3 processes that communicate was read." in out
     alone = planted.Rank(
-        0, 1, facts=planted.facts_of(0),
+        0,
+        1,
+        facts=planted.facts_of(0),
         cells=[planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=0)],
     )
     assert (

@@ -79,7 +79,9 @@ def test_a_size_may_be_given_as_it_is_shown(wanted, low, high):
 def test_every_size_is_found_by_what_is_shown_for_it():
     bases = (1, 995, 999, 1499, 2500, 9994, 9995, 9999)
     around = [
-        base * 10**power // 1000 + step for base in bases for power in range(15)
+        base * 10**power // 1000 + step
+        for base in bases
+        for power in range(15)
         for step in (-1, 0, 1)
     ]
     sizes = {size for size in around if size >= 0} | {

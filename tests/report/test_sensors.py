@@ -43,7 +43,8 @@ def test_a_clock_that_is_lowered_is_shown_with_its_reason(rows, write):  # noqa:
     ]
     keys = "throttled_share power_share heat_share clock_mean_mhz clock_least_mhz".split()
     assert [[row[key] for key in keys] for row in rows(ranks, "--by", "sensor", write=write)] == [
-        [0, 0, 0, 1_980, 1_980], [0.25, 0.25, 0.25, 1_785, 1_200],
+        [0, 0, 0, 1_980, 1_980],
+        [0.25, 0.25, 0.25, 1_785, 1_200],
     ]
 
 
@@ -62,8 +63,17 @@ def test_what_is_not_known_is_null(rows):  # noqa: F811
     ]
     (row,) = rows(ranks, "--by", "sensor")
     known = {
-        "rank", "device", "readings", "span_ns", "clock_mean_mhz", "clock_least_mhz",
-        "limit_readings", "ranks", "host", "name", "uuid",
+        "rank",
+        "device",
+        "readings",
+        "span_ns",
+        "clock_mean_mhz",
+        "clock_least_mhz",
+        "limit_readings",
+        "ranks",
+        "host",
+        "name",
+        "uuid",
     }
     assert {key for key, value in row.items() if value is not None} == known
     assert (row["readings"], row["limit_readings"], row["span_ns"]) == (2, 0, SECOND)

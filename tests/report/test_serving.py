@@ -32,17 +32,24 @@ def gathering_run(is_by_messages: bool) -> list[Rank]:
                     Sample("MPI_Send", begin_ns, begin_ns + 10_000, peer=0, number=number, tag=0)
                 )
             came_ns = late_ns if rank == 0 else begin_ns + 20_000
-            samples.append(
-                Sample("MPI_Allreduce", came_ns, late_ns + 10_000, sequence=number)
-            )
+            samples.append(Sample("MPI_Allreduce", came_ns, late_ns + 10_000, sequence=number))
         calls = sorted({sample.call for sample in samples})
         ranks.append(
             Rank(
-                rank, RANKS, communicators=[parallel.world(rank, RANKS)], samples=samples,
+                rank,
+                RANKS,
+                communicators=[parallel.world(rank, RANKS)],
+                samples=samples,
                 cells=[
-                    Cell(call, 1_000, [
-                        sample.end_ns - sample.start_ns for sample in samples if sample.call == call
-                    ])
+                    Cell(
+                        call,
+                        1_000,
+                        [
+                            sample.end_ns - sample.start_ns
+                            for sample in samples
+                            if sample.call == call
+                        ],
+                    )
                     for call in calls
                 ],
                 windows=[Window(0, 10 * planted.SECOND)],

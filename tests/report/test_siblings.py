@@ -38,7 +38,8 @@ def test_a_family_has_one_row_in_late_whose_times_are_those_of_all_siblings(repo
     shown, each = report("late", folder).out, report("late", folder, "--by", "call", "--json").rows
     of_data = [row for row in each if row["communicator"].startswith("data ")]
     (line,) = [
-        line for line in shown.splitlines()
+        line
+        for line in shown.splitlines()
         if line.startswith("MPI_Allreduce  8 communicators named data")
     ]
     analysed, *times = re.split("  +", line)[2:6]
@@ -59,7 +60,8 @@ def test_the_largest_cause_of_a_family_is_that_of_all_siblings_together(report, 
     """In one column a rank waits for rank 2, in the other for rank 3, which has waited for 2."""
     folder = grid([{2: 8 * MS}] * 40).write(tmp_path / "run.db")
     each = [
-        row for row in report("late", folder, "--by", "call", "--json").rows
+        row
+        for row in report("late", folder, "--by", "call", "--json").rows
         if row["call"] == "MPI_Allgather"
     ]
     assert [(row["top_rank"], row["top_cost_ns"]) for row in each] == [(2, 320 * MS)] * 2
@@ -75,7 +77,8 @@ def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, t
     shown, each = report("steps", folder).out, report("steps", folder, "--per-call", "--json").rows
     of_tensor = [row for row in each if row["communicator"].startswith("tensor ")]
     (line,) = [
-        line for line in shown.splitlines()
+        line
+        for line in shown.splitlines()
         if line.startswith("MPI_Allreduce  2 communicators named tensor")
     ]
     cells = re.split("  +", line)[2:]
@@ -96,7 +99,8 @@ def test_the_page_has_a_row_for_a_family_and_none_for_its_siblings(report, tmp_p
         tables = "".join(
             re.findall(
                 "<tbody>.*?</tbody>",
-                re.search(f'<section id="{section}">.*?</section>', text, re.S)[0], re.S,
+                re.search(f'<section id="{section}">.*?</section>', text, re.S)[0],
+                re.S,
             )
         )
         assert "8 communicators named data" in tables and "data {" not in tables

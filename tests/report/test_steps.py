@@ -93,9 +93,7 @@ def test_the_steps_are_counted_and_named(summary, name):
     row = summary(pair(make()))
     assert (row["steps"], row["delimited_by"], row["total_steps"]) == (steps, "calls", None)
     assert row["period"].endswith(period)
-    assert row["evidence"].startswith(
-        "bytes of the parameters" if name in HANDED_OUT else "order"
-    )
+    assert row["evidence"].startswith("bytes of the parameters" if name in HANDED_OUT else "order")
 
 
 @pytest.mark.slow
@@ -248,7 +246,8 @@ def test_calls_per_step_have_their_bytes_and_time(per_call):
     rows = {row["call"]: row for row in per_call(pair(training.zero()))}
     assert set(rows) == {"MPI_Reduce_scatter", "MPI_Allgather"}
     assert (rows["MPI_Reduce_scatter"]["count"], rows["MPI_Reduce_scatter"]["bytes"]) == (
-        3, 2 * 16_777_216 + 9_000_000,
+        3,
+        2 * 16_777_216 + 9_000_000,
     )
     assert rows["MPI_Allgather"]["communicator"] == "MPI_COMM_WORLD"
     assert rows["MPI_Allgather"]["exposed_ns"] == rows["MPI_Allgather"]["total_ns"]
@@ -276,7 +275,9 @@ def slow_job(slow_step: int, slow_call: bool = False) -> Job:
     for step in range(60):
         job.compute(20 * MS + (80 * MS if step == slow_step and not slow_call else 0), 0.02)
         job.call(
-            "Allreduce", 40_000_000, step,
+            "Allreduce",
+            40_000_000,
+            step,
             ns=100 * MS if slow_call and step == slow_step else 5 * MS,
         )
     return job
@@ -288,8 +289,12 @@ def test_an_outlier_names_the_rank_that_computed_longer(per_step):
     one = first.samples[30]
     first.samples[30] = Sample(**{**vars(one), "start_ns": one.start_ns - 80 * MS})
     row = per_step([first, second], *LOOP)[30]
-    assert row["is_outlier"] and row["why"][0] == "8" and row["why"].endswith(
-        " more outside MPI on 1 of 2 ranks; the others wait 80.0 ms because of rank 1"
+    assert (
+        row["is_outlier"]
+        and row["why"][0] == "8"
+        and row["why"].endswith(
+            " more outside MPI on 1 of 2 ranks; the others wait 80.0 ms because of rank 1"
+        )
     )
     assert row["slowest_rank"] == 1 and row["lead_ns"] == pytest.approx(80 * MS, rel=0.01)
 
@@ -313,7 +318,7 @@ def test_an_outlier_is_not_explained_by_calls_of_other_threads(per_step):
 
 
 def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(
-    per_step
+    per_step,
 ):
     """Rank 0 came 8 ms earlier to it: the step itself is a mean over the ranks."""
     ranks = pair(slow_job(30, True))
@@ -332,9 +337,7 @@ def test_time_between_the_calls_of_another_thread_explains_no_outlier():
     )
 
 
-UNEXPLAINED = (
-    "no rank spent half of the excess outside MPI, and no call took longer on average"
-)
+UNEXPLAINED = "no rank spent half of the excess outside MPI, and no call took longer on average"
 
 
 @pytest.mark.parametrize(
@@ -356,7 +359,9 @@ def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
     )
     spent_ns = [10 * MS, 10 * MS, call_ns]
     calls = table(
-        Columns, [(row, "MPI_Allreduce", own_ns) for row, own_ns in enumerate(spent_ns)], texts,
+        Columns,
+        [(row, "MPI_Allreduce", own_ns) for row, own_ns in enumerate(spent_ns)],
+        texts,
         ("row", "name", "total_ns"),
     )
     outside_ns = rows.step_ns - calls.total_ns - 20 * MS * rows.is_outlier  # 20 ms in files
@@ -376,7 +381,10 @@ def test_the_slowest_rank_is_the_one_that_the_others_wait_for(summary, steps):
     """Two steps have a checkpoint, of which most is not split."""
     row = summary(pair(training.ddp()))
     assert (
-        row["slowest_ranks"], row["slowest_steps"], row["judged_steps"], row["slowest_why"],
+        row["slowest_ranks"],
+        row["slowest_steps"],
+        row["judged_steps"],
+        row["slowest_why"],
     ) == ("1", 297, 297, "")
     # of rank 0; of both
     assert row["slowest_lead_ns"] == pytest.approx(2 * row["wait_ns"], rel=0.1)
@@ -446,7 +454,9 @@ def test_percentiles_are_of_the_steps_after_the_warm_up(summary):
         job.now_ns = job.made[-1].end_ns = job.made[-1].begin_ns + MS
     row = summary([rank_of(job)], *LOOP)
     assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [
-        21.05, 21.5, 21.95,
+        21.05,
+        21.5,
+        21.95,
     ]
 
 
@@ -455,13 +465,17 @@ def test_communication_on_a_background_thread_is_not_called_exposed(summary, ste
     ranks = pair(training.ddp(has_pauses=False), thread=1)
     row = summary(ranks)
     assert (row["is_driven"], row["thread"], row["thread_is_main"], row["communication_ns"]) == (
-        0, "pt_mpi", 0, None,
+        0,
+        "pt_mpi",
+        0,
+        None,
     )
     assert 0.3 < row["background_share"] < 0.7 and row["slowest_ranks"] == "1"
     text = steps(ranks).out
     assert "Slowest rank    rank 1 in 2" in text
     assert (
-        "communication (" in text and "all on the thread pt_mpi" in text
+        "communication (" in text
+        and "all on the thread pt_mpi" in text
         and "may be exposed" in text
     )
     assert "exposed communication" not in text
@@ -477,7 +491,8 @@ def test_what_a_background_thread_does_beside_a_main_one_is_shown_apart(summary,
         rank.windows.append(Window(0, rank.wall_ns, 1))
     row = summary(ranks)
     assert (
-        row["is_driven"] and row["background_share"] == pytest.approx(1)
+        row["is_driven"]
+        and row["background_share"] == pytest.approx(1)
         and row["communication_share"] < 0.7
     )
     assert "another thread communicates 100.0 %" in steps(ranks).out
@@ -491,7 +506,10 @@ def test_marked_steps_come_before_found_ones(summary):
         ]
     row = summary(ranks)
     assert (row["steps"], row["delimited_by"], row["certainty"], row["p50_ns"]) == (
-        10, "marks", "known", SECOND,
+        10,
+        "marks",
+        "known",
+        SECOND,
     )
     assert summary(ranks, "--by", "calls")["steps"] == 300
     assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
@@ -537,7 +555,9 @@ def hybrid_ranks(**fields) -> list[Rank]:
 def test_steps_of_replica_groups_are_matched_by_time(summary, per_step):
     row = summary(hybrid_ranks())
     assert (row["steps"], row["communicator"], row["period"]) == (
-        80, "Comm_split {0-1}", "2 bulk MPI_Allreduce, 500 KB",
+        80,
+        "Comm_split {0-1}",
+        "2 bulk MPI_Allreduce, 500 KB",
     )
     rows = per_step(hybrid_ranks())
     assert [row["step"] for row in rows] == list(range(1, 81)) and {
@@ -690,7 +710,10 @@ def test_overlap_of_nonblocking_calls_is_of_the_whole_run(per_call):
     for rank in ranks:
         rank.cells.append(
             planted.Cell(
-                "MPI_Iallreduce", 401_000, [10 * MS] * 200, measure="completion",
+                "MPI_Iallreduce",
+                401_000,
+                [10 * MS] * 200,
+                measure="completion",
                 blocked_ns=500 * MS,
             )
         )
@@ -724,7 +747,11 @@ def test_persistent_operations_have_their_bytes_where_they_start(per_call):
         rank.samples += [
             Sample("MPI_Startall", **started, communicator=0, bytes=0),
             Sample(
-                "MPI_Isend", begin_ns + 4 * MS, begin_ns + 6 * MS, peer=1, bytes=300,
+                "MPI_Isend",
+                begin_ns + 4 * MS,
+                begin_ns + 6 * MS,
+                peer=1,
+                bytes=300,
                 completed_ns=last_ns,
             ),
             Sample(
@@ -743,7 +770,10 @@ def test_persistent_operations_have_their_bytes_where_they_start(per_call):
         )
     rows = {row["call"]: row["bytes"] for row in per_call([rank])}
     assert rows == {
-        "MPI_Startall": 4_030, "MPI_Isend": 300, "MPI_Waitany": 0, "MPI_Waitall": 0,
+        "MPI_Startall": 4_030,
+        "MPI_Isend": 300,
+        "MPI_Waitany": 0,
+        "MPI_Waitall": 0,
         "MPI_Sendrecv": 7,
     }
 
@@ -834,8 +864,12 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
     """A step is an Allreduce every 100 ms. late_ns(step, rank): by how much a rank comes later than
     10 ms after the step's begin."""
     job = repeated(
-        [HostClock()] * ranks, steps, 100 * MS, lambda step, rank: 10 * MS + late_ns(step, rank),
-        MS, message_bytes=40_000_000,
+        [HostClock()] * ranks,
+        steps,
+        100 * MS,
+        lambda step, rank: 10 * MS + late_ns(step, rank),
+        MS,
+        message_bytes=40_000_000,
     )
     for rank in range(ranks):
         job.thread(rank, is_main=1)
@@ -845,7 +879,12 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
 @pytest.mark.parametrize(("late_ns", "named"), [(300, None), (3_000, "2")])
 def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summary, late_ns, named):
     job = repeated(
-        [HostClock()] * 4, 100, 8_000, lambda _, rank: late_ns * (rank == 2), 500, wall_ns=MS,
+        [HostClock()] * 4,
+        100,
+        8_000,
+        lambda _, rank: late_ns * (rank == 2),
+        500,
+        wall_ns=MS,
         message_bytes=40_000_000,
     )
     for rank in range(4):
@@ -887,8 +926,13 @@ def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=SECOND)
     assert summary(job)["why"] == "no collective between ranks was counted"
     started = {
-        "thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None,
-        "bytes": 1 << 20, "operation": 1, "number": 1,
+        "thread": 0,
+        "call": "MPI_Allreduce_init",
+        "communicator": 2,
+        "root": None,
+        "bytes": 1 << 20,
+        "operation": 1,
+        "number": 1,
     }
     job.add("sample_start", world_rank=0, **started, start_ns=0, end_ns=100, completed_ns=200)
     assert (
@@ -905,7 +949,9 @@ def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
         )
     row = summary(job, *LOOP)
     assert (row["steps"], row["period"], row["bytes_per_step"]) == (
-        40, "1 bulk MPI_Alltoallv", None,
+        40,
+        "1 bulk MPI_Alltoallv",
+        None,
     )
 
 
@@ -930,9 +976,7 @@ def test_steps_name_nobody_whom_late_does_not_name(report, tmp_path):
         [MS] * 4,
     )
     folder = job.write(tmp_path / "run.db")
-    (late_run,), (row,) = (
-        report(*words, folder, "--json").rows for words in BOTH
-    )
+    (late_run,), (row,) = (report(*words, folder, "--json").rows for words in BOTH)
     assert (late_run["late_ranks"], row["slowest_ranks"]) == (None, None)
 
 
@@ -949,9 +993,7 @@ def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
         folder = allreducing(4, lambda step, rank: round(late_ns[step][rank])).write(
             tmp_path / "run.db"
         )
-        (late_run,), (row,) = (
-            report(*words, folder, "--json").rows for words in BOTH
-        )
+        (late_run,), (row,) = (report(*words, folder, "--json").rows for words in BOTH)
         named.append((late_run["late_ranks"], row["slowest_ranks"]))
     assert {late for late, _ in named} == {None, "2"}  # else this test could not fail
     assert [late for late, _ in named] == [slowest for _, slowest in named]

@@ -16,7 +16,9 @@ HASH = "0123456789abcdef"
 
 def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
     of_job = Rank(
-        number, world_size, cells=[Cell("MPI_Bcast", 8, [100] * 5)],
+        number,
+        world_size,
+        cells=[Cell("MPI_Bcast", 8, [100] * 5)],
         communicators=planted.communicators_of(0)[:1],
     )
     of_job.ended, of_job.facts = "running", process_facts(os.getpid())
@@ -29,8 +31,12 @@ def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
 def stub_text(ledger, *, host=None, pid=None, **changes: str) -> str:
     facts = {**process_facts(os.getpid()), **changes}
     words = [
-        host or os.uname().nodename, facts["boot_id"], facts["pid_namespace"], pid or os.getpid(),
-        facts["process_start"], ledger,
+        host or os.uname().nodename,
+        facts["boot_id"],
+        facts["pid_namespace"],
+        pid or os.getpid(),
+        facts["process_start"],
+        ledger,
     ]
     return f"commprof-ledger-at {' '.join(map(str, words))}\n"
 
@@ -95,9 +101,10 @@ def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node)
     planted.write_ledger(
         tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"})
     )
-    assert "still running, or ended without MPI_Finalize: killed, or left by" in report(
-        "summary", tmp_path / "run"
-    ).err
+    assert (
+        "still running, or ended without MPI_Finalize: killed, or left by"
+        in report("summary", tmp_path / "run").err
+    )
 
 
 def test_a_ledger_that_a_restart_has_removed_is_gone(report, tmp_path, node):
@@ -179,7 +186,8 @@ def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, n
     for number in range(1, 9):
         plant(node, number, host=f"node{number // 5}", boot_id="another")
     notes = [
-        line for line in report("summary", tmp_path / "run").err.splitlines()
+        line
+        for line in report("summary", tmp_path / "run").err.splitlines()
         if "names the ledger" in line
     ]
     there = "read the run there, or copy the ledger from there to this file"
@@ -210,7 +218,8 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_databas
 @pytest.mark.parametrize(
     "text",
     (
-        "commprof-ledger-at nowhere\n", "commprof-ledger-at " + "x" * 100_000,
+        "commprof-ledger-at nowhere\n",
+        "commprof-ledger-at " + "x" * 100_000,
         "commprof-ledger-at a b c 1 d e\n",
     ),
 )

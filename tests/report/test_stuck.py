@@ -17,7 +17,15 @@ from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.stuck import wait_graph as analysis
 from planted import (
-    ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, CpuTime, Doing, Rank,
+    ANY_SOURCE,
+    SECOND,
+    START_UNIX_NS,
+    WORLD,
+    Collective,
+    Communicator,
+    CpuTime,
+    Doing,
+    Rank,
     process_facts,
 )
 
@@ -51,7 +59,12 @@ def job(begun: list[list[Collective]], doing: list[Doing | None]) -> list[Rank]:
     ]
     for own, rank in enumerate(ranks):
         world = Communicator(
-            WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, own, name="MPI_COMM_WORLD",
+            WORLD,
+            planted.WORLD_IDENTITY,
+            f"0-{size - 1}",
+            size,
+            own,
+            name="MPI_COMM_WORLD",
             begun=begun[own],
         )
         rank.communicators = [world]
@@ -349,7 +362,8 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
     )
     rows = stuck(killed(step_of_four()), "--json")
     assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [
-        ("killed", 1), ("awaited", 0),
+        ("killed", 1),
+        ("awaited", 0),
     ]
     assert [row["is_sure"] for row in of_kind(rows, "awaited")] == [0]
 
@@ -387,7 +401,8 @@ def test_messages_on_their_way_when_all_were_killed_are_no_circle_for_sure(stuck
     ]
     longer = killed(messages(recv(1, 10), recv(0, 10), outside("MPI_Send", 30)))
     assert verdict(stuck(longer)) == [
-        "A circle: 0 waits for 1, 1 waits for 0.", ALL_3,
+        "A circle: 0 waits for 1, 1 waits for 0.",
+        ALL_3,
     ]
 
 
@@ -406,9 +421,7 @@ def test_the_time_of_change_of_a_ledger_is_no_sign_of_life(report, tmp_path):
     folder = planted.write_ledgers(tmp_path / "run", killed(step_of_four()))
     for own, ledger in enumerate(sorted(folder.iterdir())):
         os.utime(ledger, (START_UNIX_NS // SECOND + 100 * own,) * 2)
-    assert verdict(report("stuck", folder))[0].startswith(
-        f"{ALL_4} Nothing shows that"
-    )
+    assert verdict(report("stuck", folder))[0].startswith(f"{ALL_4} Nothing shows that")
 
 
 def test_ranks_that_may_have_been_killed_are_treated_likewise(stuck):
@@ -459,7 +472,12 @@ def sides(*begun: list[Collective]) -> list[Rank]:
     for own, rank in enumerate(ranks):
         members, comm_rank = ("0-1", own) if own < 2 else ("2", 0)
         between = Communicator(
-            9, 77, members, 2 if own < 2 else 1, comm_rank, remote_size=1 if own < 2 else 2,
+            9,
+            77,
+            members,
+            2 if own < 2 else 1,
+            comm_rank,
+            remote_size=1 if own < 2 else 2,
             is_inter=1,
         )
         between.constructor, between.begun = "MPI_Comm_split", begun[own]
@@ -676,7 +694,9 @@ def test_a_rank_that_negotiates_without_handing_over_is_named(
         rank.cells = [planted.Cell("MPI_Allreduce", bytes=8, thread=1, durations=[2_000])]
         rank.negotiations = [
             planted.Negotiation(
-                90, last=(28, 0) if since else (0, 0), last_ns=59 * SECOND,
+                90,
+                last=(28, 0) if since else (0, 0),
+                last_ns=59 * SECOND,
                 ahead_since_ns=since and since * SECOND,
             )
         ]

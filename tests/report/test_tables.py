@@ -32,7 +32,8 @@ def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Column | Field]]]:
         if isinstance(value, dict):
             todo += [(f"{name}[{key!r}]", part) for key, part in value.items()]
         elif (
-            isinstance(value, (tuple, list)) and value
+            isinstance(value, (tuple, list))
+            and value
             and all(isinstance(part, (Column, Field)) for part in value)
         ):
             yield name, [part for part in value if isinstance(part, Column) or part.head]
@@ -48,9 +49,7 @@ def test_no_table_of_a_command_has_a_head_twice(command):
 
 
 def test_the_tables_of_commands_are_found():
-    assert {"RANK", "HOST", "CALL"} <= {
-        name for name, _ in tables_of(MODULES["late"])
-    }
+    assert {"RANK", "HOST", "CALL"} <= {name for name, _ in tables_of(MODULES["late"])}
     assert sum(len(list(tables_of(module))) for module in MODULES.values()) > 20
 
 
@@ -86,10 +85,35 @@ def test_no_white_space_hides_a_formula(text):
 
 def test_numbers_and_other_texts_stay_as_they_are_in_csv():
     values = (
-        -1, -1.5, None, "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b",
+        -1,
+        -1.5,
+        None,
+        "-",
+        "-1",
+        "+2",
+        "-1.5e-9",
+        "a=1",
+        "0-3",
+        "MPI_Send",
+        " x",
+        "",
+        "~",
+        "a,=b",
     )
     assert read_back(*values) == [
-        "-1", "-1.5", "", "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~",
+        "-1",
+        "-1.5",
+        "",
+        "-",
+        "-1",
+        "+2",
+        "-1.5e-9",
+        "a=1",
+        "0-3",
+        "MPI_Send",
+        " x",
+        "",
+        "~",
         "a,=b",
     ]
 

@@ -111,7 +111,8 @@ def test_the_first_screen_is_since_the_start_and_the_next_the_interval(report, j
     assert second[0].endswith(", the last 2.00 s")
     assert second[1] == "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average"
     assert [line.split()[:6] for line in second[4:]] == [
-        ["0", "node0", "10", "10.0", "KB/s", "10.0"], ["1", "node1", "25", "25.0", "KB/s", "25.0"],
+        ["0", "node0", "10", "10.0", "KB/s", "10.0"],
+        ["1", "node1", "25", "25.0", "KB/s", "25.0"],
     ]
 
 
@@ -225,7 +226,8 @@ def test_it_rests_four_times_as_long_as_it_looks_or_as_was_asked(report, job, mo
     monkeypatch.setattr(top.time, "monotonic", lambda: next(clock, 0.0))
     job.changes = [ranks_with(1, 1)]
     monkeypatch.setattr(
-        top, "look",
+        top,
+        "look",
         lambda arguments, look=top.look: look_with_own_clock(look, arguments, monkeypatch),
     )
     report("top", job.folder, "--every", 2)
@@ -272,7 +274,8 @@ def page(monkeypatch) -> list[top.LivePage]:
     made = []
     create = top.LivePage.__init__
     monkeypatch.setattr(
-        top.LivePage, "__init__",
+        top.LivePage,
+        "__init__",
         lambda self, arguments: [create(self, arguments), made.append(self)][0],
     )
     return made
@@ -345,8 +348,14 @@ def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, m
     def ask(self) -> None:
         host = self.address.rpartition("/")[0].rpartition("/")[0]
         for path in (
-            "/", "/now", "/page", "/x/", f"/{self.token[:-1]}/now", f"/{self.token}/../now",
-            f"/{self.token}/report", "/\xe9/",
+            "/",
+            "/now",
+            "/page",
+            "/x/",
+            f"/{self.token[:-1]}/now",
+            f"/{self.token}/../now",
+            f"/{self.token}/report",
+            "/\xe9/",
         ):
             statuses.append(got(host + urllib.parse.quote(path))[0])
         request = urllib.request.Request(self.address, data=b"")
@@ -367,20 +376,23 @@ def test_a_port_in_use_is_one_line(report, run_folder, page, monkeypatch):
 
     def ask(self) -> None:
         monkeypatch.undo()
-        again.append(
-            report("top", run_folder, "--web", self.server_address[1], "--count", 1)
-        )
+        again.append(report("top", run_folder, "--web", self.server_address[1], "--count", 1))
 
     monkeypatch.setattr(top.LivePage, "wait", ask)
     report("top", run_folder, "--web", 0)
     assert (
-        again[0].status == 1 and again[0].err.count("\n") == 1
+        again[0].status == 1
+        and again[0].err.count("\n") == 1
         and "Address already in use" in again[0].err
     )
 
 
 STAGES = (
-    b"", b"GET /", b"GET / HTTP/1.0\r\nX: ", b"GET / HTTP/1.0\r\n\r\n", b"\0\xff\r\n\r\n",
+    b"",
+    b"GET /",
+    b"GET / HTTP/1.0\r\nX: ",
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"\0\xff\r\n\r\n",
     b"GET / HTTP/9.9\r\n\r\n",
 )
 
@@ -424,18 +436,14 @@ def test_connections_in_which_nobody_asks_make_room_for_others(
     seen = []
 
     def ask(self) -> None:
-        idle = [
-            connected(self, STAGES[number % 3]) for number in range(5 * top.MOST_CONNECTIONS)
-        ]
+        idle = [connected(self, STAGES[number % 3]) for number in range(5 * top.MOST_CONNECTIONS)]
         seen.extend(got(self.address)[0] for _ in range(2 * top.MOST_CONNECTIONS))
         seen.append(len(self.waiting) < top.MOST_CONNECTIONS)
         seen.append(idle[0].recv(1))
         for client in idle:
             client.close()
         connections_join()
-        seen.append(
-            all(self.free.acquire(blocking=False) for _ in range(top.MOST_CONNECTIONS))
-        )
+        seen.append(all(self.free.acquire(blocking=False) for _ in range(top.MOST_CONNECTIONS)))
 
     monkeypatch.setattr(top.LivePage, "wait", ask)
     answer = report("top", run_folder, "--web", 0)

@@ -132,10 +132,16 @@ def traffic_with_self(report, tmp_path):
     def answer(*cells: Cell, words=("--json",)):
         ranks = [
             Rank(
-                rank, 2, cells=list(cells),
+                rank,
+                2,
+                cells=list(cells),
                 communicators=[
                     planted.Communicator(
-                        planted.WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank,
+                        planted.WORLD,
+                        planted.WORLD_IDENTITY,
+                        "0-1",
+                        2,
+                        rank,
                         name="MPI_COMM_WORLD",
                     ),
                     planted.Communicator(SELF, 77, str(rank), 1, 0, name="MPI_COMM_SELF"),
@@ -180,7 +186,8 @@ def test_a_job_that_only_talks_to_itself_has_no_thresholds(traffic_with_self):
 def test_a_few_small_messages_are_control_whatever_their_call_repeats(traffic, size, times, kind):
     """4 bytes are control of this call, and more of 41 are a part that matters."""
     rows = traffic(
-        Cell("MPI_Bcast", 4, [30_000], times=10), Cell("MPI_Bcast", size, [30_000], times=times),
+        Cell("MPI_Bcast", 4, [30_000], times=10),
+        Cell("MPI_Bcast", size, [30_000], times=times),
         Cell("MPI_Allreduce", 10_000, [30_000], times=10),
     ).rows
     assert (kind, "MPI_Bcast") in classes(rows)
@@ -197,7 +204,8 @@ def test_waits_complete_operations_of_either_kind(traffic):
         Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
     ).rows
     assert [(row["traffic"], row["count"], row["total_ns"]) for row in rows] == [
-        ("bulk", 40, 60_000), ("completion", 40, 4_000_000),
+        ("bulk", 40, 60_000),
+        ("completion", 40, 4_000_000),
     ]
     assert sum(row["share_of_time"] for row in rows) == pytest.approx(1)
 
@@ -262,9 +270,14 @@ def negotiating(is_main: int, rounds: int = 40, has_bits: int = 1) -> list[Rank]
             ],
             samples=[
                 Sample(
-                    call, *time, bytes=size, sequence=place, thread=1 - is_main,
+                    call,
+                    *time,
+                    bytes=size,
+                    sequence=place,
+                    thread=1 - is_main,
                     signature=None
-                    if call == "MPI_Gatherv" and (rank, has_bits) == (0, 0) else kind,
+                    if call == "MPI_Gatherv" and (rank, has_bits) == (0, 0)
+                    else kind,
                 )
                 for place, ((call, size, kind), time) in enumerate(zip(calls, times), 1)
             ],

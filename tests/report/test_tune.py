@@ -39,8 +39,10 @@ MPICH_TEXT = (
 )
 TABLE = {
     "collective=allreduce": {
-        "comm_type=intra": {"avg_msg_size<=2048": {"algorithm=MPIR_Allreduce_intra_smp": {}},
-                            "avg_msg_size=any": {"algorithm=MPIR_Allreduce_intra_ring": {}}},
+        "comm_type=intra": {
+            "avg_msg_size<=2048": {"algorithm=MPIR_Allreduce_intra_smp": {}},
+            "avg_msg_size=any": {"algorithm=MPIR_Allreduce_intra_ring": {}},
+        },
         "comm_type=inter": {"algorithm=MPIR_Allreduce_inter_reduce_exchange_bcast": {}},
     },
     "collective=allgather": {"comm_type=intra": {"algorithm=MPIR_Allgather_intra_ring": {}}},
@@ -73,21 +75,35 @@ def found_by(family: str, *rows: Raced, path: Path = Path("library")) -> Evidenc
 
 
 def raced(
-    size: int, gain: float, candidate: Candidate = RING, call: str = "MPI_Allreduce",
-    ranks: int = 4, pairs: int = 8,
+    size: int,
+    gain: float,
+    candidate: Candidate = RING,
+    call: str = "MPI_Allreduce",
+    ranks: int = 4,
+    pairs: int = 8,
 ) -> Raced:
     """gain: of time in each pair of launches, about."""
     tried = [Tried(LAUNCHED, [[1, size]]), Tried(candidate, [[2, size]])]
-    return Raced(call, size, ranks, 0.5, tried, [
-        [1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(pairs)
-    ])
+    return Raced(
+        call,
+        size,
+        ranks,
+        0.5,
+        tried,
+        [[1000.0 + number, (1 - gain) * (1000.0 + 2 * number)] for number in range(pairs)],
+    )
 
 
 def test_open_mpi_enumerates_its_algorithms():
     library = library_read(OPEN_MPI.splitlines())
     assert (library.version, library.family) == ("Open MPI v4.1.4", "Open MPI")
     assert [each.word for each in library.candidates("MPI_Allreduce", 10_000)] == [
-        "-", "0:0", "4:0", "4:8192", "5:0", "5:8192",
+        "-",
+        "0:0",
+        "4:0",
+        "4:8192",
+        "5:0",
+        "5:8192",
     ]  # the library's own choice is one, for another was launched
     assert [each.word for each in library.candidates("MPI_Bcast", 10_000)] == ["-"]
 
@@ -100,7 +116,10 @@ def test_algorithms_of_mpich_are_read_from_lines_that_run_together():
         0, {0: "auto", 1: "nb", 2: "smp", 3: "recursive_doubling"}
     )
     assert [each.word for each in library.candidates("MPI_Allreduce", 10_000)] == [
-        "-", "1", "2", "3",
+        "-",
+        "1",
+        "2",
+        "3",
     ]
 
 
@@ -133,30 +152,41 @@ class Doubled(Launcher):
     launched: list[list[list[str]]]
 
     def run(self, family, rows, passes, counting=False, timeout_s=None):
-        self.launched.append([
-            [each.candidate.text for each in row.left] for row in rows
-        ])
+        self.launched.append([[each.candidate.text for each in row.left] for row in rows])
         calls = [
             self.call(number, place, each.candidate.text, passed)
-            for number, row in enumerate(rows) for place, each in enumerate(row.left)
+            for number, row in enumerate(rows)
+            for place, each in enumerate(row.left)
             for passed in range(passes + 1)
         ]
-        return Outcome(library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()), "ucx", calls,
-                       0.1, 1e-4, 4)
+        return Outcome(
+            library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()), "ucx", calls, 0.1, 1e-4, 4
+        )
 
     def call(self, row: int, place: int, name: str, passed: int) -> Call:
         time_ns = self.machine.times_ns[name] * (10 + len(self.launched))
         messages = self.machine.messages[name]
-        return Call(row, place, time_ns if passed else 0, name in self.machine.refused,
-                    ((messages, messages),) * 4)
+        return Call(
+            row,
+            place,
+            time_ns if passed else 0,
+            name in self.machine.refused,
+            ((messages, messages),) * 4,
+        )
 
 
 TIMES = {
-    AS_LAUNCHED: 100, "ring": 50, "ring, segments of 8192 B": 60, "segmented_ring": 40,
+    AS_LAUNCHED: 100,
+    "ring": 50,
+    "ring, segments of 8192 B": 60,
+    "segmented_ring": 40,
     "segmented_ring, segments of 8192 B": 120,
 }
 SENT = {
-    AS_LAUNCHED: 2, "ring": 6, "ring, segments of 8192 B": 6, "segmented_ring": 7,
+    AS_LAUNCHED: 2,
+    "ring": 6,
+    "ring, segments of 8192 B": 6,
+    "segmented_ring": 7,
     "segmented_ring, segments of 8192 B": 9,
 }
 
@@ -174,8 +204,11 @@ def test_a_search_finds_the_fastest_candidate_by_halves():
     (row,) = found.rows
     fates = {each.candidate.text: each.fate for each in row.tried}
     assert fates == {
-        AS_LAUNCHED: "", "ring": SLOWER, "ring, segments of 8192 B": UNCHANGED,
-        "segmented_ring": "", "segmented_ring, segments of 8192 B": SLOWER,
+        AS_LAUNCHED: "",
+        "ring": SLOWER,
+        "ring, segments of 8192 B": UNCHANGED,
+        "segmented_ring": "",
+        "segmented_ring, segments of 8192 B": SLOWER,
     }
     assert launcher.launched[1] == [[*TIMES]] and launcher.launched[-1] == [
         [AS_LAUNCHED, "segmented_ring"]
@@ -294,10 +327,13 @@ def test_open_mpi_4_and_5_get_the_classic_file_for_they_ignore_json():
 
 def test_a_json_file_of_open_mpi_has_closed_ranges():
     values = json.loads(formats.openmpi_json(found_by("Open MPI"), CHOSEN))
-    assert values["collectives"]["allgather"] == [{
-        "comm_size_min": 8, "comm_size_max": 8,
-        "rules": [{"msg_size_min": 8192, "msg_size_max": 8192, "alg": 4, "segsize": 0}],
-    }]
+    assert values["collectives"]["allgather"] == [
+        {
+            "comm_size_min": 8,
+            "comm_size_max": 8,
+            "rules": [{"msg_size_min": 8192, "msg_size_max": 8192, "alg": 4, "segsize": 0}],
+        }
+    ]
 
 
 def library_file(path: Path, text: str) -> Path:
@@ -318,17 +354,21 @@ def test_a_file_of_mpich_is_the_librarys_own_table_with_branches_before_its_own(
     values, own = json.loads(written), TABLE["collective=allreduce"]["comm_type=intra"]
     assert values.keys() == TABLE.keys() and list(values) == list(TABLE)
     assert values["collective=bcast"] == TABLE["collective=bcast"]
-    assert values["collective=allreduce"]["comm_type=inter"] == (
-        TABLE["collective=allreduce"]["comm_type=inter"]
+    assert (
+        values["collective=allreduce"]["comm_type=inter"]
+        == (TABLE["collective=allreduce"]["comm_type=inter"])
     )
     branch = values["collective=allreduce"]["comm_type=intra"]
     assert [*branch.items()] == [
         ("comm_size<4", own),
-        ("comm_size<=4", {
-            "avg_msg_size<8": own,
-            "avg_msg_size<65": {"algorithm=MPIR_Allreduce_intra_ring": {}},
-            "avg_msg_size=any": own,
-        }),
+        (
+            "comm_size<=4",
+            {
+                "avg_msg_size<8": own,
+                "avg_msg_size<65": {"algorithm=MPIR_Allreduce_intra_ring": {}},
+                "avg_msg_size=any": own,
+            },
+        ),
         ("comm_size=any", own),
     ]
     inside = values["collective=allgather"]["comm_type=intra"]["comm_size<=8"]
@@ -368,9 +408,7 @@ def test_a_format_of_another_library_is_refused():
 
 def test_settings_unset_the_variables_that_would_win_over_the_file(tmp_path, capsys):
     evidences.write(tmp_path, found_by("Open MPI", raced(65536, 0.5)))
-    assert command_run("write", tmp_path) == [
-        Rule("MPI_Allreduce", 4, (Span(65536, 65536, RING),))
-    ]
+    assert command_run("write", tmp_path) == [Rule("MPI_Allreduce", 4, (Span(65536, 65536, RING),))]
     lines = (tmp_path / "settings.sh").read_text().splitlines()[1:]
     assert lines == [
         "unset OMPI_MCA_coll_tuned_allreduce_algorithm",
@@ -408,7 +446,8 @@ def test_a_calls_transfer_is_from_the_last_arrival_to_the_last_return(tmp_path):
     ]
     outcome = launches.read(files, 1.0)
     assert outcome.calls == [
-        Call(0, 0, 0, False, ((1, 8), (3, 24))), Call(0, 1, 20, False, ((1, 8), (1, 8))),
+        Call(0, 0, 0, False, ((1, 8), (3, 24))),
+        Call(0, 1, 20, False, ((1, 8), (1, 8))),
     ]
     assert (outcome.counted, outcome.world, outcome.transfer_ns(0, 1)) == ("ucx", 2, 20)
 
@@ -420,9 +459,18 @@ def test_ranks_that_had_other_candidates_are_an_error(tmp_path):
 
 
 def test_rows_are_words_of_the_replayer():
-    row = Raced("MPI_Allreduce", 65536, 4, 0.5, [
-        Tried(LAUNCHED), Tried(RING), Tried(Candidate("linear", 1), fate=SLOWER), Tried(TREE),
-    ])
+    row = Raced(
+        "MPI_Allreduce",
+        65536,
+        4,
+        0.5,
+        [
+            Tried(LAUNCHED),
+            Tried(RING),
+            Tried(Candidate("linear", 1), fate=SLOWER),
+            Tried(TREE),
+        ],
+    )
     assert launches.words_of("Open MPI", row) == (
         "MPI_Allreduce,65536,4,coll_tuned_allreduce_algorithm,"
         "coll_tuned_allreduce_algorithm_segmentsize,-,4:0,5:8192"
@@ -437,23 +485,38 @@ def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:
     for rank in range(2):
         late_ns = wait_ns * rank
         samples = [
-            Sample("MPI_Allreduce", end - transfer_ns - wait_ns + late_ns, end, bytes=65536,
-                   sequence=number + 1)
+            Sample(
+                "MPI_Allreduce",
+                end - transfer_ns - wait_ns + late_ns,
+                end,
+                bytes=65536,
+                sequence=number + 1,
+            )
             for number, end in enumerate(range(step_ns, 21 * step_ns, step_ns))
         ]
         lasts_ns = transfer_ns + wait_ns - late_ns
-        ranks.append(Rank(
-            rank, 2, communicators=[world(rank, 2)], samples=samples, wall_ns=21 * step_ns,
-            cells=[Cell("MPI_Allreduce", 65536, [lasts_ns] * 20)],
-            windows=[Window(0, 21 * step_ns)],
-            facts={"boot_id": "one", "time_namespace": "time:[1]"},
-        ))
+        ranks.append(
+            Rank(
+                rank,
+                2,
+                communicators=[world(rank, 2)],
+                samples=samples,
+                wall_ns=21 * step_ns,
+                cells=[Cell("MPI_Allreduce", 65536, [lasts_ns] * 20)],
+                windows=[Window(0, 21 * step_ns)],
+                facts={"boot_id": "one", "time_namespace": "time:[1]"},
+            )
+        )
     return planted.write_databases(folder, ranks)
 
 
-@pytest.mark.parametrize(("transfer_ns", "wait_ns", "said"), [
-    (10_000_000, 0, "would be at most 50.0 %"), (50_000, 10_000_000, "no algorithm shortens"),
-])
+@pytest.mark.parametrize(
+    ("transfer_ns", "wait_ns", "said"),
+    [
+        (10_000_000, 0, "would be at most 50.0 %"),
+        (50_000, 10_000_000, "no algorithm shortens"),
+    ],
+)
 def test_a_plan_says_what_is_worth_it_and_refuses_where_waiting_is_the_cost(
     tmp_path, capsys, monkeypatch, transfer_ns, wait_ns, said
 ):

@@ -16,7 +16,8 @@ def training_run(without: int | None = None) -> list[planted.Rank]:
     ranks = planted.training_run()
     for rank in ranks:
         rank.samples = [
-            sample for sample in rank.samples
+            sample
+            for sample in rank.samples
             if without is None or sample.communicator != rank.communicators[without].communicator
         ]
     return ranks

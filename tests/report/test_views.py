@@ -56,8 +56,15 @@ def test_sizes_and_percentiles_are_those_of_the_command(report, folder, merged):
         (
             "sizes",
             (
-                "communicator", "family", "library", "count", "volume_bytes", "total_ns", "mean_ns",
-                "min_ns", "max_ns",
+                "communicator",
+                "family",
+                "library",
+                "count",
+                "volume_bytes",
+                "total_ns",
+                "mean_ns",
+                "min_ns",
+                "max_ns",
             ),
         ),
         ("percentiles", ("communicator", "count", "p50_ns", "p95_ns", "p99_ns")),
@@ -85,7 +92,8 @@ def test_calls_are_on_the_time_axis_of_the_reports(report, tmp_path):
     ).fetchall()
     shown = (
         sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns") .fetchall()
+        .execute("SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns")
+        .fetchall()
     )
     assert len(shown) == len(samples) == 6_000
     assert (
@@ -107,7 +115,8 @@ def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path)
     assert report("merge", "--anonymous", run_folder, tmp_path / "all.db").status == 0
     hosts = (
         sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT DISTINCT host FROM named_cell ORDER BY host") .fetchall()
+        .execute("SELECT DISTINCT host FROM named_cell ORDER BY host")
+        .fetchall()
     )
     assert hosts == [("host-1",), ("host-2",)]
 
@@ -157,7 +166,9 @@ def duckdb(packages, monkeypatch) -> Any:
 def exported(packages: str, run: Path, tables: Path) -> subprocess.CompletedProcess:
     command = [sys.executable, planted.ROOT / "report/hvprof-report", "export", run]
     return subprocess.run(
-        [*command, "--format", "parquet", "--output", tables], capture_output=True, text=True,
+        [*command, "--format", "parquet", "--output", tables],
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": packages},
     )
 
@@ -191,7 +202,9 @@ def test_the_questions_over_nodes_answer(tmp_path, monkeypatch, packages, duckdb
     assert exported(packages, run, Path("tables")).returncode == 0
     (text,) = re.findall(r"^```sql\n(-- Which nodes.*?)```", SCHEMA_PAGE.read_text(), re.S | re.M)
     waited, last, volume = (duckdb.sql(each).fetchall() for each in text.split(";\n\n"))
-    nodes = {node for (node,) in duckdb.sql("SELECT node FROM 'tables/rank/*/*.parquet'").fetchall()}
+    nodes = {
+        node for (node,) in duckdb.sql("SELECT node FROM 'tables/rank/*/*.parquet'").fetchall()
+    }
     assert {row[0] for row in waited} == {row[0] for row in volume} == nodes and len(nodes) > 1
     assert last[0][0] == waited[0][0]  # the node of the late rank
 
@@ -272,9 +285,18 @@ def persistent(job: Job, step: int, arrivals: list[int]) -> None:
         job.call("MPI_Start", arrival_ns, arrival_ns + 100, rank)
         job.call("MPI_Wait", arrival_ns + 200, end_ns, rank)
         job.add(
-            "sample_start", world_rank=rank, thread=0, call="MPI_Allreduce_init", communicator=2,
-            operation=1, number=step + 1, root=None, bytes=8, start_ns=job.time(rank, arrival_ns),
-            end_ns=job.time(rank, arrival_ns + 100), completed_ns=job.time(rank, end_ns),
+            "sample_start",
+            world_rank=rank,
+            thread=0,
+            call="MPI_Allreduce_init",
+            communicator=2,
+            operation=1,
+            number=step + 1,
+            root=None,
+            bytes=8,
+            start_ns=job.time(rank, arrival_ns),
+            end_ns=job.time(rank, arrival_ns + 100),
+            completed_ns=job.time(rank, end_ns),
         )
 
 

@@ -94,7 +94,9 @@ def started(words: str) -> subprocess.Popen:
     first += "signal.signal(signal.SIGINT, signal.default_int_handler); "
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
     return subprocess.Popen(
-        [sys.executable, "-c", first + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", first + words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=environment,
     )
 

@@ -55,8 +55,13 @@ class Job:
         self.now_ns += 2 * round(ns / 2 * self.random.lognormvariate(0, jitter))
 
     def call(
-        self, name: str, message_bytes: int, step: int | None = None, ns: float | None = None,
-        on: int = planted.WORLD, request_call: str = "",
+        self,
+        name: str,
+        message_bytes: int,
+        step: int | None = None,
+        ns: float | None = None,
+        on: int = planted.WORLD,
+        request_call: str = "",
     ) -> None:
         begin_ns = self.now_ns
         self.compute(ns if ns is not None else 20_000 + message_bytes / 2)  # 2 GB/s
@@ -66,8 +71,16 @@ class Job:
         pause_ns = begin_ns - self.made[-1].end_ns if self.made else begin_ns
         self.made.append(
             Made(
-                f"MPI_{name}", message_bytes, begin_ns, self.now_ns, step, sequence, on, None,
-                request_call, pause_ns,
+                f"MPI_{name}",
+                message_bytes,
+                begin_ns,
+                self.now_ns,
+                step,
+                sequence,
+                on,
+                None,
+                request_call,
+                pause_ns,
             )
         )
         self.compute(2_000)
@@ -121,8 +134,18 @@ def ddp(steps: int = 300, seed: int = 1, has_pauses: bool = True) -> Job:
 
 
 LAYER = (
-    9_408, 256, 16_384, 147_456, 65_536, 2_359_296, 1_048_576, 4_194_304, 8_388_608, 2_097_152,
-    8_192_000, 4_000,
+    9_408,
+    256,
+    16_384,
+    147_456,
+    65_536,
+    2_359_296,
+    1_048_576,
+    4_194_304,
+    8_388_608,
+    2_097_152,
+    8_192_000,
+    4_000,
 )
 TENSORS = [size * width for width in (1, 2, 3, 1, 4) for size in LAYER]
 
@@ -408,7 +431,11 @@ def rank_of(
             where = (one.communicator, one.sequence, one.completed_ns, one.bytes)
             samples.append(
                 planted.Sample(
-                    one.call, start_ns, one.end_ns, *where, request_call=one.request_call,
+                    one.call,
+                    start_ns,
+                    one.end_ns,
+                    *where,
+                    request_call=one.request_call,
                     thread=thread,
                 )
             )

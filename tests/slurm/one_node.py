@@ -85,7 +85,9 @@ class Slurm(NamedTuple):
 
     def run(self, command: list[str], folder: Path, **environment: str) -> Outcome:
         surroundings = (
-            unprofiled_environment() | AS_ROOT | {"SLURM_CONF": str(self.configuration)}
+            unprofiled_environment()
+            | AS_ROOT
+            | {"SLURM_CONF": str(self.configuration)}
             | environment
         )
         done = subprocess.run(
@@ -125,7 +127,10 @@ def started(folder: Path) -> Iterator[Slurm]:
             with open(folder / f"{name}.log", "w") as log:
                 daemons.append(
                     subprocess.Popen(
-                        [name, "-D"], env=environment, stdout=log, stderr=log,
+                        [name, "-D"],
+                        env=environment,
+                        stdout=log,
+                        stderr=log,
                         start_new_session=True,
                     )
                 )

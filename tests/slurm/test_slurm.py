@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 from mpi.harness import (
-    COMMPROF_RUN, LIBRARY, REPORT, Outcome, Run, calls_in_ledger, compile_program,
+    COMMPROF_RUN,
+    LIBRARY,
+    REPORT,
+    Outcome,
+    Run,
+    calls_in_ledger,
+    compile_program,
 )
 from mpi.libraries import MPICH, OPEN_MPI, SYSTEM_PYTHON, Mpi
 
@@ -115,12 +121,17 @@ def test_a_job_that_is_cancelled_can_be_read_and_blames_nobody(slurm, mpi, tmp_p
 def test_task_prolog_profiles_the_jobs_that_ask_for_it_where_the_site_says(slurm, mpi, tmp_path):
     (tmp_path / "site.conf").write_text("output = %u/%d/%j\n")
     command = [
-        "srun", "-n", "2", f"--mpi={PLUGIN[mpi.name]}", str(compile_program(mpi, "pcontrol")),
+        "srun",
+        "-n",
+        "2",
+        f"--mpi={PLUGIN[mpi.name]}",
+        str(compile_program(mpi, "pcontrol")),
     ]
     environment = {"COMMPROF_CONFIG": str(tmp_path / "site.conf"), "USER": "ada"}
     unasked = slurm.run(command, tmp_path, **environment)
     assert (
-        unasked.exit_status == 0 and "profile of" not in unasked.stderr
+        unasked.exit_status == 0
+        and "profile of" not in unasked.stderr
         and not (tmp_path / "ada").exists()
     )
     asked = slurm.run(command, tmp_path, **environment, PROFILE_MPI="1")
@@ -135,7 +146,8 @@ def test_an_experiment_in_a_batch_job_runs_its_arms_by_srun(slurm, tmp_path):
         pytest.skip(f"{missing[0]} is not installed")
     arms = [
         f"--arm '{mpi.name}: srun -n 2 --mpi={PLUGIN[mpi.name]} {{}} "
-        f"{compile_program(mpi, 'pcontrol')}'" for mpi in (OPEN_MPI, MPICH)
+        f"{compile_program(mpi, 'pcontrol')}'"
+        for mpi in (OPEN_MPI, MPICH)
     ]
     experiment = REPORT.parent / "commprof-experiment"
     printed = slurm.batch(
@@ -144,8 +156,11 @@ def test_an_experiment_in_a_batch_job_runs_its_arms_by_srun(slurm, tmp_path):
     assert "done: 2 blocks. Read them with: hvprof-report compare exp" in printed, printed
     assert len(list(tmp_path.glob("exp/block-0[12]/*/rank-[01].db"))) == 8
     report = subprocess.run(
-        [REPORT, "compare", "exp", "--by", "run", "--json"], cwd=tmp_path, check=True,
-        capture_output=True, text=True,
+        [REPORT, "compare", "exp", "--by", "run", "--json"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     rows = json.loads(report.stdout)
     assert sorted((row["side"], row["block"]) for row in rows) == [

@@ -31,7 +31,8 @@ def require_build(script: str) -> None:
 def unprofiled_environment() -> dict[str, str]:
     """Environment of the suite, without what concerns a profiler."""
     return {
-        name: value for name, value in os.environ.items()
+        name: value
+        for name, value in os.environ.items()
         if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
     }
 

@@ -16,8 +16,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    AS_ROOT, BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, rows,
-    unprofiled_environment, verdict,
+    AS_ROOT,
+    BROKEN,
+    BUILD,
+    FLAKY,
+    ONCE,
+    SUITES,
+    ended_by,
+    our_lines,
+    require_build,
+    rows,
+    unprofiled_environment,
+    verdict,
 )
 
 TIMEOUT_S = 900
@@ -70,7 +80,8 @@ class Combination(NamedTuple):
     @property
     def excluded(self) -> list[str]:
         return [
-            e.module for e in EXCLUSIONS
+            e.module
+            for e in EXCLUSIONS
             if e.mpi == self.mpi.name and self.version in e.versions and self.ranks in e.ranks
         ]
 
@@ -117,13 +128,19 @@ def launch(combination: Combination, folder: Path, *arguments: str, is_profiled:
         *(word for module in combination.excluded for word in ("-e", module)),
     ]
     environment = (
-        unprofiled_environment() | combination.mpi.environment
+        unprofiled_environment()
+        | combination.mpi.environment
         | {"COMMPROF_OUTPUT": str(folder / "profile")}
     )
     with (folder / "output").open("w") as output:
         job = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder,
-            env=environment, start_new_session=True,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
         )
         exit_status = ended_by(job, TIMEOUT_S)
     return Run(exit_status, dict(outcomes(folder, combination.ranks)), folder)
@@ -144,7 +161,8 @@ def differing(plain: Run, profiled: Run) -> list[str]:
     keys = plain.outcomes.keys() | profiled.outcomes.keys()
     return sorted(
         {
-            test for rank, test in keys
+            test
+            for rank, test in keys
             if plain.outcomes.get((rank, test)) != profiled.outcomes.get((rank, test))
         }
     )
@@ -175,7 +193,8 @@ def judged(combination: Combination, plain: Run, profiled: Run) -> Iterator[tupl
             )
             print(
                 f"  {test}: without the profiler {first[0]}, again {without}; with it {first[1]}, "
-                f"again {within}", flush=True,
+                f"again {within}",
+                flush=True,
             )
             yield test, verdict({first[0], *without}, first[1], set(within))
 
@@ -188,7 +207,8 @@ def outcome_of(test: str, run: Run, ranks: int) -> str:
 def passed_everywhere(run: Run, ranks: int) -> list[str]:
     tests = {test for _, test in run.outcomes}
     return [
-        test for test in tests
+        test
+        for test in tests
         if all(run.outcomes.get((rank, test)) == "passed" for rank in range(ranks))
     ]
 

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, unprofiled_environment,
+    BROKEN,
+    BUILD,
+    FLAKY,
+    ONCE,
+    SUITES,
+    ended_by,
+    our_lines,
+    require_build,
+    unprofiled_environment,
     verdict,
 )
 
@@ -43,7 +51,8 @@ class Test(NamedTuple):
     def __str__(self) -> str:
         return " ".join(
             [
-                f"{self.folder}/{self.program}", str(self.ranks),
+                f"{self.folder}/{self.program}",
+                str(self.ranks),
                 *(f"{name}={value}" for name, value in self.options),
             ]
         )
@@ -89,7 +98,12 @@ def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     profiler = [str(BUILD / "bin/commprof-run")] if is_profiled else []
     command = [
-        "mpiexec.mpich", "-n", str(test.ranks), *profiler, f"./{test.program}", *test.words("arg"),
+        "mpiexec.mpich",
+        "-n",
+        str(test.ranks),
+        *profiler,
+        f"./{test.program}",
+        *test.words("arg"),
     ]
     settings = dict(word.split("=", 1) for word in test.words("env")) | {
         "COMMPROF_OUTPUT": str(output) + ".profile"
@@ -105,7 +119,8 @@ def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
 
 def outcome(test: Test, status: int, text: str) -> str:
     lines = [
-        line for line in text.splitlines()
+        line
+        for line in text.splitlines()
         if line.strip() and not line.startswith("commprof: profile of")
     ]
     if test.words("resultTest"):
@@ -159,14 +174,18 @@ def main() -> int:
         if last.verdict or last.said:
             print(
                 f"{test}: without the profiler {last.without}, with it {last.profiled}: "
-                f"{last.verdict}", *last.said, flush=True,
+                f"{last.verdict}",
+                *last.said,
+                flush=True,
             )
         elif number % 50 == 49:
             print(f"{number + 1} of {len(tests)} lines", flush=True)
 
     print(
-        "", "| folder | lines | not built | passed without | passed with | broken | once | flaky |",
-        "|---|" + "---:|" * 7, sep="\n",
+        "",
+        "| folder | lines | not built | passed without | passed with | broken | once | flaky |",
+        "|---|" + "---:|" * 7,
+        sep="\n",
     )
     for folder in dict.fromkeys(test.folder.split("/")[0] for test in tests):
         print(

@@ -112,10 +112,12 @@ class Workload(NamedTuple):
 def workloads() -> Iterator[Workload]:
     for mpi in ("openmpi", "mpich"):
         for fusion, bytes_at_most, claim in (
-            ("fused", 64 << 20, FUSED), ("not fused", 0, NOT_FUSED),
+            ("fused", 64 << 20, FUSED),
+            ("not fused", 0, NOT_FUSED),
         ):
             environment = {
-                "HOROVOD_FUSION_THRESHOLD": str(bytes_at_most), "HOROVOD_CYCLE_TIME": "5",
+                "HOROVOD_FUSION_THRESHOLD": str(bytes_at_most),
+                "HOROVOD_CYCLE_TIME": "5",
             }
             name, claims = f"Horovod, {mpi}, {fusion}", (*HOROVOD, claim)
             yield Workload(name, mpi, "horovod_train.py", environment, claims)
@@ -129,8 +131,14 @@ class Job(NamedTuple):
 
 
 def launch(
-    place: Place, name: str, files: Sequence[Path], words: Sequence[str], ranks: int,
-    environment: dict[str, str], *, is_profiled: bool,
+    place: Place,
+    name: str,
+    files: Sequence[Path],
+    words: Sequence[str],
+    ranks: int,
+    environment: dict[str, str],
+    *,
+    is_profiled: bool,
 ) -> Job:
     """The job runs in a folder that holds all it needs, so that it can be inside another system.
     The first file is the program."""
@@ -153,7 +161,11 @@ def launch(
     environment = unprofiled_environment() | AS_ROOT | environment
     environment["COMMPROF_OUTPUT"] = str(inside / "profile")
     job = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
         timeout=TIMEOUT_S,
     )
     (folder / "output").write_text(job.stdout + job.stderr)

@@ -21,12 +21,24 @@ from .statements import accused
 from .trial import CONFIRMED, is_accused, is_confirmed, judge, play, told, why_not
 
 HEADS = (
-    "plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median",
-    "worst", "twins", "accused",
+    "plant",
+    "library",
+    "runs",
+    "right",
+    "nobody",
+    "wrong",
+    "complaints",
+    "cost error, median",
+    "worst",
+    "twins",
+    "accused",
 )
 HEADS += (
-    "by the logs too", "other commands accuse (by the logs too)", "gain error, to the twin",
-    "to the logs", "worst",
+    "by the logs too",
+    "other commands accuse (by the logs too)",
+    "gain error, to the twin",
+    "to the logs",
+    "worst",
 )
 
 
@@ -103,7 +115,8 @@ def gain_errors(line: Line) -> list[str]:
 def cells(line: Line) -> list[str]:
     runs = str(line.runs) if line.runs == line.undisturbed else f"{line.undisturbed} of {line.runs}"
     errors = (
-        [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors
+        [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"]
+        if line.errors
         else ["-", "-"]
     )
     others = (

@@ -153,7 +153,8 @@ class Job:
         event, key = self.logs[rank].events[place], self.keys[rank][place]
         if event.kind in ("call", "start"):
             others = {
-                other: part.start_ns for other, part in self.collectives[key].items()
+                other: part.start_ns
+                for other, part in self.collectives[key].items()
                 if other != rank
             }
             if event.call == "MPI_Bcast":
@@ -194,7 +195,9 @@ class Job:
             last_ns = starts[last_rank] if last_rank is not None else event.start_ns
             wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
             needs = [
-                need for part in parts for need in self._depends_on(rank, part).items()
+                need
+                for part in parts
+                for need in self._depends_on(rank, part).items()
                 if need[1] <= event.end_ns
             ]
             held_ns, partner, back_ns = self._held_up(
@@ -208,8 +211,14 @@ class Job:
             calls = frozenset(events[part].call for part in parts)
             found.append(
                 Wait(
-                    rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns,
-                    last_rank if wait_ns else None, unsure_ns, tuple(needs),
+                    rank,
+                    calls,
+                    event.start_ns,
+                    wait_ns,
+                    event.duration_ns - wait_ns,
+                    last_rank if wait_ns else None,
+                    unsure_ns,
+                    tuple(needs),
                 )
             )
         return found
@@ -222,9 +231,11 @@ class Job:
         partners: dict[int, int] = {}  # when its part ended
         for part in parts:
             key, own = self.keys[rank][part], self.logs[rank].events[part]
-            sides = self.collectives[key] if key[0] == "collective" else {
-                own.peer: self._other_side(key, own)
-            }
+            sides = (
+                self.collectives[key]
+                if key[0] == "collective"
+                else {own.peer: self._other_side(key, own)}
+            )
             for other, event in sides.items():
                 log = self.logs[other].events
                 last_ns = log[event.completed].end_ns if event.completed >= 0 else event.end_ns
@@ -232,7 +243,8 @@ class Job:
         held = []
         for other, until_ns in partners.items():
             works = [
-                work for work in self.logs[other].events
+                work
+                for work in self.logs[other].events
                 if work.kind == "work" and since_ns < work.end_ns <= until_ns and other != rank
             ]
             held_ns = sum(work.end_ns - max(since_ns, work.start_ns) for work in works)
@@ -255,7 +267,8 @@ class Job:
         own_ns = end_ns - start_ns
         for wait in self.waits[rank]:
             begin_ns, until_ns = (
-                max(start_ns, wait.start_ns), min(end_ns, wait.start_ns + wait.wait_ns),
+                max(start_ns, wait.start_ns),
+                min(end_ns, wait.start_ns + wait.wait_ns),
             )
             if wait.last_rank is not None and begin_ns < until_ns and depth < len(self.logs):
                 own_ns -= until_ns - begin_ns
@@ -309,8 +322,15 @@ class Job:
     def truth(self, late: Sequence[int]) -> Truth:
         lasts_ns = max(log.events[-1].end_ns - log.events[0].start_ns for log in self.logs)
         truth = Truth(
-            Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter(), Counter(),
-            lasts_ns, lasts_ns - self.lasts_without_ns(late) if late else 0,
+            Counter(),
+            Counter(),
+            Counter(),
+            Counter(),
+            defaultdict(Counter),
+            Counter(),
+            Counter(),
+            lasts_ns,
+            lasts_ns - self.lasts_without_ns(late) if late else 0,
         )
         for wait in (wait for waits in self.waits for wait in waits):
             truth.wait_ns[wait.rank] += wait.wait_ns

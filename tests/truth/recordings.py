@@ -27,7 +27,8 @@ RUNS = 5
 LARGE = ("1f1b", "horovod_marks")  # others like them are recorded
 ACCUSING = ("serve", "ring")  # docs/TRUTH.md: twins in which single ranks are slower, too
 RECORDED = [
-    plant for plant in PLANTS
+    plant
+    for plant in PLANTS
     if plant.is_recorded and plant.program not in LARGE and not plant.samples
 ]
 RECORDED_TWINS = [plant for plant in TWINS if plant in RECORDED and plant.program not in ACCUSING]

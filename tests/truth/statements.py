@@ -80,12 +80,14 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
     yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
     stages = {
-        row["rank"]: row["wait_ns"] for row in rows("pipeline", folder)
+        row["rank"]: row["wait_ns"]
+        for row in rows("pipeline", folder)
         if row["wait_ns"] is not None
     }
     yield "waiting of the stages", "pipeline", sum(stages.values())
     yield (
-        "waiting of the stages", "late",
+        "waiting of the stages",
+        "late",
         sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages),
     )
     measured = metrics(folder)
@@ -100,12 +102,14 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         first = " ".join(reporter.text(command, folder).partition("\n\n")[0].split())
         yield "headline", command, first if len(first.split()) <= MOST_WORDS else "too long"
     named = [
-        row for row in rows("advise", folder)
+        row
+        for row in rows("advise", folder)
         if row["rule"] in ("imbalance", "slow_link") and row["found"]
     ]
     is_of_cores = "Give each rank its own first" in first  # then nobody is named in words
     yield (
-        "whether late ranks are named", "late",
+        "whether late ranks are named",
+        "late",
         not is_of_cores and (run["late_ranks"] is not None or run["verdict"] == "by-call"),
     )
     yield "whether late ranks are named", "advise", bool(named)
@@ -113,7 +117,8 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         yield "late_gain_ns", "advise", named[0]["saving_ns"]
     yield "whether a rank did not end", "summary", summary["early_ended_ranks"] > 0
     yield (
-        "whether a rank did not end", "ranks",
+        "whether a rank did not end",
+        "ranks",
         any(row["state"] != "finalize" for row in rows("ranks", folder, "--per-rank")),
     )
     yield (
@@ -131,7 +136,8 @@ def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object
         return
     reporter.text("export", "--format", "perfetto", "--output", path, folder)
     slices = [
-        event for event in json.loads(path.read_text())["traceEvents"]
+        event
+        for event in json.loads(path.read_text())["traceEvents"]
         if event.get("name", "").startswith("waiting for rank")
     ]
     yield "wait_ns", "perfetto", sum(event["dur"] for event in slices) * 1e3
@@ -155,10 +161,9 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "volume_bytes", "summary", summary["volume_bytes"]
     yield "volume_bytes", "calls", sum(row["volume_bytes"] for row in calls)
     yield (
-        "volume_bytes", "sizes",
-        sum(
-            row["volume_bytes"] for row in rows("sizes", folder) if row["measure"] != "completion"
-        ),
+        "volume_bytes",
+        "sizes",
+        sum(row["volume_bytes"] for row in rows("sizes", folder) if row["measure"] != "completion"),
     )
     yield "volume_bytes", "traffic", summed("volume_bytes", "traffic", folder)
     yield "volume_bytes", "communicators", summed("volume_bytes", "communicators", folder)
@@ -198,7 +203,8 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
     most = max(by_call, key=by_call.__getitem__)
     yield f"count of {most}", "calls", sum(row["count"] for row in calls if row["call"] == most)
     yield (
-        f"count of {most}", "latency",
+        f"count of {most}",
+        "latency",
         summed("count", "latency", folder, "--call", most, "--bytes", ":"),
     )
 

@@ -84,7 +84,10 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     on_network = plant.where in ("network", "size", "link", "pair")
     late = ",".join(map(str, plant.late)) or "-1"
     words = [
-        plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us),
+        plant.program,
+        str(plant.rounds),
+        str(plant.base_us),
+        str(0 if on_network else delay_us),
         late,
     ]
     command = [str(COMMPROF_RUN), *command_for(mpi, "plants"), *words]
@@ -98,12 +101,16 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
         )
         command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
         environment |= {"SLOW_NETWORK_US": str(delay_us)} | (
-            {"SLOW_NETWORK_RANK": "1"} if plant.where == "link"
-            else {"SLOW_NETWORK_BYTES": str(SLOW_BYTES)} if plant.where == "size" else {}
+            {"SLOW_NETWORK_RANK": "1"}
+            if plant.where == "link"
+            else {"SLOW_NETWORK_BYTES": str(SLOW_BYTES)}
+            if plant.where == "size"
+            else {}
         )
         if plant.link:
             environment |= {
-                "SLOW_LINK_US": str(delay_us), "SLOW_LINK_FROM": str(plant.slow_sender),
+                "SLOW_LINK_US": str(delay_us),
+                "SLOW_LINK_FROM": str(plant.slow_sender),
                 "SLOW_LINK_TO": str(plant.link[1]),
             }
     if plant.where == "hosts":
@@ -111,13 +118,24 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     if plant.where == "cores":
         first, cores = 1, sorted(os.sched_getaffinity(0))
         command = [
-            "taskset", "-c", str(cores[0]), *command, ":", "-n", "1", "taskset", "-c",
-            str(cores[1]), *command,
+            "taskset",
+            "-c",
+            str(cores[0]),
+            *command,
+            ":",
+            "-n",
+            "1",
+            "taskset",
+            "-c",
+            str(cores[1]),
+            *command,
         ]
     outcome = launch(mpi, first, command, folder, environment)
     assert outcome.exit_status == 0, outcome
     return Trial(
-        plant, is_twin, Run(plant.ranks, folder / "run", outcome),
+        plant,
+        is_twin,
+        Run(plant.ranks, folder / "run", outcome),
         logs.truth_of(folder, ahead_ns(plant), plant.late),
     )
 
@@ -125,9 +143,7 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
 def ahead_ns(plant: Plant) -> list[int]:
     """By rank: how far its clock is ahead."""
     hosts = HOSTS if plant.where == "hosts" else HOSTS[:1]
-    return [
-        hosts[rank * len(hosts) // plant.ranks].ahead_s * 10**9 for rank in range(plant.ranks)
-    ]
+    return [hosts[rank * len(hosts) // plant.ranks].ahead_s * 10**9 for rank in range(plant.ranks)]
 
 
 def told(run: Run) -> Told:
@@ -147,7 +163,8 @@ def told(run: Run) -> Told:
         {row["rank"]: row["transfer_ns"] for row in ranks},
         top,
         whole["coverage"] or 0.0,
-        None if whole["slow_link_times"] is None
+        None
+        if whole["slow_link_times"] is None
         else (whole["slow_link_sender"], whole["slow_link_receiver"]),
         whole["slow_size_bytes"],
         whole["late_reason"],
@@ -176,7 +193,8 @@ def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
     if plant.named:
         return [
             (
-                "cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named),
+                "cost of the named ranks",
+                sum(said.cost_ns[rank] for rank in plant.named),
                 sum(truth.root_ns[rank] for rank in plant.named),
             )
         ]
@@ -208,7 +226,8 @@ def holds(trial: Trial) -> bool:
 def tolerance_ns(trial: Trial) -> int:
     """Between the readings of the logs and the profiler's own, over all calls."""
     return sum(trial.truth.taken_ns.values()) - sum(
-        row["total_ns"] for row in rows_of_ended("sizes", trial.run.folder)
+        row["total_ns"]
+        for row in rows_of_ended("sizes", trial.run.folder)
         if row["measure"] in ("call", "poll") and row["call"] in MEASURED
     )
 
@@ -243,8 +262,11 @@ def judge(trial: Trial) -> Judgement:
     # no part of the plant, but true
     is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED
     who = (
-        "right" if said.named == plant.named or is_beside else "wrong"
-        if set(said.named) - set(plant.named) else "nobody"
+        "right"
+        if said.named == plant.named or is_beside
+        else "wrong"
+        if set(said.named) - set(plant.named)
+        else "nobody"
     )
     if who != "right":
         complaints.append(f"named are {said.named}, not {plant.named}")
@@ -255,7 +277,8 @@ def judge(trial: Trial) -> Judgement:
     waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
     prevails = waiting_ns > (2 if plant.where == "hosts" else 1 + CLOSE) * transfer_ns
     if (
-        said.cause != plant.cause and plant.cause != "none"
+        said.cause != plant.cause
+        and plant.cause != "none"
         and (prevails or plant.cause == "transfer")
     ):
         complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")

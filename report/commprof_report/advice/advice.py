@@ -197,16 +197,15 @@ GPU_RULES = (
 # fmt: on
 
 
-def advice(
-    run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
-) -> list[Row]:
+def advice(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World) -> list[Row]:
     """All advice: cores, where nothing else is known before; the largest savings; findings of
     another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
     rules = (*RULES, *(GPU_RULES if uses_gpu else ()))
     rows = [
-        row for rule in rules
+        row
+        for rule in rules
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs) or []
     ]
     first = CORES if lacks_cores(late) else None
@@ -214,7 +213,10 @@ def advice(
     return sorted(
         rows,
         key=lambda row: (
-            -row.found, row.rule != first, row.saving_ns is None, -(row.saving_ns or 0),
+            -row.found,
+            row.rule != first,
+            row.saving_ns is None,
+            -(row.saving_ns or 0),
         ),
     )
 
@@ -247,8 +249,10 @@ def judge(rule: Rule, inputs: Inputs) -> list[Row]:
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen, why, needs = rule.basis(inputs), "", ""
     if rule.doubted(inputs.late) and seen.part:
-        findings, needs, why = [], "a core for each rank", (
-            f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
+        findings, needs, why = (
+            [],
+            "a core for each rank",
+            (f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"),
         )
     if findings:
         about = (seen.text, seen.coverage, rule.needs)
@@ -259,8 +263,12 @@ def judge(rule: Rule, inputs: Inputs) -> list[Row]:
         why = f"needs {rule.needs}; the run has {seen.text}"
     return [
         NO_ADVICE._replace(
-            rule=rule.name, title=rule.looks_for, evidence=why, analysed=seen.text,
-            coverage=seen.coverage, needs=needs or rule.needs,
+            rule=rule.name,
+            title=rule.looks_for,
+            evidence=why,
+            analysed=seen.text,
+            coverage=seen.coverage,
+            needs=needs or rule.needs,
         )
     ]
 
@@ -284,6 +292,4 @@ def _advice(
     label, role = inputs.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
     saving = _saving(finding.saving_ns, inputs).values()
-    return Advice(
-        rule.name, 1, *said, *saving, finding.call, label, role, finding.bytes, *about
-    )
+    return Advice(rule.name, 1, *said, *saving, finding.call, label, role, finding.bytes, *about)

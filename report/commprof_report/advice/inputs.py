@@ -73,7 +73,8 @@ class Inputs(NamedTuple):
         """Threads other than the main one make these calls; without identities, on any
         communicator."""
         return is_mostly_beside_main(
-            use.beside_main or 0.0 for use in self.uses
+            use.beside_main or 0.0
+            for use in self.uses
             if use.call == call and (not identities or use.identity in identities)
         )
 
@@ -111,7 +112,8 @@ class Inputs(NamedTuple):
         """The time in calls on some or all communicators; how much of it is waiting, if that is
         known of half of it or more."""
         rows = [
-            row for row in self.late.calls
+            row
+            for row in self.late.calls
             if row.call in calls and (identities is None or row.identity in identities)
         ]
         wait_ns = sum(row.wait_ns or 0 for row in rows)
@@ -124,18 +126,24 @@ def is_mostly_beside_main(shares: Iterable[float]) -> bool:
     return max(shares, default=0.0) >= BACKGROUND
 
 
-def inputs_of(
-    run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
-) -> Inputs:
+def inputs_of(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World) -> Inputs:
     known, uses = kin(world), list(SQL.rows(run.connection, "uses"))
     families = _families(uses, known)
     numbers = {identity: n for n, family in enumerate(families) for identity in family}
     rows = size_rows(run.connection, families={each: str(n) for each, n in numbers.items()})
     found = Inputs(
-        run, answers, late, steps, families, uses,
+        run,
+        answers,
+        late,
+        steps,
+        families,
+        uses,
         [row for row in rows if row.measure != "completion"],
         [row for row in rows if row.measure == "completion"],
-        [], known, HOROVOD if late.negotiation else framework(run, answers), len(answers.ranks),
+        [],
+        known,
+        HOROVOD if late.negotiation else framework(run, answers),
+        len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
     )
     return found._replace(curves=_curves(found, numbers))
@@ -156,14 +164,16 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
     negotiates = inputs.negotiation is not None
     control = set(SQL.run(inputs.run.connection, "control_sizes")) if negotiates else ()
     sizes = gathered(
-        ((row.call, row.communicator, row.memory_kind), row) for row in inputs.sizes
+        ((row.call, row.communicator, row.memory_kind), row)
+        for row in inputs.sizes
         if has_curve(row) and (row.call, row.bytes_high) not in control
     )
     splits = splits_of(inputs.late.stages.sums, numbers)
     found = []
     for (call, number, _), rows in sizes.items():
         of_sizes = {
-            row.bytes_low: split for row in rows
+            row.bytes_low: split
+            for row in rows
             if (split := splits.get((call, int(number), row.bytes_low)))
         }
         identities = inputs.family(rows[0])
@@ -240,7 +250,8 @@ class Curve(NamedTuple):
         bins have observations enough, or the clock does not resolve them."""
         bins = gathered((pow2(point.bytes, False), point) for point in self.points)
         judged = [
-            Knee(points[0].bytes, _ns_per_byte(points)) for points in bins.values()
+            Knee(points[0].bytes, _ns_per_byte(points))
+            for points in bins.values()
             if sum(point.observations for point in points) >= FEWEST
         ]
         best = min((each.ns_per_byte for each in judged), default=0.0)
@@ -260,7 +271,8 @@ def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
     waits_ns = [point.total_ns * point.waiting for point in points if point.waiting is not None]
     is_known = total_ns > 0 and len(waits_ns) == len(points)
     return Spans(
-        share * total_ns, sum(waits_ns) / total_ns if is_known else None,
+        share * total_ns,
+        sum(waits_ns) / total_ns if is_known else None,
         share * sum(point.count * point.p50_ns for point in points),
     )
 
@@ -268,8 +280,11 @@ def spans_of(points: Sequence[Point], share: float = 1.0) -> Spans:
 def has_curve(row: Row) -> bool:
     """All ranks agree on its size."""
     return (
-        not row.is_own and not row.is_folded and bool(row.bytes_high)
-        and row.bandwidth_bytes is not None and units.operation(row.call) == "allreduce"
+        not row.is_own
+        and not row.is_folded
+        and bool(row.bytes_high)
+        and row.bandwidth_bytes is not None
+        and units.operation(row.call) == "allreduce"
     )
 
 
@@ -284,7 +299,10 @@ def splits_of(sums: Sums, families: Mapping[str, int]) -> dict[tuple[str, int, i
     waits, family = waits.take(order), family[order]
     first, all_ns = groups.first, groups.sum(waits.wait_ns + waits.transfer_ns)
     columns = (
-        waits.call[first], family[first], waits.bytes[first], groups.counts,
+        waits.call[first],
+        family[first],
+        waits.bytes[first],
+        groups.counts,
         of_groups(waits.transfer_ns, groups, 50),
         groups.sum(waits.wait_ns) / np.maximum(1, all_ns),
     )
@@ -303,8 +321,14 @@ def curve(
         sampled, p50_ns, share = splits.get(row.bytes_low, (0, row.p50_ns, None))
         points.append(
             Point(
-                row.bytes_low, row.bandwidth_bytes or 0.0, row.count,
-                (sampled or row.count) / ranks_of_each, row.total_ns, p50_ns, sampled, share,
+                row.bytes_low,
+                row.bandwidth_bytes or 0.0,
+                row.count,
+                (sampled or row.count) / ranks_of_each,
+                row.total_ns,
+                p50_ns,
+                sampled,
+                share,
             )
         )
     return Curve(rows[0].call, identities, ranks, [p for p in points if p.sampled] or points)
@@ -352,5 +376,6 @@ def waiting_text(waiting: float | None) -> str:
         return "; how much of it is waiting for late ranks is not known"
     return (
         f", {units.share(waiting)} of it waiting for late ranks (not counted as saved)"
-        if waiting else ""
+        if waiting
+        else ""
     )

@@ -15,16 +15,47 @@ from ..late.judgement import Kind, remedy
 from ..late.late_ranks import Late
 from ..late.messages import Link
 from ..late.sentences import (
-    LINK, PROGRESS, basis_text, call_text, details, held_up_text, is_held_up, is_mostly,
-    is_through_link, is_unknown, links_text, not_known, slow_size_text, unfinished_text,
-    unknown_cause_text, when_text,
+    LINK,
+    PROGRESS,
+    basis_text,
+    call_text,
+    details,
+    held_up_text,
+    is_held_up,
+    is_mostly,
+    is_through_link,
+    is_unknown,
+    links_text,
+    not_known,
+    slow_size_text,
+    unfinished_text,
+    unknown_cause_text,
+    when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import core_uses, cores_of, scheduling_text
 from ..run.unseen import merged, missing, reason_text
 from .inputs import (
-    BACKGROUND, FEWEST, HOROVOD, LIKELY, MANY, POSSIBLE, PYTORCH, SURE, Curve, Finding, Inputs,
-    Knee, Point, gain_ns, is_notable, is_notable_time, ran_once, size_range, spans_of, waiting_text,
+    BACKGROUND,
+    FEWEST,
+    HOROVOD,
+    LIKELY,
+    MANY,
+    POSSIBLE,
+    PYTORCH,
+    SURE,
+    Curve,
+    Finding,
+    Inputs,
+    Knee,
+    Point,
+    gain_ns,
+    is_notable,
+    is_notable_time,
+    ran_once,
+    size_range,
+    spans_of,
+    waiting_text,
 )
 
 LEAVE_OUT = "leave HOROVOD_FUSION_THRESHOLD out"
@@ -35,7 +66,8 @@ def fusible(inputs: Inputs) -> list[Curve]:
     """Without calls on a thread beside the main one: these compete with the computation, whatever
     their size. Where a framework negotiates, it is known which of them were ready together."""
     return [
-        curve for curve in inputs.curves
+        curve
+        for curve in inputs.curves
         if inputs.negotiation or not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
@@ -47,7 +79,8 @@ def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         if curve.knee:
             yield from _below(curve.knee, curve, inputs)
         elif (
-            _is_off(inputs) and _count(curve.points) >= MANY * curve.ranks
+            _is_off(inputs)
+            and _count(curve.points) >= MANY * curve.ranks
             and is_notable_time(spans_of(curve.points).total_ns, inputs)
         ):
             yield _fusing(curve, None, curve.points, 1.0, inputs)
@@ -90,7 +123,8 @@ def is_tiny(point: Point) -> bool:
 def _small(curve: Curve, knee: Knee, inputs: Inputs) -> list[Point]:
     """Curves are without the negotiation that is known."""
     return [
-        point for point in curve.points
+        point
+        for point in curve.points
         if point.bytes < knee.bytes and (inputs.negotiation or not is_tiny(point))
     ]
 
@@ -123,12 +157,17 @@ def _fusing(
         "They" if share == 1 else f"The {units.share(share)} of them that could be sent with others"
     )
     return Finding(
-        "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)" if _is_off(inputs)
+        "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
+        if _is_off(inputs)
         else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
         f"{_calls_text(small, curve.ranks, inputs)} carry {units.volume(carried / curve.ranks)}. "
         f"{they} take {inputs.per_rank(spans.total_ns)}{waiting_text(spans.waiting)}{rate}",
-        how, LIKELY if spans.waiting is not None else POSSIBLE,
-        gain_ns(spans, fused_ns) if knee else None, curve.call, curve.identities, _largest(small),
+        how,
+        LIKELY if spans.waiting is not None else POSSIBLE,
+        gain_ns(spans, fused_ns) if knee else None,
+        curve.call,
+        curve.identities,
+        _largest(small),
     )
 
 
@@ -194,8 +233,11 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 f"{_calls_text(tiny, curve.ranks, inputs)} take {inputs.per_rank(spans.total_ns)}"
                 f"{waiting_text(spans.waiting)}",
                 "put several values into one message, or sum them less often",
-                LIKELY if spans.waiting is not None else POSSIBLE, gain_ns(spans), curve.call,
-                curve.identities, _largest(tiny),
+                LIKELY if spans.waiting is not None else POSSIBLE,
+                gain_ns(spans),
+                curve.call,
+                curve.identities,
+                _largest(tiny),
             )
 
 
@@ -209,7 +251,9 @@ def overlap(inputs: Inputs) -> Iterator[Finding]:
     for rows in alike.values():
         by_call = gathered((row.call, row) for row in rows).values()
         blocked = [
-            row for own in by_call for row in own
+            row
+            for own in by_call
+            for row in own
             if is_blocked(sum(each.blocked_ns for each in own), sum(each.total_ns for each in own))
         ]
         if blocked and not ran_once(sum(row.count for row in blocked), inputs):
@@ -228,7 +272,8 @@ def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
     nonblocking = {row.call for row in inputs.completed}
     blocked_ns = sum(row.blocked_ns for row in rows)
     others_ns = sum(
-        (row.wait_ns or 0) + (row.transfer_ns or 0) for row in inputs.late.calls
+        (row.wait_ns or 0) + (row.transfer_ns or 0)
+        for row in inputs.late.calls
         if row.call in nonblocking and not (row.call in calls and row.identity in identities)
     )
     waits_ns = sum(call.total_ns for call in inputs.answers.calls if call.family == "completion")
@@ -243,8 +288,10 @@ def _overlaps_with_nothing(rows: Sequence[Row], inputs: Inputs) -> Finding:
         f"{inputs.per_rank(inputs.outside_ns)} outside MPI could hide it",
         "compute between the call and its Wait; if the program does, the library makes no progress "
         "meanwhile: call MPI_Test now and then, or use its progress thread",
-        POSSIBLE, gain_ns(spans, hidden_ns=inputs.outside_ns),
-        max(rows, key=lambda row: row.blocked_ns).call, identities,
+        POSSIBLE,
+        gain_ns(spans, hidden_ns=inputs.outside_ns),
+        max(rows, key=lambda row: row.blocked_ns).call,
+        identities,
     )
 
 
@@ -268,7 +315,9 @@ def barriers(inputs: Inputs) -> Iterator[Finding]:
                 f"{waiting_text(spans.waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; "
                 "what ranks wait here for a late one they may then wait elsewhere",
-                POSSIBLE, gain_ns(spans), row.call,
+                POSSIBLE,
+                gain_ns(spans),
+                row.call,
             )
 
 
@@ -303,8 +352,11 @@ def _of_run(ranks: units.Ranks, inputs: Inputs) -> Finding:
     basis = "" if is_at_marks else f" (analysed: {basis_text(row)})"
     said = "; ".join(text for _, text in details(late))
     return Finding(
-        waited_for(ranks), f"{said}{basis}", _balance(ranks, late),
-        POSSIBLE if is_mostly(row) else LIKELY, (row.late_gain_ns or 0) * row.ranks,
+        waited_for(ranks),
+        f"{said}{basis}",
+        _balance(ranks, late),
+        POSSIBLE if is_mostly(row) else LIKELY,
+        (row.late_gain_ns or 0) * row.ranks,
     )
 
 
@@ -330,7 +382,9 @@ def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
         f"{waited_for(ranks, 40)} in {cause.call} on {inputs.where([cause.identity])}",
         call_text(inputs.late, cause),
         remedy(why.kind, ranks) if why else "look at what these ranks do before that call",
-        POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call,
+        POSSIBLE if cause.named.is_mostly else LIKELY,
+        cause.cost_ns * share,
+        cause.call,
         [cause.identity],
     )
 
@@ -338,9 +392,13 @@ def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
 def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Ranks wait for each other, and hvprof-report late names nobody: what is known of it."""
     row = inputs.late.run
-    is_named = row.late_ranks is not None and not is_mostly(row) or (
-        row.verdict is Kind.BY_CALL
-        and not any(each.named.is_mostly for each in inputs.late.blame.calls)
+    is_named = (
+        row.late_ranks is not None
+        and not is_mostly(row)
+        or (
+            row.verdict is Kind.BY_CALL
+            and not any(each.named.is_mostly for each in inputs.late.blame.calls)
+        )
     )
     is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
     if is_named or inputs.late.is_negotiated or not is_much:
@@ -356,7 +414,9 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
         f"{inputs.where([most.identity])} (analysed: {basis_text(row)})",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
-        POSSIBLE if is_scaled else SURE, call=most.call, identities=[most.identity],
+        POSSIBLE if is_scaled else SURE,
+        call=most.call,
+        identities=[most.identity],
     )
 
 
@@ -372,7 +432,10 @@ def progress(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield from _late_unknown(inputs)
     elif not is_held_up(inputs.late.run):
         yield Finding(
-            "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
+            "nonblocking operations make no progress while ranks compute",
+            text,
+            PROGRESS,
+            LIKELY,
             sum(inputs.late.held_up.values()),
         )
 
@@ -386,7 +449,11 @@ def slow_link(inputs: Inputs) -> Iterator[Finding | Unknown]:
     link, row = inputs.late.links[0], inputs.late.run
     gain_ns = (row.late_gain_ns or 0) * row.ranks if is_through_link(inputs.late) else 0
     yield Finding(
-        _slow_text(link), links_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
+        _slow_text(link),
+        links_text(inputs.late),
+        LINK,
+        LIKELY,
+        max(link.excess_ns, gain_ns),
         link.call,
     )
 
@@ -398,8 +465,12 @@ def slow_size(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     if row.slow_size_call:
         yield Finding(
-            f"one size of {row.slow_size_call} is slow", slow_size_text(row), SIZE, LIKELY,
-            row.slow_size_excess_ns * row.ranks, row.slow_size_call,
+            f"one size of {row.slow_size_call} is slow",
+            slow_size_text(row),
+            SIZE,
+            LIKELY,
+            row.slow_size_excess_ns * row.ranks,
+            row.slow_size_call,
         )
     else:
         yield from _late_unknown(inputs)
@@ -407,8 +478,6 @@ def slow_size(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 def _slow_text(link: Link) -> str:
     return f"the link {link.route} is slow"
-
-
 
 
 def cores(inputs: Inputs) -> Iterator[Finding]:
@@ -454,7 +523,8 @@ def _long_cycle(cycle_ns: float, step_ns: float, call: str, inputs: Inputs) -> F
         f"the next one, {half} on average, {units.share(cycle_ns / 2 / step_ns)} of the step",
         "lower HOROVOD_CYCLE_TIME step by step (its default is 1, in ms), and compare the step "
         "times: a shorter cycle sends sooner, but fuses less and negotiates more often",
-        POSSIBLE, call=call,
+        POSSIBLE,
+        call=call,
     )
 
 
@@ -502,14 +572,17 @@ def gaps(inputs: Inputs) -> Iterator[Finding]:
         yield Finding(
             unfinished_text(inputs.late),
             "all figures cover finished calls; what ranks wait in these is not counted",
-            "`stuck` says who waits for whom", SURE,
+            "`stuck` says who waits for whom",
+            SURE,
         )
     lacking, together = missing(inputs.answers.seen), merged(inputs.answers.seen)
     if lacking or together:
         ways_out = dict.fromkeys(row.way_out for row in [*lacking, *together] if row.way_out)
         yield Finding(
-            "this profile is not complete" if lacking
+            "this profile is not complete"
+            if lacking
             else "this profile counts some things together",
             "; ".join(map(reason_text, [*lacking, *together])),
-            "; ".join(ways_out) or "`seen` lists what is missing", SURE,
+            "; ".join(ways_out) or "`seen` lists what is missing",
+            SURE,
         )

@@ -202,7 +202,8 @@ def attempt(name: str, analysis: Callable[..., Value], *given: Any, **more: Any)
 def attempts(*parts: tuple) -> list:
     """Values that are lists, together: (name, analysis, what it is given) each."""
     return [
-        row for name, rows, *given in parts
+        row
+        for name, rows, *given in parts
         for row in attempt(name, lambda *own: list(rows(*own)), *given) or []
     ]
 
@@ -239,7 +240,9 @@ class Progress:
             self.next_s = time.monotonic() + BETWEEN_S
             self.is_shown = True
             print(
-                f"\r{self.doing} {self.done} of {self.whole} {self.what}", end="", file=sys.stderr,
+                f"\r{self.doing} {self.done} of {self.whole} {self.what}",
+                end="",
+                file=sys.stderr,
                 flush=True,
             )
 

@@ -140,7 +140,8 @@ def read_large(
     counts = ", ".join(f"count({name})" for name in names)
     last, *present = connection.execute(f"SELECT max({place}), {counts} FROM ({query})").fetchone()
     numbers = [
-        f"group_concat(coalesce({name}, {NONE}))" for name, count in zip(names, present)
+        f"group_concat(coalesce({name}, {NONE}))"
+        for name, count in zip(names, present)
         if count and name not in text_names
     ]
     parts = []
@@ -150,9 +151,11 @@ def read_large(
         size, *found = connection.execute(f"SELECT {counted} {rows}").fetchone()
         left = iter(found)
         columns = {
-            name: np.full(size, NONE) if not count
+            name: np.full(size, NONE)
+            if not count
             else texts.all([text for (text,) in connection.execute(f"SELECT {name} {rows}")])
-            if name in text_names else np.fromstring(next(left) or "", np.int64, sep=",")
+            if name in text_names
+            else np.fromstring(next(left) or "", np.int64, sep=",")
             for name, count in zip(names, present)
         }
         parts.append(kind(**columns))
@@ -360,8 +363,12 @@ def summed(histogram: Histogram, group_of_row: Ints, groups: int) -> Histogram:
 
 
 def of_histograms(
-    histogram: Histogram, group_of_row: Ints, least_ns: Ints, most_ns: Ints,
-    asked: Sequence[int] = ASKED, beyond: int = BEYOND,
+    histogram: Histogram,
+    group_of_row: Ints,
+    least_ns: Ints,
+    most_ns: Ints,
+    asked: Sequence[int] = ASKED,
+    beyond: int = BEYOND,
 ) -> dict[int, Floats]:
     """By percent, those of each group. Null where too few calls support it: p95 needs 20, p99
     100."""
@@ -382,7 +389,8 @@ def of_histograms(
         is_known = (percent <= 50) | ((100 - percent) * whole >= beyond)
         answers[percent] = np.where(  # in a file that is not ours a histogram may be missing
             (percent <= 50) & (least_ns <= most_ns),
-            least_ns * (1 - percent / 100) + most_ns * (percent / 100), np.nan,
+            least_ns * (1 - percent / 100) + most_ns * (percent / 100),
+            np.nan,
         )
         answers[percent][number[groups.first]] = np.where(is_known, values, np.nan)
     return answers

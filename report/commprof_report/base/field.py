@@ -10,8 +10,11 @@ from . import Row
 from .units import NO_VALUE, bandwidth, count, duration, share as share_text, shortened, volume
 
 FORMS = {
-    "ns": duration, "share": share_text, "bytes": lambda value: volume(value or None),
-    "s": bandwidth, "mhz": lambda value: NO_VALUE if value is None else f"{value:,.0f}",
+    "ns": duration,
+    "share": share_text,
+    "bytes": lambda value: volume(value or None),
+    "s": bandwidth,
+    "mhz": lambda value: NO_VALUE if value is None else f"{value:,.0f}",
 }
 
 
@@ -72,7 +75,8 @@ def telling(fields: Sequence[Field], rows: Sequence[Row], *optional: str) -> lis
     """Without the fields that have no value, or 0, in all rows. optional: their keys; those of one
     text stand together."""
     empty = [
-        each.split() for each in optional
+        each.split()
+        for each in optional
         if not any(getattr(row, key) for row in rows for key in each.split())
     ]
     return [field for field in fields if not any(field.key in each for each in empty)]

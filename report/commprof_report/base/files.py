@@ -157,7 +157,10 @@ def json_parse(data: bytes) -> Any:
         raise ValueError(f"byte {error.start} is not UTF-8") from None
     try:
         return json.loads(
-            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_finite,
+            text,
+            object_pairs_hook=_object,
+            parse_int=_whole,
+            parse_float=_finite,
             parse_constant=_finite,
         )
     except RecursionError:
@@ -204,22 +207,26 @@ def list_in(values: Any, key: str) -> list:
 
 def whole_in(values: Any, key: str, least: int, most: int, default: Any = ABSENT) -> int:
     return _value(
-        values, key, default, lambda value: type(value) is int and least <= value <= most,
+        values,
+        key,
+        default,
+        lambda value: type(value) is int and least <= value <= most,
         f"a whole number from {least:,} to {most:,}",
     )
 
 
 def number_in(values: Any, key: str, least: float, most: float, default: Any = ABSENT) -> float:
     value = _value(
-        values, key, default, lambda value: type(value) in (int, float) and least <= value <= most,
+        values,
+        key,
+        default,
+        lambda value: type(value) in (int, float) and least <= value <= most,
         f"a number from {least:g} to {most:g}",
     )
     return float(value)
 
 
-def _value(
-    values: Any, key: str, default: Any, is_right: Callable[[Any], bool], what: str
-) -> Any:
+def _value(values: Any, key: str, default: Any, is_right: Callable[[Any], bool], what: str) -> Any:
     if not isinstance(values, dict):
         raise ValueError(f"there is no object with '{key}'")
     value = values.get(key, default)
@@ -278,7 +285,9 @@ class JsonStream:
         self.path = path
         self.file = io.TextIOWrapper(
             file,  # type: ignore[arg-type]  # to mypy 1.0, GzipFile is no file
-            encoding="utf-8", errors="replace", newline="",
+            encoding="utf-8",
+            errors="replace",
+            newline="",
         )
         self.text, self.at = "", 0
         self.dropped = 0  # characters before the text
@@ -375,7 +384,8 @@ def is_deep(value: object) -> bool:
     for _ in range(MOST_DEPTH + 1):
         holders = (each for each in level if isinstance(each, (dict, list)))
         level = [
-            each for holder in holders
+            each
+            for holder in holders
             for each in (holder.values() if isinstance(holder, dict) else holder)
         ]
     return bool(level)

@@ -107,7 +107,9 @@ class Sums:
     def percentile(self, percent: int, where: Where | None = None) -> Floats:
         if where not in self.percentiles:
             self.percentiles[where] = of_histograms(
-                self.counters.histogram, self.of_rows(where), self.min("min_ns", where),
+                self.counters.histogram,
+                self.of_rows(where),
+                self.min("min_ns", where),
                 self.max("max_ns", where),
             )
         return self.percentiles[where][percent]

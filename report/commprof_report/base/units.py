@@ -23,11 +23,20 @@ WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
 MINUTE_NS, HOUR_NS, DAY_NS = 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000
 LONG_UNITS = ((DAY_NS, "d", HOUR_NS, "h"), (HOUR_NS, "h", MINUTE_NS, "min"))
 TIME_UNITS = (
-    (HOUR_NS, "h"), (MINUTE_NS, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"),
+    (HOUR_NS, "h"),
+    (MINUTE_NS, "min"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1_000, "us"),
     (1, "ns"),
 )
 BYTE_UNITS = (
-    (10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"), (1, "B"),
+    (10**15, "PB"),
+    (10**12, "TB"),
+    (10**9, "GB"),
+    (10**6, "MB"),
+    (10**3, "KB"),
+    (1, "B"),
 )
 DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
@@ -117,7 +126,8 @@ def duration(ns: float) -> str:
 def _unit_of(value: float, units: Sequence[tuple[int, str]]) -> tuple[int, str]:
     """The largest unit of which there is one, of minutes and hours two."""
     enough = (
-        (size, unit) for size, unit in units
+        (size, unit)
+        for size, unit in units
         if value >= size * (2 if unit in ("min", "h") else 0.9995)
     )
     return next(enough, units[-1])
@@ -187,7 +197,10 @@ def share(part: float) -> str:
     if percent < 0:
         return "> -0.01 %" if percent > -0.01 else f"-{share(-part)}"
     return (
-        "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1
+        "< 0.01 %"
+        if 0 < percent < 0.01
+        else f"{percent:.2f} %"
+        if percent < 1
         else f"{percent:.1f} %"
     )
 
@@ -332,7 +345,8 @@ def members_shown(text: str) -> str:
     if len(inside) == len(parts):
         return text
     return (
-        f"{','.join(inside)} and {len(parts) - len(inside)} outside" if inside
+        f"{','.join(inside)} and {len(parts) - len(inside)} outside"
+        if inside
         else f"{len(parts)} outside"
     )
 
@@ -368,7 +382,8 @@ def members_text(ranks: Sequence[int]) -> str:
             end = place + 1
         last = ranks[end - 1]
         parts.append(
-            str(last) if end == place + 1
+            str(last)
+            if end == place + 1
             else f"{ranks[place]}-{last}" + (f":{step}" if step > 1 else "")
         )
         place = end

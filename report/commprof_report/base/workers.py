@@ -42,7 +42,8 @@ PR_SET_PDEATHSIG = 1
 HEEDED_S = 0.5
 WORKER_KIB = 1 << 19  # memory that a process needs
 EXECUTOR = option(
-    "--executor", metavar="mpi|dask=ADDRESS",
+    "--executor",
+    metavar="mpi|dask=ADDRESS",
     help="read many files in the processes of an MPI job (mpiexec -n 8 hvprof-report ... "
     "--executor mpi; needs mpi4py) or of a Dask cluster (needs distributed); by default in "
     "processes of this host",
@@ -59,7 +60,8 @@ def executor_open(name: str | None) -> Iterator[bool]:
         return
     try:
         opened: Any = (
-            import_module("mpi4py.futures").MPICommExecutor() if name == "mpi"
+            import_module("mpi4py.futures").MPICommExecutor()
+            if name == "mpi"
             else import_module("distributed").Client(name.removeprefix("dask=")).get_executor()
         )
     except (ImportError, OSError, ValueError) as error:
@@ -111,8 +113,11 @@ def _forked(
     free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
     at_once = min(len(os.sched_getaffinity(0)), int(present(free)[1]) // WORKER_KIB)
     if (
-        min(at_once, len(arguments)) < 2 or threading.active_count() > 1 or is_worker.get()
-        or (known := sys.modules.get("multiprocessing")) and known.parent_process()
+        min(at_once, len(arguments)) < 2
+        or threading.active_count() > 1
+        or is_worker.get()
+        or (known := sys.modules.get("multiprocessing"))
+        and known.parent_process()
     ):
         yield from ([] for _ in arguments)
         return
@@ -154,7 +159,10 @@ def _forked(
 
 
 def _run(
-    function: Callable[[Argument], Result], argument: Argument, receiver: Any, sender: Any,
+    function: Callable[[Argument], Result],
+    argument: Argument,
+    receiver: Any,
+    sender: Any,
     parent: int,
 ) -> None:
     """The child; it ends without a word if it is interrupted or nobody reads its

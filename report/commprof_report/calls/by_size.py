@@ -54,7 +54,8 @@ HVPROF = (
         "fusion",
     ),
     Field(
-        "library", "`MPI` or `NCCL`",
+        "library",
+        "`MPI` or `NCCL`",
         of=lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
     ),
     text("call", "the call and its family", "call"),
@@ -70,7 +71,8 @@ HVPROF = (
         "bytes_low",
         "bounds of the class, both included; null: open. 0; up to 128 KiB; 16 MiB; 32 MiB; 64 MiB; "
         "above",
-        "size class", is_number=False,
+        "size class",
+        is_number=False,
         of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
         of=lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
     ),
@@ -78,11 +80,17 @@ HVPROF = (
     Field("ranks", "ranks that made such calls"),
     Field("count", "calls", "calls"),
     Field(
-        "sizes", "how many different sizes; the smallest and the largest", "sizes",
+        "sizes",
+        "how many different sizes; the smallest and the largest",
+        "sizes",
         of=lambda groups: groups.distinct("bytes"),
     ),
     Field(
-        "smallest_bytes", "", "least", units.size, of=lambda groups: groups.min("bytes"),
+        "smallest_bytes",
+        "",
+        "least",
+        units.size,
+        of=lambda groups: groups.min("bytes"),
     ),
     Field("largest_bytes", "", "largest", units.size, of=lambda groups: groups.max("bytes")),
     Field("message_bytes", "sum of count x bytes", "bytes", of=total("message_bytes")),
@@ -98,17 +106,23 @@ HVPROF = (
     Field(
         "share_of_call",
         "total_ns / total_ns of this call in all classes (of the same rank, with `--per-rank`)",
-        "of call", units.share,
+        "of call",
+        units.share,
     ),
     Field(
-        "measure", "see [Words](#words). Text omits the host if the device was timed", "timed on",
-        is_number=False, of_row=timed_on, of="timed",
+        "measure",
+        "see [Words](#words). Text omits the host if the device was timed",
+        "timed on",
+        is_number=False,
+        of_row=timed_on,
+        of="timed",
     ),
     Field(
         "calls_per_step",
         "in a step on a rank: calls; count x bytes; durations (device: of the kernels). Null: "
         "there are no such steps",
-        "calls a step", of_row=in_a_step("calls_per_step", units.three_digits),
+        "calls a step",
+        of_row=in_a_step("calls_per_step", units.three_digits),
     ),
     Field("bytes_per_step", "", "bytes a step", of_row=in_a_step("bytes_per_step", units.size)),
     Field(
@@ -129,9 +143,11 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
         return lambda groups: in_step(groups, name)
 
     known = {
-        "fusion": lambda groups: fusion, "rank": rank,
+        "fusion": lambda groups: fusion,
+        "rank": rank,
         "share_of_call": lambda groups: ratio(groups.sum("total_ns"), of_call(groups)),
-        "calls_per_step": stepped("calls"), "bytes_per_step": stepped("bytes"),
+        "calls_per_step": stepped("calls"),
+        "bytes_per_step": stepped("bytes"),
         "time_per_step_ns": stepped("spent_ns"),
     }
     return View(
@@ -139,9 +155,13 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
         ("call", "timed", "traffic", size_class, *by_rank),
         tuple(field._replace(of=known.get(field.key, field.of)) for field in HVPROF),
         lambda groups: (
-            -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"),
-            groups.is_in("timed", "call"), groups.place("timed"), rank(groups),
-            groups.place("traffic"), groups.keys[3],
+            -groups.spread(groups.sum("total_ns"), "call"),
+            groups.place("call"),
+            groups.is_in("timed", "call"),
+            groups.place("timed"),
+            rank(groups),
+            groups.place("traffic"),
+            groups.keys[3],
         ),
         where=lambda cells: ~cells.is_in("bandwidth", "silent"),
     )
@@ -212,8 +232,11 @@ def latency_rows(
     high_ns = np.where(high_ns, high_ns, cells.max_ns[flags].max(initial=0))
     whole = found.count.sum()
     rows = zip(
-        low_ns.tolist(), high_ns.tolist(), map(int, found.count.tolist()),
-        (found.count / whole).tolist(), (np.cumsum(found.count) / whole).tolist(),
+        low_ns.tolist(),
+        high_ns.tolist(),
+        map(int, found.count.tolist()),
+        (found.count / whole).tolist(),
+        (np.cumsum(found.count) / whole).tolist(),
     )
     made = (LatencyRow(call, low, high, *values, measure, 0.0) for values in rows)
     return [row._replace(density=row.count / octaves(row)) for row in made]
@@ -225,7 +248,8 @@ def merged(rows: Sequence[Row], most: int) -> list[Row]:
     groups = (rows[first : first + size] for first in range(0, len(rows), size))
     found = [
         group[-1]._replace(
-            low_ns=group[0].low_ns, count=sum(row.count for row in group),
+            low_ns=group[0].low_ns,
+            count=sum(row.count for row in group),
             share=sum(row.share for row in group),
         )
         for group in groups
@@ -266,8 +290,11 @@ def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
         found.setdefault(row.call, []).append((row, line_ns))
     answers = [
         OddSizes(
-            call, own[0][0].library, len({row.bytes for row, _ in own}),
-            sum(row.count for row, _ in own), sum(row.count * line_ns for row, line_ns in own),
+            call,
+            own[0][0].library,
+            len({row.bytes for row, _ in own}),
+            sum(row.count for row, _ in own),
+            sum(row.count * line_ns for row, line_ns in own),
             sum(row.count * (row.p50_ns - line_ns) for row, line_ns in own),
         )
         for call, own in found.items()

@@ -35,7 +35,8 @@ PEER = (
         "sender",
         "world ranks, also for NCCL's messages; -1: outside the job; null: the peer in NCCL is not "
         "known, because its database was not read",
-        "from", peer_name,
+        "from",
+        peer_name,
     ),
     Field("receiver", "", "to", peer_name),
     Field(
@@ -60,20 +61,24 @@ RANK = (
     text("host", "", "host", 20),
     Field("pid", ""),
     Field(
-        "wall_ns", "wall time; 1: an estimate", "wall",
+        "wall_ns",
+        "wall time; 1: an estimate",
+        "wall",
         of_row=lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns),
     ),
     Field("wall_is_estimate", ""),
     Field("counted_ns", "as in table `rank`"),
     Field("reset_unix_ns", ""),
-    Field(
-        "mpi_ns", "time in MPI of its busiest thread; the same over counted_ns", "in MPI"
-    ),
+    Field("mpi_ns", "time in MPI of its busiest thread; the same over counted_ns", "in MPI"),
     Field("mpi_share", "", "MPI share"),
     Field(
-        "mpi_thread", "that thread's name; 1: it is the main thread", "thread", is_number=False,
-        of_row=lambda row: "main" if row.mpi_thread_is_main
-        else units.shortened(row.mpi_thread or "another", 15),
+        "mpi_thread",
+        "that thread's name; 1: it is the main thread",
+        "thread",
+        is_number=False,
+        of_row=lambda row: (
+            "main" if row.mpi_thread_is_main else units.shortened(row.mpi_thread or "another", 15)
+        ),
     ),
     Field("mpi_thread_is_main", ""),
     Field("setup_ns", "time inside `MPI_Init`, `MPI_Finalize` and the like"),
@@ -110,8 +115,12 @@ RANK = (
     *(
         Field(key, "")
         for key in (
-            "dropped_messages", "dropped_completions", "interrupted_calls", "untracked_requests",
-            "folded_cells", "folded_communicators",
+            "dropped_messages",
+            "dropped_completions",
+            "interrupted_calls",
+            "untracked_requests",
+            "folded_cells",
+            "folded_communicators",
         )
     ),
     Field("cost_ns", "cost_init_ns + cost_finalize_ns + its calls x cost_per_call_ps / 1000"),
@@ -161,14 +170,26 @@ RANK = (
     *(
         Field(key, "")
         for key in (
-            "outside_asleep", "outside_disk", "inside_ready", "inside_asleep", "inside_disk",
+            "outside_asleep",
+            "outside_disk",
+            "inside_ready",
+            "inside_asleep",
+            "inside_disk",
         )
     ),
 )
 RankRow = row_type("RankRow", RANK)
 NO_CALL = dict.fromkeys(
-    ("setup_ns", "count", "volume_bytes", "nccl_count", "nccl_volume_bytes", "nccl_host_ns",
-     "mpi_ns"), 0,
+    (
+        "setup_ns",
+        "count",
+        "volume_bytes",
+        "nccl_count",
+        "nccl_volume_bytes",
+        "nccl_host_ns",
+        "mpi_ns",
+    ),
+    0,
 )
 
 
@@ -192,7 +213,9 @@ def rank_rows(connection: Connection) -> list[Row]:
         known = {**NO_CALL, **dict(zip(names, values))}
         mpi_ns, name, is_main = busiest.get(known["rank"], (0, None, 1))
         known.update(
-            sums.get(known["rank"], {}), mpi_ns=mpi_ns, mpi_thread=name,
+            sums.get(known["rank"], {}),
+            mpi_ns=mpi_ns,
+            mpi_thread=name,
             mpi_share=mpi_ns / known["counted_ns"] if known["counted_ns"] else None,
             mpi_thread_is_main=is_main,
         )
@@ -214,7 +237,8 @@ REGION = (
     Field("ranks", "chosen ranks that made a call in it, or visited it"),
     Field(
         "count",
-        "sums over all calls in it and in the regions within it, over all chosen ranks", "calls",
+        "sums over all calls in it and in the regions within it, over all chosen ranks",
+        "calls",
     ),
     Field("volume_bytes", "", "volume"),
     Field("total_ns", ""),
@@ -227,7 +251,9 @@ REGION = (
     ),
     number("max_rank", "", "most rank"),
     Field(
-        "share_of_wall", "`total_ns` / sum of the chosen ranks' `counted_ns`", "of wall",
+        "share_of_wall",
+        "`total_ns` / sum of the chosen ranks' `counted_ns`",
+        "of wall",
         units.share,
     ),
     text("top_call", "the call with the most time in it", "mostly"),
@@ -252,18 +278,18 @@ REGION = (
         "how often threads were in it, and for how long (table `region_span`), all chosen ranks; "
         "over their number. Only of the time in which calls are sampled",
         "visits per rank",
-        of_row=lambda row: units.count(round(row.visits / row.ranks)) if row.visits
-        else units.NO_VALUE,
+        of_row=lambda row: (
+            units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE
+        ),
     ),
     Field("span_ns", ""),
-    Field(
-        "span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)
-    ),
+    Field("span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)),
     Field(
         "span_max_ns",
         "the longest that a rank was in it, all visits together, and which rank (the lowest of "
         "several); null: it was not visited",
-        "longest", of_row=if_visited("span_max_ns", units.duration),
+        "longest",
+        of_row=if_visited("span_max_ns", units.duration),
     ),
     number("span_max_rank", "", "longest rank"),
 )
@@ -287,13 +313,18 @@ SUMS = {
     "nccl_device_ns": total("total_ns", is_device),
 }
 OWN = View(
-    "OwnRow", ("region", "world_rank"), {**own("region", "world_rank"), **SUMS},
-    lambda groups: (groups.world_rank,), where=is_working,
+    "OwnRow",
+    ("region", "world_rank"),
+    {**own("region", "world_rank"), **SUMS},
+    lambda groups: (groups.world_rank,),
+    where=is_working,
 )
 CALLED = View(
-    "CalledRow", ("region", "call", "timed"),
+    "CalledRow",
+    ("region", "call", "timed"),
     {**own("region", "library", "timed", "call"), "total_ns": total("total_ns")},
-    lambda groups: (groups.place("call"),), where=is_working,
+    lambda groups: (groups.place("call"),),
+    where=is_working,
 )
 
 
@@ -331,14 +362,22 @@ def region_rows(connection: Connection) -> list[Row]:
     return sorted(
         rows,
         key=lambda row: (
-            row.region == "", -row.total_ns, -row.nccl_device_ns, -row.span_ns, row.region,
+            row.region == "",
+            -row.total_ns,
+            -row.nccl_device_ns,
+            -row.span_ns,
+            row.region,
         ),
     )
 
 
 def _row(
-    cells: Cells, region: str, of_ranks: dict[int, Counter], calls: Counter[tuple],
-    alone: dict[tuple[str, int], tuple], visits: dict[tuple[str, int], tuple[int, int]],
+    cells: Cells,
+    region: str,
+    of_ranks: dict[int, Counter],
+    calls: Counter[tuple],
+    alone: dict[tuple[str, int], tuple],
+    visits: dict[tuple[str, int], tuple[int, int]],
 ) -> Row:
     ranks = sorted(of_ranks)
     sums = {name: sum(own[name] for own in of_ranks.values()) for name in SUMS}
@@ -351,7 +390,8 @@ def _row(
     longest = max(ranks, key=lambda rank: spans[rank][1])
     span_ns = sum(ns for _, ns in spans.values())
     top = min(
-        calls, default=None,
+        calls,
+        default=None,
         key=lambda key: (key[0] != "mpi", key[1] != "device", -calls[key], key[2]),
     )
     counted_ns, number = cells.counted_ns, len(cells.counted)

@@ -11,7 +11,16 @@ from ..base import Row, query, units
 from ..base.columns import NONE, Flags, Floats, Groups, Ints, np
 from ..base.field import Field, number, text
 from ..base.summarize import (
-    Sums, View, Where, among, any_total, durations, measures, own, ratio, total,
+    Sums,
+    View,
+    Where,
+    among,
+    any_total,
+    durations,
+    measures,
+    own,
+    ratio,
+    total,
 )
 from ..run.selection import Cells, view_rows
 
@@ -87,34 +96,40 @@ CALL = (
     Field("count", "calls; of them polls", "count", of=total("count", is_made)),
     Field("polls", "", "found nothing", of=total("count", is_poll)),
     Field(
-        "ranks", "ranks that made the call",
+        "ranks",
+        "ranks that made the call",
         of=lambda groups: groups.distinct("world_rank", is_made),
     ),
     Field(
-        "volume_bytes", "the sum of their bytes: what completes operations has the bytes of the "
+        "volume_bytes",
+        "the sum of their bytes: what completes operations has the bytes of the "
         "calls that started them ([no bytes of its own](#completed-bytes)), what receives has "
         "those of the sends",
-        "volume", of=total("volume_bytes", is_moved),
+        "volume",
+        of=total("volume_bytes", is_moved),
     ),
     *(field._replace(of=OF_MADE[field.key]) for field in DURATIONS),
     Field(
         "share_of_wall",
         "total_ns / sum of the counted times of the chosen ranks; with several threads it may "
         "exceed 1; null: `device` rows",
-        "of wall", units.share, of=of_wall,
+        "of wall",
+        units.share,
+        of=of_wall,
     ),
     Field(
-        "dominating_bytes", "the size with the most time, and its part of total_ns",
+        "dominating_bytes",
+        "the size with the most time, and its part of total_ns",
         of=lambda groups: dominating(groups)[0],
     ),
     Field("dominating_share", "", of=lambda groups: dominating(groups)[1]),
     Field(
-        "completions", "for the operations that this call started; null: none", "completed",
+        "completions",
+        "for the operations that this call started; null: none",
+        "completed",
         of=any_total("count", is_completion),
     ),
-    Field(
-        "completion_ns", "", "start to completion", of=any_total("total_ns", is_completion)
-    ),
+    Field("completion_ns", "", "start to completion", of=any_total("total_ns", is_completion)),
     Field("blocked_ns", "", "of that blocked", of=any_total("blocked_ns", is_completion)),
     Field("overlap", "", "overlap", units.share, of=overlap),
     LIBRARY[0],
@@ -125,7 +140,9 @@ CALLS = View(
     ("call", made_or_started),
     CALL,
     lambda groups: (
-        groups.is_in("family", "setup"), -groups.sum("total_ns", is_made), groups.place("call"),
+        groups.is_in("family", "setup"),
+        -groups.sum("total_ns", is_made),
+        groups.place("call"),
         groups.place(groups.keys[1]),
     ),
     having=lambda groups: groups.has(is_made),
@@ -134,7 +151,9 @@ POLLS = View(  # unsuccessful ones, and successful ones
     "PollRow",
     ("call",),
     {
-        "call": "call", "polls": total("count", is_poll), "poll_ns": total("total_ns", is_poll),
+        "call": "call",
+        "polls": total("count", is_poll),
+        "poll_ns": total("total_ns", is_poll),
         "found": total("count", is_found),
     },
     lambda groups: (-groups.sum("total_ns", is_poll), groups.place("call")),
@@ -145,7 +164,11 @@ POLLS = View(  # unsuccessful ones, and successful ones
 # how bandwidth is computed (schema.sql): how often the bytes pass the slowest link, in parts of
 # 2(n-1)/n (2), (n-1)/n (1) or 1 (0); whether S is n times `bytes`
 PASSES = {
-    "one-way": 0, "allreduce": 2, "reduce-scatter": 1, "allgather": 1, "prefix": None,
+    "one-way": 0,
+    "allreduce": 2,
+    "reduce-scatter": 1,
+    "allgather": 1,
+    "prefix": None,
     "own-size": None,
 }
 
@@ -153,7 +176,8 @@ PASSES = {
 def bandwidth_bytes(groups: Sums) -> Floats:
     """S of a mean message; null: its time is not that of the message."""
     is_timed = np.where(
-        groups.is_in("library", "nccl"), groups.is_in("timed", "device"),
+        groups.is_in("library", "nccl"),
+        groups.is_in("timed", "device"),
         groups.is_in("form", "blocking") | groups.is_in("timed", "completion"),
     )
     size = groups.min("size")
@@ -165,9 +189,7 @@ def bandwidth_bytes(groups: Sums) -> Floats:
 
 
 def algbw(groups: Sums) -> Floats:
-    return ratio(
-        bandwidth_bytes(groups) * 1e9, ratio(groups.sum("total_ns"), groups.sum("count"))
-    )
+    return ratio(bandwidth_bytes(groups) * 1e9, ratio(groups.sum("total_ns"), groups.sum("count")))
 
 
 def busbw(groups: Sums) -> Floats:
@@ -190,7 +212,8 @@ def timed_on(row: Row) -> str:
 
 
 MARKS = {
-    "!": "no power of two", "~": "several sizes that were counted together",
+    "!": "no power of two",
+    "~": "several sizes that were counted together",
     "*": "a size that each rank has of its own",
 }
 
@@ -210,9 +233,12 @@ SIZE = (
     text("call", "the call; the communicator's label", "call"),
     text("communicator", "", "communicator", 40),
     Field(
-        "bytes", "message size; with `--bins` the upper bound of the bin (null: open)", "bytes",
+        "bytes",
+        "message size; with `--bins` the upper bound of the bin (null: open)",
+        "bytes",
         of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high) + marks(row),
-        of="bytes_high", to_byte=exact_size,
+        of="bytes_high",
+        to_byte=exact_size,
     ),
     Field("count", "sums over the chosen ranks", "count"),
     Field("volume_bytes", "", "volume"),
@@ -220,7 +246,8 @@ SIZE = (
     Field(
         "algbw_bytes_per_s",
         "see [Words](#words); in a bin, from the sum of the sizes of its calls",
-        "algbw", of=algbw,
+        "algbw",
+        of=algbw,
     ),
     Field("busbw_bytes_per_s", "", "busbw", of=busbw),
     number("rank", "only with `--per-rank`", "rank"),
@@ -233,18 +260,20 @@ SIZE = (
     Field("bytes_low", "bounds of the bin, both included; equal for exact sizes"),
     Field("bytes_high", ""),
     Field(
-        "is_folded", "1: the library had merged several sizes (a range even with exact bins)",
+        "is_folded",
+        "1: the library had merged several sizes (a range even with exact bins)",
         of=lambda groups: groups.max("is_folded"),
     ),
     Field(
-        "is_own", "1: bytes is what each rank itself sends (v- and w-variants)",
+        "is_own",
+        "1: bytes is what each rank itself sends (v- and w-variants)",
         of=lambda groups: groups.is_in("bandwidth", "own-size"),
     ),
+    Field("power_of_two", "1: an exact size that is a power of two", of=is_power_of_two),
     Field(
-        "power_of_two", "1: an exact size that is a power of two", of=is_power_of_two
-    ),
-    Field(
-        "bandwidth_bytes", "S of the bandwidths, a mean in a bin; null if they are null", "S",
+        "bandwidth_bytes",
+        "S of the bandwidths, a mean in a bin; null if they are null",
+        "S",
         units.size,
         of=bandwidth_bytes,
     ),
@@ -263,7 +292,9 @@ SIZE = (
         "share_of_wall",
         "total_ns / sum of the counted times of the chosen ranks, also with `--per-rank`; null: "
         "`device` and `completion` rows",
-        "of wall", units.share, of=of_wall,
+        "of wall",
+        units.share,
+        of=of_wall,
     ),
 )
 
@@ -300,20 +331,32 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
 
     rank = one_rank(per_rank)
     known = {
-        "communicator": lambda groups: groups.texts(label(groups)), "rank": rank,
+        "communicator": lambda groups: groups.texts(label(groups)),
+        "rank": rank,
         "identity": lambda groups: groups.texts(identity(groups)),
     }
     return View(
         "SizeRow",
         (
-            "call", "timed", named("identity"), "memory_kind", "bytes_low", "bytes_high",
+            "call",
+            "timed",
+            named("identity"),
+            "memory_kind",
+            "bytes_low",
+            "bytes_high",
             *(["world_rank"] if per_rank else []),
         ),
         tuple(field._replace(of=known.get(field.key, field.of)) for field in SIZE),
         lambda groups: (
-            -spent_on_call(groups), groups.place("call"), -groups.min("size"),
-            groups.place(label(groups)), groups.bytes_low, groups.place("memory_kind"),
-            ~groups.is_in("timed", "device"), groups.place("timed"), rank(groups),
+            -spent_on_call(groups),
+            groups.place("call"),
+            -groups.min("size"),
+            groups.place(label(groups)),
+            groups.bytes_low,
+            groups.place("memory_kind"),
+            ~groups.is_in("timed", "device"),
+            groups.place("timed"),
+            rank(groups),
         ),
     )
 
@@ -370,18 +413,24 @@ RANK_CALL = (
     Field("max_count", "", of=lambda groups: over_ranks(groups, "max", "count")),
     Field("total_ns", "over these ranks"),
     Field(
-        "min_total_ns", "least time that one rank spent in it, and that rank", "least",
+        "min_total_ns",
+        "least time that one rank spent in it, and that rank",
+        "least",
         of=lambda groups: over_ranks(groups, "min", "total_ns"),
     ),
     number("min_rank", "", "least rank")._replace(of=lambda groups: rank_with(groups, 1)),
     Field("mean_total_ns", "mean over the ranks that made it", "mean", of=mean_of_ranks),
     Field(
-        "max_total_ns", "most time that one rank spent in it, and that rank", "most",
+        "max_total_ns",
+        "most time that one rank spent in it, and that rank",
+        "most",
         of=lambda groups: over_ranks(groups, "max", "total_ns"),
     ),
     number("max_rank", "", "most rank")._replace(of=lambda groups: rank_with(groups, -1)),
     Field(
-        "imbalance", "max_total_ns / mean_total_ns", "most/mean",
+        "imbalance",
+        "max_total_ns / mean_total_ns",
+        "most/mean",
         lambda value: f"{value or 0:.2f}",
         of=lambda groups: ratio(over_ranks(groups, "max", "total_ns"), mean_of_ranks(groups)),
     ),
@@ -392,7 +441,9 @@ RANK_CALLS = View(  # how evenly the time of a call is spread over the ranks tha
     ("call", "timed"),
     RANK_CALL,
     lambda groups: (  # set-up last, and what took most first
-        groups.is_in("family", "setup"), -groups.sum("total_ns"), groups.place("call"),
+        groups.is_in("family", "setup"),
+        -groups.sum("total_ns"),
+        groups.place("call"),
         groups.place("timed"),
     ),
     where=is_made,
@@ -401,11 +452,16 @@ RANK_TIMES = View(  # of the picture of `ranks`
     "RankTimeRow",
     ("world_rank", "call"),
     {
-        "rank": "world_rank", "call": "call", **measures("count", "total_ns"),
-        "library": "library", "measure": "timed",
+        "rank": "world_rank",
+        "call": "call",
+        **measures("count", "total_ns"),
+        "library": "library",
+        "measure": "timed",
     },
     lambda groups: (
-        -groups.spread(groups.sum("total_ns"), "call"), groups.place("call"), groups.world_rank,
+        -groups.spread(groups.sum("total_ns"), "call"),
+        groups.place("call"),
+        groups.world_rank,
     ),
     where=lambda cells: is_working(cells) & is_drawn(cells),
 )
@@ -464,8 +520,12 @@ def busiest_threads(connection: Connection) -> dict[int, Row]:
 
 
 TRAFFIC_HEADS = {
-    "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
-    "group": "NCCL groups", "alone": "One rank alone",
+    "bulk": "Bulk",
+    "control": "Control",
+    "completion": "Start and wait",
+    "file": "Files",
+    "group": "NCCL groups",
+    "alone": "One rank alone",
 }
 
 
@@ -480,7 +540,9 @@ OF_TRAFFIC = (
         "traffic",
         "`bulk`, `control`; `completion`: Wait, Test, Start and Pready; `file`; `group`: NCCL's "
         "groups; `alone`: collectives on communicators of one rank",
-        "traffic", TRAFFIC_HEADS.__getitem__, False,
+        "traffic",
+        TRAFFIC_HEADS.__getitem__,
+        False,
     ),
     text(
         "call",
@@ -491,19 +553,26 @@ OF_TRAFFIC = (
     Field("family", ""),
     Field("count", "", "calls", of=total("count", is_call)),
     Field(
-        "least_bytes", "smallest and largest size of these calls", "sizes",
+        "least_bytes",
+        "smallest and largest size of these calls",
+        "sizes",
         of_row=sizes_text,
         of=lambda groups: groups.min("bytes"),
     ),
     Field("most_bytes", "", of=lambda groups: groups.max("bytes")),
     Field(
-        "volume_bytes", "their bytes and time, as in [calls](#calls)", "volume",
+        "volume_bytes",
+        "their bytes and time, as in [calls](#calls)",
+        "volume",
         of=total("volume_bytes", is_call),
     ),
     Field("total_ns", "", "time", of=total("total_ns", is_call)),
     Field(
-        "share_of_time", "total_ns / time of all chosen calls of MPI; null for NCCL's",
-        "of time in MPI", units.share, of=lambda groups: of_mpi(groups),
+        "share_of_time",
+        "total_ns / time of all chosen calls of MPI; null for NCCL's",
+        "of time in MPI",
+        units.share,
+        of=lambda groups: of_mpi(groups),
     ),
     Field(
         "threshold_bytes",
@@ -524,7 +593,8 @@ OF_TRAFFIC = (
     ),
     Field("device_ns", "", "on device", of=any_total("total_ns", is_device)),
     Field(
-        "told_count", "calls told by what they are, on a thread that negotiates",
+        "told_count",
+        "calls told by what they are, on a thread that negotiates",
         of=total("count", lambda cells: is_call(cells) & (cells.is_told == 1)),
     ),
 )
@@ -601,12 +671,17 @@ def communicator_name(groups: Sums) -> np.ndarray:
 
 
 ON_COMMUNICATORS: dict[str, Any] = {
-    "rank": "world_rank", "call": "call", "communicator": communicator_name,
-    **measures("count", "volume_bytes", "total_ns"), "library": "library",
+    "rank": "world_rank",
+    "call": "call",
+    "communicator": communicator_name,
+    **measures("count", "volume_bytes", "total_ns"),
+    "library": "library",
 }
 TOTALS, DEVICE_TOTALS = (
     View(
-        "TotalRow", ("world_rank", "call", "label"), ON_COMMUNICATORS,
+        "TotalRow",
+        ("world_rank", "call", "label"),
+        ON_COMMUNICATORS,
         lambda groups: (groups.world_rank, groups.place("call"), groups.place("label")),
         where=where,
     )
@@ -617,10 +692,13 @@ DOMINATING = View(  # what took most time: a call, and a size of messages
     ("call", "bytes_low", "bytes_high", "timed"),
     {**own("call", "bytes_low", "bytes_high"), "measure": "timed"},
     lambda groups: (
-        groups.is_in("family", "setup"), groups.is_in("timed", "captured"),
+        groups.is_in("family", "setup"),
+        groups.is_in("timed", "captured"),
         groups.is_in("library", "nccl") & groups.is_in("timed", "call"),
-        groups.is_in("family", "completion", "probe"), -groups.sum("total_ns"),
-        groups.place("call"), groups.bytes_low,
+        groups.is_in("family", "completion", "probe"),
+        -groups.sum("total_ns"),
+        groups.place("call"),
+        groups.bytes_low,
     ),
     where=lambda cells: ~(cells.is_in("timed", "call") & has_completions(cells)),
 )
@@ -639,24 +717,33 @@ MEMORY_KINDS = View(  # of messages, by calls as they were made
     "MemoryKindRow",
     ("library", "memory_kind"),
     {
-        **own("library", "memory_kind"), **measures("count", "volume_bytes"),
+        **own("library", "memory_kind"),
+        **measures("count", "volume_bytes"),
     },
     lambda groups: (
-        groups.place("library"), -groups.sum("volume_bytes"), groups.place("memory_kind"),
+        groups.place("library"),
+        -groups.sum("volume_bytes"),
+        groups.place("memory_kind"),
     ),
-    where=lambda cells: cells.is_in("timed", "call") & (cells.volume_bytes > 0)
-    & ~cells.is_in("family", "io"),
+    where=lambda cells: (
+        cells.is_in("timed", "call") & (cells.volume_bytes > 0) & ~cells.is_in("family", "io")
+    ),
 )
 CONTROL = View(  # what threads spend in control collectives
     "ControlRow",
     ("world_rank", "thread", "call"),
     {
-        "rank": "world_rank", "thread": "thread", "call": "call",
+        "rank": "world_rank",
+        "thread": "thread",
+        "call": "call",
         "negotiation_ns": total("total_ns"),
     },
     lambda groups: (groups.world_rank, groups.place("call")),
-    where=lambda cells: is_in_mpi(cells) & cells.is_in("traffic", "control")
-    & cells.is_in("family", "collective", "neighborhood"),
+    where=lambda cells: (
+        is_in_mpi(cells)
+        & cells.is_in("traffic", "control")
+        & cells.is_in("family", "collective", "neighborhood")
+    ),
 )
 
 
@@ -673,9 +760,12 @@ COMMUNICATOR_USE = View(
     "UseRow",
     ("identity",),
     {
-        "identity": "identity", "count": total("count", is_call),
-        "volume_bytes": total("volume_bytes", is_call), "total_ns": total("total_ns", is_call),
-        "top_call": longest_call, "device_ns": any_total("total_ns", is_device),
+        "identity": "identity",
+        "count": total("count", is_call),
+        "volume_bytes": total("volume_bytes", is_call),
+        "total_ns": total("total_ns", is_call),
+        "top_call": longest_call,
+        "device_ns": any_total("total_ns", is_device),
     },
     lambda groups: (groups.identity,),
     where=is_made,

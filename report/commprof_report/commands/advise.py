@@ -60,12 +60,23 @@ def run(arguments: argparse.Namespace) -> None:
     alignment = attempt("Clocks", align, run.connection)
     split = attempt("Waiting", late, run, alignment)
     in_steps = attempt("Steps", steps_or_none, run, alignment, late=split)
-    rows = attempt(
-        "Advice", advice.advice, run, run_summary(run, split), split,
-        in_steps and in_steps.summary, attempt("Communicators", world_of, run.connection),
-    ) or []
+    rows = (
+        attempt(
+            "Advice",
+            advice.advice,
+            run,
+            run_summary(run, split),
+            split,
+            in_steps and in_steps.summary,
+            attempt("Communicators", world_of, run.connection),
+        )
+        or []
+    )
     common.answer(
-        arguments, run, rows, Advice._fields,
+        arguments,
+        run,
+        rows,
+        Advice._fields,
         lambda: [
             units.visible(attempt("Waiting", headline, split) or ""),
             *blocks(rows, unsampled_text(run.connection), list(common.part_facts(run))),
@@ -74,9 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def blocks(
-    rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]
-) -> list[str]:
+def blocks(rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str]]) -> list[str]:
     pieces = [row for row in rows if row.found]
     left = units.counted(len(pieces) - MOST_PIECES, "more piece")
     return [
@@ -84,7 +93,8 @@ def blocks(
         *(piece_text(*each) for each in enumerate(pieces[:MOST_PIECES], 1)),
         f"... and {left}; --json has them all." if len(pieces) > MOST_PIECES else "",
         common.lines_text(
-            line for head, parts in closing(rows, unsampled, part)
+            line
+            for head, parts in closing(rows, unsampled, part)
             for line in textwrap.wrap(
                 f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
             )
@@ -124,10 +134,13 @@ def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
 
 
 def piece_text(number: int, row: Advice) -> str:
-    return common.lines_text((
-        f"{number}. {head_text(row)}", *wrapped(f"{row.evidence}."),
-        *wrapped(f"-> {row.suggestion}."),
-    ))
+    return common.lines_text(
+        (
+            f"{number}. {head_text(row)}",
+            *wrapped(f"{row.evidence}."),
+            *wrapped(f"-> {row.suggestion}."),
+        )
+    )
 
 
 def head_text(row: Advice) -> str:
@@ -157,7 +170,8 @@ def closing(
     unknown = gathered((row.evidence, row.title) for row in unable_rules(rows))
     said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
     unmade = [
-        row.title for row in rows
+        row.title
+        for row in rows
         if not row.found and not row.evidence and row.coverage is None and row.rule != "together"
     ]
     found = [
@@ -167,7 +181,8 @@ def closing(
         (NOTHING, unmade),
         *(
             ("Not known", [f"{'; '.join(titles)} ({why})"])
-            for why, titles in unknown.items() if why not in said
+            for why, titles in unknown.items()
+            if why not in said
         ),
         ("Not known", [f"the single calls of {unsampled}"] if unsampled else []),
     ]
@@ -190,14 +205,20 @@ def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     closed = closing(rows, unsampled_text(run.connection), list(common.part_facts(run)))
     facts = [(head, part) for head, parts in closed if head not in FOLDED for part in parts]
     return page.section(
-        "What could be better", verdict(rows), page.table(COLUMNS, pieces[:MOST_PIECES]),
+        "What could be better",
+        verdict(rows),
+        page.table(COLUMNS, pieces[:MOST_PIECES]),
         page.facts_list(facts),
         *(page.folded(head, parts) for head, parts in closed if head in FOLDED),
     )
 
 
-COMMANDS = {"advise": Command(
-    __doc__, common.SELECTED, run,
-    (("What could be better", "hvprof-report advise RUN"),),
-    ("hvprof", "sizes"),
-)}
+COMMANDS = {
+    "advise": Command(
+        __doc__,
+        common.SELECTED,
+        run,
+        (("What could be better", "hvprof-report advise RUN"),),
+        ("hvprof", "sizes"),
+    )
+}

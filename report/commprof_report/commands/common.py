@@ -23,7 +23,10 @@ from ..run.unseen import unseen_calls_text
 RUN = (
     option(**dict.fromkeys(selection.FILTERS)),  # type: ignore[arg-type]  # of those that take none
     option(
-        "run", metavar="RUN", type=Path, nargs="*",
+        "run",
+        metavar="RUN",
+        type=Path,
+        nargs="*",
         help="a run folder, a merged database, or one rank's file; several folders of one run; "
         "default: the newest run here",
     ),
@@ -34,12 +37,17 @@ HEAD_WIDTH, WIDEST = 16, 1 << 20  # of facts
 OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
 PLOT = option(
-    "--plot", type=pictures.picture_path, metavar="FILE",
+    "--plot",
+    type=pictures.picture_path,
+    metavar="FILE",
     help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
 )
 ONLY_RANKS = (
     option(
-        "--rank", type=selection.rank_spans, metavar="LIST", group="filters",
+        "--rank",
+        type=selection.rank_spans,
+        metavar="LIST",
+        group="filters",
         help="these world ranks only: 0,3-5",
     ),
 )
@@ -57,8 +65,11 @@ def row_count(word: str) -> int:
 
 
 def open_selected(
-    arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact",
-    with_samples: bool = False, most_samples: int | None = MOST_SAMPLES,
+    arguments: argparse.Namespace,
+    with_histograms: bool = True,
+    bins: str = "exact",
+    with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES,
 ) -> Selection:
     """The run with the filters applied; what there is to say about its files is said."""
     run = open_noted(arguments, with_histograms, with_samples, most_samples)
@@ -66,7 +77,9 @@ def open_selected(
 
 
 def open_noted(
-    arguments: argparse.Namespace, with_histograms: bool = True, with_samples: bool = False,
+    arguments: argparse.Namespace,
+    with_histograms: bool = True,
+    with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
     run = run_open(arguments.run, with_histograms, with_samples, most_samples)
@@ -90,10 +103,14 @@ def print_line(text: str = "") -> None:
 
 
 def answer(
-    arguments: argparse.Namespace, run: Selection, rows: Sequence[Any], fields: Sequence[Any],
+    arguments: argparse.Namespace,
+    run: Selection,
+    rows: Sequence[Any],
+    fields: Sequence[Any],
     blocks: Callable[[], Iterable[str]],
     draw: Callable[[], tuple[pictures.Picture | None, str]] | None = None,
-    nothing: Callable[[], str] | None = None, why_none: Callable[[], str] | None = None,
+    nothing: Callable[[], str] | None = None,
+    why_none: Callable[[], str] | None = None,
 ) -> None:
     """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, the
     picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
@@ -127,7 +144,10 @@ def facts_text(facts: Iterable[tuple[str, str]], width: int = WIDEST) -> str:
 
 
 def picture_save(
-    arguments: argparse.Namespace, run: Run, picture: pictures.Picture | None, drawn: str,
+    arguments: argparse.Namespace,
+    run: Run,
+    picture: pictures.Picture | None,
+    drawn: str,
     why_none: str,
 ) -> None:
     """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks,
@@ -138,7 +158,10 @@ def picture_save(
     libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
     pictures.save(
-        arguments.plot, picture, units.visible(" · ".join(parts)), units.visible(why_none),
+        arguments.plot,
+        picture,
+        units.visible(" · ".join(parts)),
+        units.visible(why_none),
         run.mode,
     )
 
@@ -154,7 +177,8 @@ def title_of(run: Run) -> str:
 
 def nothing_text(run: Selection, what: str = "call") -> str:
     text = (
-        f"no {what} of this run fits the filters" if run.filters
+        f"no {what} of this run fits the filters"
+        if run.filters
         else f"no {what} was counted in this run"
     )
     return text + but_unseen(unseen_calls_text(run.connection))

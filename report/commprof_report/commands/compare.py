@@ -48,7 +48,17 @@ from ..base.field import Field, keys, shown
 from ..base.workers import EXECUTOR, side_by_side
 from ..compare import sentences, sides as sides_of
 from ..compare.judge import (
-    Compared, FIGURE, OF_CONTRAST, ROW, RUN, Rules, SIDES, SIZE, SizeRow, VERDICT, VerdictRow,
+    Compared,
+    FIGURE,
+    OF_CONTRAST,
+    ROW,
+    RUN,
+    Rules,
+    SIDES,
+    SIZE,
+    SizeRow,
+    VERDICT,
+    VerdictRow,
 )
 from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
@@ -109,38 +119,55 @@ def kinds(text: str) -> tuple[str, ...]:
 
 RULES = (
     option(
-        "--metric", choices=METRICS,
+        "--metric",
+        choices=METRICS,
         help="what is compared (default: step, if messages are cut otherwise in each run; else "
         "transfer, if it is known for half of the time inside MPI; else time)",
     ),
     option(
-        "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
+        "--min-effect",
+        type=percent,
+        default=threshold("compare.min-effect"),
+        metavar="N%",
         help="differences below this do not matter (default: 2%%)",
     ),
     option(
-        "--level", type=level, default=threshold("compare.level"), metavar="N%",
+        "--level",
+        type=level,
+        default=threshold("compare.level"),
+        metavar="N%",
         help="confidence of the verdict and of intervals (default: 95%%)",
     ),
     option(
-        "--allow", type=kinds, default=(), metavar="LIST",
+        "--allow",
+        type=kinds,
+        default=(),
+        metavar="LIST",
         help=f"give a verdict all the same; a list of {', '.join(KINDS)}, or all",
     ),
     option(
-        "--skip-steps", type=percent, default=0.0, metavar="N%",
+        "--skip-steps",
+        type=percent,
+        default=0.0,
+        metavar="N%",
         help="leave the first N %% of the steps of each run out, in which a library may still "
         "have tuned itself; rows are not shown then",
     ),
     option(
-        "--check", metavar="FILE", type=Path,
+        "--check",
+        metavar="FILE",
+        type=Path,
         help="of replays: the result of replay check -o FILE, by which they stand for a share of "
         "the job (default: EXPERIMENT/job.kit.check)",
     ),
     option(
-        "--unpaired", action="store_true",
+        "--unpaired",
+        action="store_true",
         help="compare all runs with each other, even if they are in blocks",
     ),
     option(
-        "--all-rows", action="store_true",
+        "--all-rows",
+        action="store_true",
         help="show all rows; otherwise those below 1 %% of the time are added up",
     ),
 )
@@ -148,7 +175,9 @@ RULES = (
 
 GATE = {0: "not slower", 1: "slower", 3: "no answer"}  # by exit status
 FAIL_IF = option(
-    "--fail-if", type=limit, metavar="slower:N%",
+    "--fail-if",
+    type=limit,
+    metavar="slower:N%",
     help="exit with 1 if a side is slower than the first by N %% or more, with 3 if that is not "
     "known",
 )
@@ -180,10 +209,12 @@ def gate(answers: Comparison, most: float) -> int:
     them has."""
     found = [(gate_of(pair.verdict, most), pair) for pair in answers.tested]
     for status, pair in found:
-        common.print_notes([
-            f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
-            f"{sentences.finding_text(pair)}"
-        ])
+        common.print_notes(
+            [
+                f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
+                f"{sentences.finding_text(pair)}"
+            ]
+        )
     return next(status for status in (1, 3, 0) if status in dict(found))
 
 
@@ -228,9 +259,7 @@ def read(named: list[Side], skipped: float) -> list[Side]:
     paths = [path for each in named for path in each.paths]
     runs = []
     with Progress("reading", len(paths), "runs") as progress:
-        for found, notes in side_by_side(
-            partial(figures, skipped=skipped), paths
-        ):
+        for found, notes in side_by_side(partial(figures, skipped=skipped), paths):
             progress.clear()
             common.print_notes(notes)
             progress.step()
@@ -244,7 +273,10 @@ def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
         raise UsageError("--skip-steps", f"--metric {arguments.metric} is known of whole runs only")
     judged = arguments.metric, arguments.level, arguments.min_effect, arguments.allow
     return Rules(
-        *judged, not arguments.unpaired, arguments.all_rows or shows_all, arguments.skip_steps,
+        *judged,
+        not arguments.unpaired,
+        arguments.all_rows or shows_all,
+        arguments.skip_steps,
         checked=checked_read(arguments.check) if arguments.check else None,
     )
 
@@ -338,8 +370,10 @@ def size_columns(rows: list[SizeRow]) -> list[Column]:
         Column("metric", lambda row: row.metric, False),
         *(
             Column(
-                name, lambda row, place=place, name=name: units.duration(row.values_ns[place])
-                + " *" * (row.best == name),
+                name,
+                lambda row, place=place, name=name: (
+                    units.duration(row.values_ns[place]) + " *" * (row.best == name)
+                ),
             )
             for place, name in enumerate(rows[0].sides if rows else ())
         ),
@@ -361,7 +395,9 @@ def whole_text(answers: Comparison) -> str:
 
 
 TEXTS = {  # by --by
-    None: whole_text, "verdict": verdicts_text, "size": sizes_text,
+    None: whole_text,
+    "verdict": verdicts_text,
+    "size": sizes_text,
     "run": lambda answers: tables.text_table(run_columns(answers), answers.runs),
     "figure": lambda answers: "\n\n".join(map(figure_table, answers.pairs)),
     "row": lambda answers: "\n\n".join(map(row_table, answers.pairs)),
@@ -380,10 +416,12 @@ SIDE_COLUMNS = (
         "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
     ),
     Column(
-        "hosts", lambda side: units.shortened(
+        "hosts",
+        lambda side: units.shortened(
             ", ".join(sorted({row.host or "unknown" for run in side.runs for row in run.ranks})),
             MOST_VALUE,
-        ), False,
+        ),
+        False,
     ),
 )
 
@@ -415,13 +453,16 @@ def opening(answers: Comparison) -> str:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
         findings = [(pair.verdict.side, sentences.finding_text(pair)) for pair in pairs]
     return page.header(
-        headline, [f"{page_title(answers)}: {program}"], (),
+        headline,
+        [f"{page_title(answers)}: {program}"],
+        (),
         [*findings, *facts, ("Notes", notes)],
     )
 
 
 def pair_tables(
-    answers: Comparison, columns: Callable[[Pair], list[Column]],
+    answers: Comparison,
+    columns: Callable[[Pair], list[Column]],
     rows: Callable[[Pair], Sequence[object]],
 ) -> Iterator[str]:
     """One for each pair, under its name where there are several."""
@@ -444,9 +485,10 @@ def measures_section(answers: Comparison) -> str:
         "matter. The mouse names the mark it is on, the arrow keys those of a drawing that has "
         "the focus.",
         *pair_tables(answers, figure_columns, known_figures),
-        changes.drawings(answers, {
-            name: [row for row in rows if sentences.figure_name(row) == name] for name in names
-        }),
+        changes.drawings(
+            answers,
+            {name: [row for row in rows if sentences.figure_name(row) == name] for name in names},
+        ),
     )
 
 
@@ -472,17 +514,22 @@ def rows_section(answers: Comparison) -> str:
         zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
     )
     drawn = {sentences.row_text(own[0]): own for own in by_row[:MOST_ROWS]}
-    return page.section(
-        "Calls and sizes",
-        "Calls by communicator and size, those with the largest change first: per rank is by how "
-        "much all calls of a row take longer or shorter on a rank. Rows below 1 % of the time are "
-        "added up as other, unless --all-rows.",
-        *pair_tables(
-            answers, change_columns,
-            lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
-        ),
-        changes.drawings(answers, drawn),
-    ) if drawn else ""
+    return (
+        page.section(
+            "Calls and sizes",
+            "Calls by communicator and size, those with the largest change first: per rank is by how "
+            "much all calls of a row take longer or shorter on a rank. Rows below 1 % of the time are "
+            "added up as other, unless --all-rows.",
+            *pair_tables(
+                answers,
+                change_columns,
+                lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
+            ),
+            changes.drawings(answers, drawn),
+        )
+        if drawn
+        else ""
+    )
 
 
 def differences_section(answers: Comparison) -> str:
@@ -504,16 +551,15 @@ def differences_section(answers: Comparison) -> str:
 def difference_columns(pair: Pair) -> list[Column]:
     return [
         Column("setting", lambda row: row.name, False),
-        Column(
-            pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False
-        ),
+        Column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),
         Column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
     ]
 
 
 def runs_section(answers: Comparison) -> str:
     known = [
-        column for column in run_columns(answers)
+        column
+        for column in run_columns(answers)
         if any(column.show(row) != units.NO_VALUE for row in answers.runs)
     ]
     return page.folded_section(
@@ -521,38 +567,46 @@ def runs_section(answers: Comparison) -> str:
     )
 
 
-COMMANDS = {"compare": Command(
-    __doc__, (
-        option(
-            "runs", metavar="RUN", type=Path, nargs="*",
-            help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
-            "experiment",
-        ),
-        *RULES,
-        FAIL_IF,
-        EXECUTOR,
-        option(
-            "--by", choices=TABLES,
-            help="this table only (--json and --csv: row unless said otherwise); size has a "
-            "column for each side",
-        ),
-        *tables.ROWS,
-    ), run,
-    (
+COMMANDS = {
+    "compare": Command(
+        __doc__,
         (
-            "Ten runs with each of two libraries, made in turns",
-            "hvprof-report compare openmpi-* -- mpich-*",
+            option(
+                "runs",
+                metavar="RUN",
+                type=Path,
+                nargs="*",
+                help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
+                "experiment",
+            ),
+            *RULES,
+            FAIL_IF,
+            EXECUTOR,
+            option(
+                "--by",
+                choices=TABLES,
+                help="this table only (--json and --csv: row unless said otherwise); size has a "
+                "column for each side",
+            ),
+            *tables.ROWS,
         ),
-        ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
-        ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
+        run,
         (
-            "In CI: fail if the second is slower by 3 % or more",
-            "hvprof-report compare --metric wall --fail-if slower:3% before-* -- after-*",
+            (
+                "Ten runs with each of two libraries, made in turns",
+                "hvprof-report compare openmpi-* -- mpich-*",
+            ),
+            ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
+            ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
+            (
+                "In CI: fail if the second is slower by 3 % or more",
+                "hvprof-report compare --metric wall --fail-if slower:3% before-* -- after-*",
+            ),
+            (
+                "All sizes, a column for each library",
+                "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*",
+            ),
         ),
-        (
-            "All sizes, a column for each library",
-            "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*",
-        ),
-    ),
-    ("late", "sizes", "steps"),
-)}
+        ("late", "sizes", "steps"),
+    )
+}

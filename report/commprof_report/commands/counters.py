@@ -16,8 +16,22 @@ from ..base.field import Field, shown, telling
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
-    CALL, CALLS, KINDS, MARKS, OF_KIND, OF_TRAFFIC, RANK_CALL, RANK_CALLS, RANK_TIMES, SIZE,
-    TRAFFIC, best_timed, dominating_size, marks, of_nccl, size_rows,
+    CALL,
+    CALLS,
+    KINDS,
+    MARKS,
+    OF_KIND,
+    OF_TRAFFIC,
+    RANK_CALL,
+    RANK_CALLS,
+    RANK_TIMES,
+    SIZE,
+    TRAFFIC,
+    best_timed,
+    dominating_size,
+    marks,
+    of_nccl,
+    size_rows,
 )
 from ..display import page, tables
 from ..display.tables import Column
@@ -30,7 +44,8 @@ from . import Command, common
 OF_SINGLE = "mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
 KEYS = f"count volume_bytes total_ns share_of_wall {OF_SINGLE}"
 RECEIVES = frozenset(
-    f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
+    f"{name}recv{end}"
+    for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
 MOST_COLUMNS, MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 16, 30, 64, 60, 3
@@ -44,7 +59,8 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "max": attrgetter("max_ns"),
 }
 ENDS = {
-    "exit": "exit without MPI_Finalize", "killed": "killed or left",
+    "exit": "exit without MPI_Finalize",
+    "killed": "killed or left",
     "running or killed": "alive or ended",
 }
 Table = tuple["list[Field]", "Sequence[Row]"]
@@ -58,9 +74,7 @@ def texts(parts: Iterable[Table]) -> list[str]:
     return [tables.text_table(*part) for part in parts]
 
 
-def parted(
-    fields: Sequence[Field], parts: Iterable[tuple[str, str, Sequence[Row]]]
-) -> list[Table]:
+def parted(fields: Sequence[Field], parts: Iterable[tuple[str, str, Sequence[Row]]]) -> list[Table]:
     """The tables with something in them. parts: the head of the calls, keys of the columns, and
     rows."""
     found = ((head, shown(fields, f"call {keys}"), rows) for head, keys, rows in parts if rows)
@@ -81,7 +95,11 @@ def calls(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     rows = view_rows(run.connection, CALLS)
     common.answer(
-        arguments, run, rows, CALL, lambda: [*texts(call_tables(rows)), volume_note(rows)],
+        arguments,
+        run,
+        rows,
+        CALL,
+        lambda: [*texts(call_tables(rows)), volume_note(rows)],
         lambda: (bars.of_calls(drawn(rows)), counted(drawn(rows))),
     )
 
@@ -89,28 +107,37 @@ def calls(arguments: argparse.Namespace) -> None:
 def call_tables(rows: Sequence[Row]) -> list[Table]:
     """MPI's calls, what they started, and NCCL's calls and operations."""
     captured = f"count total_ns share_of_wall {OF_SINGLE}"
-    return parted(CALL, (
-        ("call", KEYS, [row for row in rows if row.library == "mpi"]),
+    return parted(
+        CALL,
         (
-            "nonblocking call", "completions completion_ns blocked_ns overlap",
-            [row for row in rows if row.completions],
+            ("call", KEYS, [row for row in rows if row.library == "mpi"]),
+            (
+                "nonblocking call",
+                "completions completion_ns blocked_ns overlap",
+                [row for row in rows if row.completions],
+            ),
+            ("NCCL call on the host", KEYS, of_nccl(rows, "call")),
+            (
+                "NCCL operation on the device",
+                f"count volume_bytes total_ns {OF_SINGLE}",
+                of_nccl(rows, "device"),
+            ),
+            ("NCCL call into a CUDA graph", captured, of_nccl(rows, "captured")),
+            ("polling call", "count polls", [row for row in rows if row.polls]),
         ),
-        ("NCCL call on the host", KEYS, of_nccl(rows, "call")),
-        (
-            "NCCL operation on the device", f"count volume_bytes total_ns {OF_SINGLE}",
-            of_nccl(rows, "device"),
-        ),
-        ("NCCL call into a CUDA graph", captured, of_nccl(rows, "captured")),
-        ("polling call", "count polls", [row for row in rows if row.polls]),
-    ))
+    )
 
 
 def volume_note(rows: Sequence[Row]) -> str:
     """Why receives have no volume."""
     return (
-        "Bytes of messages count where they are sent: receives have no volume. `steps` has the "
-        "sizes that they are posted for."
-    ) if any(row.call in RECEIVES for row in rows) else ""
+        (
+            "Bytes of messages count where they are sent: receives have no volume. `steps` has the "
+            "sizes that they are posted for."
+        )
+        if any(row.call in RECEIVES for row in rows)
+        else ""
+    )
 
 
 def drawn(rows: Sequence[Row]) -> list[Row]:
@@ -153,9 +180,13 @@ def sizes(arguments: argparse.Namespace) -> None:
         return charts.lines_of(timed), counted(filter(charts.place_of, timed))
 
     common.answer(
-        arguments, run, rows[: arguments.top],
+        arguments,
+        run,
+        rows[: arguments.top],
         [field for field in SIZE if field.key != "rank" or arguments.per_rank],
-        lambda: size_texts(rows, arguments) or [nothing()], draw, nothing,
+        lambda: size_texts(rows, arguments) or [nothing()],
+        draw,
+        nothing,
     )
 
 
@@ -168,10 +199,12 @@ def size_texts(rows: Sequence[Row], arguments: argparse.Namespace) -> list[str]:
     more = len(messages) - (arguments.top or len(messages))
     left = f"\n... and {units.counted(more, 'more row')}." if more > 0 else ""
     return [
-        tables.text_table(columns, messages[: arguments.top]) + left, completion_note(rows),
+        tables.text_table(columns, messages[: arguments.top]) + left,
+        completion_note(rows),
         device_note(rows),
         "Calls that carry no message (MPI_Wait and such) are left out here; `calls` has them."
-        if len(messages) < len(timed) else "",
+        if len(messages) < len(timed)
+        else "",
     ]
 
 
@@ -180,9 +213,7 @@ def telling_columns(
 ) -> list[Field]:
     """Without those that say the same of all messages: all on the host, all of MPI. rows: with the
     calls that start and complete nonblocking operations, whose times stand beside these."""
-    starts = gathered(
-        (operation_of(row), row) for row in rows if row.measure == "call"
-    )
+    starts = gathered((operation_of(row), row) for row in rows if row.measure == "call")
 
     def start_ns(row: Row) -> float | None:
         """Receives are posted with other sizes: of all sizes then."""
@@ -241,9 +272,13 @@ def device_note(rows: Sequence[Row]) -> str:
     timed = [row for row in rows if row.measure == "device"]
     grouped = any(row.call == "ncclGroup" for row in rows)
     return (
-        f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on the "
-        f"device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
-    ) if made or timed else ""
+        (
+            f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on the "
+            f"device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
+        )
+        if made or timed
+        else ""
+    )
 
 
 def carries_messages(row: Row) -> bool:
@@ -263,7 +298,11 @@ def histogram(arguments: argparse.Namespace) -> None:
         latency_rows(run.connection, chosen.call, low or 0, high, chosen.measure) if chosen else []
     )
     common.answer(
-        arguments, run, rows, LATENCY, lambda: histogram_texts(rows),
+        arguments,
+        run,
+        rows,
+        LATENCY,
+        lambda: histogram_texts(rows),
         lambda: (charts.Histogram(rows) if rows else None, counted(rows)),
     )
 
@@ -272,7 +311,10 @@ def histogram_texts(buckets: Sequence[Row]) -> list[str]:
     rows = merged(buckets, MOST_BARS)
     per_mark = max(row.density for row in rows) / BAR_WIDTH
     columns = Field(
-        "density", "", "calls per octave", is_number=False,
+        "density",
+        "",
+        "calls per octave",
+        is_number=False,
         of_row=lambda row: "#" * max(1, round(row.density / per_mark)),
     )
     return [charts.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
@@ -295,23 +337,30 @@ def ranks(arguments: argparse.Namespace) -> None:
         return bars.of_ranks(times), f"{counted(times, noun)} on {number}"
 
     common.answer(
-        arguments, run, *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
+        arguments,
+        run,
+        *((rows, RANK) if arguments.per_rank else (by_call, RANK_CALL)),
         lambda: [
             *texts([] if arguments.per_rank else rank_call_tables(by_call)),
             tables.first_rows(rank_columns(rows), rows, MOST_RANKS, more),
         ],
-        draw, str, partial(common.nothing_text, run, "call but those that set MPI up"),
+        draw,
+        str,
+        partial(common.nothing_text, run, "call but those that set MPI up"),
     )
 
 
 def rank_call_tables(rows: Sequence[Row]) -> list[Table]:
     """Operations that went into graphs are in --json."""
     keys = " ".join(field.key for field in shown(RANK_CALL)[1:])
-    return parted(RANK_CALL, (
-        ("call", keys, [row for row in rows if row.library == "mpi"]),
-        ("NCCL call on the host", keys, of_nccl(rows, "call")),
-        ("NCCL operation on the device", keys, of_nccl(rows, "device")),
-    ))
+    return parted(
+        RANK_CALL,
+        (
+            ("call", keys, [row for row in rows if row.library == "mpi"]),
+            ("NCCL call on the host", keys, of_nccl(rows, "call")),
+            ("NCCL operation on the device", keys, of_nccl(rows, "device")),
+        ),
+    )
 
 
 def rank_columns(rows: Sequence[Row]) -> list[Field]:
@@ -357,11 +406,15 @@ def traffic(arguments: argparse.Namespace) -> None:
 def traffic_tables(kinds: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
     """Columns for MPI, and for NCCL, where the rows have calls of them."""
     of_kinds = telling(
-        shown(OF_KIND), kinds, "volume_bytes volume_share", "mpi_ns mpi_share",
+        shown(OF_KIND),
+        kinds,
+        "volume_bytes volume_share",
+        "mpi_ns mpi_share",
         "nccl_ns device_ns",
     )
     return [
-        (of_kinds, kinds), (telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns"), rows),
+        (of_kinds, kinds),
+        (telling(shown(OF_TRAFFIC), rows, "share_of_time", "device_ns"), rows),
     ]
 
 
@@ -376,13 +429,18 @@ def traffic_facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     ratio = f"{units.three_digits(control / (bulk or 1))} for each bulk call"
     return [
         (
-            "Persistent", "operations are counted once, where they are set up, however often they "
-            "start" if is_persistent else "",
+            "Persistent",
+            "operations are counted once, where they are set up, however often they start"
+            if is_persistent
+            else "",
         ),
         ("Control calls", ratio if bulk and control and not is_persistent else ""),
         (
-            "Negotiation", "control on the thread that negotiates is reductions of bits, and bytes "
-            "to or from a root" if is_told else "",
+            "Negotiation",
+            "control on the thread that negotiates is reductions of bits, and bytes "
+            "to or from a root"
+            if is_told
+            else "",
         ),
         ("Control sizes", threshold_text(rows) if has_sizes else ""),
     ]
@@ -421,10 +479,16 @@ def peers(arguments: argparse.Namespace) -> None:
         return matrix, counted(matrix.rows if matrix else (), "message")
 
     common.answer(
-        arguments, run, rows, PEER, lambda: [peers_text(rows, *shown(PEER, quantity))], draw,
+        arguments,
+        run,
+        rows,
+        PEER,
+        lambda: [peers_text(rows, *shown(PEER, quantity))],
+        draw,
         partial(common.nothing_text, run, f"{direction} point-to-point message"),
         partial(
-            common.nothing_text, run,
+            common.nothing_text,
+            run,
             f"point-to-point message {size}between two ranks of the job",
         ),
     )
@@ -465,7 +529,8 @@ def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Colu
             "into a stream's queue: no communication."
         )
     return page.section(
-        "Where the time goes", f"{sentence} {volume_note(rows)}".rstrip(),
+        "Where the time goes",
+        f"{sentence} {volume_note(rows)}".rstrip(),
         common.picture(bars.of_calls(timed), "time by call"),
         *(
             page.table([*columns, *(more if columns[0].head == "call" else ())], part)
@@ -489,12 +554,18 @@ def ranks_section(run: Run, rows: Sequence[Row], times: Sequence[Row]) -> str:
 def traffic_section(run: Run) -> str:
     kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
     by_kind, by_call = (page.table(*table) for table in traffic_tables(kinds, rows))
-    return page.folded_section(
-        "Bulk and control",
-        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
-        "negotiation of what is ready, barriers and the like.",
-        by_kind, page.facts_list(traffic_facts(rows)), by_call,
-    ) if rows else ""
+    return (
+        page.folded_section(
+            "Bulk and control",
+            "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
+            "negotiation of what is ready, barriers and the like.",
+            by_kind,
+            page.facts_list(traffic_facts(rows)),
+            by_call,
+        )
+        if rows
+        else ""
+    )
 
 
 def sizes_section(run: Run, families: Mapping[str, str]) -> str:
@@ -505,15 +576,21 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
     ordered = sorted(rows, key=lambda row: -row.total_ns) if is_long else rows
     used = {mark for row in rows for mark in marks(row)}
     explained = ", ".join(f"{mark} {MARKS[mark]}" for mark in MARKS if mark in used)
-    return page.section(
-        "Message sizes",
-        "Each point is one message size: the line is the median duration, the bands reach to the "
-        "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
-        "wide band means that calls of that size take very different times, mostly by waiting for "
-        f"a late rank.{explained and f' Marks of sizes: {explained}.'}",
-        common.picture(charts.lines_of(timed), "latency by message size"),
-        page.table(telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"),
-    ) if rows else ""
+    return (
+        page.section(
+            "Message sizes",
+            "Each point is one message size: the line is the median duration, the bands reach to the "
+            "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
+            "wide band means that calls of that size take very different times, mostly by waiting for "
+            f"a late rank.{explained and f' Marks of sizes: {explained}.'}",
+            common.picture(charts.lines_of(timed), "latency by message size"),
+            page.table(
+                telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"
+            ),
+        )
+        if rows
+        else ""
+    )
 
 
 def peers_section(run: Run, rows: Sequence[Row]) -> str:
@@ -550,18 +627,22 @@ COMMANDS = {
         (
             *common.DRAWN_BY_MEMORY_KIND,
             option(
-                "--bins", choices=BINS, default="exact",
+                "--bins",
+                choices=BINS,
+                default="exact",
                 help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: "
                 "up to 128 KiB, 16, 32, 64 MiB, and above",
             ),
             option(
-                "--sort", choices=ORDERS,
+                "--sort",
+                choices=ORDERS,
                 help="by what, the largest first; default: calls by their time, then by size",
             ),
             option("--top", type=common.row_count, metavar="N", help="only the first N rows"),
             option("--per-rank", action="store_true", help="one row a rank"),
             option(
-                "--histogram", action="store_true",
+                "--histogram",
+                action="store_true",
                 help="the durations of one call at one size, of those with the most time",
             ),
         ),

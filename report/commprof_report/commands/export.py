@@ -80,12 +80,40 @@ from . import Command, common
 
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
-    "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
-    "bucket_bound", "peer", "sample", "signature", "sample_message", "sample_start",
-    "sample_epoch", "sample_window", "step", "region", "region_span", "cpu_time", "negotiation",
-    "negotiated_place", "negotiated_step", "gpu_device", "gpu_reading", "gpu_busy",
-    "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "nccl_algorithm",
-    "gpu_sample", "gpu_sample_window",
+    "rank",
+    "fact",
+    "thread",
+    "call",
+    "communicator",
+    "recent_collective",
+    "cell",
+    "bucket",
+    "bucket_bound",
+    "peer",
+    "sample",
+    "signature",
+    "sample_message",
+    "sample_start",
+    "sample_epoch",
+    "sample_window",
+    "step",
+    "region",
+    "region_span",
+    "cpu_time",
+    "negotiation",
+    "negotiated_place",
+    "negotiated_step",
+    "gpu_device",
+    "gpu_reading",
+    "gpu_busy",
+    "gpu_stream",
+    "gpu_kernel",
+    "gpu_activity",
+    "gpu_bucket",
+    "gpu_tracing",
+    "nccl_algorithm",
+    "gpu_sample",
+    "gpu_sample_window",
 )
 
 
@@ -127,9 +155,8 @@ def write_json(arguments: argparse.Namespace) -> None:
     wanted = arguments.table or TABLES
     connection = opened(arguments, wanted).connection
     tables.write_json(
-        sys.stdout, (
-            {"table": table, **record} for table in wanted for record in records(connection, table)
-        ),
+        sys.stdout,
+        ({"table": table, **record} for table in wanted for record in records(connection, table)),
     )
 
 
@@ -270,7 +297,8 @@ def samples_note(run: Run) -> None:
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
         note(
-            run.path, f"the timeline shows {calls + activities:,} {what}, those in "
+            run.path,
+            f"the timeline shows {calls + activities:,} {what}, those in "
             f"{units.share(run.thinning.share)} of the time; with --from and --to a part with all "
             "of them",
         )
@@ -281,7 +309,8 @@ def traces_note(traces: list[OfRank]) -> None:
     for found, process in traces:
         if process.was_set:
             note(
-                found.path, f"the wall clock of rank {process.rank} was set by "
+                found.path,
+                f"the wall clock of rank {process.rank} was set by "
                 f"{units.duration(abs(process.stepped_ns))} during the run; its events may be out "
                 "of place by as much",
             )
@@ -305,73 +334,91 @@ def records(connection: Connection, table: str) -> Iterator[dict]:
     return (dict(zip(fields, row)) for row in rows)
 
 
-COMMANDS = {"export": Command(
-    __doc__, (
-        *common.RUN,
-        option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
-        *tables.FORMS,
-        option(
-            "--table", choices=(*TABLES, *VIEWS), action="append",
-            help="this table only; may be repeated",
-        ),
-        option(
-            "--output", type=Path, metavar="PATH",
-            help="a folder, one file a table; for sqlite, Prometheus and Perfetto a file",
-        ),
-        option("--anonymous", action="store_true", help=f"of sqlite: {anonymous.HELP}"),
-        option(
-            "--with-trace", nargs="+", action="extend", default=[], metavar="FILE",
-            help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
-            ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it "
-            "takes all words up to the next option, so RUN is given before it",
-        ),
-        option(
-            "--from", type=seconds, metavar="SECONDS", dest="from_ns",
-            help="of a timeline: what ends after this; counted from the earliest start of a rank",
-        ),
-        option(
-            "--to", type=seconds, metavar="SECONDS", dest="to_ns",
-            help="of a timeline: what begins before this",
-        ),
-    ), run,
-    (
-        ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
+COMMANDS = {
+    "export": Command(
+        __doc__,
         (
-            "One file to keep",
-            "hvprof-report export --format sqlite --output train.db commprof-train.py-1234",
+            *common.RUN,
+            option("--format", choices=tuple(FORMATS), help="what to write (default: json)"),
+            *tables.FORMS,
+            option(
+                "--table",
+                choices=(*TABLES, *VIEWS),
+                action="append",
+                help="this table only; may be repeated",
+            ),
+            option(
+                "--output",
+                type=Path,
+                metavar="PATH",
+                help="a folder, one file a table; for sqlite, Prometheus and Perfetto a file",
+            ),
+            option("--anonymous", action="store_true", help=f"of sqlite: {anonymous.HELP}"),
+            option(
+                "--with-trace",
+                nargs="+",
+                action="extend",
+                default=[],
+                metavar="FILE",
+                help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
+                ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it "
+                "takes all words up to the next option, so RUN is given before it",
+            ),
+            option(
+                "--from",
+                type=seconds,
+                metavar="SECONDS",
+                dest="from_ns",
+                help="of a timeline: what ends after this; counted from the earliest start of a rank",
+            ),
+            option(
+                "--to",
+                type=seconds,
+                metavar="SECONDS",
+                dest="to_ns",
+                help="of a timeline: what begins before this",
+            ),
         ),
+        run,
         (
-            "One file to send, without names of people, machines and files",
-            "hvprof-report export --format sqlite --anonymous --output train.db RUN",
+            ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
+            (
+                "One file to keep",
+                "hvprof-report export --format sqlite --output train.db commprof-train.py-1234",
+            ),
+            (
+                "One file to send, without names of people, machines and files",
+                "hvprof-report export --format sqlite --anonymous --output train.db RUN",
+            ),
+            ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
+            (
+                "All counters with names, to be stacked with those of other runs",
+                "hvprof-report export --csv --table named_cell RUN",
+            ),
+            (
+                "Parquet for DuckDB, pandas or Spark",
+                "hvprof-report export --format parquet --output tables RUN",
+            ),
+            (
+                "A timeline of the second minute",
+                "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN",
+            ),
+            (
+                "PyTorch's traces and ours in one timeline",
+                "hvprof-report export RUN --format perfetto --output both.json --with-trace "
+                "traces/*.json",
+            ),
+            (
+                "Horovod's timeline and ours",
+                "hvprof-report export RUN --format perfetto --output both.json --with-trace "
+                "horovod.json",
+            ),
+            (
+                "A running job for a node exporter, twice a minute",
+                "while sleep 30; do\n    hvprof-report export --format prometheus --output "
+                "/var/lib/node_exporter/commprof.prom RUN\ndone",
+            ),
         ),
-        ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
-        (
-            "All counters with names, to be stacked with those of other runs",
-            "hvprof-report export --csv --table named_cell RUN",
-        ),
-        (
-            "Parquet for DuckDB, pandas or Spark",
-            "hvprof-report export --format parquet --output tables RUN",
-        ),
-        (
-            "A timeline of the second minute",
-            "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN",
-        ),
-        (
-            "PyTorch's traces and ours in one timeline",
-            "hvprof-report export RUN --format perfetto --output both.json --with-trace "
-            "traces/*.json",
-        ),
-        (
-            "Horovod's timeline and ours",
-            "hvprof-report export RUN --format perfetto --output both.json --with-trace "
-            "horovod.json",
-        ),
-        (
-            "A running job for a node exporter, twice a minute",
-            "while sleep 30; do\n    hvprof-report export --format prometheus --output "
-            "/var/lib/node_exporter/commprof.prom RUN\ndone",
-        ),
-    ),
-    ("top",),
-)}
+        ("top",),
+    )
+}

@@ -106,66 +106,100 @@ def ask(arguments: argparse.Namespace) -> None:
 
 
 OTHERS = {"add": add, "forget": forget_user, "load": load_tables, "html": html}
-COMMANDS = {"fleet": Command(
-    __doc__, (
-        option(
-            "question", choices=(*OTHERS, *QUESTIONS), metavar="QUESTION",
-            help=", ".join((*OTHERS, *QUESTIONS)),
-        ),
-        option("store", metavar="STORE", type=Path, help="the folder of the store"),
-        option(
-            "runs", metavar="RUN", nargs="*",
-            help="of add: folders of runs; of job: its id; of forget: users",
-        ),
-        *tables.ROWS,
-        EXECUTOR,
-        option(
-            "--top", type=common.row_count, default=20, metavar="N",
-            help="so many rows in text (default: 20)",
-        ),
-        option(
-            "--call", default="MPI_Allreduce", metavar="NAME",
-            help="of top, sizes and trend: this call; %% stands for any text (default: "
-            "MPI_Allreduce)",
-        ),
-        option(
-            "--engine", default="duckdb", metavar="ENGINE",
-            help="what answers: duckdb (default), spark=MASTER, clickhouse (within this process), "
-            "or postgresql=URL, after `load`",
-        ),
-        option(
-            "--output", type=Path, metavar="FILE",
-            help="of html: where to (default: STORE/report.html)",
-        ),
-        option(
-            "--from", type=Path, dest="spool", metavar="SPOOL", group="add",
-            help="all runs below this folder, each in one folder or several",
-        ),
-        option(
-            "--quiet-s", type=float, default=3600, metavar="SECONDS", group="add",
-            help="with --from, leave a run that lacks a database until none of its "
-            "files has changed for so long: more than copy-s of the jobs (default: 3600)",
-        ),
-        option(
-            "--cluster", default="main", metavar="NAME", group="add",
-            help="where the jobs ran (default: main)",
-        ),
-        option(
-            "--keep", nargs="+", choices=NAMES, metavar="NAME", group="add",
-            help=f"of a new store: of {', '.join(NAMES)} only these (default: all)",
-        ),
-        option(
-            "--hash-users", action="store_true", group="add",
-            help="of a new store: users are salted hashes; the salt is in STORE/store.json",
-        ),
-    ), run,
-    (
+COMMANDS = {
+    "fleet": Command(
+        __doc__,
         (
-            "All that is new in a spool, from cron",
-            "hvprof-report fleet add STORE --from /scratch/commprof",
+            option(
+                "question",
+                choices=(*OTHERS, *QUESTIONS),
+                metavar="QUESTION",
+                help=", ".join((*OTHERS, *QUESTIONS)),
+            ),
+            option("store", metavar="STORE", type=Path, help="the folder of the store"),
+            option(
+                "runs",
+                metavar="RUN",
+                nargs="*",
+                help="of add: folders of runs; of job: its id; of forget: users",
+            ),
+            *tables.ROWS,
+            EXECUTOR,
+            option(
+                "--top",
+                type=common.row_count,
+                default=20,
+                metavar="N",
+                help="so many rows in text (default: 20)",
+            ),
+            option(
+                "--call",
+                default="MPI_Allreduce",
+                metavar="NAME",
+                help="of top, sizes and trend: this call; %% stands for any text (default: "
+                "MPI_Allreduce)",
+            ),
+            option(
+                "--engine",
+                default="duckdb",
+                metavar="ENGINE",
+                help="what answers: duckdb (default), spark=MASTER, clickhouse (within this process), "
+                "or postgresql=URL, after `load`",
+            ),
+            option(
+                "--output",
+                type=Path,
+                metavar="FILE",
+                help="of html: where to (default: STORE/report.html)",
+            ),
+            option(
+                "--from",
+                type=Path,
+                dest="spool",
+                metavar="SPOOL",
+                group="add",
+                help="all runs below this folder, each in one folder or several",
+            ),
+            option(
+                "--quiet-s",
+                type=float,
+                default=3600,
+                metavar="SECONDS",
+                group="add",
+                help="with --from, leave a run that lacks a database until none of its "
+                "files has changed for so long: more than copy-s of the jobs (default: 3600)",
+            ),
+            option(
+                "--cluster",
+                default="main",
+                metavar="NAME",
+                group="add",
+                help="where the jobs ran (default: main)",
+            ),
+            option(
+                "--keep",
+                nargs="+",
+                choices=NAMES,
+                metavar="NAME",
+                group="add",
+                help=f"of a new store: of {', '.join(NAMES)} only these (default: all)",
+            ),
+            option(
+                "--hash-users",
+                action="store_true",
+                group="add",
+                help="of a new store: users are salted hashes; the salt is in STORE/store.json",
+            ),
         ),
-        ("Who spends most time in Allreduce", "hvprof-report fleet top STORE"),
-        ("The sizes of a whole centre", "hvprof-report fleet sizes STORE --call MPI_%"),
-    ),
-    ("summary", "compare"),
-)}
+        run,
+        (
+            (
+                "All that is new in a spool, from cron",
+                "hvprof-report fleet add STORE --from /scratch/commprof",
+            ),
+            ("Who spends most time in Allreduce", "hvprof-report fleet top STORE"),
+            ("The sizes of a whole centre", "hvprof-report fleet sizes STORE --call MPI_%"),
+        ),
+        ("summary", "compare"),
+    )
+}

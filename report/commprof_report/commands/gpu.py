@@ -34,7 +34,16 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    ALGORITHM, COPIES, COPY, KERNEL, STREAM, STREAMS, WINDOW, Gpu, GpuDeviceRow, GpuRow,
+    ALGORITHM,
+    COPIES,
+    COPY,
+    KERNEL,
+    STREAM,
+    STREAMS,
+    WINDOW,
+    Gpu,
+    GpuDeviceRow,
+    GpuRow,
     activity_rows,
 )
 from ..gpu.sensors import SENSOR, sensors
@@ -43,7 +52,12 @@ from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import reason_text, seen_rows
 from ..steps.gpu_steps import (
-    FEWEST_STEPS, STEP, StepTimes, TracingCost, step_times, tracing_cost,
+    FEWEST_STEPS,
+    STEP,
+    StepTimes,
+    TracingCost,
+    step_times,
+    tracing_cost,
 )
 from ..steps.steps_summary import StepsSummary, steps_or_none
 from . import Command, common
@@ -88,14 +102,21 @@ Answers = namedtuple("Answers", "gpu steps cost seen")
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(
-        arguments, with_histograms=arguments.by in (None, "kernel", "copy"),
+        arguments,
+        with_histograms=arguments.by in (None, "kernel", "copy"),
         with_samples=arguments.by in (None, "run", "device", "step"),
     )
     table = TABLES[arguments.by or "device"]
     rows = table.rows(run)[: arguments.top if arguments.by == "kernel" else None]
     common.answer(
-        arguments, run, rows, table.fields, lambda: blocks(run, arguments),
-        lambda: drawn(run, arguments.by), str, lambda: why_none(run, arguments.by),
+        arguments,
+        run,
+        rows,
+        table.fields,
+        lambda: blocks(run, arguments),
+        lambda: drawn(run, arguments.by),
+        str,
+        lambda: why_none(run, arguments.by),
     )
 
 
@@ -140,15 +161,20 @@ TABLES = {
         (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields),
     ),
     "device": Table(
-        lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS,
+        lambda run: gpu_activity.gpu(run.connection).devices,
+        GpuDeviceRow._fields,
+        DEVICE_COLUMNS,
         MOST_DEVICES,
     ),
     "rank": Table(
-        lambda run: gpu_activity.gpu(run.connection).parts, GpuDeviceRow._fields, PART_COLUMNS,
+        lambda run: gpu_activity.gpu(run.connection).parts,
+        GpuDeviceRow._fields,
+        PART_COLUMNS,
         MOST_DEVICES,
     ),
     "sensor": Table(
-        lambda run: sensors(run.connection), keys(SENSOR),
+        lambda run: sensors(run.connection),
+        keys(SENSOR),
         shown(
             SENSOR,
             "rank host device readings clock_mean_mhz clock_least_mhz throttled_share power_share "
@@ -158,7 +184,8 @@ TABLES = {
         MOST_DEVICES,
     ),
     "kernel": Table(
-        lambda run: gpu_activity.kernels(run.connection), keys(KERNEL),
+        lambda run: gpu_activity.kernels(run.connection),
+        keys(KERNEL),
         shown(
             KERNEL,
             "kernel is_communication count graph_count total_ns share mean_ns p50_ns p99_ns",
@@ -166,7 +193,8 @@ TABLES = {
         TOP,
     ),
     "copy": Table(
-        lambda run: activity_rows(run.connection, COPIES), keys(COPY),
+        lambda run: activity_rows(run.connection, COPIES),
+        keys(COPY),
         shown(
             COPY,
             "kind is_pageable bytes_low count volume_bytes total_ns p50_ns p99_ns bytes_per_s",
@@ -174,7 +202,8 @@ TABLES = {
         32,
     ),
     "stream": Table(
-        lambda run: activity_rows(run.connection, STREAMS), keys(STREAM),
+        lambda run: activity_rows(run.connection, STREAMS),
+        keys(STREAM),
         shown(
             STREAM,
             "rank device stream computing_ns computing_kernels communicating_ns "
@@ -183,11 +212,14 @@ TABLES = {
         16,
     ),
     "algorithm": Table(
-        lambda run: gpu_activity.nccl_algorithms(run.connection), keys(ALGORITHM),
-        shown(ALGORITHM, "call communicator bytes_low count algorithm"), 32,
+        lambda run: gpu_activity.nccl_algorithms(run.connection),
+        keys(ALGORITHM),
+        shown(ALGORITHM, "call communicator bytes_low count algorithm"),
+        32,
     ),
     "step": Table(
-        lambda run: answer(run).steps, keys(STEP),
+        lambda run: answer(run).steps,
+        keys(STEP),
         shown(
             STEP,
             "step devices step_ns computing_ns communicating_ns exposed_ns exposed_share "
@@ -196,8 +228,10 @@ TABLES = {
         200,
     ),
     "window": Table(
-        lambda run: gpu_activity.gpu(run.connection).windows, keys(WINDOW),
-        shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"), 200,
+        lambda run: gpu_activity.gpu(run.connection).windows,
+        keys(WINDOW),
+        shown(WINDOW, "rank begin_ns end_ns ended clock_error_ns records"),
+        200,
     ),
 }
 
@@ -233,7 +267,8 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
         return unseen_facts(found, lost)
     summary = found.summary
     error = (
-        "an unknown time" if summary.clock_error_ns is None
+        "an unknown time"
+        if summary.clock_error_ns is None
         else f"{units.duration(summary.clock_error_ns)} at most"
     )
     empty = units.counted(summary.empty_windows, "window")
@@ -250,8 +285,10 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
         ("Traced", coverage_text(found)),
         *part_facts(found),
         (
-            "", f"{empty} without any record: the GPU was idle, or CUPTI gave none"
-            if summary.empty_windows else "",
+            "",
+            f"{empty} without any record: the GPU was idle, or CUPTI gave none"
+            if summary.empty_windows
+            else "",
         ),
         (
             "Not recorded",
@@ -279,26 +316,37 @@ def shared_facts(found: Gpu) -> list[tuple[str, str]]:
     first, more = shared[0], ", ..." if len(shared) > 1 else ""
     where = f" of {units.shortened(first.host, 30)}" if first.host else ""
     together = [row for row in shared if row.merged_ranks > 1]
-    known_ns, unknown = sum(row.traced_ns for row in together), sum(
-        not row.traced_ns for row in together
+    known_ns, unknown = (
+        sum(row.traced_ns for row in together),
+        sum(not row.traced_ns for row in together),
     )
     partly = sum(row.merged_ranks < row.sharing_ranks for row in shared)
     return [
         (
-            "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use "
+            "Shared",
+            f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use "
             f"GPU {first.device}{where}{more}",
         ),
         (
-            "", f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all "
-            "activities and MPI calls are sampled" if known_ns else "",
+            "",
+            f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all "
+            "activities and MPI calls are sampled"
+            if known_ns
+            else "",
         ),
         (
-            "", f"what its ranks ran at once is not known for {units.counted(unknown, 'device')}, "
-            "left out of the times below" if unknown else "",
+            "",
+            f"what its ranks ran at once is not known for {units.counted(unknown, 'device')}, "
+            "left out of the times below"
+            if unknown
+            else "",
         ),
         (
-            "", f"{units.counted(partly, 'device')} also used by ranks that are not selected: "
-            "times are of the selected ones alone" if partly else "",
+            "",
+            f"{units.counted(partly, 'device')} also used by ranks that are not selected: "
+            "times are of the selected ones alone"
+            if partly
+            else "",
         ),
     ]
 
@@ -306,7 +354,8 @@ def shared_facts(found: Gpu) -> list[tuple[str, str]]:
 def late_text(found: Gpu) -> str:
     """Devices whose times are unknown, as records came too late to be summed up."""
     late = [
-        row for row in found.devices
+        row
+        for row in found.devices
         if row.sharing_ranks == 1 and row.rank in found.incomplete and not row.traced_ns
     ]
     lasted = [found.incomplete[row.rank] for row in late]
@@ -353,14 +402,18 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> list[tuple[str, str]]:
             f"({units.duration(summary.hidden_ns)})",
         ),
         (
-            "", f"{strictly} ({units.duration(summary.strictly_exposed_ns)}) if copies hide it, too"
-            if is_strict else "",
+            "",
+            f"{strictly} ({units.duration(summary.strictly_exposed_ns)}) if copies hide it, too"
+            if is_strict
+            else "",
         ),
         (
             "  in a step",
             f"{units.share(steps.step_exposed_share)} exposed, "
             f"{units.duration(steps.step_exposed_ns)} of {units.duration(steps.step_ns)} (medians "
-            f"of {units.counted(steps.steps, 'step')})" if steps.steps else "",
+            f"of {units.counted(steps.steps, 'step')})"
+            if steps.steps
+            else "",
         ),
         ("  on SMs", sm_text(summary)),
     ]
@@ -391,7 +444,8 @@ def mpi_facts(found: Gpu) -> list[tuple[str, str]]:
         ("Idle", f"{part('idle')}; while the process was in MPI {part('starved')}"),
         ("", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}" if doubt else ""),
         (
-            "Process in MPI", f"{part('in_mpi')}; while no kernel computed {part('exposed_mpi')}",
+            "Process in MPI",
+            f"{part('in_mpi')}; while no kernel computed {part('exposed_mpi')}",
         ),
     ]
 
@@ -452,7 +506,8 @@ def unseen_facts(found: Gpu, lost: str) -> list[tuple[str, str]]:
             (
                 "No GPU",
                 ("" if len(ranks) == len(found.ranks) else f"{units.rank_names(ranks)}: ")
-                + UNSEEN[state] + (f": {reason}" if reason else ""),
+                + UNSEEN[state]
+                + (f": {reason}" if reason else ""),
             )
             for (state, reason), ranks in groups.items()
         ),
@@ -493,28 +548,40 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
     )
 
 
-COMMANDS = {"gpu": Command(
-    __doc__, (
-        *common.RUN,
-        *common.ONLY_RANKS,
-        option(
-            "--by", choices=tuple(TABLES), metavar="TABLE", group="what to show",
-            help=f"only this table: {', '.join(TABLES)}",
+COMMANDS = {
+    "gpu": Command(
+        __doc__,
+        (
+            *common.RUN,
+            *common.ONLY_RANKS,
+            option(
+                "--by",
+                choices=tuple(TABLES),
+                metavar="TABLE",
+                group="what to show",
+                help=f"only this table: {', '.join(TABLES)}",
+            ),
+            option(
+                "--top",
+                type=common.row_count,
+                metavar="N",
+                group="what to show",
+                help=f"N kernels, those with the most time (default {TOP}; of rows all)",
+            ),
+            *tables.ROWS,
+            option(
+                "--plot",
+                type=pictures.picture_path,
+                metavar="FILE",
+                help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
+            ),
         ),
-        option(
-            "--top", type=common.row_count, metavar="N", group="what to show",
-            help=f"N kernels, those with the most time (default {TOP}; of rows all)",
+        run,
+        (
+            ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
+            ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
+            ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
         ),
-        *tables.ROWS,
-        option(
-            "--plot", type=pictures.picture_path, metavar="FILE",
-            help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
-        ),
-    ), run,
-    (
-        ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
-        ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
-        ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
-    ),
-    ("export", "late", "steps"),
-)}
+        ("export", "late", "steps"),
+    )
+}

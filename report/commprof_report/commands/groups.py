@@ -40,7 +40,10 @@ def communicators(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = communicator_rows(run.connection, roles.of_run(run.connection, roles.roles))
     common.answer(
-        arguments, run, rows, COMMUNICATOR,
+        arguments,
+        run,
+        rows,
+        COMMUNICATOR,
         lambda: [tables.text_table(communicator_columns(rows), rows)],
         nothing=lambda: "this run has no communicator that fits the filters",
     )
@@ -95,14 +98,18 @@ def regions(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     rows = region_rows(
-        run.connection, alignment,
+        run.connection,
+        alignment,
         lambda: attempt(
             "Efficiency", lambda: working_of(run.connection, alignment, split(run, alignment))
         ),
     )
     nothing = partial(why_no_region, run, rows)
     common.answer(
-        arguments, run, rows, RegionWorkRow._fields,
+        arguments,
+        run,
+        rows,
+        RegionWorkRow._fields,
         lambda: region_texts(run, rows) if has_regions(run) else [nothing()],
         nothing=nothing,
     )
@@ -111,7 +118,8 @@ def regions(arguments: argparse.Namespace) -> None:
 def region_texts(run: Run, rows: Sequence[Row]) -> list[str]:
     table = tables.text_table(region_columns(rows), rows)
     return [
-        units.visible(headline(rows)), "\n".join([table, *map(units.visible, gaps(run, rows))]),
+        units.visible(headline(rows)),
+        "\n".join([table, *map(units.visible, gaps(run, rows))]),
     ]
 
 
@@ -129,8 +137,11 @@ def has_regions(run: Run) -> bool:
 
 def region_columns(rows: Sequence[Row]) -> list[Field]:
     return telling(
-        REGION_COLUMNS, rows, "nccl_count nccl_host_ns nccl_device_ns",
-        "visits span_mean_ns span_max_ns span_max_rank", "parallel_efficiency serialization",
+        REGION_COLUMNS,
+        rows,
+        "nccl_count nccl_host_ns nccl_device_ns",
+        "visits span_mean_ns span_max_ns span_max_rank",
+        "parallel_efficiency serialization",
     )
 
 
@@ -140,10 +151,14 @@ def headline(rows: Sequence[Row]) -> str:
     if not any(row.count or row.nccl_count for row in inside):
         longest = max(inside, key=lambda row: row.span_ns, default=None)
         return (
-            f"No MPI call is made in a region; the longest is {longest.region}: "
-            f"{units.duration(longest.span_mean_ns)} per rank in"
-            f" {units.counted(round(longest.visits / longest.ranks), 'visit')}"
-        ) if longest else "No region of this selection was visited"
+            (
+                f"No MPI call is made in a region; the longest is {longest.region}: "
+                f"{units.duration(longest.span_mean_ns)} per rank in"
+                f" {units.counted(round(longest.visits / longest.ranks), 'visit')}"
+            )
+            if longest
+            else "No region of this selection was visited"
+        )
     most = max(rows, key=lambda row: (row.own_ns, row.nccl_device_ns, row.nccl_host_ns))
     where = f"in {most.region}" if most.region else "outside all regions"
     total_ns = sum(row.own_ns for row in rows)
@@ -169,8 +184,8 @@ def gaps(run: Run, rows: Sequence[Row]) -> list[str]:
         f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand "
         "outside all regions": folded,
         "visits and the time in regions are those of the "
-        f"{units.share(share)} of the main threads' time in which calls are sampled":
-        share < ALL and any(row.visits for row in rows),
+        f"{units.share(share)} of the main threads' time in which calls are sampled": share < ALL
+        and any(row.visits for row in rows),
         f"regions from {refused and refused[0]} on were too many, too long or too deep; each is "
         "counted in its parent": refused,
     }
@@ -231,8 +246,12 @@ def pipeline(arguments: argparse.Namespace) -> None:
     found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
     unseen = unseen_calls_text(run.connection)
     common.answer(
-        arguments, run, found.rows, StageRow._fields,
-        lambda: pipeline_texts(found, unseen), nothing=str,
+        arguments,
+        run,
+        found.rows,
+        StageRow._fields,
+        lambda: pipeline_texts(found, unseen),
+        nothing=str,
     )
 
 
@@ -258,7 +277,8 @@ def verdict(found: Pipelines, unseen: str = "") -> list[str]:
     graph, pipelines = found.graph, by_pipeline(found)
     said = [
         f"Ranks {units.shortened(units.rank_list(ranks), MOST_RANKS)} {what_they_do}."
-        for shape, what_they_do in NO_PIPELINES.items() for ranks in getattr(graph, shape)
+        for shape, what_they_do in NO_PIPELINES.items()
+        for ranks in getattr(graph, shape)
     ]
     said += map(star_text, graph.stars)
     if not found.rows:
@@ -326,7 +346,8 @@ def pipeline_section(run: Run, world: World, split: Late) -> str:
         said = [star_text(star) for star in found.graph.stars]
         return page.section("Messages", "", page.bullets(said)) if said else ""
     return page.section(
-        "Pipelines", "The bubble is the waiting for other ranks over the counted time.",
+        "Pipelines",
+        "The bubble is the waiting for other ranks over the counted time.",
         page.bullets(verdict(found)),
         page.table(
             STAGE_COLUMNS, [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]

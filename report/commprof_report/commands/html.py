@@ -44,7 +44,11 @@ from ..run.run import Run
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (
-    RunSummary, communicating, run_summary, times_apart, with_negotiation_apart,
+    RunSummary,
+    communicating,
+    run_summary,
+    times_apart,
+    with_negotiation_apart,
 )
 from . import (
     SEPARATOR,
@@ -89,7 +93,8 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
     answers = compare.compared(arguments.run, compare.rules(arguments))
     output = arguments.output or (
-        arguments.run[0] / "report.html" if compare.names_experiment(arguments.run)
+        arguments.run[0] / "report.html"
+        if compare.names_experiment(arguments.run)
         else Path(COMPARISON)
     )
     text = page.page(f"commprof: {compare.page_title(answers)}", compare.page_parts(answers))
@@ -144,7 +149,10 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Waiting", late_section, run, split),
             ("Advice", advise.advise_section, run, advised),
             (
-                "Calls", counters.calls_section, answers.calls, timed,
+                "Calls",
+                counters.calls_section,
+                answers.calls,
+                timed,
                 summary.negotiation_columns(answers),
             ),
             ("Ranks", counters.ranks_section, run, answers.ranks, times),
@@ -169,8 +177,12 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
 
 
 def opening(
-    run: Selection, answers: RunSummary, in_steps: StepsRow | None, whole: Late | None,
-    timed: Sequence[Row], advised: Sequence[Advice],
+    run: Selection,
+    answers: RunSummary,
+    in_steps: StepsRow | None,
+    whole: Late | None,
+    timed: Sequence[Row],
+    advised: Sequence[Advice],
 ) -> str:
     """The program without the folders of its files, which stand under Conditions; figures, answers
     to the first questions, and the summary."""
@@ -179,7 +191,8 @@ def opening(
     step = summary.in_a_step(in_steps, whole)
     facts = [
         ("In MPI", "; ".join(summary.share_texts(answers)) if summary.has_mpi(row) else ""),
-        *summary.nccl_facts(answers), *summary.closing_facts(run, answers, step),
+        *summary.nccl_facts(answers),
+        *summary.closing_facts(run, answers, step),
     ]
     questions = [
         ("Waiting", attempt("Waiting", headline, answers.late) or "not known"),
@@ -191,7 +204,8 @@ def opening(
         FOLDERS.sub("", row.command_line or row.program or "unknown program"),
         ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
         attempt("Figures", lambda: [*cards(answers, in_steps)]) or [],
-        [fact for fact in facts if fact[0] not in FIRST], questions,
+        [fact for fact in facts if fact[0] not in FIRST],
+        questions,
     )
 
 
@@ -235,8 +249,9 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         yield waited_text(steps), f"{of_step} ({exposed} {where})"
     elif steps.is_driven:
         exposed = units.duration(steps.communication_ns)
-        yield units.share(steps.communication_share), (
-            f"{of_step}{' in MPI' * has_nccl} ({exposed})"
+        yield (
+            units.share(steps.communication_share),
+            (f"{of_step}{' in MPI' * has_nccl} ({exposed})"),
         )
 
 
@@ -248,8 +263,10 @@ def timeline_section(
         return ""
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
     thread = (
-        "the negotiating thread" if waits.is_negotiated
-        else "the thread with the most time in MPI" if is_beside_main(waits.stages.split.run)
+        "the negotiating thread"
+        if waits.is_negotiated
+        else "the thread with the most time in MPI"
+        if is_beside_main(waits.stages.split.run)
         else "the main thread"
     )
     explained = {
@@ -260,8 +277,9 @@ def timeline_section(
         "The arrow of a named call comes from the rank that it waited for, where that is known. "
         "The red line is the critical path of a step, if it is known.": 1,
         "Thin bars beneath a rank are its nonblocking and persistent operations, from their "
-        "start to their completion, in rows of some height.":
-        any(rank.in_flight for rank in view.ranks),
+        "start to their completion, in rows of some height.": any(
+            rank.in_flight for rank in view.ranks
+        ),
         "Thin arrows are messages, from the posting of the send to the completion of the "
         "receive, where both sides are known.": len(view.messages),
         "Beneath a rank are its GPUs, with a strip each for computing, communicating and "
@@ -270,8 +288,9 @@ def timeline_section(
     }
     drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
     return page.section(
-        "The run in time", f"What {thread} of each rank did, from the whole run to single calls. "
-        f"{contents}", drawing,
+        "The run in time",
+        f"What {thread} of each rank did, from the whole run to single calls. {contents}",
+        drawing,
         page.folded("How to read it", [text for text in explained if explained[text]], ""),
     )
 
@@ -329,26 +348,35 @@ def late_section(run: Run, answers: Late) -> str:
     )
 
 
-COMMANDS = {"html": Command(
-    __doc__, (
-        *common.RUN,
-        *selection.OPTIONS,
-        option(
-            "--output", "-o", type=Path, metavar="FILE",
-            help="where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
-            f"B... {COMPARISON} in the working directory)",
+COMMANDS = {
+    "html": Command(
+        __doc__,
+        (
+            *common.RUN,
+            *selection.OPTIONS,
+            option(
+                "--output",
+                "-o",
+                type=Path,
+                metavar="FILE",
+                help="where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
+                f"B... {COMPARISON} in the working directory)",
+            ),
+            option(
+                "--steps",
+                type=steps_read,
+                metavar="A-B",
+                help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
+                "100-120 (default: the median, the longest, and others)",
+            ),
+            option("--anonymous", action="store_true", help=anonymous.HELP),
+            *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),
         ),
-        option(
-            "--steps", type=steps_read, metavar="A-B",
-            help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
-            "100-120 (default: the median, the longest, and others)",
+        run,
+        (
+            ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
+            ("Two libraries", "hvprof-report html openmpi-* -- mpich-* --output comparison.html"),
         ),
-        option("--anonymous", action="store_true", help=anonymous.HELP),
-        *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),
-    ), run,
-    (
-        ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
-        ("Two libraries", "hvprof-report html openmpi-* -- mpich-* --output comparison.html"),
-    ),
-    ("compare", "summary"),
-)}
+        ("compare", "summary"),
+    )
+}

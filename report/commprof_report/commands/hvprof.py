@@ -83,7 +83,10 @@ def run(arguments: argparse.Namespace) -> None:
             )
         )
     common.answer(
-        arguments, sides[0].run, merged(sides), HVPROF,
+        arguments,
+        sides[0].run,
+        merged(sides),
+        HVPROF,
         lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
         lambda: (picture(sides), drawn(sides)),
         lambda: "no call of this run that fits the filters carries a message",
@@ -100,7 +103,8 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
     call; below each class that of the run without fusion."""
     made = [
         ((row.bytes_low, row.bytes_high, side.fusion), row, side.ranks)
-        for side in sides for row in best_timed(side.sums)
+        for side in sides
+        for row in best_timed(side.sums)
     ]
     in_step = all(any(row.calls_per_step for row in side.sums) for side in sides)
     means = gathered((bar, (row.total_ns, row.count)) for bar, row, _ in made)
@@ -111,7 +115,8 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
     ) -> plot.Panel:
         amounts = (
             (
-                "control" if row.traffic == "control" else row.call, bar,
+                "control" if row.traffic == "control" else row.call,
+                bar,
                 (getattr(row, in_steps) or 0) if in_step else getattr(row, key) / ranks,
             )
             for bar, row, ranks in made
@@ -121,14 +126,18 @@ def picture(sides: Sequence[Side]) -> plot.Picture | None:
 
     sums = [map(sum, zip(*means[bar])) for bar in bars]
     notes = [f"{plot.time_text(total_ns / count)} a call" for total_ns, count in sums]
-    return plot.Picture(
-        "Calls by message size",
-        [units.size_range(*bar[:2]) + f", {bar[2]}" * (len(sides) > 1) for bar in bars],
-        [
-            panel("calls", "count", "count", "calls_per_step"),
-            panel("time", "time", "total_ns", "time_per_step_ns", notes),
-        ],
-    ) if made else None
+    return (
+        plot.Picture(
+            "Calls by message size",
+            [units.size_range(*bar[:2]) + f", {bar[2]}" * (len(sides) > 1) for bar in bars],
+            [
+                panel("calls", "count", "count", "calls_per_step"),
+                panel("time", "time", "total_ns", "time_per_step_ns", notes),
+            ],
+        )
+        if made
+        else None
+    )
 
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
@@ -140,17 +149,25 @@ def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
 def side(run: Selection, fusion: str, steps: Steps | None, per_rank: bool = False) -> Side:
     connection = run.connection
     whole = steps.whole() if steps else None
-    of_steps = [] if whole is None else [
-        *zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())
-    ]
+    of_steps = (
+        []
+        if whole is None
+        else [*zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())]
+    )
     sums = hvprof_rows(connection, fusion, steps=of_steps)
     rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
     return Side(
-        fusion, ranks, 0 if whole is None else len({*whole.step.tolist()}),
-        negotiates, settings_text(run), rows, sums,
-        attempt("Odd sizes", odd_sizes, size_rows(connection)) or [], run,
+        fusion,
+        ranks,
+        0 if whole is None else len({*whole.step.tolist()}),
+        negotiates,
+        settings_text(run),
+        rows,
+        sums,
+        attempt("Odd sizes", odd_sizes, size_rows(connection)) or [],
+        run,
     )
 
 
@@ -173,7 +190,9 @@ def merged(sides: Sequence[Side]) -> list[Row]:
     return sorted(
         rows,
         key=lambda row: (
-            place[row.call, row.measure], -1 if row.rank is None else row.rank, row.traffic,
+            place[row.call, row.measure],
+            -1 if row.rank is None else row.rank,
+            row.traffic,
             row.bytes_low,
         ),
     )
@@ -299,7 +318,8 @@ def sent(side: Side, in_steps: bool) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for row in best_timed(side.sums):
         calls, sum_bytes, spent_ns = (
-            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns) if in_steps
+            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns)
+            if in_steps
             else (each / side.ranks for each in (row.count, row.message_bytes, row.total_ns))
         )
         is_timed = not row.is_start and (row.library == "MPI" or row.measure == "device")
@@ -325,23 +345,33 @@ def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     each = side(run, AS_RUN, in_steps.steps if in_steps else None)
     said = numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each)
     rows = best_timed(merged([each]))
-    return page.folded_section(
-        "Calls by size class (hvprof)",
-        " ".join(("By the size classes of hvprof's papers.", *said)),
-        common.picture(picture([each]), "calls and time by size class"),
-        page.table(columns([each], rows, False), rows),
-    ) if rows else ""
+    return (
+        page.folded_section(
+            "Calls by size class (hvprof)",
+            " ".join(("By the size classes of hvprof's papers.", *said)),
+            common.picture(picture([each]), "calls and time by size class"),
+            page.table(columns([each], rows, False), rows),
+        )
+        if rows
+        else ""
+    )
 
 
-COMMANDS = {"hvprof": Command(
-    __doc__, (
-        *common.DRAWN_BY_MEMORY_KIND,
-        option("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"),
-        option("--per-rank", action="store_true", help="one row a rank"),
-    ), run,
-    (
-        ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
-        ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),
-    ),
-    ("advise", "compare", "sizes", "steps", "traffic"),
-)}
+COMMANDS = {
+    "hvprof": Command(
+        __doc__,
+        (
+            *common.DRAWN_BY_MEMORY_KIND,
+            option(
+                "--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"
+            ),
+            option("--per-rank", action="store_true", help="one row a rank"),
+        ),
+        run,
+        (
+            ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
+            ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),
+        ),
+        ("advise", "compare", "sizes", "steps", "traffic"),
+    )
+}

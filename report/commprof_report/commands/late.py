@@ -41,8 +41,22 @@ from ..late.judgement import Kind
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
 from ..late.sentences import (
-    ALL, LINK, NOTABLE_SHARE, PROGRESS, basis_text, calls_text, details, headline, held_up_text,
-    is_mostly, is_unknown, links_text, notable_rest, reaching, rest_text, slow_size_text,
+    ALL,
+    LINK,
+    NOTABLE_SHARE,
+    PROGRESS,
+    basis_text,
+    calls_text,
+    details,
+    headline,
+    held_up_text,
+    is_mostly,
+    is_unknown,
+    links_text,
+    notable_rest,
+    reaching,
+    rest_text,
+    slow_size_text,
     unfinished_text,
 )
 from ..late.sums import CALL, HOST, RANK, ROOT_CAUSE, SIZE, STATE, estimated
@@ -58,16 +72,18 @@ from . import Command, common
 
 MOST_ROWS = 64
 SCRIPT_ROWS = {  # their columns, and the rows among the answers
-    "rank": (RANK, lambda answers: answers.ranks), "host": (HOST, lambda answers: answers.hosts),
-    "call": (CALL, lambda answers: answers.calls), "state": (STATE, lambda answers: answers.states),
-    "size": (SIZE, lambda answers: answers.sizes), "run": (LATE, lambda answers: [answers.run]),
+    "rank": (RANK, lambda answers: answers.ranks),
+    "host": (HOST, lambda answers: answers.hosts),
+    "call": (CALL, lambda answers: answers.calls),
+    "state": (STATE, lambda answers: answers.states),
+    "size": (SIZE, lambda answers: answers.sizes),
+    "run": (LATE, lambda answers: [answers.run]),
 }
 WIDTH = 100  # of lines on screen
 MORE = "; a larger COMMPROF_SAMPLES samples more"
 CALL_COLUMNS = shown(
     CALL,
-    "call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank "
-    "top_cost_ns",
+    "call communicator collectives total_ns wait_ns transfer_ns wait_share top_rank top_cost_ns",
 )
 
 
@@ -76,16 +92,24 @@ def run(arguments: argparse.Namespace) -> None:
     answers = late(run, align(run.connection))
     fields, rows_of = SCRIPT_ROWS[arguments.by or "rank"]
     counted = (
-        (answers.run.collectives, "collective"), (answers.run.message_calls, "message call"),
+        (answers.run.collectives, "collective"),
+        (answers.run.message_calls, "message call"),
     )
     drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
     why_none = (
-        headline(answers) if answers.run.verdict is Kind.NONE
+        headline(answers)
+        if answers.run.verdict is Kind.NONE
         else common.nothing_text(run, "call that was split")
     )
     common.answer(
-        arguments, run, rows_of(answers), fields, lambda: blocks(run, answers, arguments.by),
-        lambda: (plot.of_waits(answers.ranks), drawn), str, lambda: why_none,
+        arguments,
+        run,
+        rows_of(answers),
+        fields,
+        lambda: blocks(run, answers, arguments.by),
+        lambda: (plot.of_waits(answers.ranks), drawn),
+        str,
+        lambda: why_none,
     )
 
 
@@ -133,9 +157,7 @@ def cause_columns(fields: Sequence[Field], rows: Sequence[Row]) -> list[Field]:
 
 def legend(rows: Sequence[Row]) -> str:
     """The legend of the columns that need one."""
-    words = (
-        "Times last: how often a rank arrived last. Others waited: for it, all others together."
-    )
+    words = "Times last: how often a rank arrived last. Others waited: for it, all others together."
     if any(column.head == ROOT_CAUSE for column in cause_columns(RANK, rows)):
         words += " Root cause of: the waiting that it causes, directly or through other ranks."
     return words
@@ -151,8 +173,10 @@ def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
         ("Certainty", "" if row.late_ranks is None else certainty_text(row)),
         *final_facts(answers),
         (
-            "Unfinished", f"{unfinished}, which is not counted here: see hvprof-report stuck"
-            if unfinished else "",
+            "Unfinished",
+            f"{unfinished}, which is not counted here: see hvprof-report stuck"
+            if unfinished
+            else "",
         ),
     ]
     rest = ("Not split", rest_text(answers) if notable_rest(answers) else "")
@@ -174,7 +198,8 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     unknown = units.share(row.unknown_cause_ns / row.wait_ns) if is_notable else ""
     return [
         (
-            "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was "
+            "Waiting",
+            f"{estimated(row.wait_share, row.estimate_share)} of the time that was "
             f"split, {spent} per rank",
         ),
         ("Slow link", f"{links}; {LINK}" if links else ""),
@@ -183,10 +208,13 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
         (
             "No known cause",
             f"{unknown} of the waiting: for ranks whose calls before it were not split, or not "
-            f"sampled{MORE if is_unknown(row) else ''}" if unknown else "",
+            f"sampled{MORE if is_unknown(row) else ''}"
+            if unknown
+            else "",
         ),
         (
-            "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved} per rank; waiting "
+            "Transfer",
+            f"{units.share(1 - present(row.wait_share))}, {moved} per rank; waiting "
             f"and transfer together: {units.share(row.share_of_wall)} of counted time",
         ),
         ("NCCL", unjudged_text(row)),
@@ -217,10 +245,12 @@ def final_facts(answers: Late) -> list[tuple[str, str]]:
     is_long = row.finalize_last_rank is not None and is_long_end(
         mean_ns, row.counted_ns / row.ranks
     )
-    return [(
-        "At the end",
-        f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
-    )]
+    return [
+        (
+            "At the end",
+            f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
+        )
+    ]
 
 
 def marks_basis_text(answers: Late) -> str:
@@ -235,9 +265,13 @@ def marks_basis_text(answers: Late) -> str:
 
 def unjudged_text(row: LateRow) -> str:
     return (
-        f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since the "
-        "time of queueing does not show when a collective ran"
-    ) if row.unjudged else ""
+        (
+            f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since the "
+            "time of queueing does not show when a collective ran"
+        )
+        if row.unjudged
+        else ""
+    )
 
 
 def coverage_text(row: LateRow) -> str:
@@ -274,8 +308,6 @@ def certainty_text(row: LateRow) -> str:
     )
 
 
-
-
 def clock_text(row: LateRow) -> str:
     text = "all ranks read one clock: no error seen"
     if row.unconnected_clocks:
@@ -285,24 +317,33 @@ def clock_text(row: LateRow) -> str:
         text = f"{row.clocks} clocks, aligned by collectives or messages"
     if row.error_ns:
         text += f", within {units.duration(row.error_ns)}"
-    return text if not row.estimate_share else (
-        f"{text}; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
-        "beyond the shortest count as waiting (~)"
+    return (
+        text
+        if not row.estimate_share
+        else (
+            f"{text}; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
+            "beyond the shortest count as waiting (~)"
+        )
     )
 
 
-COMMANDS = {"late": Command(
-    __doc__, (
-        *common.DRAWN,
-        option(
-            "--by", choices=SCRIPT_ROWS,
-            help="this table only (--json and --csv: ranks unless said otherwise)",
+COMMANDS = {
+    "late": Command(
+        __doc__,
+        (
+            *common.DRAWN,
+            option(
+                "--by",
+                choices=SCRIPT_ROWS,
+                help="this table only (--json and --csv: ranks unless said otherwise)",
+            ),
         ),
-    ), run,
-    (
-        ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
-        ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
-        ("The library's own time by size", "hvprof-report late --by size RUN"),
-    ),
-    ("steps", "summary"),
-)}
+        run,
+        (
+            ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
+            ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
+            ("The library's own time by size", "hvprof-report late --by size RUN"),
+        ),
+        ("steps", "summary"),
+    )
+}

@@ -42,8 +42,12 @@ from . import Command, common, compare
 ACTIONS = ("kit", "show", "source", "check")
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
 WHY = {
-    "stands": "yes", "near": "yes, as an estimate", "unknown": "not known",
-    "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
+    "stands": "yes",
+    "near": "yes, as an estimate",
+    "unknown": "not known",
+    "longer": "no: longer",
+    "shorter": "no: shorter",
+    "other calls": "no: other calls",
     "absent": "not replayed",
 }
 
@@ -71,7 +75,8 @@ def write_kit(arguments: argparse.Namespace) -> None:
     kit = kit_of(run)
     if not kit.made:
         raise ReportError(
-            run.path, "has no calls that can be made again in a time in which all calls of all "
+            run.path,
+            "has no calls that can be made again in a time in which all calls of all "
             "ranks were sampled (commprof-run --record)",
         )
     output = arguments.output or Path(f"{run.path.resolve().name}.kit")
@@ -97,23 +102,30 @@ def write_source(arguments: argparse.Namespace) -> None:
 def print_kit(kit: kits.Kit, digest: str) -> None:
     total, left = sum(kit.made.values()), sum(kit.left_out.values())
     share = units.share(left / (total + left or 1))
-    facts = common.facts_text((
+    facts = common.facts_text(
         (
-            "Kit", f"{units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
-            f"{units.duration(kit.window_ns)}, recorded under {kit.library}",
-        ),
-        ("Recorded", record_text(kit.record) if kit.record else ""),
-        ("SHA-256", digest),
-        ("Calls", counts_text(kit.made) or "none"),
-        (
-            "Completed last", f"{counts_text(kit.late)}: another thread, or nobody, completed them "
-            "in the job" if kit.late else "",
-        ),
-        (
-            "Left out", f"{units.counted(left, 'call')}, {share} of those of that time"
-            if left else "nothing",
-        ),
-    ))
+            (
+                "Kit",
+                f"{units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
+                f"{units.duration(kit.window_ns)}, recorded under {kit.library}",
+            ),
+            ("Recorded", record_text(kit.record) if kit.record else ""),
+            ("SHA-256", digest),
+            ("Calls", counts_text(kit.made) or "none"),
+            (
+                "Completed last",
+                f"{counts_text(kit.late)}: another thread, or nobody, completed them in the job"
+                if kit.late
+                else "",
+            ),
+            (
+                "Left out",
+                f"{units.counted(left, 'call')}, {share} of those of that time"
+                if left
+                else "nothing",
+            ),
+        )
+    )
     reasons = (
         units.visible(f"  {name} {calls:,}: {why}")
         for (name, why), calls in most_first(kit.left_out)
@@ -148,11 +160,18 @@ def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
         )
     failing = tuple(
         f"{row_name(row.call, row.bytes, '')} ({WHY[row.verdict].removeprefix('no: ')})"
-        for row in answers.rows if row.verdict not in STANDS and row.share >= SMALL
+        for row in answers.rows
+        if row.verdict not in STANDS and row.share >= SMALL
     )
     return Checked(
-        found.pop(), answers.share(*STANDS), answers.share("stands"), answers.jobs, answers.replays,
-        replays[0].library, answers.margin, failing[:MOST_NAMED],
+        found.pop(),
+        answers.share(*STANDS),
+        answers.share("stands"),
+        answers.jobs,
+        answers.replays,
+        replays[0].library,
+        answers.margin,
+        failing[:MOST_NAMED],
     )
 
 
@@ -176,22 +195,30 @@ def check_runs(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
         return
     passes, known = sorted(set(answers.passes)), answers.share(*WHY.keys() - {"unknown"})
-    print(common.facts_text((
-        (
-            "Replay", f"{units.counted(answers.replays, 'replay')} of "
-            f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
-            f"{units.counted(answers.jobs, 'run')} of the job",
+    print(
+        common.facts_text(
+            (
+                (
+                    "Replay",
+                    f"{units.counted(answers.replays, 'replay')} of "
+                    f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
+                    f"{units.counted(answers.jobs, 'run')} of the job",
+                ),
+                (
+                    "Known",
+                    f"for {units.share(known)} of the job's time inside MPI, where its own "
+                    f"runs differ by at most {units.share(SCATTER)}",
+                ),
+                (
+                    "Stands",
+                    f"for {units.share(answers.share(*STANDS) / (known or 1))} of that, "
+                    f"{units.share(answers.share('stands') / (known or 1))} by a test, within "
+                    f"{units.share(answers.margin)}",
+                ),
+            )
         ),
-        (
-            "Known", f"for {units.share(known)} of the job's time inside MPI, where its own "
-            f"runs differ by at most {units.share(SCATTER)}",
-        ),
-        (
-            "Stands", f"for {units.share(answers.share(*STANDS) / (known or 1))} of that, "
-            f"{units.share(answers.share('stands') / (known or 1))} by a test, within "
-            f"{units.share(answers.margin)}",
-        ),
-    )), end="\n\n")
+        end="\n\n",
+    )
     columns = (
         Column("call", lambda row: row.call),
         Column("communicator", lambda row: units.visible(row.communicator)),
@@ -211,30 +238,49 @@ def check_runs(arguments: argparse.Namespace) -> None:
 RUN = {"kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs}
 
 
-COMMANDS = {"replay": Command(
-    __doc__, (
-        option("action", type=action, choices=ACTIONS, help="what to do"),
-        option(
-            "runs", metavar="RUN", type=Path, nargs="*",
-            help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
+COMMANDS = {
+    "replay": Command(
+        __doc__,
+        (
+            option("action", type=action, choices=ACTIONS, help="what to do"),
+            option(
+                "runs",
+                metavar="RUN",
+                type=Path,
+                nargs="*",
+                help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
+            ),
+            option(
+                "-o",
+                "--output",
+                metavar="FILE",
+                type=Path,
+                help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its "
+                "result, for compare (job.kit.check)",
+            ),
+            *tables.ROWS,
         ),
-        option(
-            "-o", "--output", metavar="FILE", type=Path,
-            help="the kit to write (RUN.kit); of source: the program (KIT.c); of check: its "
-            "result, for compare (job.kit.check)",
+        run,
+        (
+            ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
+            ("What is in it", "hvprof-report replay show job.kit"),
+            (
+                "The same as a program, for a bug report",
+                "hvprof-report replay source job.kit -o job.c",
+            ),
+            (
+                "Do three replays stand for three runs of the job?",
+                "hvprof-report replay check job-* -- replay-*",
+            ),
+            (
+                "The same of an experiment, for compare",
+                "hvprof-report replay check EXPERIMENT -o job.kit.check",
+            ),
+            (
+                "Is it the library, or ranks that come late?",
+                "hvprof-report compare --metric time --by size recorded-* -- together-*",
+            ),
         ),
-        *tables.ROWS,
-    ), run,
-    (
-        ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
-        ("What is in it", "hvprof-report replay show job.kit"),
-        ("The same as a program, for a bug report", "hvprof-report replay source job.kit -o job.c"),
-        ("Do three replays stand for three runs of the job?",
-         "hvprof-report replay check job-* -- replay-*"),
-        ("The same of an experiment, for compare",
-         "hvprof-report replay check EXPERIMENT -o job.kit.check"),
-        ("Is it the library, or ranks that come late?",
-         "hvprof-report compare --metric time --by size recorded-* -- together-*"),
-    ),
-    ("compare",),
-)}
+        ("compare",),
+    )
+}

@@ -53,8 +53,15 @@ from ..steps.columns import STEP, STEPS, remark
 from ..steps.long_steps import FEWEST_STEPS, PATH, doing_text
 from ..steps.step_costs import CALL
 from ..steps.steps_summary import (
-    NOTABLE_POLLS, StepsRow, StepsSummary, headline, level_texts, outside_text, slowest_text,
-    steps_summary, waited_text,
+    NOTABLE_POLLS,
+    StepsRow,
+    StepsSummary,
+    headline,
+    level_texts,
+    outside_text,
+    slowest_text,
+    steps_summary,
+    waited_text,
 )
 from . import Command, common
 
@@ -91,9 +98,15 @@ def run(arguments: argparse.Namespace) -> None:
     steps = answers.costs.steps
     rows, fields, columns = chosen(arguments, answers)
     common.answer(
-        arguments, run, rows, fields,
-        lambda: [tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
-        if columns and rows else blocks(run, answers, waits),
+        arguments,
+        run,
+        rows,
+        fields,
+        lambda: (
+            [tables.first_rows(columns, rows, MOST_ROWS, "; --csv has them all.")]
+            if columns and rows
+            else blocks(run, answers, waits)
+        ),
         lambda: (plot.of_steps(steps), units.counted(len(steps), "step")),
         lambda: "The critical path is not known of any step." * arguments.critical_path,
         lambda: f"no steps: {answers.summary.why}",
@@ -116,20 +129,20 @@ def chosen(
 
 def blocks(run: Selection, answers: StepsSummary, waits: Late | None) -> list[str]:
     calls = attempt("Calls", family_rows, run, answers) or []
-    said = common.facts_text((
-        *crowded_facts(crowding(run.connection)),
-        *facts(answers, waits),
-        ("Late", attempt("Waiting", headline_of, waits) or "not known"),
-        *unsampled_facts(run.connection),
-        *common.part_facts(run),
-    ))
+    said = common.facts_text(
+        (
+            *crowded_facts(crowding(run.connection)),
+            *facts(answers, waits),
+            ("Late", attempt("Waiting", headline_of, waits) or "not known"),
+            *unsampled_facts(run.connection),
+            *common.part_facts(run),
+        )
+    )
     columns, more = call_columns(calls[:MOST_CALLS]), "; --per-call has them all."
     return [said, tables.first_rows(columns, calls, MOST_CALLS, more) if calls else ""]
 
 
-def call_rows(
-    answers: StepsSummary, families: Mapping[str, str] | None = None
-) -> list[Row]:
+def call_rows(answers: StepsSummary, families: Mapping[str, str] | None = None) -> list[Row]:
     return answers.costs.by_call.rows(answers.costs.is_driven, families)
 
 
@@ -149,7 +162,8 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
 
 def step_columns(rows: Sequence[Row]) -> list[Column | Field]:
     return [
-        column for column in STEP_COLUMNS
+        column
+        for column in STEP_COLUMNS
         if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)
     ]
 
@@ -166,8 +180,10 @@ def facts(answers: StepsSummary, waits: Late | None) -> list[tuple[str, str]]:
             ("", "" if waits and waits.unsampled else way),
             *negotiation_facts(summary),
         ]
-    is_part = waits and not waits.last and (
-        0 < summary.judged_steps < summary.steps - summary.warm_up_steps
+    is_part = (
+        waits
+        and not waits.last
+        and (0 < summary.judged_steps < summary.steps - summary.warm_up_steps)
     )
     judged = f"judged by {summary.judged_steps:,} of {summary.steps:,} steps"
     return [
@@ -213,12 +229,14 @@ def time_text(summary: StepsRow) -> str:
     )
     left_out = (
         f"; {units.counted(summary.warm_up_steps, 'warm-up step')} left out"
-        if summary.warm_up_steps else ""
+        if summary.warm_up_steps
+        else ""
     )
     is_part = summary.time_share is not None and summary.time_share < MOST_OF_RUN
     share = (
         f"; these steps are {units.share(summary.time_share)} of the counted time without set-up"
-        if is_part else ""
+        if is_part
+        else ""
     )
     return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}{share}"
 
@@ -236,13 +254,17 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         yield "In a step", headline(summary, late)
         yield "Efficiency", f"{efficiency} (POP)" if efficiency else ""
         yield (
-            "", f"{units.share(summary.communication_share)} exposed communication, on the "
+            "",
+            f"{units.share(summary.communication_share)} exposed communication, on the "
             f"{thread}; means over steps and ranks",
         )
         other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
         yield (
-            "", f"another thread communicates {other} of it; how much of that a step waits for is "
-            "not known" if summary.background_ns else "",
+            "",
+            f"another thread communicates {other} of it; how much of that a step waits for is "
+            "not known"
+            if summary.background_ns
+            else "",
         )
         yield "", f"{waited}; {waiting_text(summary)}" if waited else ""
     elif nccl and not summary.background_ns:
@@ -252,16 +274,20 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         communication = f"{communication_parts(summary)}, all on the {thread}"
         yield "In a step", headline(summary, late) if waited else communication
         yield (
-            "", f"{waiting_text(summary)}; in all {communication}" if waited else
-            "the thread that drives the steps makes no MPI call: between none and all of this "
+            "",
+            f"{waiting_text(summary)}; in all {communication}"
+            if waited
+            else "the thread that drives the steps makes no MPI call: between none and all of this "
             "may be exposed; a region around the wait for it, named 'wait ...', shows how much "
             "(commprof_step(3))",
         )
     yield "", nccl
     yield (
-        "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
+        "",
+        f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
         "in it only before a sampled call that found something"
-        if summary.poll_share > NOTABLE_POLLS else "",
+        if summary.poll_share > NOTABLE_POLLS
+        else "",
     )
     least = "no step was sampled whole: the time inside MPI is at least this long"
     yield "", "" if summary.complete_steps else least
@@ -314,13 +340,21 @@ def negotiation_facts(summary: StepsRow) -> list[tuple[str, str]]:
         return []
     exposed = "" if summary.wait_region else ", between none and all of it exposed"
     bulk = (
-        f", {units.volume(summary.background_bulk_bytes)} a rank in "
-        f"{units.duration(summary.background_bulk_ns)} of MPI's data operations{exposed}"
-    ) if summary.background_bulk_bytes else ""
-    rounds = "" if summary.rounds_per_step is None else (
-        f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, one every "
-        f"{units.duration(summary.cycle_ns)} while nothing is handed over: "
-        f"{units.share(summary.idle_rounds_share)} of them"
+        (
+            f", {units.volume(summary.background_bulk_bytes)} a rank in "
+            f"{units.duration(summary.background_bulk_ns)} of MPI's data operations{exposed}"
+        )
+        if summary.background_bulk_bytes
+        else ""
+    )
+    rounds = (
+        ""
+        if summary.rounds_per_step is None
+        else (
+            f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, one every "
+            f"{units.duration(summary.cycle_ns)} while nothing is handed over: "
+            f"{units.share(summary.idle_rounds_share)} of them"
+        )
     )
     return [
         (
@@ -330,7 +364,8 @@ def negotiation_facts(summary: StepsRow) -> list[tuple[str, str]]:
         ),
         ("", rounds),
         (
-            "", f"that thread over the whole run: {units.duration(summary.background_control_ns)} "
+            "",
+            f"that thread over the whole run: {units.duration(summary.background_control_ns)} "
             f"of negotiation{bulk}",
         ),
     ]
@@ -361,7 +396,8 @@ def gpu_text(summary: StepsRow) -> str:
 
 def thread_text(summary: StepsRow) -> str:
     return (
-        "main thread" if summary.thread_is_main
+        "main thread"
+        if summary.thread_is_main
         else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
     )
 
@@ -412,44 +448,71 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
         return page.section("Steps", "", known)
     calls = family_rows(run, answers)
     return page.section(
-        "Steps", "", known, page.table(call_columns(calls), calls),
+        "Steps",
+        "",
+        known,
+        page.table(call_columns(calls), calls),
         page.drawing("steps", plot.steps_data(answers.costs.steps, remark)),
     )
 
 
-COMMANDS = {"steps": Command(
-    __doc__, (
-        *common.RUN,
-        option(
-            "--by", choices=("marks", "calls"), group="what is a step", is_alone=True,
-            help="only marked steps, or only found ones (default: marked, else found)",
+COMMANDS = {
+    "steps": Command(
+        __doc__,
+        (
+            *common.RUN,
+            option(
+                "--by",
+                choices=("marks", "calls"),
+                group="what is a step",
+                is_alone=True,
+                help="only marked steps, or only found ones (default: marked, else found)",
+            ),
+            option(
+                "--region",
+                type=units.as_read,
+                metavar="NAME",
+                group="what is a step",
+                is_alone=True,
+                help="each visit to the region of this name is a step",
+            ),
+            option(
+                "--loop",
+                type=int,
+                metavar="N",
+                group="what is a step",
+                is_alone=True,
+                help="each iteration of the loop with this number is a step",
+            ),
+            option(
+                "--per-step",
+                action="store_true",
+                group="what to show",
+                is_alone=True,
+                help="a row for each step",
+            ),
+            option(
+                "--critical-path",
+                action="store_true",
+                group="what to show",
+                is_alone=True,
+                help="a row for each part of the critical path of each step",
+            ),
+            option(
+                "--per-call",
+                action="store_true",
+                group="what to show",
+                is_alone=True,
+                help="a row for each call and communicator",
+            ),
+            *tables.ROWS,
+            common.PLOT,
         ),
-        option(
-            "--region", type=units.as_read, metavar="NAME", group="what is a step", is_alone=True,
-            help="each visit to the region of this name is a step",
+        run,
+        (
+            ("Where a step goes", "hvprof-report steps RUN"),
+            ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
         ),
-        option(
-            "--loop", type=int, metavar="N", group="what is a step", is_alone=True,
-            help="each iteration of the loop with this number is a step",
-        ),
-        option(
-            "--per-step", action="store_true", group="what to show", is_alone=True,
-            help="a row for each step",
-        ),
-        option(
-            "--critical-path", action="store_true", group="what to show", is_alone=True,
-            help="a row for each part of the critical path of each step",
-        ),
-        option(
-            "--per-call", action="store_true", group="what to show", is_alone=True,
-            help="a row for each call and communicator",
-        ),
-        *tables.ROWS,
-        common.PLOT,
-    ), run,
-    (
-        ("Where a step goes", "hvprof-report steps RUN"),
-        ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
-    ),
-    ("gpu", "late", "traffic"),
-)}
+        ("gpu", "late", "traffic"),
+    )
+}

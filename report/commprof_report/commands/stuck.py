@@ -95,18 +95,25 @@ def blocks(found: Stuck, unread: int) -> Iterator[list[str]]:
     yield from communicator_blocks(found)
     others = _grouped(
         [wait for wait in found.waits if wait.sequence is None],
-        lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike),
+        lambda wait: wait_text(found, wait),
+        lambda alike: wait_span(found, alike),
     )
     yield others and ["Other calls", *others]
-    yield [
-        f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
-        f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
-    ] if found.still else []
+    yield (
+        [
+            f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
+            f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
+        ]
+        if found.still
+        else []
+    )
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:
     said = [
-        *_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found),
+        *_mismatch_verdicts(found),
+        *_circle_verdicts(found),
+        *_awaited_verdicts(found),
         *_unhanded_verdicts(found),
     ]
     if found.killed:
@@ -124,7 +131,8 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
     what = (
-        f"All {ranks} {process.CUT_OFF}." if is_known
+        f"All {ranks} {process.CUT_OFF}."
+        if is_known
         else f"None of the {ranks} came to an end; whether they still run cannot be seen from here."
     )
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
@@ -149,8 +157,7 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
             for made, alike in by(rows, made_text).items()
         )
         earlier = (
-            "" if first.is_first
-            else " It is the oldest on record: they may have differed before."
+            "" if first.is_first else " It is the oldest on record: they may have differed before."
         )
         yield Verdict(
             "mismatch",
@@ -162,8 +169,7 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
 def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
     for ranks, is_sure in found.cycles:
         text = ", ".join(
-            f"{rank} waits for {following}"
-            for rank, following in zip(ranks, ranks[1:] + ranks[:1])
+            f"{rank} waits for {following}" for rank, following in zip(ranks, ranks[1:] + ranks[:1])
         )
         if len(ranks) > MOST_CIRCLE:
             first = ", ".join(map(str, ranks[:MOST_CIRCLE]))
@@ -201,7 +207,8 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
     for place, waits in by(alone, lambda wait: wait_text(found, wait)).items():
         names = units.rank_names([wait.rank for wait in waits])
         why = (
-            "all of its ranks have begun it" if waits[0].sequence
+            "all of its ranks have begun it"
+            if waits[0].sequence
             else "no rank in particular is waited for"
         )
         yield Verdict(
@@ -234,14 +241,19 @@ def communicator_blocks(found: Stuck) -> Iterator[list[str]]:
         [wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity)
     )
     notable = [
-        rows for rows in by_identity.values()
+        rows
+        for rows in by_identity.values()
         if any(row.is_waiting or row.is_behind for row in rows)
     ][:MOST_LINES]
     for rows in notable:
-        yield [rows[0].communicator, *_grouped(
-            sorted(rows, key=lambda row: row.begun), lambda row: position_text(found, waits, row),
-            lambda alike: position_span(found, waits, alike),
-        )]
+        yield [
+            rows[0].communicator,
+            *_grouped(
+                sorted(rows, key=lambda row: row.begun),
+                lambda row: position_text(found, waits, row),
+                lambda alike: position_span(found, waits, alike),
+            ),
+        ]
     quiet = len(by_identity) - len(notable)
     if quiet and found.waits:
         others = units.counted(quiet, "other communicator")
@@ -256,7 +268,8 @@ def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: P
     rank = found.ranks.get(row.rank)
     begun = (
         f"has begun {row.begun:,}" + (f", the last {made_text(row)}" if row.call else "")
-        if row.begun else "has begun none"
+        if row.begun
+        else "has begun none"
     )
     place = doing.place_text(rank) if rank else "left no file"
     return f"{'behind, ' if row.is_behind else ''}{begun}; {place}"
@@ -277,8 +290,12 @@ def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
     collective = f", collective {wait.sequence:,}" if wait.sequence else ""
     where = wait.communicator if with_place else None
     rank = found.ranks[wait.rank]._replace(
-        doing_call=wait.call, doing_request_call=wait.request_call, doing_communicator=where,
-        doing_bytes=wait.bytes, doing_peer=wait.peer, doing_tag=wait.tag,
+        doing_call=wait.call,
+        doing_request_call=wait.request_call,
+        doing_communicator=where,
+        doing_bytes=wait.bytes,
+        doing_peer=wait.peer,
+        doing_tag=wait.tag,
     )
     return f"in {doing.call_text(rank)}{collective}"
 
@@ -293,7 +310,8 @@ def made_text(row) -> str:
     """MPI_Bcast (64 B, root 0); no bytes are worth a word only where others have some."""
     details = (
         [units.size(row.bytes)]
-        if row.bytes or (row.bytes == 0 and getattr(row, "what", "") == "bytes") else []
+        if row.bytes or (row.bytes == 0 and getattr(row, "what", "") == "bytes")
+        else []
     )
     details += [f"root {row.root}"] if row.root is not None else []
     return row.call + (f" ({', '.join(details)})" if details else "")
@@ -312,17 +330,24 @@ def _grouped(rows: Iterable, text: Callable, span: Callable) -> list[str]:
     ]
 
 
-COMMANDS = {"stuck": Command(
-    __doc__, (
-        *common.RUN,
-        option(
-            "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
-            help="calls of a running job count from this duration on; of a job that was killed as "
-            "a whole, waits up to the last call that any rank began or ended (default: "
-            "%(default)g)",
+COMMANDS = {
+    "stuck": Command(
+        __doc__,
+        (
+            *common.RUN,
+            option(
+                "--after",
+                type=seconds,
+                default=AFTER_S,
+                metavar="SECONDS",
+                help="calls of a running job count from this duration on; of a job that was killed as "
+                "a whole, waits up to the last call that any rank began or ended (default: "
+                "%(default)g)",
+            ),
+            *tables.FORMS,
         ),
-        *tables.FORMS,
-    ), run,
-    (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),),
-    ("summary", "top"),
-)}
+        run,
+        (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),),
+        ("summary", "top"),
+    )
+}

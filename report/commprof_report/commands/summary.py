@@ -45,7 +45,12 @@ from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
-    RunSummary, SummaryRow, communicating, negotiation_ns, negotiation_shares, run_summary,
+    RunSummary,
+    SummaryRow,
+    communicating,
+    negotiation_ns,
+    negotiation_shares,
+    run_summary,
 )
 from . import Command, common
 from .gpu import coverage_text
@@ -59,14 +64,26 @@ NOTABLE_SHARE = threshold("commands.uncounted")
 WIDTH = 80
 MOST_GROUPS = 12
 HEADS = {
-    "killed": "Killed or left", "running or killed": "Alive or ended", "exit": "Exited",
-    "abort": "Aborted", "running": "Running",
+    "killed": "Killed or left",
+    "running or killed": "Alive or ended",
+    "exit": "Exited",
+    "abort": "Aborted",
+    "running": "Running",
 }
 WRAPPED = (
-    "Crowded", "Cause", "Why", "To know it", "Based on", "In a step", "Efficiency", "Seen",
+    "Crowded",
+    "Cause",
+    "Why",
+    "To know it",
+    "Based on",
+    "In a step",
+    "Efficiency",
+    "Seen",
 )
 UNSEEN = {
-    "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
+    "missing": "Not seen",
+    "foreign": "Not the job's",
+    "merged": "Not apart",
     "elsewhere": "Elsewhere",
 }
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
@@ -81,7 +98,10 @@ def run(arguments: argparse.Namespace) -> None:
     answers = run_summary(run, attempt("Waiting", late, run, alignment))
     whole = alignment if common.is_whole(arguments) else None
     common.answer(
-        arguments, run, [answers.summary], list(vars(answers.summary)),
+        arguments,
+        run,
+        [answers.summary],
+        list(vars(answers.summary)),
         lambda: blocks(run, answers, whole),
     )
 
@@ -90,12 +110,17 @@ def show_unseen(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
     rows = seen_rows(run.connection)
     facts = [
-        fact for row in rows
+        fact
+        for row in rows
         for fact in ((UNSEEN[row.effect], reason_text(row)), ("  way out", row.way_out))
     ]
     common.answer(
-        arguments, run, rows, SeenRow._fields,
-        lambda: [common.facts_text(facts or [("Seen", ALL)])], nothing=str,
+        arguments,
+        run,
+        rows,
+        SeenRow._fields,
+        lambda: [common.facts_text(facts or [("Seen", ALL)])],
+        nothing=str,
     )
 
 
@@ -163,7 +188,8 @@ def wall_time(summary: SummaryRow) -> str:
     estimated = " (an estimate)" if summary.wall_is_estimate else ""
     counted = (
         f", calls counted during {units.duration(summary.counted_ns)} of it"
-        if is_counted_in_part(summary) else ""
+        if is_counted_in_part(summary)
+        else ""
     )
     return units.duration(summary.wall_ns) + estimated + counted
 
@@ -198,7 +224,8 @@ def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
     """Negotiation apart from data: mostly no rank has anything to send. `drawn`: as bars."""
     summary = answers.summary
     shares = [
-        f"unknown share of the {whole(summary)}" if summary.mpi_share_mean is None
+        f"unknown share of the {whole(summary)}"
+        if summary.mpi_share_mean is None
         else f"{units.share(summary.mpi_share_mean)} of {whole(summary)} {share_range(summary)}"
     ]
     beside = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
@@ -219,7 +246,8 @@ def share_range(summary: SummaryRow) -> str:
     if summary.mpi_share_min == summary.mpi_share_max:
         return "on each rank"
     least, most = (
-        f"{units.share(share)} (rank {rank})" for share, rank in (
+        f"{units.share(share)} (rank {rank})"
+        for share, rank in (
             (summary.mpi_share_min, summary.mpi_share_min_rank),
             (summary.mpi_share_max, summary.mpi_share_max_rank),
         )
@@ -230,10 +258,17 @@ def share_range(summary: SummaryRow) -> str:
 def calls_text(answers: RunSummary) -> str:
     of_time = f"of {whole(answers.summary).split()[0]}"
     share = Column(of_time, lambda call: units.share(call.share_of_wall))
-    return top_text(
-        answers, communicating(answers.calls), "Most time in", "calls", share,
-        *negotiation_columns(answers),
-    ) or "No call was counted besides set-up."
+    return (
+        top_text(
+            answers,
+            communicating(answers.calls),
+            "Most time in",
+            "calls",
+            share,
+            *negotiation_columns(answers),
+        )
+        or "No call was counted besides set-up."
+    )
 
 
 def top_text(
@@ -292,12 +327,16 @@ def nccl_facts(answers: RunSummary) -> list[tuple[str, str]]:
         (
             "",
             f"of them {units.counted(summary.nccl_captured, 'call')} into CUDA graphs; how often "
-            "these ran is not counted" if summary.nccl_captured else "",
+            "these ran is not counted"
+            if summary.nccl_captured
+            else "",
         ),
         (
             "",
             f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing "
-            "communicators" if summary.nccl_setup_ns else "",
+            "communicators"
+            if summary.nccl_setup_ns
+            else "",
         ),
         ("NCCL on device", on_device),
     ]
@@ -329,7 +368,8 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         (
             "Nonblocking",
             f"{completed}, {units.share(summary.overlap)} of their time overlaps with other work"
-            if summary.completions else "",
+            if summary.completions
+            else "",
         ),
         ("", f"longest waited for: {summary.awaited_call}" if summary.awaited_call else ""),
         ("Buffers", buffers_text(summary)),
@@ -337,7 +377,8 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         (
             "Set-up",
             f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-            if has_mpi(summary) else "",
+            if has_mpi(summary)
+            else "",
         ),
         ("GPU", attempt("GPU", gpu_text, run.connection) or ""),
         ("Profiler's cost", cost_text(summary, len(answers.ranks))),
@@ -346,7 +387,8 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         (
             "Less detail",
             f"{', '.join(map(reason_text, together))}; all their calls are counted"
-            if together else "",
+            if together
+            else "",
         ),
         *attempts(("Ranks", rank_facts, run, answers)),
         *(("Beside it", aside) for aside in run.asides),
@@ -356,10 +398,14 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
 def launcher_text(summary: SummaryRow) -> str:
     """This run is one of several that should have been one."""
     return (
-        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
-        f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
-        "MPI (srun: --mpi=pmix or pmi2)"
-    ) if summary.launcher else ""
+        (
+            f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
+            f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
+            "MPI (srun: --mpi=pmix or pmi2)"
+        )
+        if summary.launcher
+        else ""
+    )
 
 
 def buffers_text(summary: SummaryRow) -> str:
@@ -434,7 +480,8 @@ def rank_facts(run: Run, answers: RunSummary) -> list[tuple[str, str]]:
     for group in groups[:MOST_GROUPS]:
         place, head = group.place + doing.span_text(group.ranks), HEADS[group.state]
         how = {
-            "abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize",
+            "abort": f" by MPI_Abort({group.ranks[0].abort_code})",
+            "exit": " without MPI_Finalize",
         }.get(group.state, "")
         if group.state == "running":
             facts.append((head, f"{group.names}: {place}"))
@@ -459,21 +506,26 @@ def time_text(group: doing.Group, summary: SummaryRow) -> str:
     return f"at {time}" if group.state in doing.SURE_OF_TIME else f"last sign of life {time}"
 
 
-COMMANDS = {"summary": Command(
-    __doc__, (
-        *common.SELECTED,
-        option(
-            "--unseen", action="store_true",
-            help="only what was not seen, of all calls: each reason, its size, what would show it",
-        ),
-    ), run,
-    (
-        ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
+COMMANDS = {
+    "summary": Command(
+        __doc__,
         (
-            "One communicator, for a script",
-            "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
+            *common.SELECTED,
+            option(
+                "--unseen",
+                action="store_true",
+                help="only what was not seen, of all calls: each reason, its size, what would show it",
+            ),
         ),
-        ("What was not seen, for a script", "hvprof-report summary --unseen --json RUN"),
-    ),
-    ("calls", "html", "late", "ranks", "stuck"),
-)}
+        run,
+        (
+            ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
+            (
+                "One communicator, for a script",
+                "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
+            ),
+            ("What was not seen, for a script", "hvprof-report summary --unseen --json RUN"),
+        ),
+        ("calls", "html", "late", "ranks", "stuck"),
+    )
+}

@@ -61,13 +61,19 @@ MOST_RANKS = 64
 MOST_CONNECTIONS = 16
 SLOW_S = 30  # for an answer to be taken
 HEADERS = {
-    "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
 }
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
-    "finalize": "reached MPI_Finalize", "end": "ended", "killed": process.CUT_OFF,
-    "exit": "left without MPI_Finalize", "abort": "called MPI_Abort", "snapshot": "left a snapshot",
+    "finalize": "reached MPI_Finalize",
+    "end": "ended",
+    "killed": process.CUT_OFF,
+    "exit": "left without MPI_Finalize",
+    "abort": "called MPI_Abort",
+    "snapshot": "left a snapshot",
 }
 
 
@@ -193,12 +199,14 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     shown = alive or ranks
     span = units.duration(max((rank.interval_ns for rank in shown), default=0))
     mpi_share, bytes_per_s = (
-        sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
+        sum(rank.mpi_share for rank in shown) / len(shown),
+        sum(rank.bytes_per_s for rank in shown),
     )
     calls_per_s = units.count(round(sum(rank.calls_per_s for rank in shown)))
     of_state = gathered((rank.row.state, rank.row.rank) for rank in ranks)
     ended = (
-        f"{units.rank_names(of_state[state])} {end}" for state, end in ENDS.items()
+        f"{units.rank_names(of_state[state])} {end}"
+        for state, end in ENDS.items()
         if state in of_state
     )
     return Screen(
@@ -212,7 +220,10 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
             least_text(alive),
             *(f"behind now: {one.text}" for one in unhanded(run.connection, 1)),
         ],
-        columns_of(ranks), sorted(shown, key=ORDERS[order]), mpi_share, bytes_per_s,
+        columns_of(ranks),
+        sorted(shown, key=ORDERS[order]),
+        mpi_share,
+        bytes_per_s,
         "" if alive else f"The run has ended: {'; '.join(ended)}.",
     )
 
@@ -232,7 +243,8 @@ def least_text(alive: Sequence[Rates]) -> str:
         rank.device_share for rank in alive
     )
     share, where = (
-        (attrgetter("device_share"), "NCCL's operations") if by_device
+        (attrgetter("device_share"), "NCCL's operations")
+        if by_device
         else (attrgetter("collective_share"), "collectives")
     )
     if len(alive) < 2:
@@ -268,8 +280,11 @@ def show(screen: Screen) -> None:
     text = [units.visible(line[: width - 1]) for line in lines]
     if is_terminal:
         print(
-            (CLEAR_REST if screen.is_first else "") + HOME
-            + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="",
+            (CLEAR_REST if screen.is_first else "")
+            + HOME
+            + "\n".join(line + CLEAR_LINE for line in text)
+            + f"\n{CLEAR_REST}",
+            end="",
         )
     else:
         print(("" if screen.is_first else "\n") + "\n".join(text))
@@ -331,7 +346,8 @@ class LivePage(ThreadingHTTPServer):
                 return html.page_of(run, common.is_whole(self.arguments))
         every_s = self.arguments.every
         return {
-            "": page.live_page(f"commprof: {self.title}", self.now, every_s), "now": self.now,
+            "": page.live_page(f"commprof: {self.title}", self.now, every_s),
+            "now": self.now,
         }.get(name)
 
     # the requests of a TCP server are sockets
@@ -404,14 +420,18 @@ def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
     return [
         page.header(title, lines, [], []),
         page.section(
-            "Look by look", "All ranks together.",
+            "Look by look",
+            "All ranks together.",
             page.course("time in MPI", mpi_shares, units.share),
             page.course("bytes", bandwidths, units.bandwidth),
         ),
         page.section(
-            "Ranks", "",
+            "Ranks",
+            "",
             page.table(
-                screen.columns, screen.ranks, MOST_RANKS,
+                screen.columns,
+                screen.ranks,
+                MOST_RANKS,
                 "are shown; --sort and --rank choose others",
             ),
         ),
@@ -419,40 +439,57 @@ def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
     ]
 
 
-COMMANDS = {"top": Command(
-    __doc__, (
-        *common.RUN,
-        *selection.OPTIONS,
-        option(
-            "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
-            help="between two looks (default: %(default)g)",
-        ),
-        option(
-            "--count", type=int, default=0, metavar="N",
-            help="end after so many screens (default: with the run); 1 gives one block for a "
-            "script",
-        ),
-        option(
-            "--sort", choices=tuple(ORDERS), default="collectives",
-            help="by what (default: %(default)s, least first)",
-        ),
-        option(
-            "--web", type=port, metavar="PORT",
-            help="show a page there instead, until Ctrl-C; 0: a port that is free",
-        ),
-        option(
-            "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
-            help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
-            "only this machine reaches)",
-        ),
-    ), run,
-    (
-        ("What the job does now", "hvprof-report top commprof-train.py-1234"),
+COMMANDS = {
+    "top": Command(
+        __doc__,
         (
-            "A line of all ranks together each minute, for a log",
-            "hvprof-report top --every 60 RUN | grep 'all together'",
+            *common.RUN,
+            *selection.OPTIONS,
+            option(
+                "--every",
+                type=seconds,
+                default=EVERY_S,
+                metavar="SECONDS",
+                help="between two looks (default: %(default)g)",
+            ),
+            option(
+                "--count",
+                type=int,
+                default=0,
+                metavar="N",
+                help="end after so many screens (default: with the run); 1 gives one block for a "
+                "script",
+            ),
+            option(
+                "--sort",
+                choices=tuple(ORDERS),
+                default="collectives",
+                help="by what (default: %(default)s, least first)",
+            ),
+            option(
+                "--web",
+                type=port,
+                metavar="PORT",
+                help="show a page there instead, until Ctrl-C; 0: a port that is free",
+            ),
+            option(
+                "--listen",
+                type=address,
+                default=LOOPBACK,
+                metavar="ADDRESS",
+                help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
+                "only this machine reaches)",
+            ),
         ),
-        ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
-    ),
-    ("export", "html", "stuck"),
-)}
+        run,
+        (
+            ("What the job does now", "hvprof-report top commprof-train.py-1234"),
+            (
+                "A line of all ranks together each minute, for a log",
+                "hvprof-report top --every 60 RUN | grep 'all together'",
+            ),
+            ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
+        ),
+        ("export", "html", "stuck"),
+    )
+}

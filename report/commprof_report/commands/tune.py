@@ -44,7 +44,14 @@ from ..tune import evidence as evidences
 from ..tune import formats
 from ..tune.algorithms import Library, library_read
 from ..tune.evidence import (
-    Evidence, Raced, Rule, as_launched, fingerprint, is_gain, judged, rules_of,
+    Evidence,
+    Raced,
+    Rule,
+    as_launched,
+    fingerprint,
+    is_gain,
+    judged,
+    rules_of,
 )
 from ..tune.launches import Launcher
 from ..tune.rows import Row, rows_of_kit, rows_of_run
@@ -119,18 +126,29 @@ def plan(arguments: argparse.Namespace) -> None:
     if not library.family:
         raise cannot_search(library.version)
     worth = [row for row in rows if row.is_worth]
-    launches = 2 + fewest_pairs(Rules().judge(True, max(1, len(worth))).level) + max(
-        (math.ceil(math.log2(len(library.candidates(row.call, row.bytes)))) for row in worth),
-        default=0,
+    launches = (
+        2
+        + fewest_pairs(Rules().judge(True, max(1, len(worth))).level)
+        + max(
+            (math.ceil(math.log2(len(library.candidates(row.call, row.bytes)))) for row in worth),
+            default=0,
+        )
     )
-    print(common.facts_text((
-        ("Library", library.version),
-        ("Worth it", worth_text(rows, worth, waits)),
-        (
-            "Search", f"about {units.counted(launches, 'launch')}, at least "
-            f"{units.duration(launches * 2 * max(1.0, window_s) * 1e9)}" if worth else "",
-        ),
-    )))
+    print(
+        common.facts_text(
+            (
+                ("Library", library.version),
+                ("Worth it", worth_text(rows, worth, waits)),
+                (
+                    "Search",
+                    f"about {units.counted(launches, 'launch')}, at least "
+                    f"{units.duration(launches * 2 * max(1.0, window_s) * 1e9)}"
+                    if worth
+                    else "",
+                ),
+            )
+        )
+    )
     if worth:
         print("\n" + tables.text_table(plan_columns(library), worth))
 
@@ -176,7 +194,9 @@ def waits_text(answers: Late) -> str:
     share = wait_ns / (wait_ns + transfer_ns or 1)
     return (
         f"; {units.share(share)} of the split time is waiting for other ranks, which no algorithm "
-        "shortens (hvprof-report late)" if share >= 0.5 else ""
+        "shortens (hvprof-report late)"
+        if share >= 0.5
+        else ""
     )
 
 
@@ -194,8 +214,12 @@ def search(arguments: argparse.Namespace) -> Evidence:
     if kit.resolve() != (output / KIT).resolve():
         shutil.copyfile(kit, output / KIT)
     found = Search(
-        launcher(arguments, output), rows, arguments.budget, digest,
-        rules_by(arguments), lambda text: print(units.visible(text), flush=True),
+        launcher(arguments, output),
+        rows,
+        arguments.budget,
+        digest,
+        rules_by(arguments),
+        lambda text: print(units.visible(text), flush=True),
     ).run()
     evidences.write(output, found)
     print_search(found, rules_by(arguments))
@@ -205,21 +229,34 @@ def search(arguments: argparse.Namespace) -> Evidence:
 def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> Launcher:
     return Launcher(
         needed(arguments, "launch", "--launch 'mpirun -n RANKS {}'"),
-        program_find("commprof-replay"), output / KIT, output, before,
+        program_find("commprof-replay"),
+        output / KIT,
+        output,
+        before,
     )
 
 
 def print_search(found: Evidence, rules: Rules) -> None:
     written = len(rules_of(found, rules))
-    print("\n" + common.facts_text((
-        ("Library", found.library),
-        (
-            "Search", f"{units.counted(found.launches, 'launch')} in "
-            f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
-        ),
-        ("Faster", f"{units.counted(written, 'rule')} to write" if written else
-         f"nothing: no algorithm is proven to be faster by {units.share(rules.min_effect)}"),
-    )))
+    print(
+        "\n"
+        + common.facts_text(
+            (
+                ("Library", found.library),
+                (
+                    "Search",
+                    f"{units.counted(found.launches, 'launch')} in "
+                    f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
+                ),
+                (
+                    "Faster",
+                    f"{units.counted(written, 'rule')} to write"
+                    if written
+                    else f"nothing: no algorithm is proven to be faster by {units.share(rules.min_effect)}",
+                ),
+            )
+        )
+    )
     if found.rows:
         print("\n" + tables.text_table(search_columns(found, rules), found.rows))
 
@@ -230,12 +267,21 @@ def search_columns(found: Evidence, rules: Rules) -> list[Column]:
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("ranks", lambda row: units.count(row.ranks)),
         Column("of a pass", lambda row: units.share(row.share)),
-        Column("best", lambda row: row.best.candidate.text if row.best else "as launched",
-               is_number=False),
-        Column("change", lambda row: change_text(judged(found, row, rules)) if row.pairs else "",
-               is_number=False),
-        Column("faster", lambda row: "yes" if row in gains(found, rules) else "not proven",
-               is_number=False),
+        Column(
+            "best",
+            lambda row: row.best.candidate.text if row.best else "as launched",
+            is_number=False,
+        ),
+        Column(
+            "change",
+            lambda row: change_text(judged(found, row, rules)) if row.pairs else "",
+            is_number=False,
+        ),
+        Column(
+            "faster",
+            lambda row: "yes" if row in gains(found, rules) else "not proven",
+            is_number=False,
+        ),
     ]
 
 
@@ -244,20 +290,27 @@ def write(arguments: argparse.Namespace) -> list[Rule]:
     found, by_rules = evidences.read(folder), rules_by(arguments)
     rules = rules_of(found, by_rules)
     if not rules:
-        print("nothing to write: no algorithm is proven to be faster by "
-              f"{units.share(by_rules.min_effect)}")
+        print(
+            "nothing to write: no algorithm is proven to be faster by "
+            f"{units.share(by_rules.min_effect)}"
+        )
         return rules
     name, chosen = formats.format_named(found, arguments.format)
     file = (folder / chosen.file).resolve()
     settings = formats.settings_text(found, rules, chosen, file)
     for path, text in (
-        (file, chosen.text(found, rules)), (folder / SETTINGS, settings),
+        (file, chosen.text(found, rules)),
+        (folder / SETTINGS, settings),
         (folder / ADVICE, "\n".join(advice(found, rules, by_rules, chosen, settings)) + "\n"),
     ):
         with written_whole(path, 0o666) as output:
             output.write(text)
-    print(units.visible(f"{file}: {units.counted(len(rules), 'rule')}, {name}; apply it with: . "
-                        f"{shlex.quote(str(folder / SETTINGS))}"))
+    print(
+        units.visible(
+            f"{file}: {units.counted(len(rules), 'rule')}, {name}; apply it with: . "
+            f"{shlex.quote(str(folder / SETTINGS))}"
+        )
+    )
     return rules
 
 
@@ -267,15 +320,24 @@ def advice(
     proven = (
         f"{row.call} {units.size(row.bytes)}: {change_text(judged(found, row, by_rules))} a call "
         f"in {len(row.pairs)} launches; {fingerprint(row.best.counts)}, as launched "
-        f"{fingerprint(row.launched.counts)}" for row in gains(found, by_rules) if row.best
+        f"{fingerprint(row.launched.counts)}"
+        for row in gains(found, by_rules)
+        if row.best
     )
     return [
-        f"{formats.about(found)}; valid for this version, these sizes and these ranks only.", "",
-        "Before mpirun, in the shell or the job's script:", "",
-        *(f"    {line}" for line in settings.splitlines() if not line.startswith("#")), "",
-        *(formats.span_text(rule, span) for rule in rules for span in rule.spans), "",
-        *proven, "", *filter(None, [chosen.untried]),
-        "Options of mpirun (--mca) take precedence over these variables.", BITS,
+        f"{formats.about(found)}; valid for this version, these sizes and these ranks only.",
+        "",
+        "Before mpirun, in the shell or the job's script:",
+        "",
+        *(f"    {line}" for line in settings.splitlines() if not line.startswith("#")),
+        "",
+        *(formats.span_text(rule, span) for rule in rules for span in rule.spans),
+        "",
+        *proven,
+        "",
+        *filter(None, [chosen.untried]),
+        "Options of mpirun (--mca) take precedence over these variables.",
+        BITS,
     ]
 
 
@@ -293,14 +355,26 @@ def verify(arguments: argparse.Namespace) -> None:
     raced = gains(found, by_rules)
     arguments.launch = arguments.launch or found.launch
     taken = taken_rows(arguments, folder, raced)
-    print(common.facts_text((
-        ("Predicted", predicted_text(found, raced, by_rules)),
-        ("Taken", f"{sum(taken)} of {units.counted(len(taken), 'rule')} (message counts)"
-         if found.counted != "no" else "not known: messages cannot be counted here"),
-        *(("Verified", f"{pair.verdict.side}: {finding_text(pair)}")
-          for each in experiment for pair in compare_sides(
-              compare.read(compare.chosen([each]), 0.0), by_rules).pairs),
-    )))
+    print(
+        common.facts_text(
+            (
+                ("Predicted", predicted_text(found, raced, by_rules)),
+                (
+                    "Taken",
+                    f"{sum(taken)} of {units.counted(len(taken), 'rule')} (message counts)"
+                    if found.counted != "no"
+                    else "not known: messages cannot be counted here",
+                ),
+                *(
+                    ("Verified", f"{pair.verdict.side}: {finding_text(pair)}")
+                    for each in experiment
+                    for pair in compare_sides(
+                        compare.read(compare.chosen([each]), 0.0), by_rules
+                    ).pairs
+                ),
+            )
+        )
+    )
     for row, is_taken in zip(raced, taken):
         if not is_taken:
             print(f"NOT taken: {row.call} {units.size(row.bytes)} on {row.ranks} ranks")
@@ -308,9 +382,7 @@ def verify(arguments: argparse.Namespace) -> None:
         raise ReportError(folder, "a rule is not taken; is something set by options of mpirun?")
 
 
-def taken_rows(
-    arguments: argparse.Namespace, folder: Path, raced: Sequence[Raced]
-) -> list[bool]:
+def taken_rows(arguments: argparse.Namespace, folder: Path, raced: Sequence[Raced]) -> list[bool]:
     """Does each row send, with the file, what its algorithm sent in the search?"""
     launched = [as_launched(row.call, row.bytes, row.ranks) for row in raced]
     before = f". {shlex.quote(str((folder / SETTINGS).resolve()))}\n"
@@ -349,41 +421,63 @@ def auto(arguments: argparse.Namespace) -> None:
 
 RUN = {"plan": plan, "search": search, "write": write, "verify": verify, "auto": auto}
 
-COMMANDS = {"tune": Command(
-    __doc__, (
-        common.RUN[0],
-        option("action", choices=tuple(RUN), help="what to do"),
-        option(
-            "runs", metavar="PATH", type=Path, nargs="*",
-            help="a run (default of plan and auto: the newest here), a kit, the folder of a search",
+COMMANDS = {
+    "tune": Command(
+        __doc__,
+        (
+            common.RUN[0],
+            option("action", choices=tuple(RUN), help="what to do"),
+            option(
+                "runs",
+                metavar="PATH",
+                type=Path,
+                nargs="*",
+                help="a run (default of plan and auto: the newest here), a kit, the folder of a search",
+            ),
+            option(
+                "--launch",
+                type=launch,
+                metavar="COMMAND",
+                help="starts as many ranks as the job had; {} stands for commprof-replay",
+            ),
+            option(
+                "--budget",
+                type=seconds,
+                default=1200,
+                metavar="TIME",
+                help="the search ends about then: 600, 20m, 2h (default: 20m)",
+            ),
+            option("-o", "--output", type=Path, metavar="DIR", help="for what a search finds"),
+            option(
+                "--format",
+                choices=tuple(formats.FORMATS),
+                help="of write (default: that of the library that was searched)",
+            ),
+            option(
+                "--min-effect",
+                type=percent,
+                default=threshold("compare.min-effect"),
+                metavar="N%",
+                help="write no rule whose least gain is not more than this (default: 2%%)",
+            ),
+            option(
+                "--mpi", metavar="LIBRARY", help="of plan: the MPI library (default: one found)"
+            ),
         ),
-        option(
-            "--launch", type=launch, metavar="COMMAND",
-            help="starts as many ranks as the job had; {} stands for commprof-replay",
+        run,
+        (
+            ("Is it worth it?", "hvprof-report tune plan"),
+            (
+                "Search, write and verify in one",
+                "hvprof-report tune auto job.kit --launch 'mpirun -n 4 {}' -o tuned",
+            ),
+            (
+                "In steps",
+                "hvprof-report tune search job.kit --launch 'mpirun -n 4 {}' --budget 20m -o tuned",
+            ),
+            ("The file", "hvprof-report tune write tuned"),
+            ("Is it taken?", "hvprof-report tune verify tuned"),
         ),
-        option(
-            "--budget", type=seconds, default=1200, metavar="TIME",
-            help="the search ends about then: 600, 20m, 2h (default: 20m)",
-        ),
-        option("-o", "--output", type=Path, metavar="DIR", help="for what a search finds"),
-        option(
-            "--format", choices=tuple(formats.FORMATS),
-            help="of write (default: that of the library that was searched)",
-        ),
-        option(
-            "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
-            help="write no rule whose least gain is not more than this (default: 2%%)",
-        ),
-        option("--mpi", metavar="LIBRARY", help="of plan: the MPI library (default: one found)"),
-    ), run,
-    (
-        ("Is it worth it?", "hvprof-report tune plan"),
-        ("Search, write and verify in one", "hvprof-report tune auto job.kit --launch 'mpirun -n 4 "
-         "{}' -o tuned"),
-        ("In steps", "hvprof-report tune search job.kit --launch 'mpirun -n 4 {}' --budget 20m -o "
-         "tuned"),
-        ("The file", "hvprof-report tune write tuned"),
-        ("Is it taken?", "hvprof-report tune verify tuned"),
-    ),
-    ("replay", "compare"),
-)}
+        ("replay", "compare"),
+    )
+}

@@ -17,7 +17,13 @@ from dataclasses import replace
 from ..base import Row, threshold, units
 from . import notes
 from .judge import (
-    Compared, DIFFERENT, Judge, Rules, RunRow, VerdictRow, fewest_pairs,
+    Compared,
+    DIFFERENT,
+    Judge,
+    Rules,
+    RunRow,
+    VerdictRow,
+    fewest_pairs,
 )
 from .figures import FIGURES, Figures, PERCENTILES, renamed
 from .notes import differences
@@ -38,10 +44,12 @@ class Pair(namedtuple("Pair", "verdict figures rows differences")):
         return next(figure for figure in self.figures if figure.is_primary)
 
 
-class Comparison(namedtuple(
-    "Comparison",
-    "sides rules metric is_paired work refused allowed notes pairs sizes runs costs",
-)):
+class Comparison(
+    namedtuple(
+        "Comparison",
+        "sides rules metric is_paired work refused allowed notes pairs sizes runs costs",
+    )
+):
     """sizes, runs, costs: rows of the tables of these names; notes: sentences."""
 
     @property
@@ -98,10 +106,14 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         runs=_runs(compared),
         costs=[  # of the profiler: the command with it against the command without
             _figure(
-                alone, (f"{side.name} without profiler", side.name), "elapsed", side.bare_ns,
+                alone,
+                (f"{side.name} without profiler", side.name),
+                "elapsed",
+                side.bare_ns,
                 side.elapsed_ns or (),
             )
-            for side in compared if side.bare_ns
+            for side in compared
+            if side.bare_ns
         ],
     )
 
@@ -143,7 +155,12 @@ def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
 
 
 def _pair(
-    judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side, refused: list[Refusal],
+    judge: Judge,
+    rules: Rules,
+    metric: str,
+    table: RowTable,
+    side: Side,
+    refused: list[Refusal],
     allowed: list[Refusal],
 ) -> Pair:
     reference = table.sides[0]
@@ -190,8 +207,10 @@ def _figures(
     both = table.sides[0], side
     values: dict[str, list] = {
         name: [
-            table.as_called(each) if are_other_calls and name == metric
-            else [run.of_run(name) for run in each.runs] for each in both
+            table.as_called(each)
+            if are_other_calls and name == metric
+            else [run.of_run(name) for run in each.runs]
+            for each in both
         ]
         for name in dict.fromkeys((*FIGURES, metric))
     }
@@ -206,7 +225,10 @@ def _figures(
 
 
 def _figure(
-    judge: Judge, names: tuple[str, str], figure: str, first: Sequence[float | None],
+    judge: Judge,
+    names: tuple[str, str],
+    figure: str,
+    first: Sequence[float | None],
     second: Sequence[float | None],
 ) -> Compared:
     """names: of the reference and the side. What some run lacks is not compared: it may lack it
@@ -236,5 +258,6 @@ def _runs(sides: Sequence[Side]) -> list[Row]:
             **{f"{name}_ns": run.of_run(name) for name in ("start_unix", *FIGURES)},
             coverage=run.coverage,
         )
-        for side in sides for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
+        for side in sides
+        for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
     ]

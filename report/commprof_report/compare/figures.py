@@ -244,9 +244,7 @@ class Figures:
         return getattr(self, f"{metric}_ns")
 
 
-def figures(
-    path: Path, skipped: float = 0.0
-) -> tuple[Figures, list[str]]:
+def figures(path: Path, skipped: float = 0.0) -> tuple[Figures, list[str]]:
     """Reads a run; also returns what there is to say about its files. skipped: the share of the
     steps, from the first one on, that is left out of the times of the run; those that only sums
     know are null then."""
@@ -260,9 +258,7 @@ def figures(
         run.connection.close()
 
 
-def _figures(
-    path: Path, run: Selection
-) -> tuple[Figures, list[StepRow], Times]:
+def _figures(path: Path, run: Selection) -> tuple[Figures, list[StepRow], Times]:
     connection = run.connection
     alignment = align(connection)
     split = late_ranks.split(run, alignment)
@@ -334,7 +330,9 @@ def _without_first_steps(
     begin_ns = left[0].begin_ns
     steady = [row for row in left if not row.is_warm_up]
     return replace(
-        run, time_ns=None, wall_ns=None,
+        run,
+        time_ns=None,
+        wall_ns=None,
         step_trend=trend([row.step_ns for row in steady]),
         step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
         wait_ns=_per_rank(times.run_ns("wait_ns", begin_ns), run.ranks),
@@ -354,9 +352,7 @@ def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     counted = cells.take(
         is_step & cells.is_in("identity", detection.identity) & cells.is_in("traffic", "bulk")
     )
-    run_bytes = (
-        counted.volume_bytes.sum(dtype=float) / max(1, len(np.unique(counted.world_rank)))
-    )
+    run_bytes = counted.volume_bytes.sum(dtype=float) / max(1, len(np.unique(counted.world_rank)))
     return StepWork(round(run_bytes / loop.bytes) or steps.steps, loop.bytes)
 
 
@@ -372,24 +368,32 @@ def _are_rows(cells: Any) -> Flags:
 
 
 PARTS = View(  # with a histogram
-    "Part", ("call", "identity", _own_size, "memory_kind", "timed", "traffic"),
+    "Part",
+    ("call", "identity", _own_size, "memory_kind", "timed", "traffic"),
     {
-        **own("call", "identity", "memory_kind", "traffic"), "measure": "timed",
+        **own("call", "identity", "memory_kind", "traffic"),
+        "measure": "timed",
         "bytes": lambda groups: groups.keys[2],
     },
     lambda groups: [np.arange(len(groups))],
     lambda cells: _are_rows(cells) & cells.is_in("measure", "call", "device"),
 )
 PARTS_OF_RANKS = View(  # unsuccessful polls count by their time only: their number depends on it
-    "PartOfRank", (*PARTS.keys, "world_rank"),
+    "PartOfRank",
+    (*PARTS.keys, "world_rank"),
     {
-        **PARTS.fields, **own("family", "library", "world_rank"),  # type: ignore[dict-item]
+        **PARTS.fields,  # type: ignore[dict-item]
+        **own("family", "library", "world_rank"),
         "count": total("count", lambda cells: ~cells.is_in("measure", "poll")),
         **measures("volume_bytes", "total_ns", "min_ns", "max_ns"),
     },
     lambda groups: (
-        groups.world_rank, groups.place("call"), groups.place("identity"), groups.keys[2],
-        groups.place("memory_kind"), groups.place("timed"),
+        groups.world_rank,
+        groups.place("call"),
+        groups.place("identity"),
+        groups.keys[2],
+        groups.place("memory_kind"),
+        groups.place("timed"),
     ),
     _are_rows,
 )
@@ -407,9 +411,17 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, R
         is_split = share is not None and (call.library == "mpi") == (call.measure == "call")
         rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library)).add(
             Row(
-                call.family, call.library, count, call.volume_bytes, total_ns, call.min_ns,
-                call.max_ns, (share or 0) * total_ns * is_split, total_ns * is_split,
-                Counter({call.world_rank: count}), Counter({call.world_rank: call.volume_bytes}),
+                call.family,
+                call.library,
+                count,
+                call.volume_bytes,
+                total_ns,
+                call.min_ns,
+                call.max_ns,
+                (share or 0) * total_ns * is_split,
+                total_ns * is_split,
+                Counter({call.world_rank: count}),
+                Counter({call.world_rank: call.volume_bytes}),
             )
         )
     parts, histogram = summarize(cells, PARTS), sums(cells, PARTS.keys, PARTS.where).histograms()
@@ -470,12 +482,16 @@ def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> G
     parent = rows.get(row.parent_identity or "")
     created: tuple = (
         (row.constructor, row.ordinal, _described(parent, rows, world_size))
-        if parent and row.constructor else (row.name,)
+        if parent and row.constructor
+        else (row.name,)
     )
     members = Members(row.members)
     ranks = list(members.below(world_size)) if members.is_whole else []
     return Group(
-        row.library, created, row.size, members_text([rank - ranks[0] for rank in ranks]),
+        row.library,
+        created,
+        row.size,
+        members_text([rank - ranks[0] for rank in ranks]),
         row.is_inter,
     )
 

@@ -35,7 +35,8 @@ class Judge(namedtuple("Judge", "is_paired level margin")):
 
     def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Compared:
         found = NOTHING._replace(
-            first_ns=median_known(first), second_ns=median_known(second),
+            first_ns=median_known(first),
+            second_ns=median_known(second),
             samples=(tuple(first), tuple(second)),
         )
         before, after = _logs(first), _logs(second)
@@ -49,16 +50,21 @@ class Judge(namedtuple("Judge", "is_paired level margin")):
         found = found._replace(
             change=math.expm1(shift.estimate),
             agreeing=sum(change * shift.estimate > 0 for change in sample.differences)
-            if isinstance(sample, Paired) else None,
+            if isinstance(sample, Paired)
+            else None,
         )
-        return found._replace(
-            low=math.expm1(shift.low),
-            high=math.expm1(shift.high),
-            p=shift.p,
-            same_p=same_p,
-            detectable=math.expm1(detectable(shift, self.level)),
-            outcome=self._outcome(shift, same_p),
-        ) if math.isfinite(shift.low) else found
+        return (
+            found._replace(
+                low=math.expm1(shift.low),
+                high=math.expm1(shift.high),
+                p=shift.p,
+                same_p=same_p,
+                detectable=math.expm1(detectable(shift, self.level)),
+                outcome=self._outcome(shift, same_p),
+            )
+            if math.isfinite(shift.low)
+            else found
+        )
 
     def _outcome(self, shift: Shift, same_p: float) -> str:
         if same_p <= 1 - self.level:
@@ -350,7 +356,8 @@ RUN = (
     Field("time_ns", "", "Inside MPI"),
     Field("wall_ns", "", "Wall time"),
     Field(
-        "coverage", "share of the time inside MPI of which waiting and transfer are known",
+        "coverage",
+        "share of the time inside MPI of which waiting and transfer are known",
     ),
     Field("arithmetic_ns", "null: not measured", "host: arithmetic"),
     Field("memory_ns", "", "host: copies in memory"),

@@ -16,9 +16,7 @@ from .figures import FIGURES, Figures
 from .sides import Side
 
 
-def of_sides(
-    sides: Sequence[Side], metric: str, rules: Rules, unmatched: int
-) -> Iterator[str]:
+def of_sides(sides: Sequence[Side], metric: str, rules: Rules, unmatched: int) -> Iterator[str]:
     """unmatched: rows that some run lacks."""
     runs = [run for side in sides for run in side.runs]
     yield from of_all(runs, metric, rules.skipped)
@@ -40,11 +38,10 @@ def of_all(runs: Sequence[Figures], metric: str, skipped: float) -> list[str]:
         f"the first {units.share(skipped)} of the steps of each run are left out; calls and sizes "
         "are not shown: their sums have all steps": skipped,
         f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
-        f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}":
-        not is_covered,
+        f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}": not is_covered,
         f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
-        "clocks of the hosts are too coarse":
-        metric in ("transfer", "wait") and most > threshold("compare.estimated"),
+        "clocks of the hosts are too coarse": metric in ("transfer", "wait")
+        and most > threshold("compare.estimated"),
     }
     return [text for text, is_so in found.items() if is_so]
 
@@ -55,7 +52,8 @@ def _lacking(sides: Sequence[Side], figure: str) -> Iterator[str]:
     if any(known(own) for own in values) and any(None in own for own in values):
         lacks = ", ".join(
             f"{own.count(None)} of {units.counted(len(own), 'run')} of {side.name}"
-            for side, own in zip(sides, values) if None in own
+            for side, own in zip(sides, values)
+            if None in own
         )
         yield f"{figure} is not compared: {lacks} have none, and hardly at random"
 
@@ -83,7 +81,8 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
             )
             runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
             which = (
-                "these are the steps after those left out" if skipped
+                "these are the steps after those left out"
+                if skipped
                 else "all steps count, unless --skip-steps leaves out the first"
             )
             yield (
@@ -122,9 +121,7 @@ def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
         far = max(threshold("compare.outlier") * DEVIATION * deviation, least * middle)
         if deviation and abs(value - middle) > far:
             apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
-            yield (
-                f"{run.path} stands apart: {metric} {apart}; it is compared like the others"
-            )
+            yield (f"{run.path} stands apart: {metric} {apart}; it is compared like the others")
 
 
 MOST_SETTINGS = 6
@@ -183,11 +180,13 @@ def differences(reference: Side, side: Side) -> list[Difference]:
 def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The facts that may explain a difference between runs."""
     chosen = {
-        key: values for key, values in facts.items()
+        key: values
+        for key, values in facts.items()
         if COMPARED.match(key) and not NOT_COMPARED.match(key)
     }
     return {
-        key: values for key, values in chosen.items()
+        key: values
+        for key, values in chosen.items()
         if not OF_THE_JOB.match(f"{key}={', '.join(values)}")
     }
 
@@ -212,7 +211,8 @@ def _of_the_library(found: Found) -> Found:
     if "mpi_version" not in found:
         return found
     kept = {
-        key: values for key, values in found.items()
+        key: values
+        for key, values in found.items()
         if not key.startswith("build_id.") and key != "mpi_library"
     }
     before, after = (tuple(map(units.library_name, each)) for each in found["mpi_version"])
@@ -228,7 +228,8 @@ def _without_control_variables_that_explain_nothing(found: Found) -> Found:
         key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)
     }
     return {
-        key: values for key, values in kept.items()
+        key: values
+        for key, values in kept.items()
         if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept
     }
 
@@ -236,7 +237,8 @@ def _without_control_variables_that_explain_nothing(found: Found) -> Found:
 def differences_text(found: Sequence[Difference]) -> str:
     more = (
         f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)"
-        if len(found) > MOST_SETTINGS else ""
+        if len(found) > MOST_SETTINGS
+        else ""
     )
     return "; ".join(map(str, found[:MOST_SETTINGS])) + more
 

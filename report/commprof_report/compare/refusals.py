@@ -24,7 +24,15 @@ from .row_table import NEGOTIATION, alike, calls_aside, step_difference
 from .sides import DIGITS, Side, kit_replayed, labels_of
 
 KINDS = (
-    "work", "filter", "placement", "program", "binding", "partial", "disturbed", "order", "hosts",
+    "work",
+    "filter",
+    "placement",
+    "program",
+    "binding",
+    "partial",
+    "disturbed",
+    "order",
+    "hosts",
     "machine",
 )
 MOST_SAID = 3  # rows that are named
@@ -80,8 +88,12 @@ def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusa
 
 
 def _unlike(
-    sides: Sequence[Side], kind: str, head: str, of: Callable[[Figures], Any],
-    text: Callable[[Figures], str], way_out: str,
+    sides: Sequence[Side],
+    kind: str,
+    head: str,
+    of: Callable[[Figures], Any],
+    text: Callable[[Figures], str],
+    way_out: str,
 ) -> Iterator[Refusal]:
     """If runs differ in this, or in that of it which is known: what each side has."""
     known = {side.name: [run for run in side.runs if of(run) is not None] for side in sides}
@@ -121,7 +133,8 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
     is_per_step = any(row and row.steps for row in (*reference, *own))
     calls = "" if is_per_step else _other_number(reference, own, "count", "calls")
     return (
-        calls or _other_number(reference, own, "volume_bytes", "bytes")
+        calls
+        or _other_number(reference, own, "volume_bytes", "bytes")
         or ("other ranks make the calls" if _are_of_other_ranks(reference, own) else "")
     )
 
@@ -179,8 +192,13 @@ def program_of(run: Figures) -> str:
 def _cores(run: Figures) -> tuple | None:
     """How many cores each rank may use, and how many they use together on each host; null: not
     known."""
-    return None if run.missing or not all(run.masks) else (
-        tuple(map(cores_in, run.masks)), tuple(map(cores_in, run.masks_of_hosts.values())),
+    return (
+        None
+        if run.missing or not all(run.masks)
+        else (
+            tuple(map(cores_in, run.masks)),
+            tuple(map(cores_in, run.masks_of_hosts.values())),
+        )
     )
 
 
@@ -195,7 +213,8 @@ def binding(run: Figures) -> str:
 def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
     said = [f"{run.path}: {what}" for run in runs for what in _faults(run)]
     parts = [
-        fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs
+        fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns)
+        for run in runs
         if any(row.wall_ns for row in run.ranks) and not kit_replayed(run)
     ]
     if parts and max(parts) - min(parts) > threshold("compare.counted"):
@@ -227,14 +246,16 @@ def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
     times = sorted(
         (
             min(run.start_unix_ns for run in side.runs),
-            max(run.start_unix_ns for run in side.runs), side.name,
+            max(run.start_unix_ns for run in side.runs),
+            side.name,
         )
         for side in sides
     )
     for (_, last, before), (first, _, after) in zip(times, times[1:]):
         if last < first:
             what = (
-                f"all runs of {before} were made before all of {after}: a change of the " "machine "
+                f"all runs of {before} were made before all of {after}: a change of the "
+                "machine "
                 "would look the same as a difference"
             )
             yield Refusal("order", what, "alternate the sides (A B B A ...); or --allow order")
@@ -264,43 +285,57 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
 
 # in what all runs must be alike: kind, what is said, what must be equal, in words, the way out
 OF_RANKS = (
-    "numbers of ranks differ", lambda run: run.world_size,
+    "numbers of ranks differ",
+    lambda run: run.world_size,
     lambda run: units.counted(run.world_size, "rank"),
     "compare runs with the same number of ranks",
 )
 RECORDED = (
     (
-        "filter", "recorded ranks differ", lambda run: run.fact("settings.COMMPROF_RANKS"),
+        "filter",
+        "recorded ranks differ",
+        lambda run: run.fact("settings.COMMPROF_RANKS"),
         lambda run: f"COMMPROF_RANKS {run.fact('settings.COMMPROF_RANKS') or 'not set'}",
         "record both alike",
     ),
     (
-        "filter", "recorded calls differ", lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
+        "filter",
+        "recorded calls differ",
+        lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
         lambda run: f"COMMPROF_EXCLUDE {run.fact('settings.COMMPROF_EXCLUDE') or 'not set'}",
         "record both alike",
     ),
 )
 RUN = (
     (
-        "placement", "ranks are placed differently",
+        "placement",
+        "ranks are placed differently",
         # where missing ranks ran is not known; such runs are refused as partial
-        lambda run: None if run.missing else (run.world_size, run.placement), layout,
+        lambda run: None if run.missing else (run.world_size, run.placement),
+        layout,
         "run all with the same ranks on each host",
     ),
     (
-        "binding", "numbers of cores that a rank may use differ", _cores, binding,
+        "binding",
+        "numbers of cores that a rank may use differ",
+        _cores,
+        binding,
         "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
         "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores)",
     ),
 )
 PROGRAM = (
-    "program", "programs differ", program_of,
+    "program",
+    "programs differ",
+    program_of,
     lambda run: units.shortened(program_of(run), 100),
     "compare one program with the same arguments",
 )
 
 
 WAY_OUT = "run on nodes of its own with a core for each rank; or --allow disturbed"
+
+
 def is_disturbed(run: Figures) -> bool:
     """Waiting for cores, but not for other threads of the same ranks."""
     is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
@@ -310,7 +345,8 @@ def is_disturbed(run: Figures) -> bool:
 def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], list[str]]:
     """Reasons against a verdict by this judge, or else what is noted."""
     blocks = (
-        [*zip(*(side.runs for side in sides))] if judge.is_paired
+        [*zip(*(side.runs for side in sides))]
+        if judge.is_paired
         else [(run,) for side in sides for run in side.runs]
     )
     # the run of each disturbed block that is disturbed most

@@ -19,7 +19,14 @@ from statistics import fmean, median
 from ..base import Row, gathered, threshold, units, whole
 from ..base.chance import benjamini_hochberg
 from .judge import (
-    Compared, DIFFERENT, Judge, MIXED, OTHER, SizeRow, known, median_known,
+    Compared,
+    DIFFERENT,
+    Judge,
+    MIXED,
+    OTHER,
+    SizeRow,
+    known,
+    median_known,
 )
 from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .sides import Side, labels_of
@@ -63,13 +70,13 @@ class RowTable:
             [run.rows[key].value(self.metrics[key]) for key in self.keys] for run in side.runs
         ]
         return [
-            None if None in own or not own else
-            sum(value * calls[key] for key, value in zip(self.keys, known(own))) for own in values
+            None
+            if None in own or not own
+            else sum(value * calls[key] for key, value in zip(self.keys, known(own)))
+            for own in values
         ]
 
-    def tested(
-        self, judge: Judge, side: Side, shows_all: bool, is_found: bool
-    ) -> list[Compared]:
+    def tested(self, judge: Judge, side: Side, shows_all: bool, is_found: bool) -> list[Compared]:
         """The rows of a side, small ones added up. is_found: the verdict shows a difference, which
         rows are then confirmed to explain, in order, up to the first that differs by chance."""
         least = 0 if shows_all else threshold("compare.small")
@@ -100,7 +107,11 @@ class RowTable:
         )
 
     def _compared(
-        self, judge: Judge, keys: Sequence[Key], side: Side, first: Sequence[float | None],
+        self,
+        judge: Judge,
+        keys: Sequence[Key],
+        side: Side,
+        first: Sequence[float | None],
         second: Sequence[float | None],
     ) -> Compared:
         return judge.contrast(first, second)._replace(
@@ -127,7 +138,11 @@ class RowTable:
         metrics = {self.metrics[key] for key in keys}
         values = [self.sums(keys, each) for each in (self.sides[0], side)]
         return self._compared(judge, keys, side, *values)._replace(
-            call=OTHER, communicator="", memory_kind="", measure="", per="rank",
+            call=OTHER,
+            communicator="",
+            memory_kind="",
+            measure="",
+            per="rank",
             metric=metrics.pop() if len(metrics) == 1 else MIXED,
         )
 
@@ -245,7 +260,8 @@ def _joined(runs: Sequence[Figures], uneven: Sequence[Key]) -> dict[Part, Key]:
     if negotiates:
         parts = [each for run in runs for each in run.parts.items()]
         joined.update(
-            (part, NEGOTIATION) for part, row in parts
+            (part, NEGOTIATION)
+            for part, row in parts
             if part[1] == "control" and row.family == "collective"
         )
     return joined
@@ -259,7 +275,8 @@ def _sizes_of_calls(uneven: Sequence[Key], runs: Sequence[Figures]) -> dict[Key,
         if next(run.rows[key] for run in runs if key in run.rows).family == "collective"
     )
     return {
-        call: keys for call, keys in found.items()
+        call: keys
+        for call, keys in found.items()
         if len(keys) > 1 and all(_bytes(run, keys) for run in runs)
     }
 

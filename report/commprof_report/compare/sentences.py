@@ -45,7 +45,8 @@ def program_text(answers: Comparison) -> str:
     first = [side.runs[0] for side in answers.sides]
     programs = [units.shortened(program_of(run), 70) for run in first]
     return "; ".join(
-        texts[0] if len(set(texts)) == 1
+        texts[0]
+        if len(set(texts)) == 1
         else ", ".join(f"{text} in {side.name}" for text, side in zip(texts, answers.sides))
         for texts in (programs, [*map(layout, first)])
     )
@@ -60,7 +61,8 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     blocks = len(answers.sides[0].runs)
     if answers.is_paired and blocks > 1:
         yield (
-            "Blocks", f"{blocks}: runs made next to each other are compared with each other",
+            "Blocks",
+            f"{blocks}: runs made next to each other are compared with each other",
         )
     elif not answers.is_paired:
         why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
@@ -132,7 +134,8 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     if pair.differences:
         yield "Also different", differences_text(pair.differences)
     noise = [
-        f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures
+        f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})"
+        for row in pair.figures
         if row.noise is not None
     ]
     if noise:
@@ -158,7 +161,8 @@ def finding_text(pair: Pair) -> str:
         return f"none: {few_text(row)}"
     if row.verdict == "refused":
         few = (
-            "" if row.change is None or row.low is not None
+            ""
+            if row.change is None or row.low is not None
             else f"; too few runs, too: {few_text(row)}"
         )
         return f"none: not the same experiment ({row.refused}){few}; what follows are estimates"
@@ -167,7 +171,8 @@ def finding_text(pair: Pair) -> str:
         return f"same within {units.share(row.min_effect)}: {change}"
     if row.verdict == "unknown":
         would = (
-            "" if row.detectable is None
+            ""
+            if row.detectable is None
             else f"; {effect_text(row.detectable)} would have been found with a probability of 80 %"
         )
         return f"no difference found: {change}{would}"
@@ -225,7 +230,10 @@ def few_text(row: VerdictRow) -> str:
 def causes(pair: Pair) -> list[Compared]:
     """The confirmed rows with most of the change, in its direction."""
     found = [
-        row for row in pair.rows if row.is_confirmed and row.outcome == pair.verdict.verdict
+        row
+        for row in pair.rows
+        if row.is_confirmed
+        and row.outcome == pair.verdict.verdict
         and (row.part_of_change or 0) > 0
     ]
     return sorted(found, key=lambda row: -(row.part_of_change or 0))[:2]
@@ -233,10 +241,16 @@ def causes(pair: Pair) -> list[Compared]:
 
 def cause_text(row: Compared) -> str:
     by = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank"
-    return "; ".join(filter(None, [
-        f"{row_text(row)}: {row.metric} {change_text(row)}, {by}, "
-        f"{units.share(row.part_of_change)} of the change", algorithm_text(row),
-    ]))
+    return "; ".join(
+        filter(
+            None,
+            [
+                f"{row_text(row)}: {row.metric} {change_text(row)}, {by}, "
+                f"{units.share(row.part_of_change)} of the change",
+                algorithm_text(row),
+            ],
+        )
+    )
 
 
 def algorithm_text(row: Compared) -> str:

@@ -19,10 +19,12 @@ from ..late.sums import Sums, rounded, share, transfer_shares
 BARRIER = "MPI_Barrier"
 
 
-class Times(namedtuple(
-    "Times",
-    "begin_ns wait_ns transfer_ns total_ns is_split first_barriers shares shares_of_calls",
-)):
+class Times(
+    namedtuple(
+        "Times",
+        "begin_ns wait_ns transfer_ns total_ns is_split first_barriers shares shares_of_calls",
+    )
+):
     """begin_ns (on the run's axis), wait_ns, transfer_ns: of sampled calls of all ranks, scaled to
     all such calls. total_ns: of all calls. is_split: a call was analysed. first_barriers:
     durations, by communicator and rank. shares: of transfer, by call, communicator and bytes; of
@@ -45,8 +47,10 @@ class Times(namedtuple(
 
     def first_barriers_between(self, call: str, identity: str, low_ns: int, high_ns: int) -> int:
         return sum(
-            low_ns <= ns < high_ns for (own, _), durations in self.first_barriers.items()
-            for ns in durations if call == BARRIER and own == identity
+            low_ns <= ns < high_ns
+            for (own, _), durations in self.first_barriers.items()
+            for ns in durations
+            if call == BARRIER and own == identity
         )
 
 
@@ -85,7 +89,8 @@ def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
     """The sums without Barriers that a rank makes before its first other call, and these."""
     sums, called = split.sums, split.of_all.called
     is_other = ~split.known.which(
-        called.calls.call, sums.texts,
+        called.calls.call,
+        sums.texts,
         lambda call: call.family == "communicator" or call.call == BARRIER,
     )
     ranks, first = np.unique(called.calls.world_rank[is_other], return_index=True)
@@ -126,5 +131,6 @@ def _completing(sums: Sums) -> dict[str, float]:
     )
     return {
         text: transfer / (wait + transfer)
-        for text, wait, transfer in zip(sums.texts.texts, wait_ns, transfer_ns) if wait + transfer
+        for text, wait, transfer in zip(sums.texts.texts, wait_ns, transfer_ns)
+        if wait + transfer
     }

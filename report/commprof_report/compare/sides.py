@@ -30,7 +30,8 @@ from .figures import Figures, Group
 # command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment took,
 # launch to end, with the profiler and without.
 Side = namedtuple(
-    "Side", "name runs blocks failed of elapsed_ns bare_ns paths",
+    "Side",
+    "name runs blocks failed of elapsed_ns bare_ns paths",
     defaults=[None, 0, "", None, None, ()],
 )
 
@@ -50,7 +51,9 @@ def sides_named(paths: Sequence[Sequence[Path]]) -> list[Side]:
         found.append(re.sub(r"[-_.\d\s]+$", "", commonprefix(names)) if names[1:] else names[0])
     return [
         Side(
-            name if name and found.count(name) == 1 else ascii_uppercase[place], [], paths=side,
+            name if name and found.count(name) == 1 else ascii_uppercase[place],
+            [],
+            paths=side,
         )
         for place, (name, side) in enumerate(zip(found, paths))
     ]
@@ -152,8 +155,11 @@ def altered(run: Figures) -> str:
     """gaps none, arrival together: the options by which it makes the calls otherwise than the
     job."""
     return ", ".join(
-        f"{key[len(FACT):].lower()} {value}" for key, (value, *_) in sorted(run.facts.items())
-        if key.startswith(FACT) and key[len(FACT):] not in ("KIT", "REPEAT") and value != "recorded"
+        f"{key[len(FACT) :].lower()} {value}"
+        for key, (value, *_) in sorted(run.facts.items())
+        if key.startswith(FACT)
+        and key[len(FACT) :] not in ("KIT", "REPEAT")
+        and value != "recorded"
     )
 
 
@@ -175,9 +181,12 @@ def checked_read(path: Path) -> Checked:
         if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, 99) != VERSION:
             raise ValueError(f"it is not version {VERSION} of {FORMAT}")
         return Checked(
-            text_in(values, "kit"), number_in(values, "share", 0, 1.001),
-            number_in(values, "tested_share", 0, 1.001), whole_in(values, "jobs", 1, MOST_RUNS),
-            whole_in(values, "replays", 1, MOST_RUNS), text_in(values, "library"),
+            text_in(values, "kit"),
+            number_in(values, "share", 0, 1.001),
+            number_in(values, "tested_share", 0, 1.001),
+            whole_in(values, "jobs", 1, MOST_RUNS),
+            whole_in(values, "replays", 1, MOST_RUNS),
+            text_in(values, "library"),
             number_in(values, "margin", 0, 1e9),
             tuple(str(name) for name in list_in(values, "failing")),
         )

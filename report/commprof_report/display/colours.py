@@ -20,26 +20,53 @@ SIDES = ("#5b6875", "#b34700", "#007a55", "#a0497c")  # of a comparison; the fir
 OTHER_CALLS = "#c4c9ce"
 PAPER, INK = "#ffffff", "#1c2733"
 DARK = {
-    TRANSFER: "#3f9fd8", UNSPLIT: "#34607c", FILES: "#b9847a", OUTSIDE: "#2c353f",
-    IN_MPI: "#5d6a76", ALERT: "#ff6b6b", COMPUTING: "#8c9cac", COMMUNICATING: "#a884f0",
-    BOTH: "#6d5799", NEUTRAL: "#a3b0bd", OTHER_CALLS: "#59636d",
-    PAPER: "#1b2127", INK: "#e6ebf0", "#333333": "#c9d2da", "#555555": "#a3b0bd",
-    "#777777": "#8c99a5", "#888888": "#77838f", "#e4e4e4": "#38424d",
+    TRANSFER: "#3f9fd8",
+    UNSPLIT: "#34607c",
+    FILES: "#b9847a",
+    OUTSIDE: "#2c353f",
+    IN_MPI: "#5d6a76",
+    ALERT: "#ff6b6b",
+    COMPUTING: "#8c9cac",
+    COMMUNICATING: "#a884f0",
+    BOTH: "#6d5799",
+    NEUTRAL: "#a3b0bd",
+    OTHER_CALLS: "#59636d",
+    PAPER: "#1b2127",
+    INK: "#e6ebf0",
+    "#333333": "#c9d2da",
+    "#555555": "#a3b0bd",
+    "#777777": "#8c99a5",
+    "#888888": "#77838f",
+    "#e4e4e4": "#38424d",
 }
 _ROSE, _CYAN, _SAND, _TEAL, _OLIVE = "#cc6677", "#88ccee", "#ddcc77", "#44aa99", "#999933"
 _GREEN, _WINE, _PURPLE, _INDIGO = "#117733", "#882255", "#aa4499", "#332288"
 _LIGHTER = {_GREEN: "#2f9052", _WINE: "#c75b93", _PURPLE: "#cc70bc", _INDIGO: "#8577d6"}
 # how the name of an operation begins, its colour, and whether it is the paler one of two
 _OPERATIONS = (
-    ("allreduce", _TEAL, False), ("reducescatter", _GREEN, False), ("reduce", _GREEN, True),
-    ("scan", _GREEN, True), ("exscan", _GREEN, True), ("bcast", _WINE, False),
-    ("broadcast", _WINE, False), ("scatter", _WINE, True), ("allgather", _PURPLE, False),
-    ("gather", _PURPLE, True), ("neighborallgather", _PURPLE, True), ("alltoall", _OLIVE, False),
-    ("neighboralltoall", _OLIVE, True), ("barrier", _SAND, False), ("sendrecv", _ROSE, True),
+    ("allreduce", _TEAL, False),
+    ("reducescatter", _GREEN, False),
+    ("reduce", _GREEN, True),
+    ("scan", _GREEN, True),
+    ("exscan", _GREEN, True),
+    ("bcast", _WINE, False),
+    ("broadcast", _WINE, False),
+    ("scatter", _WINE, True),
+    ("allgather", _PURPLE, False),
+    ("gather", _PURPLE, True),
+    ("neighborallgather", _PURPLE, True),
+    ("alltoall", _OLIVE, False),
+    ("neighboralltoall", _OLIVE, True),
+    ("barrier", _SAND, False),
+    ("sendrecv", _ROSE, True),
     *((f"{mode}send", _ROSE, False) for mode in ("", "b", "s", "r", "p")),
     *((f"{mode}recv", _CYAN, False) for mode in ("", "m", "p")),
-    ("wait", _INDIGO, False), ("test", _INDIGO, False), ("probe", _INDIGO, True),
-    ("mprobe", _INDIGO, True), ("start", _INDIGO, True), ("requestgetstatus", _INDIGO, True),
+    ("wait", _INDIGO, False),
+    ("test", _INDIGO, False),
+    ("probe", _INDIGO, True),
+    ("mprobe", _INDIGO, True),
+    ("start", _INDIGO, True),
+    ("requestgetstatus", _INDIGO, True),
 )
 _NAME = re.compile(r"(?:MPI_|nccl)(I(?=[a-z]))?(\w+)")
 _OF_CSS = re.compile("--colour-([0-9a-f]{6})")
@@ -62,8 +89,8 @@ def of_call(name: str) -> str:
 def _tone(hue: str, is_pale: bool, is_strong: bool) -> str:
     """As much of paper and ink each as tells it from the others."""
     dark = _LIGHTER.get(hue, hue)
-    light, dark = (_mixed(hue, "#ffffff", 0.4), _mixed(dark, "#000000", 0.3)) if is_pale else (
-        hue, dark
+    light, dark = (
+        (_mixed(hue, "#ffffff", 0.4), _mixed(dark, "#000000", 0.3)) if is_pale else (hue, dark)
     )
     if is_strong:
         light, dark = _mixed(light, "#000000", 0.28), _mixed(dark, "#ffffff", 0.4)

@@ -99,8 +99,11 @@ def _hashes(texts: Iterable[str]) -> str:
 
 
 def header(
-    title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]],
-    facts: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]] = (),
+    title: str,
+    lines: Sequence[str],
+    cards: Sequence[tuple[str, str]],
+    facts: Sequence[tuple[str, str]],
+    answers: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The top of the page: the program, the most important figures, the answers to the first
     questions, and the summary in words."""
@@ -117,9 +120,7 @@ def header(
 
 def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
     """A list of the facts that have a text."""
-    items = "".join(
-        f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts if fact
-    )
+    items = "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts if fact)
     kind = f' class="{kind}"' if kind else ""
     return f"<dl{kind}>{items}</dl>" if items else ""
 
@@ -150,7 +151,7 @@ def sentence_of(words: str) -> str:
 def folded_section(title: str, sentence: str, *parts: str) -> str:
     return (
         f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>'
-        f'{sentence_of(sentence)}{"".join(parts)}</details></section>'
+        f"{sentence_of(sentence)}{''.join(parts)}</details></section>"
     )
 
 
@@ -173,7 +174,9 @@ def picture(svg: bytes | None, description: str) -> str:
 
 
 def table(
-    columns: Sequence[Column | Field], rows: Sequence[object], most: int = 1 << 20,
+    columns: Sequence[Column | Field],
+    rows: Sequence[object],
+    most: int = 1 << 20,
     which: str = "are shown",
 ) -> str:
     """The first rows; which: what is said of them where there are more."""
@@ -229,7 +232,10 @@ def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
     number = style % STYLES
     title = [element("title", text(name))] if name else []
     return element(
-        "path", *title, d=MARKS[number], transform=f"translate({x:.1f},{y:.1f})",
+        "path",
+        *title,
+        d=MARKS[number],
+        transform=f"translate({x:.1f},{y:.1f})",
         class_=f"side-{number} {kind}",
     )
 

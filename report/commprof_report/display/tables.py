@@ -33,18 +33,25 @@ class Column(NamedTuple):
 
 def volume_column(head: str, key: str) -> Column:
     return Column(
-        head, lambda row: volume(getattr(row, key) or None),
+        head,
+        lambda row: volume(getattr(row, key) or None),
         exact=lambda row: count(getattr(row, key) or None),
     )
 
 
 FORMS = (
     option(
-        "--json", action="store_true", group="output", is_alone=True,
+        "--json",
+        action="store_true",
+        group="output",
+        is_alone=True,
         help="a list of objects; keys and units in docs/SCHEMA.md",
     ),
     option(
-        "--csv", action="store_true", group="output", is_alone=True,
+        "--csv",
+        action="store_true",
+        group="output",
+        is_alone=True,
         help="the same keys as a header, then one line per row",
     ),
 )

@@ -31,7 +31,14 @@ from typing import Any, BinaryIO
 from ..base import ReportError, units
 from ..base.workers import end_with_parent
 from ..base.files import (
-    MOST_BYTES, json_parse, json_read, list_in, number_in, regular_open, text_in, whole_in,
+    MOST_BYTES,
+    json_parse,
+    json_read,
+    list_in,
+    number_in,
+    regular_open,
+    text_in,
+    whole_in,
 )
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
@@ -84,20 +91,26 @@ def plan_read(folder: Path) -> Plan:
 def _plan(values: Any) -> Plan:
     arms = [
         Arm(
-            text_in(each, "name"), text_in(each, "command"), text_in(each, "of", ""),
+            text_in(each, "name"),
+            text_in(each, "command"),
+            text_in(each, "of", ""),
             bool(each.get("is_bare")),
         )
         for each in list_in(values, "arms")
     ]
     names = [arm.name for arm in arms]
     if (
-        not 0 < len(names) <= MOST_ARMS or len(set(names)) < len(names)
+        not 0 < len(names) <= MOST_ARMS
+        or len(set(names)) < len(names)
         or not all(map(NAME.fullmatch, names))
     ):
         raise ValueError(f"names of arms: {units.shortened(', '.join(names), 80) or 'none'}")
     return Plan(
-        arms, whole_in(values, "blocks", 1, MOST, 1), whole_in(values, "seed", -MOST, MOST, 0),
-        text_in(values, "directory", ""), text_in(values, "kit", ""),
+        arms,
+        whole_in(values, "blocks", 1, MOST, 1),
+        whole_in(values, "seed", -MOST, MOST, 0),
+        text_in(values, "directory", ""),
+        text_in(values, "kit", ""),
     )
 
 
@@ -142,8 +155,10 @@ def runs_of(folder: Path, plan: Plan) -> list[Run]:
     bare = {arm.name for arm in plan.arms if arm.is_bare}
     return [
         run._replace(status=REMOVED)
-        if run.status in (OK, WARM_UP) and run.arm not in bare
-        and not (folder / run.folder).exists() else run
+        if run.status in (OK, WARM_UP)
+        and run.arm not in bare
+        and not (folder / run.folder).exists()
+        else run
         for run in runs_read(folder)
     ]
 
@@ -245,7 +260,12 @@ SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"
 
 
 def launch(
-    experiment: Path, block: int, arm: Arm, commprof_run: str, replay: str, directory: str,
+    experiment: Path,
+    block: int,
+    arm: Arm,
+    commprof_run: str,
+    replay: str,
+    directory: str,
     timeout_s: float | None,
 ) -> Run:
     """Runs the arm's command in a shell in the directory (empty: the current one), with the
@@ -268,8 +288,12 @@ def launch(
     if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
     return Run(
-        block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK,
-        time.monotonic() - begin, why,
+        block,
+        arm.name,
+        str(folder.relative_to(experiment)),
+        FAILED if why else OK,
+        time.monotonic() - begin,
+        why,
     )
 
 

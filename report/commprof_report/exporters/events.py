@@ -30,7 +30,15 @@ from ..base import units
 from ..base.units import visible
 from ..run.alignment import MOST_NS
 from .traces import (
-    CYCLE_START, Event, NEGOTIATE, OfRank, events_of, id_number, is_time, place, timeline_events,
+    CYCLE_START,
+    Event,
+    NEGOTIATE,
+    OfRank,
+    events_of,
+    id_number,
+    is_time,
+    place,
+    timeline_events,
 )
 
 PLACES_OF_RANK = 1_000  # in the list of processes: a rank's own, then those of other profilers
@@ -43,8 +51,11 @@ def event_text(phase: str, process: int, thread: int, **values: object) -> str:
 def _shown(values: dict) -> dict:
     """Without control characters."""
     return {
-        key: visible(value) if isinstance(value, str)
-        else _shown(value) if isinstance(value, dict) else value
+        key: visible(value)
+        if isinstance(value, str)
+        else _shown(value)
+        if isinstance(value, dict)
+        else value
         for key, value in values.items()
     }
 
@@ -70,7 +81,9 @@ ID_BITS = 48  # of an id in its file; those above are the number of the file
 
 class Beside:
     def __init__(
-        self, first_process: int, aligned_ns: Callable[[int, int], int],
+        self,
+        first_process: int,
+        aligned_ns: Callable[[int, int], int],
         overlaps: Callable[[int, int], bool],
     ) -> None:
         self.first_process, self.aligned_ns, self.overlaps = first_process, aligned_ns, overlaps
@@ -86,7 +99,8 @@ class Beside:
 
     def _event(self, of_rank: OfRank, event: dict) -> Iterator[str]:
         is_wanted = (
-            _metadata_change(of_rank, event) if event.get("ph") == "M"
+            _metadata_change(of_rank, event)
+            if event.get("ph") == "M"
             else self._lay(of_rank, event)
         )
         if not is_wanted:
@@ -107,10 +121,13 @@ class Beside:
         rank, began_unix_ns = of_rank.process.rank, of_rank.process.start_unix_ns
         own_ns = of_rank.trace.unix_ns(time_us) - began_unix_ns
         start_ns, end_ns = (
-            self.aligned_ns(rank, own_ns), self.aligned_ns(rank, own_ns + round(span_us * 1_000)),
+            self.aligned_ns(rank, own_ns),
+            self.aligned_ns(rank, own_ns + round(span_us * 1_000)),
         )
         if (
-            end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS
+            end_ns < 0
+            or (start_ns < 0 and "dur" not in event)
+            or end_ns > MOST_NS
             or not self.overlaps(start_ns, end_ns)
         ):
             return False
@@ -138,7 +155,10 @@ class Beside:
             self.threads[process, thread] = FIRST_THREAD + len(self.threads)
             if isinstance(thread, str):
                 yield event_text(
-                    "M", process, self.threads[process, thread], name="thread_name",
+                    "M",
+                    process,
+                    self.threads[process, thread],
+                    name="thread_name",
                     args={"name": thread or "PyTorch"},
                 )
         event["tid"] = self.threads[process, thread]
@@ -166,7 +186,8 @@ def _metadata_change(of_rank: OfRank, event: dict) -> bool:
     if kind not in ("process_name", "process_labels"):
         return kind != "process_sort_index"
     name = (
-        arguments.get("name" if kind == "process_name" else "labels") if isinstance(arguments, dict)
+        arguments.get("name" if kind == "process_name" else "labels")
+        if isinstance(arguments, dict)
         else None
     )
     if not isinstance(name, str) or not name:
@@ -233,8 +254,12 @@ class Track:
         if self.process.overlaps(slice_.begin_ns, end_ns):
             yield from chain(self.process.names, self.names)
             yield event_text(
-                phase, self.process.number, self.number, name=slice_.name,
-                ts=us(slice_.begin_ns), **values,
+                phase,
+                self.process.number,
+                self.number,
+                name=slice_.name,
+                ts=us(slice_.begin_ns),
+                **values,
             )
 
 

@@ -35,7 +35,12 @@ from ..run.unseen import unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
 from .events import (
-    PLACES_OF_RANK, Beside, event_text, horovod_events, named, us,
+    PLACES_OF_RANK,
+    Beside,
+    event_text,
+    horovod_events,
+    named,
+    us,
 )
 from .traces import OfRank
 
@@ -59,7 +64,15 @@ TRACKS = {
 }
 PEERS = {-1: "outside the job", -2: "any"}
 DETAILS = (  # of a call, as far as they are known
-    "communicator", "sequence", "bytes", "peer", "root", "request_call", "region", "datatype", "op",
+    "communicator",
+    "sequence",
+    "bytes",
+    "peer",
+    "root",
+    "request_call",
+    "region",
+    "datatype",
+    "op",
 )
 ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is too large"}
 
@@ -69,9 +82,7 @@ Wait = namedtuple("Wait", "wait_ns last_rank is_estimate arrived_ns")
 NO_WAIT = Wait(0, None, False, None)
 
 
-Slice = namedtuple(
-    "Slice", "start_ns end_ns name arguments row wait", defaults=[{}, None, NO_WAIT]
-)
+Slice = namedtuple("Slice", "start_ns end_ns name arguments row wait", defaults=[{}, None, NO_WAIT])
 
 
 class Cut(NamedTuple):
@@ -105,7 +116,8 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     separator = ""
     beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
     for event in chain(
-        trace.events(), beside.events(of_pytorch),
+        trace.events(),
+        beside.events(of_pytorch),
         horovod_events(of_horovod, beside, alignment.aligned_ns, cut.overlaps),
     ):
         yield f"{separator}{event}"
@@ -117,7 +129,8 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
     """How long each call waited, and for whom: of NCCL's operations by rank, communicator and
     sequence, of others by rank and begin on the run's axis."""
     of_nccl = {
-        identity for (identity,) in connection.execute(
+        identity
+        for (identity,) in connection.execute(
             "SELECT identity FROM run_communicator WHERE library = 'nccl'"
         )
     }
@@ -136,7 +149,11 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
 
 class Trace:
     def __init__(
-        self, run: Selection, alignment: Alignment, cut: Cut, steps: Steps,
+        self,
+        run: Selection,
+        alignment: Alignment,
+        cut: Cut,
+        steps: Steps,
         waits: dict[tuple, Wait],
     ) -> None:
         self.run, self.connection = run, run.connection
@@ -166,7 +183,8 @@ class Trace:
             "run": units.visible(self.run.run_id),
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",
             "time axis": "seconds since the earliest start of a rank",
-            "clock error": "unknown" if self.error_ns is None
+            "clock error": "unknown"
+            if self.error_ns is None
             else f"at most {self.error_ns / 1e3:.3f} us",
             "calls sampled": sampled.samples,
             "GPU activities sampled": sampled.activities,
@@ -198,8 +216,7 @@ class Trace:
     def _shown(self, slices: Iterable[Slice]) -> Iterator[Slice]:
         """The slices of a track, as far as the selected part has them."""
         return (
-            slice_ for slice_ in nested(slices)
-            if self.cut.overlaps(slice_.start_ns, slice_.end_ns)
+            slice_ for slice_ in nested(slices) if self.cut.overlaps(slice_.start_ns, slice_.end_ns)
         )
 
     def _aligned(self, rank: int, start_ns: int, end_ns: int, *rest: Any) -> Slice:
@@ -231,12 +248,15 @@ class Trace:
         full = {**{name: name for name in mangled}, **kernel_names.demangled(mangled)}
         short = {name: kernel_names.shortened(full[name]) for name in mangled}
         for row in SQL.rows(self.connection, "trace_activities"):
-            name = f"{row.kind} {row.copy}".rstrip() if row.kind != "kernel" else (
-                short.get(row.kernel) or gpu_activity.OTHERS
+            name = (
+                f"{row.kind} {row.copy}".rstrip()
+                if row.kind != "kernel"
+                else (short.get(row.kernel) or gpu_activity.OTHERS)
             )
             details = {
                 "kernel": full.get(row.kernel) if row.kind == "kernel" else "",
-                "communicator": row.communicator, "bytes": row.bytes,
+                "communicator": row.communicator,
+                "bytes": row.bytes,
                 "launched by": "graph" if row.is_graph else "",
             }
             known = {key: value for key, value in details.items() if value}
@@ -281,7 +301,10 @@ class Trace:
             return
         self.flows += 1
         what = {
-            "name": "arrival", "cat": "waiting", "id": hex(self.flows), "ts": us(time_ns),
+            "name": "arrival",
+            "cat": "waiting",
+            "id": hex(self.flows),
+            "ts": us(time_ns),
         }
         yield event_text("s", wait.last_rank, TRACKS["calls"].first + thread, **what)
         yield event_text("f", rank, track, bp="e", **what)
@@ -296,7 +319,8 @@ class Trace:
     def _arrivals(self) -> dict[tuple[int, int], int]:
         """The thread that began a call at the arrival that ended a wait, by rank and time."""
         wanted = {
-            (wait.last_rank, wait.arrived_ns) for wait in self.waits.values()
+            (wait.last_rank, wait.arrived_ns)
+            for wait in self.waits.values()
             if not wait.is_estimate
         }
         begun = (
@@ -312,8 +336,11 @@ class Trace:
         for row in (row for row in self.threads if row.unfinished):
             rank = row.rank
             slice_ = self._aligned(
-                rank, row.since_ns, max(row.last_ns, row.since_ns),
-                f"{row.unfinished} (not finished)", _details(row),
+                rank,
+                row.since_ns,
+                max(row.last_ns, row.since_ns),
+                f"{row.unfinished} (not finished)",
+                _details(row),
             )
             before_ns = self.last_ns.get((rank, row.thread), self.aligned_ns(rank, 0))
             start_ns = min(max(slice_.start_ns, before_ns), slice_.end_ns)
@@ -351,7 +378,8 @@ def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
     """By rank and its number for a device: " (shared with rank 1)"."""
     return {
         (own.rank, own.number): f" (shared with {units.rank_names(others)})"
-        for group in device_groups(gpu_activity.device_facts(connection)) for own in group
+        for group in device_groups(gpu_activity.device_facts(connection))
+        for own in group
         if (others := sorted({one.rank for one in group} - {own.rank}))
     }
 

@@ -26,11 +26,13 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 NEGOTIATIONS = (
     ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
     (
-        "rounds_ahead", "Rounds in which the rank offered more than all agreed on.",
+        "rounds_ahead",
+        "Rounds in which the rank offered more than all agreed on.",
         lambda row: row.rounds_ahead,
     ),
     (
-        "ahead_seconds", "Time from such a round to the next: it waited for others.",
+        "ahead_seconds",
+        "Time from such a round to the next: it waited for others.",
         lambda row: _seconds(row.ahead_ns),
     ),
 )
@@ -60,76 +62,108 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             [_run_info(run)],
         ),
         (
-            "commprof_up", "gauge",
+            "commprof_up",
+            "gauge",
             "1: the rank's process is seen to run, 0: it has ended; absent if unknown.",
             _of(ranks, lambda row: UP.get(row.state, 0)),
         ),
         (
-            "commprof_rank_info", "gauge", "Host and state of the rank, always 1.",
+            "commprof_rank_info",
+            "gauge",
+            "Host and state of the rank, always 1.",
             _of(ranks, lambda row: 1, host="host", state="state"),
         ),
         (
-            "commprof_wall_seconds", "gauge",
+            "commprof_wall_seconds",
+            "gauge",
             "Time from MPI_Init to the end or the last sign of life.",
             _of(ranks, lambda row: _seconds(row.wall_ns)),
         ),
         (
-            "commprof_counted_seconds", "gauge",
+            "commprof_counted_seconds",
+            "gauge",
             "Part of the wall time during which calls were counted.",
             _of(ranks, lambda row: _seconds(row.counted_ns)),
         ),
         (
-            "commprof_last_sign_timestamp_seconds", "gauge",
+            "commprof_last_sign_timestamp_seconds",
+            "gauge",
             "End or last sign of life, since 1970.",
             _of(ranks, lambda row: _seconds(row.last_unix_ns)),
         ),
         (
-            "commprof_in_call_seconds", "gauge",
+            "commprof_in_call_seconds",
+            "gauge",
             "Time that the rank has been inside its current call.",
             _of(
-                ranks, lambda row: _seconds(row.doing_ns) if row.doing_is_inside else None,
-                call="doing_call", communicator="doing_communicator",
+                ranks,
+                lambda row: _seconds(row.doing_ns) if row.doing_is_inside else None,
+                call="doing_call",
+                communicator="doing_communicator",
             ),
         ),
         (
-            "commprof_calls_total", "counter", "Calls.",
+            "commprof_calls_total",
+            "counter",
+            "Calls.",
             _of(totals, lambda row: row.count, **of_call),
         ),
         (
-            "commprof_bytes_total", "counter", "Bytes passed to calls.",
+            "commprof_bytes_total",
+            "counter",
+            "Bytes passed to calls.",
             _of(totals, lambda row: row.volume_bytes, **of_call),
         ),
         (
-            "commprof_time_seconds_total", "counter", "Time inside calls.",
+            "commprof_time_seconds_total",
+            "counter",
+            "Time inside calls.",
             _of(totals, lambda row: _seconds(row.total_ns), **of_call),
         ),
-        *((
+        *(
             (
-                "commprof_device_operations_total", "counter",
-                "NCCL's operations that were timed on the device.",
-                _of(on_device, lambda row: row.count, **of_call),
-            ),
-            (
-                "commprof_device_time_seconds_total", "counter",
-                "Time of these operations on the device.",
-                _of(on_device, lambda row: _seconds(row.total_ns), **of_call),
-            ),
-        ) if on_device else ()),  # if any was timed
+                (
+                    "commprof_device_operations_total",
+                    "counter",
+                    "NCCL's operations that were timed on the device.",
+                    _of(on_device, lambda row: row.count, **of_call),
+                ),
+                (
+                    "commprof_device_time_seconds_total",
+                    "counter",
+                    "Time of these operations on the device.",
+                    _of(on_device, lambda row: _seconds(row.total_ns), **of_call),
+                ),
+            )
+            if on_device
+            else ()
+        ),  # if any was timed
         *_wait_metrics(late),
-        *((
-            f"commprof_negotiation_{name}_total", "counter", text,
-            _of(negotiating, amount, communicator="communicator", thread="thread"),
-        ) for name, text, amount in NEGOTIATIONS if negotiating),
+        *(
+            (
+                f"commprof_negotiation_{name}_total",
+                "counter",
+                text,
+                _of(negotiating, amount, communicator="communicator", thread="thread"),
+            )
+            for name, text, amount in NEGOTIATIONS
+            if negotiating
+        ),
         (
-            "commprof_dropped_calls_total", "counter", "Calls that could not be recorded.",
+            "commprof_dropped_calls_total",
+            "counter",
+            "Calls that could not be recorded.",
             _of(ranks, lambda row: row.dropped_calls + row.interrupted_calls),
         ),
         (
-            "commprof_gpu_seconds_total", "counter",
-            "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run),
+            "commprof_gpu_seconds_total",
+            "counter",
+            "Traced time of GPUs, by what they did at the same time.",
+            _gpu_busy(run),
         ),
         (
-            "commprof_gpu_dropped_records_total", "counter",
+            "commprof_gpu_dropped_records_total",
+            "counter",
             "Records of GPU activity that were lost.",
             _of(
                 gpu_activity.rank_rows(connection),
@@ -137,7 +171,9 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             ),
         ),
         (
-            "commprof_call_duration_seconds", "histogram", "Durations of single calls.",
+            "commprof_call_duration_seconds",
+            "histogram",
+            "Durations of single calls.",
             _durations(run),
         ),
     ):
@@ -177,7 +213,8 @@ def _of(
             shown = {label: getattr(row, key) for label, key in {"rank": "rank", **labels}.items()}
             yield Sample(
                 {
-                    label: "" if text is None else text for label, text in shown.items()
+                    label: "" if text is None else text
+                    for label, text in shown.items()
                     if (label, text) != ("library", "mpi")
                 },
                 amount,
@@ -190,23 +227,27 @@ def _wait_metrics(late: Late | None) -> Iterator[Metric]:
     if not late or late.run.verdict is Kind.NONE:
         return
     yield (
-        "commprof_wait_seconds", "gauge",
+        "commprof_wait_seconds",
+        "gauge",
         "Part of the time inside calls in which the rank waited for others, as far as it is known.",
         _of(late.ranks, lambda row: _seconds(row.wait_ns)),
     )
     if not late.is_negotiated:
         yield (
-            "commprof_caused_wait_seconds", "gauge",
+            "commprof_caused_wait_seconds",
+            "gauge",
             "Waiting of other ranks of which the rank is the root cause.",
             _of(late.ranks, lambda row: _seconds(row.caused_ns)),
         )
         yield (
-            "commprof_unknown_cause_wait_seconds", "gauge",
+            "commprof_unknown_cause_wait_seconds",
+            "gauge",
             "Waiting of all ranks whose root cause is not known.",
             [Sample({}, late.run.unknown_cause_ns / 1e9)],
         )
     yield (
-        "commprof_wait_coverage_ratio", "gauge",
+        "commprof_wait_coverage_ratio",
+        "gauge",
         "Share of the time inside MPI of which it is known whether ranks waited.",
         [Sample({}, present(late.run.coverage))],
     )
@@ -218,7 +259,9 @@ def _gpu_busy(run: Run) -> Iterator[Sample]:
         (row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)
     }
     states = {
-        "computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING,
+        "computing": COMPUTING,
+        "communicating": COMMUNICATING,
+        "copying": COPYING,
         "in_mpi": IN_MPI,
     }
     for row in gpu_activity.busy_rows(run.connection):

@@ -33,9 +33,7 @@ SUFFIXES = (".json", ".json.gz")
 STEP_NS = whole("exporters.clock-step")
 
 
-class Process(
-    namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")
-):
+class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")):
     """trace_ranks.sql"""
 
     @property
@@ -101,7 +99,8 @@ def _process_of(
     trace: Trace, rank: int | None, processes: Sequence[Process], world_size: int
 ) -> Process:
     found = (
-        _process_by_rank(trace, rank, processes, world_size) if rank is not None
+        _process_by_rank(trace, rank, processes, world_size)
+        if rank is not None
         else _process_guess(trace, processes, world_size)
     )
     first_ns = trace.unix_ns(present(trace.first_us))
@@ -124,7 +123,8 @@ def _process_by_rank(
         if process.rank == rank:
             return process
     what = (
-        f"the run has {units.counted(world_size, 'rank')}" if rank >= world_size
+        f"the run has {units.counted(world_size, 'rank')}"
+        if rank >= world_size
         else "the run has no file of that rank"
     )
     raise ReportError(trace.path, f"is of rank {rank}; {what}")
@@ -134,11 +134,13 @@ def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) 
     """The process with this id on this host. The rank of torch.distributed is used only if this is
     ambiguous: its ranks may be numbered differently, and other runs have the same ones."""
     same = [
-        process for process in processes
+        process
+        for process in processes
         if process.pid in trace.pids and _may_be(trace.host, process.host)
     ]
     on_host = [
-        process for process in same
+        process
+        for process in same
         if process.host and trace.path.name.startswith(f"{process.host}_{process.pid}.")
     ]
     for candidates in (same, on_host, [process for process in same if process.rank == trace.rank]):
@@ -202,8 +204,10 @@ def trace_scan(path: Path, stream: JsonStream) -> Trace:
         if phase == "X" and is_time(time_us) and is_time(event.get("dur")) and time_us:
             trace.add(time_us, event["dur"])
         elif (
-            phase == "M" and event.get("name") == "process_labels"
-            and event.get("args") == {"labels": "CPU"} and isinstance(pid, int)
+            phase == "M"
+            and event.get("name") == "process_labels"
+            and event.get("args") == {"labels": "CPU"}
+            and isinstance(pid, int)
         ):
             trace.pids.add(pid)
         threads.add((place(pid), place(event.get("tid"))))

@@ -50,13 +50,17 @@ def job_read(files: Sequence[RankFile]) -> Job:
     run, day = run_key(files), _day(min(rank.about.start_unix_ns for rank in ranks))
     rows, buckets = _rows(ranks)
     hosts = _hosts(ranks)
-    return Job(run, day[:7], {
-        "setting": [(run, *setting) for setting in ranks[0].settings],
-        "bucket": [(run, *bucket) for bucket in buckets],
-        "host": [(run, *host) for host in hosts],
-        "row": [(run, *row) for row in rows],
-        "job": [(run, *_job(files, ranks, day, len(hosts)))],
-    })
+    return Job(
+        run,
+        day[:7],
+        {
+            "setting": [(run, *setting) for setting in ranks[0].settings],
+            "bucket": [(run, *bucket) for bucket in buckets],
+            "host": [(run, *host) for host in hosts],
+            "row": [(run, *row) for row in rows],
+            "job": [(run, *_job(files, ranks, day, len(hosts)))],
+        },
+    )
 
 
 def _day(unix_ns: int) -> str:
@@ -145,18 +149,22 @@ def _hosts(ranks: Sequence[Rank]) -> list[tuple]:
     least time in calls in which all wait for all, or that complete messages: the others wait there
     meanwhile. behind_ns: how much less a rank there than a mean rank of the other hosts."""
     of_host = gathered((rank.about.host, rank.about) for rank in ranks)
-    mean_ns = {
-        host: sum(rank.sync_ns for rank in own) / len(own) for host, own in of_host.items()
-    }
+    mean_ns = {host: sum(rank.sync_ns for rank in own) / len(own) for host, own in of_host.items()}
     least = [host for host, ns in mean_ns.items() if ns == min(mean_ns.values())]
     whole_ns, rows = sum(mean_ns.values()), []
     for place, (host, own) in enumerate(of_host.items()):
         others_ns = (whole_ns - mean_ns[host]) / max(1, len(of_host) - 1)
-        rows.append((
-            host, place, len(own), max(rank.wall_ns for rank in own),
-            sum(rank.sync_ns for rank in own), int(least == [host] and len(of_host) > 1),
-            round(others_ns - mean_ns[host]) if len(of_host) > 1 else 0,
-        ))
+        rows.append(
+            (
+                host,
+                place,
+                len(own),
+                max(rank.wall_ns for rank in own),
+                sum(rank.sync_ns for rank in own),
+                int(least == [host] and len(of_host) > 1),
+                round(others_ns - mean_ns[host]) if len(of_host) > 1 else 0,
+            )
+        )
     return rows
 
 
@@ -166,11 +174,20 @@ def _job(files: Sequence[RankFile], ranks: Sequence[Rank], day: str, hosts: int)
     ends = {rank.ended for rank in about}
     ended = next(end for end in ("killed", "abort", "exit", "finalize") if end in ends)
     return (
-        first.run_id, min(rank.start_unix_ns for rank in about) // SECOND_NS, day,
-        _user(files[0], first.user_id), first.program, units.library_name(first.mpi_version),
-        hosts, first.world_size, len(about), ended,
-        max(rank.wall_ns for rank in about), sum(rank.wall_ns for rank in about),
-        sum(rank.in_mpi_ns for rank in about), sum(sync_ns),
+        first.run_id,
+        min(rank.start_unix_ns for rank in about) // SECOND_NS,
+        day,
+        _user(files[0], first.user_id),
+        first.program,
+        units.library_name(first.mpi_version),
+        hosts,
+        first.world_size,
+        len(about),
+        ended,
+        max(rank.wall_ns for rank in about),
+        sum(rank.wall_ns for rank in about),
+        sum(rank.in_mpi_ns for rank in about),
+        sum(sync_ns),
         sum(sync_ns) - min(sync_ns) * len(about),
     )
 

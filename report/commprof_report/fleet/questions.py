@@ -31,93 +31,110 @@ def _hours(key: str, meaning: str, head: str) -> Field:
     )
 
 
-FIELDS = {field.key: field for field in (
-    text("user_name", "the user: their name, number or hash, as the store has it", "user"),
-    text("program", "the program", "program", 40),
-    text("library", "the MPI library, and its version", "library", 32),
-    text("host", "the host", "host"),
-    text("month", "year and month in which the jobs began, in UTC", "month"),
-    text("cluster", "`--cluster` of `fleet add`", "cluster"),
-    text("first_day", "days of the first and the last of these jobs, in UTC", "first day"),
-    text("last_day", "", "last day"),
-    text("run_id", "the job's id, as its launcher or scheduler said it", "job"),
-    text("day", "the day on which the job began, in UTC", "day"),
-    text(
-        "ended", "`finalize`, `exit`, `abort`; `killed`: a rank has no end", "ended",
-    ),
-    text(
-        "call", "the call; `(other)`: beyond the 60 rows of a job, which have the most time",
-        "call",
-    ),
-    text(
-        "role",
-        "of the communicator: `world` (all ranks), `part`, `alone` (one rank), `none`, `other`",
-        "role",
-    ),
-    Field(
-        "high_bytes",
-        "the class of sizes: above half of it, up to it", "up to", units.size,
-    ),
-    text("measure", "see [Words](#words)", "measure"),
-    Field("jobs", "jobs; their users", "jobs"),
-    Field("users", "", "users"),
-    Field(
-        "last_jobs",
-        "jobs in which the host came last: its ranks spent the least time in calls in which all "
-        "wait for all, or that complete messages; and in how many any host in its place would "
-        "have: of jobs of the same program on as many hosts, in the same place by the lowest rank",
-        "came last",
-    ),
-    Field("expected_jobs", "", "expected", units.mean_count),
-    Field(
-        "behind_share",
-        "by how much less time its ranks spend in these calls than those of other hosts, of the "
-        "wall time",
-        "behind", units.share,
-    ),
-    Field(
-        "p",
-        "the probability that chance alone shows as much, adjusted for all hosts or calls "
-        "(Benjamini and Hochberg); of a host without the user whose jobs say most against it; of "
-        "a change by Pettitt's test of the days' medians", "p", lambda value: f"{value:.1g}",
-    ),
-    Field("is_late", "1: the host is late in other people's jobs, too", "late"),
-    Field("days", "days with such jobs", "days"),
-    Field(
-        "before_ns", "medians of the days' medians, before the day and from it on; after / before "
-        "- 1", "before",
-    ),
-    Field("after_ns", "", "after"),
-    Field("change", "", "change", units.change),
-    text("since", "settings and versions of the program's jobs since that day alone", "since", 60),
-    Field("killed_jobs", "jobs that were killed", "killed"),
-    Field("ranks", "ranks of the job, and its hosts", "ranks"),
-    Field("hosts", "", "hosts"),
-    Field("calls", "calls, unsuccessful polls included", "calls"),
-    Field("volume_bytes", "sum of `volume_bytes`", "volume"),
-    _hours(
-        "rank_hours", "sum of the ranks' wall times: core hours, where a rank has one core",
-        "rank hours",
-    ),
-    _hours("call_hours", "sum of the time in these calls", "hours in call"),
-    Field("call_share", "of the ranks' wall times: time in these calls; in MPI", "share"),
-    Field("mpi_share", "", "in MPI", units.share),
-    _hours(
-        "uneven_hours",
-        "what ranks spend in calls in which all wait for all, or that complete messages, beyond "
-        "the rank of the job that spends least in them",
-        "uneven hours",
-    ),
-    _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),
-    Field("wall_ns", "wall time of the longest rank", "wall time"),
-    Field("total_ns", "sum of durations", "time"),
-    Field("mean_ns", "total_ns / calls", "per call"),
-    Field(
-        "p50_ns", "percentiles, from histograms in halves of an octave, within which calls count "
-        "as evenly spread; p99 of 100 calls or more", "p50",
-    ),
-    Field("p99_ns", "", "p99"),
-)}
+FIELDS = {
+    field.key: field
+    for field in (
+        text("user_name", "the user: their name, number or hash, as the store has it", "user"),
+        text("program", "the program", "program", 40),
+        text("library", "the MPI library, and its version", "library", 32),
+        text("host", "the host", "host"),
+        text("month", "year and month in which the jobs began, in UTC", "month"),
+        text("cluster", "`--cluster` of `fleet add`", "cluster"),
+        text("first_day", "days of the first and the last of these jobs, in UTC", "first day"),
+        text("last_day", "", "last day"),
+        text("run_id", "the job's id, as its launcher or scheduler said it", "job"),
+        text("day", "the day on which the job began, in UTC", "day"),
+        text(
+            "ended",
+            "`finalize`, `exit`, `abort`; `killed`: a rank has no end",
+            "ended",
+        ),
+        text(
+            "call",
+            "the call; `(other)`: beyond the 60 rows of a job, which have the most time",
+            "call",
+        ),
+        text(
+            "role",
+            "of the communicator: `world` (all ranks), `part`, `alone` (one rank), `none`, `other`",
+            "role",
+        ),
+        Field(
+            "high_bytes",
+            "the class of sizes: above half of it, up to it",
+            "up to",
+            units.size,
+        ),
+        text("measure", "see [Words](#words)", "measure"),
+        Field("jobs", "jobs; their users", "jobs"),
+        Field("users", "", "users"),
+        Field(
+            "last_jobs",
+            "jobs in which the host came last: its ranks spent the least time in calls in which all "
+            "wait for all, or that complete messages; and in how many any host in its place would "
+            "have: of jobs of the same program on as many hosts, in the same place by the lowest rank",
+            "came last",
+        ),
+        Field("expected_jobs", "", "expected", units.mean_count),
+        Field(
+            "behind_share",
+            "by how much less time its ranks spend in these calls than those of other hosts, of the "
+            "wall time",
+            "behind",
+            units.share,
+        ),
+        Field(
+            "p",
+            "the probability that chance alone shows as much, adjusted for all hosts or calls "
+            "(Benjamini and Hochberg); of a host without the user whose jobs say most against it; of "
+            "a change by Pettitt's test of the days' medians",
+            "p",
+            lambda value: f"{value:.1g}",
+        ),
+        Field("is_late", "1: the host is late in other people's jobs, too", "late"),
+        Field("days", "days with such jobs", "days"),
+        Field(
+            "before_ns",
+            "medians of the days' medians, before the day and from it on; after / before - 1",
+            "before",
+        ),
+        Field("after_ns", "", "after"),
+        Field("change", "", "change", units.change),
+        text(
+            "since", "settings and versions of the program's jobs since that day alone", "since", 60
+        ),
+        Field("killed_jobs", "jobs that were killed", "killed"),
+        Field("ranks", "ranks of the job, and its hosts", "ranks"),
+        Field("hosts", "", "hosts"),
+        Field("calls", "calls, unsuccessful polls included", "calls"),
+        Field("volume_bytes", "sum of `volume_bytes`", "volume"),
+        _hours(
+            "rank_hours",
+            "sum of the ranks' wall times: core hours, where a rank has one core",
+            "rank hours",
+        ),
+        _hours("call_hours", "sum of the time in these calls", "hours in call"),
+        Field("call_share", "of the ranks' wall times: time in these calls; in MPI", "share"),
+        Field("mpi_share", "", "in MPI", units.share),
+        _hours(
+            "uneven_hours",
+            "what ranks spend in calls in which all wait for all, or that complete messages, beyond "
+            "the rank of the job that spends least in them",
+            "uneven hours",
+        ),
+        _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),
+        Field("wall_ns", "wall time of the longest rank", "wall time"),
+        Field("total_ns", "sum of durations", "time"),
+        Field("mean_ns", "total_ns / calls", "per call"),
+        Field(
+            "p50_ns",
+            "percentiles, from histograms in halves of an octave, within which calls count "
+            "as evenly spread; p99 of 100 calls or more",
+            "p50",
+        ),
+        Field("p99_ns", "", "p99"),
+    )
+}
 
 
 Question = namedtuple("Question", "title columns note")
@@ -141,7 +158,8 @@ QUESTIONS = {
     ),
     "sizes": Question(
         "Message sizes",
-        "call high_bytes measure jobs calls volume_bytes call_hours mean_ns p50_ns p99_ns", "",
+        "call high_bytes measure jobs calls volume_bytes call_hours mean_ns p50_ns p99_ns",
+        "",
     ),
     "trend": Question(
         "Month by month",
@@ -150,7 +168,8 @@ QUESTIONS = {
     ),
     "hosts": Question(
         "Nodes that are late in other people's jobs",
-        "host jobs users last_jobs expected_jobs behind_share p is_late", "",
+        "host jobs users last_jobs expected_jobs behind_share p is_late",
+        "",
     ),
     "changes": Question(
         "Calls that have changed",
@@ -161,7 +180,8 @@ QUESTIONS = {
     "job": Question(
         "One job",
         "run_id day user_name program library ended ranks hosts wall_ns call role high_bytes "
-        "measure calls volume_bytes total_ns mean_ns call_share", "",
+        "measure calls volume_bytes total_ns mean_ns call_share",
+        "",
     ),
 }
 
@@ -230,9 +250,12 @@ def plain(value: Any) -> Any:
 def spark_open(store: Store, url: str) -> Engine:
     """url: of the master: spark://host:7077, or local-cluster[2,1,1024]."""
     session = (
-        module("pyspark.sql").SparkSession.builder.master(url).config("spark.ui.enabled", "false")
+        module("pyspark.sql")
+        .SparkSession.builder.master(url)
+        .config("spark.ui.enabled", "false")
         .config("spark.sql.ansi.enabled", "false")
-        .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false").getOrCreate()
+        .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+        .getOrCreate()
     )
     for table in TABLES:
         files = session.read.parquet(str(store.folder.resolve() / table))
@@ -309,17 +332,22 @@ def load(store: Store, url: str) -> None:
         with TemporaryDirectory() as folder:
             path = f"{folder}/{table}.csv"
             found.project(", ".join(columns)).write_csv(path)
-            psql(url, (
-                f"DROP TABLE IF EXISTS {table}_files CASCADE",
-                f"CREATE TABLE {table}_files ({declared})",
-                f"\\copy {table}_files FROM '{quoted(path)}' WITH CSV HEADER FORCE NOT NULL "
-                f"{', '.join(name for name, kind in own.items() if kind == 'VARCHAR')}",
-            ))
+            psql(
+                url,
+                (
+                    f"DROP TABLE IF EXISTS {table}_files CASCADE",
+                    f"CREATE TABLE {table}_files ({declared})",
+                    f"\\copy {table}_files FROM '{quoted(path)}' WITH CSV HEADER FORCE NOT NULL "
+                    f"{', '.join(name for name, kind in own.items() if kind == 'VARCHAR')}",
+                ),
+            )
     psql(url, turned(SQL.text("views").replace("TEMP VIEW", "VIEW"), "postgres"))
 
 
 ENGINES = {
-    "duckdb": duckdb_open, "spark": spark_open, "clickhouse": clickhouse_open,
+    "duckdb": duckdb_open,
+    "spark": spark_open,
+    "clickhouse": clickhouse_open,
     "postgresql": postgresql_open,
 }
 
@@ -360,7 +388,8 @@ def verdict(hosts: Sequence[Row]) -> list[str]:
     return [
         f"{row.host} came last in {row.last_jobs:,} of {row.jobs:,} jobs of {row.users:,} users; "
         f"any host there in {row.expected_jobs:,.0f}. It is behind by "
-        f"{units.share(row.behind_share)} of the wall time." for row in late
+        f"{units.share(row.behind_share)} of the wall time."
+        for row in late
     ] or ["No host comes last in other people's jobs, too, beyond chance."]
 
 
@@ -374,13 +403,24 @@ def hosts_judged(rows: Sequence[Row]) -> list[Row]:
             sum(getattr(row, key) for row in own)
             for key in ("jobs", "last_jobs", "expected_jobs", "behind_ns", "wall_ns")
         )
-        p = tail(*(
-            sum(getattr(row, key) for row in others)
-            for key in ("last_jobs", "expected_jobs", "variance")
-        ))
-        found.append(HOST(
-            host, int(jobs), len(own), int(last), expected, behind_ns / max(1, wall_ns), p, 0,
-        ))
+        p = tail(
+            *(
+                sum(getattr(row, key) for row in others)
+                for key in ("last_jobs", "expected_jobs", "variance")
+            )
+        )
+        found.append(
+            HOST(
+                host,
+                int(jobs),
+                len(own),
+                int(last),
+                expected,
+                behind_ns / max(1, wall_ns),
+                p,
+                0,
+            )
+        )
     adjusted = benjamini_hochberg([row.p for row in found])
     judged = (
         row._replace(p=p, is_late=int(is_late(p, row.behind_share)))
@@ -401,8 +441,11 @@ def tail(observed: float, mean: float, variance: float) -> float:
         return 1.0
     trials = max(math.ceil(mean / share), math.ceil(observed))
     logs = [
-        math.lgamma(trials + 1) - math.lgamma(number + 1) - math.lgamma(trials - number + 1)
-        + number * math.log(share) + (trials - number) * math.log1p(-share)
+        math.lgamma(trials + 1)
+        - math.lgamma(number + 1)
+        - math.lgamma(trials - number + 1)
+        + number * math.log(share)
+        + (trials - number) * math.log1p(-share)
         for number in range(math.ceil(observed), trials + 1)
     ]
     return min(1.0, sum(map(math.exp, logs)))
@@ -418,7 +461,8 @@ def changes_judged(rows: Sequence[Row]) -> list[Row]:
     tested = [_changed(key, own) for key, own in long.items()]
     adjusted = benjamini_hochberg([row.p for row, _ in tested])
     found = [
-        row._replace(p=p) for (row, is_step), p in zip(tested, adjusted)
+        row._replace(p=p)
+        for (row, is_step), p in zip(tested, adjusted)
         if is_step and has_changed(p, row.change)
     ]
     return sorted(found, key=lambda row: (row.program, row.day, row.p, row.call))
@@ -436,8 +480,15 @@ def _changed(key: tuple, days: Sequence[Row]) -> tuple[Row, bool]:
     before, after = np.median(values[:at]), np.median(values[at:])
     step = np.median(values[at : at + NEAR]) - np.median(values[max(0, at - NEAR) : at])
     row = CHANGED(
-        *key, days[at].day, len(days), int(sum(day.jobs for day in days)), float(before),
-        float(after), float(after / before - 1) if before else 0.0, p, "",
+        *key,
+        days[at].day,
+        len(days),
+        int(sum(day.jobs for day in days)),
+        float(before),
+        float(after),
+        float(after / before - 1) if before else 0.0,
+        p,
+        "",
     )
     return row, bool(step / (after - before) >= 0.5) if after != before else False
 

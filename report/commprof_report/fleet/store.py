@@ -33,23 +33,54 @@ _KEYS = {"run": "BIGINT", "part": "BIGINT"}  # of a job; of the file that holds 
 TABLES = {  # the job last: what it stands for has been written then
     "setting": {**_KEYS, "name": "VARCHAR", "value": "VARCHAR"},
     "bucket": {
-        **_KEYS, "call": "VARCHAR", "role": "VARCHAR", "high_bytes": "BIGINT",
-        "measure": "VARCHAR", "low_ns": "BIGINT", "high_ns": "BIGINT", "calls": "BIGINT",
+        **_KEYS,
+        "call": "VARCHAR",
+        "role": "VARCHAR",
+        "high_bytes": "BIGINT",
+        "measure": "VARCHAR",
+        "low_ns": "BIGINT",
+        "high_ns": "BIGINT",
+        "calls": "BIGINT",
     },
     "host": {
-        **_KEYS, "host": "VARCHAR", "place": "BIGINT", "ranks": "BIGINT", "wall_ns": "BIGINT",
-        "sync_ns": "BIGINT", "is_last": "BIGINT", "behind_ns": "BIGINT",
+        **_KEYS,
+        "host": "VARCHAR",
+        "place": "BIGINT",
+        "ranks": "BIGINT",
+        "wall_ns": "BIGINT",
+        "sync_ns": "BIGINT",
+        "is_last": "BIGINT",
+        "behind_ns": "BIGINT",
     },
     "row": {
-        **_KEYS, "call": "VARCHAR", "family": "VARCHAR", "role": "VARCHAR",
-        "high_bytes": "BIGINT", "measure": "VARCHAR", "calls": "BIGINT", "volume_bytes": "BIGINT",
-        "total_ns": "BIGINT", "max_ns": "BIGINT",
+        **_KEYS,
+        "call": "VARCHAR",
+        "family": "VARCHAR",
+        "role": "VARCHAR",
+        "high_bytes": "BIGINT",
+        "measure": "VARCHAR",
+        "calls": "BIGINT",
+        "volume_bytes": "BIGINT",
+        "total_ns": "BIGINT",
+        "max_ns": "BIGINT",
     },
     "job": {
-        **_KEYS, "run_id": "VARCHAR", "start_s": "BIGINT", "day": "VARCHAR",
-        "user_name": "VARCHAR", "program": "VARCHAR", "library": "VARCHAR", "hosts": "BIGINT",
-        "ranks": "BIGINT", "ranks_read": "BIGINT", "ended": "VARCHAR", "wall_ns": "BIGINT",
-        "rank_ns": "BIGINT", "in_mpi_ns": "BIGINT", "sync_ns": "BIGINT", "uneven_ns": "BIGINT",
+        **_KEYS,
+        "run_id": "VARCHAR",
+        "start_s": "BIGINT",
+        "day": "VARCHAR",
+        "user_name": "VARCHAR",
+        "program": "VARCHAR",
+        "library": "VARCHAR",
+        "hosts": "BIGINT",
+        "ranks": "BIGINT",
+        "ranks_read": "BIGINT",
+        "ended": "VARCHAR",
+        "wall_ns": "BIGINT",
+        "rank_ns": "BIGINT",
+        "in_mpi_ns": "BIGINT",
+        "sync_ns": "BIGINT",
+        "uneven_ns": "BIGINT",
     },
 }
 PARTITIONS = {"month": "VARCHAR", "cluster": "VARCHAR"}  # in the names of folders
@@ -131,7 +162,8 @@ def jobs_write(store: Store, jobs: Sequence[Job], cluster: str) -> None:
         part = hashed(" ".join(str(job.run) for job in sorted(own)))
         for table in TABLES:
             rows = (
-                (run, part, *values) for job in own
+                (run, part, *values)
+                for job in own
                 for run, *values in _allowed(store, table, job.rows[table])
             )
             folder = store.folder / table / f"month={month}" / f"cluster={cluster}"
@@ -159,8 +191,14 @@ def parquet_write(
         with open(text, "w", encoding="utf-8", errors="replace", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
         found = connection.read_csv(
-            str(text), header=False, columns=TABLES[table], delimiter=",", quotechar='"',
-            escapechar='"', na_values="\0", auto_detect=False,
+            str(text),
+            header=False,
+            columns=TABLES[table],
+            delimiter=",",
+            quotechar='"',
+            escapechar='"',
+            na_values="\0",
+            auto_detect=False,
         )
         found.write_parquet(str(aside), compression="zstd")
 
@@ -169,20 +207,23 @@ def forget(store: Store, user: str) -> int:
     """Removes the jobs of a user: writes each file that has one again, without. How many jobs."""
     connection, name, jobs = duckdb(), store.user(user), 0
     for path in job_files(store):
-        runs = [run for (run,) in connection.execute(
-            "SELECT run FROM read_parquet(?) WHERE user_name = ?", [str(path), name]
-        ).fetchall()]
+        runs = [
+            run
+            for (run,) in connection.execute(
+                "SELECT run FROM read_parquet(?) WHERE user_name = ?", [str(path), name]
+            ).fetchall()
+        ]
         for table in TABLES if runs else ():
             own = store.folder / table / path.relative_to(store.folder / "job")
             with renamed_whole(own) as aside:
                 rest = connection.sql(
                     "SELECT * FROM read_parquet(?, hive_partitioning = false)"
-                    " WHERE NOT list_contains(?, run)", params=[str(own), runs],
+                    " WHERE NOT list_contains(?, run)",
+                    params=[str(own), runs],
                 )
                 rest.write_parquet(str(aside), compression="zstd")
         jobs += len(runs)
     return jobs
-
 
 
 def folders_below(spool: Path) -> list[Path]:
@@ -205,8 +246,11 @@ def add(
     counts: Counter[str] = Counter()
     for run in _runs(files):
         why = (
-            "known" if run_key(run) in have
-            else "added" if _is_quiet(run, quiet_s) else "not complete yet"
+            "known"
+            if run_key(run) in have
+            else "added"
+            if _is_quiet(run, quiet_s)
+            else "not complete yet"
         )
         if why == "added":
             fresh[run_key(run)] = run

@@ -16,15 +16,35 @@ from ..base import Row, gathered, query, row_type, whole
 from ..base.columns import Flags, Ints, Texts, np
 from ..base.field import Field, number, text
 from ..base.summarize import (
-    Counters, View, among, measures, ratio, summarize, total,
+    Counters,
+    View,
+    among,
+    measures,
+    ratio,
+    summarize,
+    total,
 )
 from ..base.units import (
-    NO_VALUE, count, counted, duration, rank_list, share, size_range, three_digits,
+    NO_VALUE,
+    count,
+    counted,
+    duration,
+    rank_list,
+    share,
+    size_range,
+    three_digits,
 )
 from ..run.selection import columns_of, histogram_of
 from . import kernel_names
 from .overlap import (
-    OTHER_STREAM, STATES, Busy, Group, busy, device_groups, incomplete_ranks, states_together,
+    OTHER_STREAM,
+    STATES,
+    Busy,
+    Group,
+    busy,
+    device_groups,
+    incomplete_ranks,
+    states_together,
 )
 
 SQL = query.beside(__file__)
@@ -111,11 +131,15 @@ ALGORITHM = (
     Field(
         "bytes_low",
         "its size; equal, except for merged sizes",
-        "size", of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+        "size",
+        of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
     ),
     Field("bytes_high", ""),
     Field(
-        "algorithm", "as in table `nccl_algorithm`", "carried out by", is_number=False,
+        "algorithm",
+        "as in table `nccl_algorithm`",
+        "carried out by",
+        is_number=False,
         of_row=lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
     ),
     Field("protocol", ""),
@@ -129,17 +153,22 @@ KERNEL = (
         "kernel",
         "short name: without return type, parameters, anonymous namespaces, and with nested "
         "template arguments replaced (`<...>`); `(other kernels)`: a table was full",
-        "kernel", 64,
+        "kernel",
+        64,
     )._replace(of="name"),
     Field(
         "is_communication",
         "1: moves data between ranks (kernels of NCCL and similar libraries)",
-        "class", lambda value: "communication" if value else "computing", False,
+        "class",
+        lambda value: "communication" if value else "computing",
+        False,
     ),
     Field("ranks", "number of ranks that ran it; of its runs; of runs launched by a graph"),
     Field("count", "", "count"),
     Field(
-        "graph_count", "", "by graphs",
+        "graph_count",
+        "",
+        "by graphs",
         of_row=lambda row: share(row.graph_count / row.count) if row.graph_count else NO_VALUE,
         of=BY_GRAPHS,
     ),
@@ -155,7 +184,9 @@ KERNEL = (
     Field("p99_ns", "", "p99"),
     Field("max_ns", ""),
     Field(
-        "share", "total_ns over the total_ns of all kernels", "of all",
+        "share",
+        "total_ns over the total_ns of all kernels",
+        "of all",
         of=lambda groups: ratio(groups.sum("total_ns"), groups.sum("total_ns").sum()),
     ),
     Field(
@@ -171,19 +202,23 @@ COPY = (
         "kind",
         "`copy` or `memset`; direction: `to device`, `to host`, `on device`, `on host`, `to "
         "peer`, `other`; empty: a memset",
-        "copy", is_number=False,
+        "copy",
+        is_number=False,
         of_row=lambda row: f"copy {row.copy}" if row.kind == "copy" else row.kind,
     ),
     Field("copy", ""),
     Field(
         "is_pageable",
         "1: the host's side is not pinned; 1: one side is managed memory",
-        "host memory", is_number=False,
+        "host memory",
+        is_number=False,
         of_row=lambda row: memory_text(row),
     ),
     Field("is_managed", ""),
     Field(
-        "bytes_low", "sizes in this row: above half of a power of two, up to that power", "size",
+        "bytes_low",
+        "sizes in this row: above half of a power of two, up to that power",
+        "size",
         of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
         of=lambda groups: np.where(groups.bytes > 1, groups.bytes // 2 + 1, groups.bytes),
     ),
@@ -199,7 +234,9 @@ COPY = (
     Field("p99_ns", "", "p99"),
     Field("max_ns", ""),
     Field(
-        "bytes_per_s", "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s", "GB/s",
+        "bytes_per_s",
+        "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s",
+        "GB/s",
         lambda value: NO_VALUE if value is None else three_digits(value / 1e9),
         of=lambda groups: ratio(groups.sum("volume_bytes") * 1e9, groups.sum("total_ns")),
     ),
@@ -223,30 +260,46 @@ STREAM = (
     )._replace(of="world_rank"),
     number("device", "", "GPU"),
     Field(
-        "stream", "", "stream",
-        of_row=lambda row: "others" if row.stream == OTHER_STREAM
-        else f"{row.number} of context {row.context}",
+        "stream",
+        "",
+        "stream",
+        of_row=lambda row: (
+            "others" if row.stream == OTHER_STREAM else f"{row.number} of context {row.context}"
+        ),
     ),
     Field("context", "the tracing interface's numbers for context and stream"),
     Field("number", ""),
     Field(
-        "computing_kernels", "their numbers", "computing kernels", of=total("count", computes),
+        "computing_kernels",
+        "their numbers",
+        "computing kernels",
+        of=total("count", computes),
     ),
     Field(
-        "communicating_kernels", "", "communicating kernels", of=total("count", communicates),
+        "communicating_kernels",
+        "",
+        "communicating kernels",
+        of=total("count", communicates),
     ),
     Field(
-        "copies", "", "copies", of_row=lambda row: count(row.copies + row.sets),
+        "copies",
+        "",
+        "copies",
+        of_row=lambda row: count(row.copies + row.sets),
         of=total("count", among("kind", "copy")),
     ),
     Field("sets", "", of=total("count", among("kind", "memset"))),
     Field(
-        "computing_ns", "sums of their durations; copying_ns includes memsets", "computing",
+        "computing_ns",
+        "sums of their durations; copying_ns includes memsets",
+        "computing",
         of=total("total_ns", computes),
     ),
     Field("communicating_ns", "", "communicating", of=total("total_ns", communicates)),
     Field(
-        "copying_ns", "", "copying",
+        "copying_ns",
+        "",
+        "copying",
         of=total("total_ns", lambda activities: ~activities.is_kernel),
     ),
     Field("volume_bytes", "bytes copied and set", "volume"),
@@ -254,26 +307,37 @@ STREAM = (
 NcclAlgorithmRow = row_type("NcclAlgorithmRow", ALGORITHM)
 COPIED = ("copy", "is_pageable", "is_managed")
 KERNELS = View(
-    "GpuKernelRow", ("name", "is_communication"), KERNEL,
+    "GpuKernelRow",
+    ("name", "is_communication"),
+    KERNEL,
     lambda groups: (-groups.sum("total_ns"), groups.place("name"), groups.is_communication),
     where=lambda activities: activities.is_kernel,
 )
 COPIES = View(
-    "GpuCopyRow", ("kind", *COPIED, "bytes"), COPY,
+    "GpuCopyRow",
+    ("kind", *COPIED, "bytes"),
+    COPY,
     lambda groups: (
-        groups.place("kind"), -groups.spread(groups.sum("total_ns"), "kind", *COPIED),
-        groups.place("copy"), groups.is_pageable, groups.is_managed, groups.bytes,
+        groups.place("kind"),
+        -groups.spread(groups.sum("total_ns"), "kind", *COPIED),
+        groups.place("copy"),
+        groups.is_pageable,
+        groups.is_managed,
+        groups.bytes,
     ),
     where=lambda activities: ~activities.is_kernel,
 )
 TO_AND_FROM = View(  # what GPUs copied to the host and back
-    "CopiedRow", ("copy",),
+    "CopiedRow",
+    ("copy",),
     {"copy": "copy", **measures("count", "volume_bytes", "total_ns")},
     lambda groups: (groups.place("copy"),),
     where=among("copy", "to device", "to host"),
 )
 STREAMS = View(
-    "GpuStreamRow", ("world_rank", "stream"), STREAM,
+    "GpuStreamRow",
+    ("world_rank", "stream"),
+    STREAM,
     lambda groups: (-groups.sum("total_ns"), groups.world_rank, groups.stream),
 )
 
@@ -352,7 +416,8 @@ def gpu(connection: Connection) -> Gpu:
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
     summary = GpuRow(
         **_coverage(ranks, windows, devices, {row.rank for row in parts}),
-        **communication_sms(own for own in facts if own.is_selected), **times._asdict(),
+        **communication_sms(own for own in facts if own.is_selected),
+        **times._asdict(),
         **shares(times),
     )
     return Gpu(summary, devices, parts, ranks, windows, incomplete)
@@ -416,7 +481,9 @@ def _device(group: Group, ranks: set[int], state_ns: Sequence[int]) -> Row:
         **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
         first_ns=min((first_ns for first_ns, _ in spans), default=None),
         last_ns=max((last_ns for _, last_ns in spans), default=None),
-        **communication_sms(group), **times._asdict(), **shares(times),
+        **communication_sms(group),
+        **times._asdict(),
+        **shares(times),
     )
 
 
@@ -447,8 +514,15 @@ def shares(times: Busy) -> dict[str, float | None]:
 
 # what was lost, and what tracing cost
 OF_RANKS = (
-    "records", "dropped_records", "implausible_records", "late_records", "unattributed_records",
-    "lost_intervals", "unmatched_operations", "unseen_graph_launches", "cost_begin_ns",
+    "records",
+    "dropped_records",
+    "implausible_records",
+    "late_records",
+    "unattributed_records",
+    "lost_intervals",
+    "unmatched_operations",
+    "unseen_graph_launches",
+    "cost_begin_ns",
     "cost_end_ns",
 )
 
@@ -496,7 +570,8 @@ class Activities(Counters):
         vars(self).update(columns_of(SQL.run(connection, "gpu_chosen"), self.texts))
         self.is_kernel = self.texts.among(self.kind, ("kernel",))
         self.histogram = histogram_of(
-            connection, self.activity,
+            connection,
+            self.activity,
             "SELECT activity AS number, bucket, count FROM gpu_bucket",
         )
 
@@ -509,7 +584,8 @@ def kernels(connection: Connection) -> list[Row]:
     names = kernel_names.demangled(row.name for row in rows)
     return [
         row._replace(kernel=kernel_names.shortened(name) or OTHERS, demangled=name)
-        for row in rows for name in [names.get(row.name, row.name)]
+        for row in rows
+        for name in [names.get(row.name, row.name)]
     ]
 
 

@@ -44,8 +44,11 @@ def _demangled(names: list[str]) -> list[str]:
     command = [sys.executable, "-I", "-S", "-B", DEMANGLER]
     try:
         written = subprocess.run(
-            command, input="\n".join(names).encode(), stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, timeout=TIME_S,
+            command,
+            input="\n".join(names).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=TIME_S,
         ).stdout
     except subprocess.TimeoutExpired as late:
         written = late.stdout or b""

@@ -52,7 +52,8 @@ def busy(state_ns: Sequence[int]) -> Busy:
 
     def time_in(states: int, not_in: int = 0) -> int:
         return sum(
-            ns for state, ns in enumerate(state_ns)
+            ns
+            for state, ns in enumerate(state_ns)
             if state & states == states and not state & not_in
         )
 
@@ -109,7 +110,8 @@ def common(left: Spans, right: Spans) -> Spans:
     )
     depths = accumulate(change for _, change in edges)
     return [
-        (begin_ns, end_ns) for (begin_ns, _), (end_ns, _), depth in zip(edges, edges[1:], depths)
+        (begin_ns, end_ns)
+        for (begin_ns, _), (end_ns, _), depth in zip(edges, edges[1:], depths)
         if depth == 2 and begin_ns < end_ns
     ]
 
@@ -136,9 +138,7 @@ def intervals(connection: Connection) -> Columns:
     texts, calls, _, _ = sampled(connection)
     of_mpi = connection.execute("SELECT name FROM call WHERE library = 'mpi'")
     calls = calls.take(texts.among(calls.call, {name for (name,) in of_mpi}))
-    in_mpi = calls.changed(
-        device=np.full(len(calls), NO_DEVICE), state=np.full(len(calls), IN_MPI)
-    )
+    in_mpi = calls.changed(device=np.full(len(calls), NO_DEVICE), state=np.full(len(calls), IN_MPI))
     found = joined(Columns, [activities(connection), in_mpi])
     return found.take(np.argsort(found.world_rank, kind="stable"))
 
@@ -171,8 +171,11 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
             spans = common(spans, spans_joined(known_windows))
         known.setdefault(rank, {})[device] = spans
     return {
-        rank: devices for rank, devices in known.items() if any(devices.values())
-        and not (rank in unsure and len(devices) > 1) and rank not in incomplete
+        rank: devices
+        for rank, devices in known.items()
+        if any(devices.values())
+        and not (rank in unsure and len(devices) > 1)
+        and rank not in incomplete
     }
 
 
@@ -186,10 +189,15 @@ Together = namedtuple("Together", "known active")
 
 def device_groups(facts: Iterable[Row]) -> list[Group]:
     """One for each device, known by its host and UUID; without them each rank has its own."""
-    return [*gathered(
-        ((own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device), own)
-        for own in facts
-    ).values()]
+    return [
+        *gathered(
+            (
+                (own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device),
+                own,
+            )
+            for own in facts
+        ).values()
+    ]
 
 
 def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:

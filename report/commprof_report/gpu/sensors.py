@@ -23,10 +23,14 @@ READ = (
         "rank",
         "the rank that read the device, of those that share it the one with most readings; the "
         "process's number for it",
-        "rank", of_row=lambda row: row.ranks,
+        "rank",
+        of_row=lambda row: row.ranks,
     ),
     Field(
-        "device", "", "GPU", is_number=False,
+        "device",
+        "",
+        "GPU",
+        is_number=False,
         of_row=lambda row: f"{row.device} {units.shortened(row.name, 28)}",
     ),
     Field(

@@ -50,8 +50,20 @@ from operator import itemgetter
 from typing import Optional
 
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, joined,
-    np, pairs, table,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    joined,
+    np,
+    pairs,
+    table,
 )
 from ..base import threshold, whole
 from ..run.alignment import Alignment
@@ -211,7 +223,10 @@ def _caused(
     }
     chosen = np.flatnonzero(is_indirect)
     columns = (
-        chosen, waits.world_rank[wait[chosen]], waits.wait_ns[wait[chosen]], since_ns[rows[chosen]],
+        chosen,
+        waits.world_rank[wait[chosen]],
+        waits.wait_ns[wait[chosen]],
+        since_ns[rows[chosen]],
         *(part[indirect > 0] for part in (direct, unknown, indirect, beyond)),
     )
     for row, waiter, wait_ns, since, *parts in zip(*(column.tolist() for column in columns)):
@@ -221,9 +236,7 @@ def _caused(
         )
         through[row] = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
     by_last, rest_ns = (np.where(is_indirect, 0.0, values) for values in (by_last, rest_ns))
-    return _rows(
-        wait, waits.last_rank[wait], by_last, rest_ns, chosen, list(through.values())
-    )
+    return _rows(wait, waits.last_rank[wait], by_last, rest_ns, chosen, list(through.values()))
 
 
 def _of_last(
@@ -241,8 +254,15 @@ def _of_last(
 
 
 def _indirect(
-    wait_ns: int, waiter: int, last: int, of_waiter: CausesOfWait, of_last: CausesOfWait,
-    direct_ns: int, unknown_ns: int, indirect_ns: int, beyond_ns: int,
+    wait_ns: int,
+    waiter: int,
+    last: int,
+    of_waiter: CausesOfWait,
+    of_last: CausesOfWait,
+    direct_ns: int,
+    unknown_ns: int,
+    indirect_ns: int,
+    beyond_ns: int,
 ) -> CausesOfWait:
     """of_waiter, of_last: the causes of what both waited since they were synchronized."""
     found: CausesOfWait = {last: direct_ns} if direct_ns else {}
@@ -254,7 +274,11 @@ def _indirect(
 
 
 def _rows(
-    wait: Ints, last_rank: Ints, by_last: Floats, rest_ns: Floats, indirect: Ints,
+    wait: Ints,
+    last_rank: Ints,
+    by_last: Floats,
+    rest_ns: Floats,
+    indirect: Ints,
     found: list[CausesOfWait],
 ) -> Causes:
     """In the order of waits. found: of those that are numbered by indirect."""
@@ -269,15 +293,14 @@ def _rows(
         [by_last[direct], rest_ns[unknown], [ns for causes in found for ns in causes.values()]]
     )
     order = np.argsort(place, kind="stable")
-    return Causes(
-        wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order]
-    )
+    return Causes(wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order])
 
 
 def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
     """Adds the causes for which the last rank waited longer than this one."""
     longer = {
-        rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late.items()
+        rank: caused_ns - own.get(rank, 0.0)
+        for rank, caused_ns in late.items()
         if caused_ns > own.get(rank, 0.0)
     }
     longer_ns = sum(longer.values())
@@ -288,7 +311,8 @@ def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: Caus
 def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
     """The largest causes, so that chains do not make them ever more; the rest is not known."""
     ranks = [
-        rank for rank, caused_ns in causes.items()
+        rank
+        for rank, caused_ns in causes.items()
         if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
     ]
     ranks = sorted(ranks, key=lambda rank: -causes[rank])[: whole("late.causes")]
@@ -324,7 +348,11 @@ COMPARED = "identity sequence call world_rank arrival_ns late_ns awaited_rank ow
 
 
 def compare_own_time(
-    collectives: Collectives, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags,
+    collectives: Collectives,
+    alignment: Alignment,
+    waits: Waits,
+    lines: Lines,
+    is_rooted: Flags,
     texts: Texts,
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
@@ -334,9 +362,7 @@ def compare_own_time(
     return joined(Compared, [of_collectives, of_messages])
 
 
-def _collectives(
-    rows: Collectives, alignment: Alignment, rooted: Waits, lines: Lines
-) -> Compared:
+def _collectives(rows: Collectives, alignment: Alignment, rooted: Waits, lines: Lines) -> Compared:
     """rows: on the device, if they are NCCL's."""
     rows = rows.take(np.isin(rows.identity, rooted.identity) & (rows.sequence < FIRST_PERSISTENT))
     rows = rows.take(np.lexsort((rows.sequence, rows.world_rank, rows.identity)))
@@ -355,8 +381,13 @@ def _collectives(
     nothing = np.full(len(rows), NONE)
     late_ns = lateness(own_ns, Groups(rows.identity, rows.sequence))
     return Compared(
-        identity=rows.identity, sequence=rows.sequence, call=rows.call,
-        world_rank=rows.world_rank, arrival_ns=come_ns, late_ns=late_ns, awaited_rank=nothing,
+        identity=rows.identity,
+        sequence=rows.sequence,
+        call=rows.call,
+        world_rank=rows.world_rank,
+        arrival_ns=come_ns,
+        late_ns=late_ns,
+        awaited_rank=nothing,
         own_ns=nothing,
     )
 
@@ -378,8 +409,15 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
     columns = (
-        waits.identity, waits.call, waits.world_rank, waits.sequence, waits.peer, waits.peer_ns,
-        before >= 0, own_ns, peers_ns,
+        waits.identity,
+        waits.call,
+        waits.world_rank,
+        waits.sequence,
+        waits.peer,
+        waits.peer_ns,
+        before >= 0,
+        own_ns,
+        peers_ns,
     )
     for (identity, call, rank), group in groupby(
         zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)
@@ -400,7 +438,13 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
             for each, spent_ns in compared.items():
                 late_ns = sum(spent_ns - ns for ns in compared.values() if ns < spent_ns)
                 yield (
-                    what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank,
+                    what[0],
+                    sequence,
+                    what[1],
+                    each,
+                    peer_ns,
+                    late_ns,
+                    awaited_rank,
                     spent_ns if others else None,
                 )
 

@@ -31,14 +31,28 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, np, numbered, pairs,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    np,
+    numbered,
+    pairs,
 )
 from ..base.units import Members
 
 SQL = query.beside(__file__)
 MOST_RANKS = 1 << 31
 KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
-    "all", "root-first", "root-last", "lower", "neighbors",
+    "all",
+    "root-first",
+    "root-last",
+    "lower",
+    "neighbors",
 )
 
 
@@ -91,12 +105,19 @@ def operations_of(rows: Collectives, known: Sources, texts: Texts) -> Operations
     last_ns = np.where(found >= 0, arrived_ns[found] + after_ns, LONG_AGO_NS)
     nothing = np.full(len(rows), NONE)
     return Operations(
-        world_rank=rows.world_rank, identity=rows.identity, sequence=rows.sequence, call=rows.call,
-        bytes=rows.bytes, wait_state=rows.wait_state,
+        world_rank=rows.world_rank,
+        identity=rows.identity,
+        sequence=rows.sequence,
+        call=rows.call,
+        bytes=rows.bytes,
+        wait_state=rows.wait_state,
         gone_ns=np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
-        last_ns=last_ns, last_rank=rows.world_rank[found],
+        last_ns=last_ns,
+        last_rank=rows.world_rank[found],
         is_last=found == np.arange(len(rows)),  # only where all wait for all
-        is_estimate=rows.is_estimate, peer_ns=nothing, peer_gone_ns=nothing,
+        is_estimate=rows.is_estimate,
+        peer_ns=nothing,
+        peer_gone_ns=nothing,
         is_known=np.ones(len(rows), bool),
     )
 
@@ -131,8 +152,8 @@ def _neighbors(
 ) -> None:
     """Sets these rows."""
     key = numbered(
-        np.append(rows.identity[own], known.identity), np.append(rows.world_rank[own],
-        known.world_rank),
+        np.append(rows.identity[own], known.identity),
+        np.append(rows.world_rank[own], known.world_rank),
     )
     row, edge = pairs(key[: len(own)], key[len(own) :])
     keys = groups.of_row[own], rows.world_rank[own]

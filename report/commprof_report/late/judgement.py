@@ -23,7 +23,14 @@ from .marks import Last
 from .sums import HeldUp
 from .timelines import COUNT, FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NEGOTIATED, NOTABLE, Blame, CallCause,
+    COVERED,
+    FEWEST_BLOCKS,
+    FEWEST_TRANSFERS,
+    MAJORITY,
+    NEGOTIATED,
+    NOTABLE,
+    Blame,
+    CallCause,
     Named,
 )
 
@@ -90,9 +97,7 @@ def judged_at_marks(last: Last) -> dict[str, Any]:
     )
 
 
-def progress_share(
-    ranks: Container[int], held_up: HeldUp, rows: Sequence[Row]
-) -> float:
+def progress_share(ranks: Container[int], held_up: HeldUp, rows: Sequence[Row]) -> float:
     """The share of the waiting for these ranks that is for their progress in operations that they
     have begun."""
     whole_ns = sum(row.cost_ns for row in rows if row.rank in ranks)
@@ -112,9 +117,7 @@ def late_region(connection: Connection, ranks: Container[int]) -> str | None:
     return longest if longer.get(longest, 0.0) > MAJORITY * sum(longer.values()) else None
 
 
-def without(
-    found: Blame, are_excused: Callable[[Named], bool]
-) -> tuple[Blame, Named | None]:
+def without(found: Blame, are_excused: Callable[[Named], bool]) -> tuple[Blame, Named | None]:
     """The rest of the blame, and the ranks of the run that would be named. One late rank
     in single calls is no different ranks in different calls."""
     if found.named and are_excused(found.named):
@@ -193,27 +196,39 @@ class Words(NamedTuple):
 WORDS = {
     COMPUTES: Words("compute", "{} longer", "on a core", "balance the work"),
     LOST_CORE: Words(
-        "lack", "a core {} longer", "ready without one",
+        "lack",
+        "a core {} longer",
+        "ready without one",
         "give {them} a core of {their} own: other binding, fewer ranks or threads, no other jobs",
     ),
     READY: Words(
-        "are", "ready to run {} longer", "on a core or waiting for one",
+        "are",
+        "ready to run {} longer",
+        "on a core or waiting for one",
         "balance the work, and give each rank a core of its own",
     ),
     ASLEEP: Words(
-        "sleep", "{} longer", "asleep",
+        "sleep",
+        "{} longer",
+        "asleep",
         "look at what {do} outside MPI without a core: a sleep, a lock, input from elsewhere",
     ),
     THREADS: Words(
-        "wait", "{} longer for other threads", "of CPU time of other threads",
+        "wait",
+        "{} longer for other threads",
+        "of CPU time of other threads",
         "balance the work of {their} threads, or give them cores",
     ),
     IN_FILES: Words(
-        "wait", "{} longer for files", "in calls on files",
+        "wait",
+        "{} longer for files",
+        "in calls on files",
         "look at what {do} with files, and on which file system",
     ),
     DISK: Words(
-        "wait", "{} longer for a disk", "waiting for it",
+        "wait",
+        "{} longer for a disk",
+        "waiting for it",
         "look at what {do} with files outside MPI, and on which file system",
     ),
 }
@@ -234,7 +249,9 @@ class Reason(NamedTuple):
 
 
 def reason(
-    connection: Connection, ranks: Collection[int], also_late: Collection[int] = (),
+    connection: Connection,
+    ranks: Collection[int],
+    also_late: Collection[int] = (),
     last: Last | None = None,
 ) -> Reason | None:
     """It considers the whole run, whatever was selected. also_late: ranks that are late elsewhere,
@@ -244,7 +261,8 @@ def reason(
     times = cpu_times(connection)
     if last:
         times = {
-            rank: _waiting(row, last.waits_ns[rank]) for rank, row in times.items()
+            rank: _waiting(row, last.waits_ns[rank])
+            for rank, row in times.items()
             if row.is_of_main and rank in last.waits_ns
         }
     own = [row for rank, row in times.items() if rank in ranks]
@@ -252,9 +270,7 @@ def reason(
     if len(own) < len(ranks) or not own or not others:
         return None
     unread_share = 0.0 if last else None
-    found = compared(
-        *(use_of(rows)._replace(unread_share=unread_share) for rows in (own, others))
-    )
+    found = compared(*(use_of(rows)._replace(unread_share=unread_share) for rows in (own, others)))
     is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
     # a rank that waits for its GPU spins on a core or sleeps
     if found is None or is_on_gpu and found.kind != LOST_CORE:
@@ -325,10 +341,7 @@ def compared(own: Use, others: Use) -> Reason | None:
         ),
     )
     return next(
-        (
-            why for sure_ns, why in by_bounds
-            if min(sure_ns, why.longer_ns) >= SHARE * longer_ns
-        ),
+        (why for sure_ns, why in by_bounds if min(sure_ns, why.longer_ns) >= SHARE * longer_ns),
         None,
     )
 

@@ -25,7 +25,17 @@ from typing import Any, NamedTuple
 
 from ..base import Row, query, row_type, threshold, units
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, Texts, by_rank, found_in, grouped, np, read,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Ints,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    np,
+    read,
 )
 from ..calls import parts
 from ..calls.parts import Negotiation, negotiation
@@ -38,20 +48,51 @@ from .causes import Compared, compare_own_time, root_causes
 from .columns import late_row
 from .depends import Waits
 from .judgement import (
-    OWN, Kind, Reason, call_reasons, in_files, is_by_transfer, is_notable, judged, judged_at_marks,
-    late_region, notable_ns, progress_share, reason, without,
+    OWN,
+    Kind,
+    Reason,
+    call_reasons,
+    in_files,
+    is_by_transfer,
+    is_notable,
+    judged,
+    judged_at_marks,
+    late_region,
+    notable_ns,
+    progress_share,
+    reason,
+    without,
 )
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .messages import Link, slow_links
 from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
-    HeldUp, Sums, arrival_costs, call_rows, held_up, host_rows, rank_rows, rest_rows,
-    run_row, size_rows, slow_size, state_rows, uncaused_ns,
+    HeldUp,
+    Sums,
+    arrival_costs,
+    call_rows,
+    held_up,
+    host_rows,
+    rank_rows,
+    rest_rows,
+    run_row,
+    size_rows,
+    slow_size,
+    state_rows,
+    uncaused_ns,
 )
 from .timelines import Lines, timelines
 from .verdict import (
-    MAJORITY, NEGOTIATED, NOBODY, Blame, Costs, Named, Participants, blame, block_count,
+    MAJORITY,
+    NEGOTIATED,
+    NOBODY,
+    Blame,
+    Costs,
+    Named,
+    Participants,
+    blame,
+    block_count,
     few_arrivals,
 )
 from .wait_split import WaitSplit, wait_split
@@ -148,8 +189,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
     costs = arrival_costs(sums, found.compared, split.known.calls)
     costs = costs.take(~sums.texts.among(costs.identity, negotiated))
     participants = Participants(
-        [row.rank for row in ranks if row.collectives or row.message_calls], hosts,
-        _members(sums.waits), sums.texts, {row.rank: row.wait_ns for row in ranks},
+        [row.rank for row in ranks if row.collectives or row.message_calls],
+        hosts,
+        _members(sums.waits),
+        sums.texts,
+        {row.rank: row.wait_ns for row in ranks},
     )
 
     blamed = NOBODY if is_negotiated else blamed_of(found, costs, participants)
@@ -198,7 +242,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
             late_region=late_region(connection, own),
             late_programs=", ".join(
                 name for name, ranks_of in run.programs.items() if {*ranks_of} & {*own}
-            ) if len(run.programs) > 1 else None,
+            )
+            if len(run.programs) > 1
+            else None,
             late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
         )
         why = in_files(found.lines, own) or reason(connection, own, last=last)
@@ -206,8 +252,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
     completed = split.of_all.completed
     completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
     links = slow_links(
-        sums.waits, sums.factor, completed.take(completed.wait >= 0), split.known.calls,
-        split.known.hosts, sums.texts,
+        sums.waits,
+        sums.factor,
+        completed.take(completed.wait >= 0),
+        split.known.calls,
+        split.known.hosts,
+        sums.texts,
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
     slowest = links[0] if links else None
@@ -350,9 +400,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
     inside = list(SQL.rows(connection, "time_inside"))
-    return Split(
-        about, of_all, sums, list(counted_ns), inside, run_row(sums, counted_ns, inside)
-    )
+    return Split(about, of_all, sums, list(counted_ns), inside, run_row(sums, counted_ns, inside))
 
 
 def stages(run: Selection, alignment: Alignment) -> Stages:
@@ -365,19 +413,18 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
     lines = timelines(found.of_all.called, waits.take(~is_nccl), texts)
     causes = root_causes(waits, lines, is_nccl, is_all)
-    compared = compare_own_time(
-        found.of_all.collectives, alignment, waits, lines, is_rooted, texts
-    )
+    compared = compare_own_time(found.of_all.collectives, alignment, waits, lines, is_rooted, texts)
     return Stages(
-        found, lines, compared, found.sums.with_causes(causes),
+        found,
+        lines,
+        compared,
+        found.sums.with_causes(causes),
         played(connection, alignment, found),
     )
 
 
 def played(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
-    return retimed(
-        connection, alignment, split.known, split.of_all, split.run.sampled_share
-    )
+    return retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share)
 
 
 def is_beside_main(row: Row) -> bool:
@@ -395,7 +442,8 @@ def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
 def working_of(connection: Connection, alignment: Alignment, split: Split) -> Part | None:
     """The same, of a run that is not analysed further."""
     return working(
-        played(connection, alignment, split), split.run,
+        played(connection, alignment, split),
+        split.run,
         negotiated_share(connection, negotiation(connection)) >= NEGOTIATED,
     )
 
@@ -446,9 +494,7 @@ def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sum
     run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on
     a communicator, its groups there are not extrapolated: only the split ones count."""
     waits, exact = waits.take(rows), read(Columns, SQL.run(connection, "exact"), texts)
-    row = found_in(*(
-        (table.world_rank, table.identity, table.call) for table in (waits, exact)
-    ))
+    row = found_in(*((table.world_rank, table.identity, table.call) for table in (waits, exact)))
     own = waits.is_blocking_collective & (row >= 0)
     spent_ns = waits.wait_ns + waits.transfer_ns
     sampled, sampled_ns = (
@@ -459,13 +505,17 @@ def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sum
     # 0: the cells do not know this call of this rank on this communicator
     of_collectives = np.append(_factors(sampled, sampled_ns, exact.count, exact.total_ns), 0.0)
     factor = np.where(
-        waits.is_blocking_collective, of_collectives[row],
+        waits.is_blocking_collective,
+        of_collectives[row],
         _of_completions(connection, waits, texts),
     )
     is_counted = factor > 0
     return Sums(
-        rows[is_counted], waits.take(is_counted), factor[is_counted],
-        exact.take(~is_mixed | (sampled > 0)), texts,
+        rows[is_counted],
+        waits.take(is_counted),
+        factor[is_counted],
+        exact.take(~is_mixed | (sampled > 0)),
+        texts,
     )
 
 
@@ -486,9 +536,7 @@ def _of_completions(connection: Connection, waits: Waits, texts: Texts) -> Float
     they completed. 0: as above."""
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
     names = [texts.text(number) for number in np.unique(call[~waits.is_blocking_collective])]
-    counted = read(
-        Columns, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts
-    )
+    counted = read(Columns, SQL.run(connection, "completed_calls", calls=json.dumps(names)), texts)
     factors = np.append(
         _factors(counted.samples, counted.sampled_ns, counted.count, counted.total_ns), 0.0
     )

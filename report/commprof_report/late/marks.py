@@ -163,7 +163,8 @@ def region_of(
         communicating_ns += int(spent_ns.sum())
     return (
         WaitRegion(name, visits, whole_ns, communicating_ns)
-        if of_busy_ns >= threshold("late.communicated") * whole_ns > 0 else None
+        if of_busy_ns >= threshold("late.communicated") * whole_ns > 0
+        else None
     )
 
 
@@ -181,8 +182,12 @@ def last_at_marks(
         found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
     if not any(each.ranks for each in found) and (marked := marked_rows(connection)):
         steps = (
-            (row.step, row.world_rank, aligned_ns(row.world_rank, row.begin_ns),
-             row.end_ns - row.begin_ns)
+            (
+                row.step,
+                row.world_rank,
+                aligned_ns(row.world_rank, row.begin_ns),
+                row.end_ns - row.begin_ns,
+            )
             for row in marked
         )
         found.append(_judged("", steps, error_ns))
@@ -194,8 +199,12 @@ def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
     handed over: the clocks of ranks are not compared."""
     agreed_ns = {row.step: aligned_ns(row.world_rank, row.agreed_ns) for row in reversed(rows)}
     steps = (
-        (row.step, row.world_rank, agreed_ns[row.step] - row.agreed_ns + row.handed_ns,
-         row.done_ns - row.begin_ns)
+        (
+            row.step,
+            row.world_rank,
+            agreed_ns[row.step] - row.agreed_ns + row.handed_ns,
+            row.done_ns - row.begin_ns,
+        )
         for row in rows
     )
     open_ns = {(row.step, row.world_rank): row.open_ns for row in rows}
@@ -205,7 +214,8 @@ def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
     return last._replace(
         open_share=fmean(known[step] < 2 for step in agreed_ns),
         waits_ns={
-            rank: ns for rank, ns in last.waits_ns.items()
+            rank: ns
+            for rank, ns in last.waits_ns.items()
             if unknown[rank] < threshold("late.concentrated") * len(agreed_ns)
         },
     )
@@ -230,17 +240,18 @@ def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, i
 
 
 def _judged(
-    region: str, arrivals: Iterable[tuple[int, int, int, int]], error_ns: float,
+    region: str,
+    arrivals: Iterable[tuple[int, int, int, int]],
+    error_ns: float,
     thinned: float = 1.0,
     open_ns: Open = {},
 ) -> Last:
     steps = gathered((step, own) for step, *own in sorted(arrivals))
-    lengths_ns = {
-        step: fmean(length_ns for *_, length_ns in own) for step, own in steps.items()
-    }
+    lengths_ns = {step: fmean(length_ns for *_, length_ns in own) for step, own in steps.items()}
     first = set(warm_up(lengths_ns))
     judged = {
-        step: {rank: time_ns for rank, time_ns, _ in own} for step, own in steps.items()
+        step: {rank: time_ns for rank, time_ns, _ in own}
+        for step, own in steps.items()
         if len(own) > 1 and step not in first
     }
     return judge(region, judged, lengths_ns, error_ns, thinned, open_ns)
@@ -271,8 +282,12 @@ def last_ranks(
 
 
 def judge(
-    region: str, times: Times, lengths_ns: Mapping[int, float], error_ns: float,
-    thinned: float = 1.0, open_ns: Open = {},
+    region: str,
+    times: Times,
+    lengths_ns: Mapping[int, float],
+    error_ns: float,
+    thinned: float = 1.0,
+    open_ns: Open = {},
 ) -> Last:
     """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
     in place of waiting. thinned: how many steps each one stands for."""
@@ -291,13 +306,18 @@ def judge(
         """By how much the others would wait less, had these ranks come with the last of the
         others."""
         ends_ns = (
-            [max((ns for rank, ns in own.items() if (rank in named) == late), default=None)
-             for late in (True, False)]
+            [
+                max((ns for rank, ns in own.items() if (rank in named) == late), default=None)
+                for late in (True, False)
+            ]
             for own in times.values()
         )
-        return round(thinned * sum(
-            max(0, own - rest) for own, rest in ends_ns if own is not None and rest is not None
-        ))
+        return round(
+            thinned
+            * sum(
+                max(0, own - rest) for own, rest in ends_ns if own is not None and rest is not None
+            )
+        )
 
     late, leads_ns = zip(*(last.get(step, (None, 0.0)) for step in times))
     costs = costs_of(range(len(times)), late, leads_ns)

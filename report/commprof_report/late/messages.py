@@ -43,8 +43,21 @@ from typing import NamedTuple
 
 from ..base import by, query, threshold, whole
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, by_rank, found_in, grouped, np, numbered,
-    of_groups, pairs, read,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    np,
+    numbered,
+    of_groups,
+    pairs,
+    read,
 )
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
@@ -81,9 +94,13 @@ def messages(
         sides.changed(
             channel=numbered(sides.identity, sides.sender, sides.receiver, sides.tag),
             number=np.where(sides.identity == NONE, NONE, sides.number),
-            posted_ns=posted_ns, gone_ns=gone_ns, since_ns=since_ns, until_ns=until_ns,
+            posted_ns=posted_ns,
+            gone_ns=gone_ns,
+            since_ns=since_ns,
+            until_ns=until_ns,
         ),
-        rank, clocks,
+        rank,
+        clocks,
     )
     own = np.flatnonzero(~sides.is_probe | (other >= 0))
     sides, other, rank = sides.take(own), other[own], rank[own]
@@ -95,19 +112,30 @@ def messages(
     is_early = ~sides.is_received & (sides.is_buffered | (peer_ns >= gone_ns[own]))
     nothing, no = np.full(len(own), NONE), np.zeros(len(own), bool)
     operations = Operations(
-        world_rank=rank, gone_ns=sides.gone_ns, identity=sides.identity, sequence=nothing,
-        call=sides.call, bytes=sides.bytes, last_rank=peer, is_last=no,
+        world_rank=rank,
+        gone_ns=sides.gone_ns,
+        identity=sides.identity,
+        sequence=nothing,
+        call=sides.call,
+        bytes=sides.bytes,
+        last_rank=peer,
+        is_last=no,
         wait_state=np.where(
             sides.is_received, *map(texts.number, ("late sender", "late receiver"))
         ),
         last_ns=np.where(is_known & ~is_early, peer_ns, LONG_AGO_NS),
-        is_estimate=no, peer_ns=peer_ns, peer_gone_ns=gone_ns[other], is_known=is_known,
+        is_estimate=no,
+        peer_ns=peer_ns,
+        peer_gone_ns=gone_ns[other],
+        is_known=is_known,
     )
     is_chosen = are_chosen(connection, texts, call=sides.call, identity=sides.identity)
     is_unmatched = is_chosen & ~is_matched
     left = (
-        is_chosen & is_matched & is_gone & ~is_sure, is_chosen & is_matched & ~is_gone,
-        is_unmatched, is_unmatched & sides.is_received & (sides.number == NONE),
+        is_chosen & is_matched & is_gone & ~is_sure,
+        is_chosen & is_matched & ~is_gone,
+        is_unmatched,
+        is_unmatched & sides.is_received & (sides.number == NONE),
     )
     return operations.take(is_gone), Left(*(int(flags.sum()) for flags in left))
 
@@ -190,7 +218,11 @@ def sampled_epochs(connection: Connection, texts: Texts) -> Columns:
 
 
 def epoch_operations(
-    connection: Connection, alignment: Alignment, clocks: Clocks, rows: Columns, known: Known,
+    connection: Connection,
+    alignment: Alignment,
+    clocks: Clocks,
+    rows: Columns,
+    known: Known,
     texts: Texts,
 ) -> tuple[Operations, Flags]:
     """And which of them would be known, were the clocks more accurate. rows: of
@@ -211,17 +243,23 @@ def epoch_operations(
     has_returned = is_start & (last_ns >= end_ns + error.distance_ns)
     is_known = (last_ns != NONE) & _have_all(rows)
     # the partner's part ends with its post for Win_start, else with the epoch
-    partner_gone_ns = _at(
-        np.where(is_start, post, np.where(is_complete, wait, complete)), end_ns
-    )
+    partner_gone_ns = _at(np.where(is_start, post, np.where(is_complete, wait, complete)), end_ns)
     nothing, no = np.full(len(rows), NONE), np.zeros(len(rows), bool)
     found = Operations(
-        world_rank=rows.world_rank, gone_ns=rows.end_ns, identity=rows.identity, sequence=nothing,
-        call=rows.call, last_rank=rows.peer, is_last=no, is_estimate=no,
+        world_rank=rows.world_rank,
+        gone_ns=rows.end_ns,
+        identity=rows.identity,
+        sequence=nothing,
+        call=rows.call,
+        last_rank=rows.peer,
+        is_last=no,
+        is_estimate=no,
         bytes=_moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
         wait_state=np.where(is_wait, *map(texts.number, ("late complete", "late post"))),
         last_ns=np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),
-        peer_ns=last_ns, peer_gone_ns=partner_gone_ns, is_known=is_known & is_sure,
+        peer_ns=last_ns,
+        peer_gone_ns=partner_gone_ns,
+        is_known=is_known & is_sure,
     )
     is_own = is_origin | is_wait
     return found.take(is_own), (is_known & ~is_sure)[is_own]
@@ -264,9 +302,7 @@ def _moved_bytes(
         own = own[begun[own] >= 0]
         low, high = np.searchsorted(calls.world_rank, [rank, rank + 1])
         times, moved = calls.start_ns[low:high], np.append(0, np.cumsum(calls.bytes[low:high]))
-        begin, end = (
-            np.searchsorted(times, rows.start_ns[of]) for of in (begun[own], own)
-        )
+        begin, end = (np.searchsorted(times, rows.start_ns[of]) for of in (begun[own], own))
         found[own] = moved[end] - moved[begin]
     return found
 
@@ -289,8 +325,12 @@ class Link(NamedTuple):
 
 
 def slow_links(
-    waits: Waits, factor: Floats, messages: Columns, infos: Mapping[str, CallInfo],
-    hosts: Mapping[int, str | None], texts: Texts,
+    waits: Waits,
+    factor: Floats,
+    messages: Columns,
+    infos: Mapping[str, CallInfo],
+    hosts: Mapping[int, str | None],
+    texts: Texts,
 ) -> list[Link]:
     """waits, and how many nanoseconds each of theirs represents. messages: of what these calls
     complete: wait (its row), call, identity, bytes, peer, wait_state (if it waited). The slowest
@@ -322,8 +362,10 @@ def slow_links(
         excess_ns = np.maximum(0, waits.transfer_ns[rows] - others_ns[pair]) * factor[rows]
         ends = int(waits.world_rank[first]), int(waits.peer[first])
         link = Link(
-            *(ends if is_sent[first] else ends[::-1]), texts.texts[waits.call[first]],
-            float(middle_ns[pair] / others_ns[pair]), float(excess_ns.sum()),
+            *(ends if is_sent[first] else ends[::-1]),
+            texts.texts[waits.call[first]],
+            float(middle_ns[pair] / others_ns[pair]),
+            float(excess_ns.sum()),
         )
         slow.append((link, ends, bool((waits.operations[rows] == 1).all())))
     return sorted(map(_of_pair, _by_ends(slow)), key=lambda link: -link.excess_ns)
@@ -334,8 +376,7 @@ def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]
     complete one message."""
     seen = {(*link[:2], rank) for link, (rank, _), _ in slow}
     sure = [
-        link for link, (_, partner), is_alone in slow
-        if is_alone or (*link[:2], partner) in seen
+        link for link, (_, partner), is_alone in slow if is_alone or (*link[:2], partner) in seen
     ]
     found = [*by(sure, lambda link: link[:2]).values()]
     known = {rank for link in sure for rank in link[:2]}
@@ -345,7 +386,8 @@ def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]
         if rank not in known and len({link[:2] for link in links}) > 1:
             most = max(links, key=lambda link: link.excess_ns)
             links = [
-                most._replace(sender=None) if most.receiver == rank
+                most._replace(sender=None)
+                if most.receiver == rank
                 else most._replace(receiver=None)
             ]
         found += [links] * (rank not in known)

@@ -13,8 +13,20 @@ from typing import Any, NamedTuple
 
 from ..base import query, threshold
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
-    np, read,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    joined,
+    np,
+    read,
 )
 from ..run.alignment import Alignment, Error
 from ..run.crowding import Use, cpu_times, use_of
@@ -51,7 +63,8 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     is_nccl = known.is_nccl[calls.member]
     is_persistent = np.append(kinds.is_persistent, False)[kinds.row(calls.call)]
     starts = starts.changed(
-        sequence=(starts.operation << PERSISTENT_LOG2) | starts.number, member=known.row(starts),
+        sequence=(starts.operation << PERSISTENT_LOG2) | starts.number,
+        member=known.row(starts),
         region=np.zeros(len(starts), np.int64),
     )
     rows = joined(
@@ -64,9 +77,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     )
     kind = kinds.row(rows.call)
     rows, kind = rows.take(kind >= 0), kind[kind >= 0]
-    order = np.lexsort(
-        (known.comm_rank[rows.member], rows.sequence, groups.of_row[rows.member])
-    )
+    order = np.lexsort((known.comm_rank[rows.member], rows.sequence, groups.of_row[rows.member]))
     rows, kind = rows.take(order), kind[order]
     member = rows.member
     return Collectives(
@@ -93,14 +104,17 @@ def _on_device(calls: Calls, texts: Texts) -> Calls:
     sequence."""
     calls = calls.take((calls.device_start_ns != NONE) & (calls.device_end_ns != NONE))
     order, groups = grouped(
-        calls.member, calls.device_start_ns, calls.device_end_ns,
+        calls.member,
+        calls.device_start_ns,
+        calls.device_end_ns,
         np.where(calls.is_shared, 0, calls.sequence),
     )
     first = order[groups.first_most(-calls.sequence[order])]
     has_bytes = calls.bytes[order] != NONE
     message_bytes = np.where(
         groups.sum(has_bytes.astype(np.int64)) > 0,
-        groups.sum(np.where(has_bytes, calls.bytes[order], 0)), NONE,
+        groups.sum(np.where(has_bytes, calls.bytes[order], 0)),
+        NONE,
     )
     calls = calls.take(first)
     return calls.changed(
@@ -128,7 +142,8 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Columns
         FurtherMessages,
         [
             messages.changed(
-                is_received=messages.direction == texts.number("received"), is_probe=no,
+                is_received=messages.direction == texts.number("received"),
+                is_probe=no,
                 gone_ns=np.where(is_blocking, messages.end_ns, messages.completed_ns),
             ),
             probes.changed(is_received=yes, is_probe=yes, gone_ns=probes.end_ns),
@@ -142,9 +157,7 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Columns
         is_buffered=known.which(sides.call, texts, lambda call: "bsend" in call.call.lower()),
     )
     place = np.append(texts.order(), NONE)[np.maximum(identity, -1)]
-    return sides.take(
-        np.lexsort((sides.start_ns, sides.tag, sides.receiver, sides.sender, place))
-    )
+    return sides.take(np.lexsort((sides.start_ns, sides.tag, sides.receiver, sides.sender, place)))
 
 
 def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMessages:
@@ -161,8 +174,10 @@ def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMess
 
 def _is_message(call: CallInfo) -> bool:
     return (
-        call.library == "mpi" and call.family == "point-to-point"
-        and call.bandwidth == "one-way" and call.form != "persistent"
+        call.library == "mpi"
+        and call.family == "point-to-point"
+        and call.bandwidth == "one-way"
+        and call.form != "persistent"
     )
 
 
@@ -173,18 +188,27 @@ def median_durations(rows: Collectives, sides: Columns, epochs: Columns) -> Medi
     persistent ones from start to completion."""
     parts = [
         (
-            rows.identity, rows.call,
+            rows.identity,
+            rows.call,
             _mean_ns(
-                rows.start_ns, np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
-                rows.identity, rows.sequence,
+                rows.start_ns,
+                np.where(rows.is_blocking, rows.end_ns, rows.completed_ns),
+                rows.identity,
+                rows.sequence,
             ),
         ),
         (
-            sides.identity, sides.call,
+            sides.identity,
+            sides.call,
             _mean_ns(
-                sides.start_ns, sides.gone_ns, sides.identity, sides.call,
-                np.minimum(sides.sender, sides.receiver), np.maximum(sides.sender, sides.receiver),
-                sides.tag, sides.number,
+                sides.start_ns,
+                sides.gone_ns,
+                sides.identity,
+                sides.call,
+                np.minimum(sides.sender, sides.receiver),
+                np.maximum(sides.sender, sides.receiver),
+                sides.tag,
+                sides.number,
             ),
         ),
         (epochs.identity, epochs.call, epochs.end_ns - epochs.start_ns),
@@ -249,9 +273,7 @@ def are_chosen(connection: Any, texts: Texts, **columns: TextInts) -> Flags:
     return found
 
 
-def region_names(
-    connection: Connection, world_rank: Ints, region: Ints, texts: Texts
-) -> TextInts:
+def region_names(connection: Connection, world_rank: Ints, region: Ints, texts: Texts) -> TextInts:
     regions = read(Columns, SQL.run(connection, "region_names"), texts)
     place = found_in((world_rank, region), (regions.world_rank, regions.region))
     return np.append(regions.name, texts.number(""))[place]
@@ -265,7 +287,8 @@ def followed(connection: Connection, rows: Calls) -> dict[int, int]:
     rank, thread = rows.world_rank[first], rows.thread[first]
     inside_ns = groups.sum((rows.end_ns - rows.start_ns)[order])
     others = read(
-        Columns, connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main"),
+        Columns,
+        connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main"),
         Texts(),
     )
     is_main = found_in((rank, thread), (others.world_rank, others.thread)) < 0
@@ -294,7 +317,8 @@ class CallInfo(_InfoRow):
         """It completes requests, or sends, receives or finds a message or waits for the partners of
         an epoch, and returns when that is done."""
         is_message = (
-            self.family == "point-to-point" and self.form == "blocking"
+            self.family == "point-to-point"
+            and self.form == "blocking"
             and self.bandwidth == "one-way"
         )
         is_of_epoch = self.waits_for in ("targets", "origins")  # post, start, complete, wait
@@ -304,7 +328,8 @@ class CallInfo(_InfoRow):
     def only_starts(self) -> bool:
         """It cannot wait."""
         return (
-            self.form != "blocking" or self.call == "MPI_Win_post"
+            self.form != "blocking"
+            or self.call == "MPI_Win_post"
             or (self.family == "point-to-point" and self.bandwidth == "silent")
         )
 
@@ -331,9 +356,7 @@ class Known(NamedTuple):
 
 def known(connection: Connection) -> Known:
     calls = {row.call: row for row in SQL.ask(connection, "call_infos", CallInfo)}
-    communicators = {
-        row.identity: row for row in SQL.rows(connection, "known_communicators")
-    }
+    communicators = {row.identity: row for row in SQL.rows(connection, "known_communicators")}
     return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))
 
 

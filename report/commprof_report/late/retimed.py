@@ -15,17 +15,44 @@ from functools import cached_property, lru_cache
 from sqlite3 import Connection
 
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, Texts, by_rank, found_in, grouped, joined, np, numbered,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    Texts,
+    by_rank,
+    found_in,
+    grouped,
+    joined,
+    np,
+    numbered,
 )
 from ..base import threshold
 from ..retime.graph import (
-    Calls, Chains, Change, Depends, Efficiency, Graph, Members, Usual, efficiency,
+    Calls,
+    Chains,
+    Change,
+    Depends,
+    Efficiency,
+    Graph,
+    Members,
+    Usual,
+    efficiency,
 )
 from ..run.alignment import Alignment, storable
 from ..run.unseen import FAR_NS, without_holes
 from ..run.sampled import sampled
 from .depends import (
-    ALL, LONG_AGO_NS, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives, Operations, Waits,
+    ALL,
+    LONG_AGO_NS,
+    LOWER,
+    NEIGHBORS,
+    ROOT_FIRST,
+    ROOT_LAST,
+    Collectives,
+    Operations,
+    Waits,
 )
 from .reading import Known
 from .timelines import Called
@@ -67,8 +94,10 @@ class Part:
         excess_ns = (
             int((before - after).sum()) for before, after in zip(self.unchanged[:2], usual[:2])
         )
-        return usual if is_by_transfers(*excess_ns) else usual._replace(
-            transfer_ns=self.unchanged.transfer_ns
+        return (
+            usual
+            if is_by_transfers(*excess_ns)
+            else usual._replace(transfer_ns=self.unchanged.transfer_ns)
         )
 
     def saved_ns(self, times_ns: Ints) -> float:
@@ -108,9 +137,7 @@ class Part:
             played = (np.interp(at, known_ns, ns) for ns in (useful_ns, ideal_ns))
             sums.append([float(np.diff(ns, axis=1).sum()) for ns in (*played, at)])
         useful_ns, ideal_ns, time_ns = np.array(sums).reshape(-1, 3).T
-        return efficiency(
-            useful_ns[time_ns > 0], ideal_ns.max(initial=0), time_ns.max(initial=0)
-        )
+        return efficiency(useful_ns[time_ns > 0], ideal_ns.max(initial=0), time_ns.max(initial=0))
 
     @cached_property
     def _times(self) -> dict[int, tuple[Ints, Ints, Ints]]:
@@ -140,9 +167,7 @@ class Retimed:
     """host: calls of MPI; device: NCCL's kernels; None: they were not sampled, or make no graph, as
     those of several threads of a rank may."""
 
-    def __init__(
-        self, host: Part | None, device: Part | None, sampled_share: float | None
-    ) -> None:
+    def __init__(self, host: Part | None, device: Part | None, sampled_share: float | None) -> None:
         """sampled_share: of the run's time in calls; windows may hold calls that were not
         sampled."""
         self.parts = [part for part in (host, device) if part]
@@ -167,16 +192,17 @@ class Retimed:
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner other ranks, or all, would be done."""
-        return self._most(
-            part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks)
-        )
+        return self._most(part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks))
 
     def _most(self, gains_ns: Iterable[float]) -> int:
         return round(round(max(gains_ns, default=0)) * self.scale)
 
 
 def retimed(
-    connection: Connection, alignment: Alignment, known: Known, split: WaitSplit,
+    connection: Connection,
+    alignment: Alignment,
+    known: Known,
+    split: WaitSplit,
     sampled_share: float | None,
 ) -> Retimed:
     waits, texts, collectives = split.waits, split.texts, split.sure
@@ -205,14 +231,18 @@ def retimed(
 
 
 def _part(
-    played: Played, chains: Chains, members: Members, depends: Depends, share: float,
-    wait: Ints, known: Known, texts: Texts,
+    played: Played,
+    chains: Chains,
+    members: Members,
+    depends: Depends,
+    share: float,
+    wait: Ints,
+    known: Known,
+    texts: Texts,
 ) -> Part | None:
     """None: nothing lasted, or clocks are broken. share: see Part."""
     chain = Groups(played.world_rank, played.window)
-    calls = Calls(
-        chain=chain.of_row, start_ns=played.entered_ns, end_ns=played.end_ns
-    )
+    calls = Calls(chain=chain.of_row, start_ns=played.entered_ns, end_ns=played.end_ns)
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
         return None
@@ -245,16 +275,25 @@ def _on_host(called: Called, windows: Ints) -> Played:
     polled_ns = np.where(samples.polled_ns == NONE, 0, samples.polled_ns)
     entered_ns = np.minimum(start_ns, np.maximum(before_ns, start_ns - polled_ns))
     return Played(
-        world_rank=samples.world_rank, window=window, call=samples.call, entered_ns=entered_ns,
-        start_ns=start_ns, end_ns=end_ns, own_end_ns=samples.end_ns,
+        world_rank=samples.world_rank,
+        window=window,
+        call=samples.call,
+        entered_ns=entered_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        own_end_ns=samples.end_ns,
     )
 
 
 def _on_device(rows: Collectives) -> Played:
     found = Played(
-        world_rank=rows.world_rank, window=np.zeros(len(rows), np.int64), call=rows.call,
-        entered_ns=rows.begun_ns, start_ns=rows.begun_ns,
-        end_ns=rows.begun_ns + rows.end_ns - rows.start_ns, own_end_ns=rows.end_ns,
+        world_rank=rows.world_rank,
+        window=np.zeros(len(rows), np.int64),
+        call=rows.call,
+        entered_ns=rows.begun_ns,
+        start_ns=rows.begun_ns,
+        end_ns=rows.begun_ns + rows.end_ns - rows.start_ns,
+        own_end_ns=rows.end_ns,
     )
     return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
 
@@ -277,9 +316,7 @@ class _Run:
         begins, ends = (
             alignment.aligned(calls.world_rank, times) for times in (calls.start_ns, calls.end_ns)
         )
-        self.setup = {
-            rank: (begins[own], ends[own]) for rank, own in by_rank(calls.world_rank)
-        }
+        self.setup = {rank: (begins[own], ends[own]) for rank, own in by_rank(calls.world_rank)}
         walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall")
         bounds = [
             (rank, *(storable(alignment.aligned_ns(rank, time_ns)) for time_ns in (0, wall_ns)))
@@ -359,7 +396,8 @@ class _Edges:
         start_ns = rows.begun_ns
         call, delta_ns = self.at(rows.world_rank, start_ns)
         waiting = np.where(
-            rows.is_blocking, self.started(rows.world_rank, start_ns),
+            rows.is_blocking,
+            self.started(rows.world_rank, start_ns),
             self.ended(rows.world_rank, rows.completed_ns),
         )
         groups = Groups(rows.identity, rows.sequence)
@@ -376,14 +414,13 @@ class _Edges:
         members = Members(group=group, call=call[own], delta_ns=delta_ns[own] + shift_ns[own])
         waits = (waiting[own] >= 0) & (is_all | rows.is_root)[own]
         by_all = Depends(
-            call=waiting[own][waits], source=self.first_group + group[waits],
+            call=waiting[own][waits],
+            source=self.first_group + group[waits],
             delta_ns=-shift_ns[own][waits],
         )
         root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
         own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
-        by_root = Depends(
-            call=waiting[own], source=call[root[own]], delta_ns=delta_ns[root[own]]
-        )
+        by_root = Depends(call=waiting[own], source=call[root[own]], delta_ns=delta_ns[root[own]])
         return members, joined(Depends, [by_all, by_root, self.of_partners(rows, texts)])
 
     def of_partners(self, rows: Collectives, texts: Texts) -> Depends:
@@ -426,9 +463,7 @@ class _Edges:
         own = (others | is_progress) & ~waits.is_polled & (waits.last_rank != NONE)
         waits = waits.take(own)
         waiting = self.started(waits.world_rank, waits.start_ns)
-        source, delta_ns = self.at(
-            waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns
-        )
+        source, delta_ns = self.at(waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns)
         own = (waiting >= 0) & (source >= 0)
         return Depends(call=waiting[own], source=source[own], delta_ns=delta_ns[own])
 

@@ -11,8 +11,20 @@ from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reas
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, FEWEST_TRANSFERS, MAJORITY, NOTABLE, SHORTEST_NS, CallCause, Named,
-    in_turn, is_concentrated, late_arrivals, main_cause, main_part, when,
+    COVERED,
+    FEWEST_BLOCKS,
+    FEWEST_TRANSFERS,
+    MAJORITY,
+    NOTABLE,
+    SHORTEST_NS,
+    CallCause,
+    Named,
+    in_turn,
+    is_concentrated,
+    late_arrivals,
+    main_cause,
+    main_part,
+    when,
 )
 
 ALL = threshold("base.all")
@@ -22,7 +34,12 @@ UNKNOWN = Kind.NONE, Kind.UNKNOWN
 
 
 POLLS = (
-    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Iprobe",
+    "MPI_Improbe",
     "MPI_Request_get_status",
 )
 PROGRESS = (
@@ -150,9 +167,7 @@ def cheap_text(late: Late, named: Named) -> str:
 
 def transfer_headline(late: Late) -> str:
     row = late.run
-    moving, waiting = (
-        units.share(ns / row.counted_ns) for ns in (row.transfer_ns, row.wait_ns)
-    )
+    moving, waiting = (units.share(ns / row.counted_ns) for ns in (row.transfer_ns, row.wait_ns))
     if late.links:
         return link_text(late)
     if row.slow_size_call:
@@ -220,9 +235,15 @@ def unknown_headline(late: Late) -> str:
 
 
 HEADLINES: Mapping[Kind, Callable[[Late], str]] = {
-    Kind.NONE: unknown_headline, Kind.UNKNOWN: unknown_headline, Kind.LITTLE: little_headline,
-    Kind.TRANSFER: transfer_headline, Kind.IMBALANCE: named_headline, Kind.MOSTLY: named_headline,
-    Kind.BY_CALL: by_call_headline, Kind.SPREAD: spread_headline, Kind.MARKS: marks_headline,
+    Kind.NONE: unknown_headline,
+    Kind.UNKNOWN: unknown_headline,
+    Kind.LITTLE: little_headline,
+    Kind.TRANSFER: transfer_headline,
+    Kind.IMBALANCE: named_headline,
+    Kind.MOSTLY: named_headline,
+    Kind.BY_CALL: by_call_headline,
+    Kind.SPREAD: spread_headline,
+    Kind.MARKS: marks_headline,
 }
 
 
@@ -251,8 +272,7 @@ def blamed_text(late: Late) -> str:
     row = late.run
     causes = units.agreeing("cause", len(present(row.late_ranks)))
     return (
-        f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting"
-        f"{when_text(late)}"
+        f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting{when_text(late)}"
     )
 
 
@@ -260,7 +280,8 @@ def when_text(late: Late) -> str:
     """, nearly all of it in 8 of 208 late arrivals: of those collectives that they take part in"""
     ranks = present(late.blame.named).ranks
     theirs = [
-        identity for identity, members in late.participants.members.items()
+        identity
+        for identity, members in late.participants.members.items()
         if not set(ranks).isdisjoint(members)
     ]
     own, among = late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs))
@@ -337,7 +358,8 @@ def is_in_files(late: Late) -> bool:
     """Most of the transfer is in calls on files."""
     calls = late.stages.split.known.calls
     files_ns = sum(
-        row.transfer_ns or 0 for row in late.calls
+        row.transfer_ns or 0
+        for row in late.calls
         if row.call in calls and calls[row.call].family == "io"
     )
     return files_ns >= MAJORITY * max(1, late.run.transfer_ns)
@@ -409,8 +431,8 @@ def unknown(late: Late) -> Unknown:
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
         (
-            not row.total_ns, "NCCL's collectives were not timed on the device (the GPU was not "
-            "traced)",
+            not row.total_ns,
+            "NCCL's collectives were not timed on the device (the GPU was not traced)",
         ),
         (
             len(late.timelines) == 1,
@@ -419,19 +441,22 @@ def unknown(late: Late) -> Unknown:
         (late.unsampled, late.unsampled),
         (row.verdict is Kind.NONE, "no call was split into waiting and transfer"),
         (
-            late.last and late.last.is_open, "without Horovod's cache rank 0 of two ranks sends no "
+            late.last and late.last.is_open,
+            "without Horovod's cache rank 0 of two ranks sends no "
             "requests, so when it hands its gradients over is not seen",
         ),
         (
-            late.last, f"{late.last and judged_text(late.last)} are too few to tell from chance "
-            "who is last",
+            late.last,
+            f"{late.last and judged_text(late.last)} are too few to tell from chance who is last",
         ),
         (
-            late.is_negotiated, f"{units.share(row.negotiated_share)} of the time inside MPI is on "
+            late.is_negotiated,
+            f"{units.share(row.negotiated_share)} of the time inside MPI is on "
             "a thread that negotiates",
         ),
         (
-            (row.coverage or 0.0) < COVERED, f"only {units.share(row.coverage)} of the time inside "
+            (row.coverage or 0.0) < COVERED,
+            f"only {units.share(row.coverage)} of the time inside "
             "MPI is in calls whose waiting is known",
         ),
         (
@@ -478,7 +503,8 @@ def is_unknown(row: LateRow) -> bool:
 
 def _factors(row: Row) -> list[tuple[float, str]]:
     return [
-        (present(row.load_balance), "load balance"), (present(row.serialization), "serialization"),
+        (present(row.load_balance), "load balance"),
+        (present(row.serialization), "serialization"),
         (present(row.transfer_efficiency), "transfer"),
     ]
 
@@ -540,7 +566,8 @@ def rest_text(late: Late) -> str:
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
         (
-            row.uncompleted, "{} whose request was freed, or whose completing call is not sampled",
+            row.uncompleted,
+            "{} whose request was freed, or whose completing call is not sampled",
             "nonblocking operation",
         ),
         (row.unmatched, "{} whose other side is not known", "message"),
@@ -553,6 +580,7 @@ def rest_text(late: Late) -> str:
         )
     polls = (
         ["polls, between which a rank may work"]
-        if not notable_rest(late).keys().isdisjoint(POLLS) else []
+        if not notable_rest(late).keys().isdisjoint(POLLS)
+        else []
     )
     return "; ".join([", ".join(said), *polls, *reasons])

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, Texts, found_in, np, numbered, of_groups,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    Texts,
+    found_in,
+    np,
+    numbered,
+    of_groups,
 )
 from ..base.field import Field, number, text
 from ..base import Row, by, row_type, threshold
@@ -59,10 +69,7 @@ HOST = (
         "sums over its ranks (a collective counts for each of them); cost includes what its own "
         "ranks waited",
     ),
-    *(
-        field._replace(meaning="") for field in RANK[3:]
-        if field.key != "direct_ns"
-    ),
+    *(field._replace(meaning="") for field in RANK[3:] if field.key != "direct_ns"),
 )
 CALL = (
     text("call", "the call; the communicator's label and identity", "call"),
@@ -78,12 +85,16 @@ CALL = (
     Field("wait_ns", "over its ranks; null: none was analysed", "waiting"),
     Field("transfer_ns", "", "transfer"),
     Field(
-        "wait_share", "", "waiting share",
+        "wait_share",
+        "",
+        "waiting share",
         of_row=lambda row: estimated(row.wait_share, row.estimate_share),
     ),
     Field("estimate_share", "part of wait and transfer that was split by durations (Estimate)"),
     Field(
-        "top_rank", "the root cause of most of the waiting, and of how much", "largest cause",
+        "top_rank",
+        "the root cause of most of the waiting, and of how much",
+        "largest cause",
         lambda rank: NO_VALUE if rank is None else f"rank {rank}",
     ),
     Field("top_cost_ns", "", "it caused"),
@@ -97,7 +108,8 @@ SIZE = (
     Field("identity", ""),
     Field("bytes", "", "bytes", size),
     Field(
-        "collectives", "that were split",
+        "collectives",
+        "that were split",
         "analysed",
     ),
     Field("skew_p50_ns", "last arrival - first arrival", "skew p50"),
@@ -124,15 +136,21 @@ SIZE = (
 STATE = (
     text("wait_state", "see [wait states](METHODS.md#whom-a-call-waits-for)", "wait state"),
     Field(
-        "calls", "number of analysed calls in which a rank waited so, each rank's counted", "calls",
+        "calls",
+        "number of analysed calls in which a rank waited so, each rank's counted",
+        "calls",
         of=lambda groups: groups.groups.counts,
     ),
     Field(
-        "wait_ns", "their waiting, scaled; its part of all waiting", "waited",
+        "wait_ns",
+        "their waiting, scaled; its part of all waiting",
+        "waited",
         of=lambda groups: rounded_all(groups.sum("wait_ns")),
     ),
     Field(
-        "share", "", "of waiting",
+        "share",
+        "",
+        "of waiting",
         of=lambda groups: ratio(groups.sum("wait_ns"), groups.sum("wait_ns").sum()),
     ),
 )
@@ -165,7 +183,12 @@ class Sums(Table):
     the waits, where wait_ns and transfer_ns are scaled to all calls."""
 
     def __init__(
-        self, rows: Ints, waits: Waits, factor: Floats, exact: Columns, texts: Texts,
+        self,
+        rows: Ints,
+        waits: Waits,
+        factor: Floats,
+        exact: Columns,
+        texts: Texts,
         causes: Causes | None = None,
     ) -> None:
         """waits: those rows of the run's Waits. factor: how many nanoseconds one sampled nanosecond
@@ -176,7 +199,8 @@ class Sums(Table):
         nothing = waits.wait_ns[:0]
         self.causes = causes or Causes(wait=nothing, cause_rank=nothing, caused_ns=nothing * 1.0)
         self.wait_ns, self.transfer_ns = (
-            self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor,
+            self.waits.wait_ns * self.factor,
+            self.waits.transfer_ns * self.factor,
         )
         self.caused_ns = self.causes.caused_ns * self.factor[self.causes.wait]
 
@@ -192,9 +216,7 @@ class Sums(Table):
 
 def stacked(*parts: Mapping[str, np.ndarray]) -> Columns:
     """Rows of several kinds. A kind has nothing in columns that it lacks: 0, False or NONE."""
-    nothing = {
-        name: NOTHING[values.dtype.kind] for part in parts for name, values in part.items()
-    }
+    nothing = {name: NOTHING[values.dtype.kind] for part in parts for name, values in part.items()}
     lengths = [len(next(iter(part.values()))) for part in parts]
     return Columns(
         **{
@@ -213,17 +235,22 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[Row]:
     rows = stacked(
         {"rank": np.array(list(hosts), np.int64)},
         {
-            "rank": waits.world_rank, "wait_ns": sums.wait_ns, "transfer_ns": sums.transfer_ns,
+            "rank": waits.world_rank,
+            "wait_ns": sums.wait_ns,
+            "transfer_ns": sums.transfer_ns,
             "collectives": 1.0 * ((waits.sequence > 0) & ~waits.is_polled),
             "message_calls": 1.0 * ((waits.sequence < 0) & ~waits.is_polled),
         },
         {
-            "rank": waits.last_rank, "cost_ns": sums.wait_ns, "identity": waits.identity,
+            "rank": waits.last_rank,
+            "cost_ns": sums.wait_ns,
+            "identity": waits.identity,
             "sequence": waits.sequence,
         },
         {"rank": last.world_rank, "identity": last.identity, "sequence": last.sequence},
         {
-            "rank": causes.cause_rank, "caused_ns": caused_ns,
+            "rank": causes.cause_rank,
+            "caused_ns": caused_ns,
             "direct_ns": np.where(causes.cause_rank == of_cause.last_rank, caused_ns, 0.0),
         },
     )
@@ -257,7 +284,9 @@ def host_rows(ranks: Iterable[Row]) -> list[Row]:
 
 
 def call_rows(
-    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, Row],
+    sums: Sums,
+    ranks: Iterable[int],
+    communicators: Mapping[str, Row],
     families: Mapping[str, str],
 ) -> list[Row]:
     """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
@@ -308,17 +337,24 @@ def _timed(sums: Sums) -> Columns:
 
     return stacked(
         {
-            **keys(exact), "timed_ns": exact.total_ns.astype(float),
+            **keys(exact),
+            "timed_ns": exact.total_ns.astype(float),
             "is_timed": np.ones(len(exact), bool),
         },
         {
-            **keys(waits), "sequence": waits.sequence, "is_split": np.ones(len(waits), bool),
-            "wait_ns": sums.wait_ns, "transfer_ns": sums.transfer_ns,
+            **keys(waits),
+            "sequence": waits.sequence,
+            "is_split": np.ones(len(waits), bool),
+            "wait_ns": sums.wait_ns,
+            "transfer_ns": sums.transfer_ns,
             "estimated_ns": np.where(waits.is_estimate, spent_ns, 0.0),
-            "is_timed": completes, "timed_ns": np.where(completes, spent_ns, 0.0),
+            "is_timed": completes,
+            "timed_ns": np.where(completes, spent_ns, 0.0),
         },
         {
-            **keys(of_cause), "cause_rank": sums.causes.cause_rank, "caused_ns": sums.caused_ns,
+            **keys(of_cause),
+            "cause_rank": sums.causes.cause_rank,
+            "caused_ns": sums.caused_ns,
         },
     )
 
@@ -328,7 +364,8 @@ def size_rows(
 ) -> list[Row]:
     """Without nonblocking collectives, messages and estimates."""
     groups = grouped_by(
-        sums, ["call", "identity", "bytes"],
+        sums,
+        ["call", "identity", "bytes"],
         lambda rows: rows.is_blocking_collective & ~rows.is_estimate,
     )
     each = groups.within("sequence")
@@ -363,9 +400,7 @@ def size_rows(
     )
 
 
-def slow_size(
-    rows: Sequence[Row], sampled_share: float | None, least_ns: float
-) -> dict[str, Any]:
+def slow_size(rows: Sequence[Row], sampled_share: float | None, least_ns: float) -> dict[str, Any]:
     """The columns of the size that costs the most more than its neighbours, and least_ns or more;
     empty: none does. rows: of size_rows."""
     found = []
@@ -408,7 +443,8 @@ def transfer_shares(
         return np.where(rows.is_in("call", *own_size), NONE, rows.bytes)
 
     groups = grouped_by(
-        Table(sums.waits, sums.texts), ["call", "identity", size],
+        Table(sums.waits, sums.texts),
+        ["call", "identity", size],
         lambda rows: rows.completion == NONE,
     )
     transfer_ns = groups.sum("transfer_ns")
@@ -420,7 +456,9 @@ def transfer_shares(
 def state_rows(sums: Sums, ranks: Iterable[int]) -> list[Row]:
     is_own = sums.of_ranks(ranks)
     view = View(
-        "LateStateRow", ["wait_state"], STATE,
+        "LateStateRow",
+        ["wait_state"],
+        STATE,
         lambda groups: (-rounded_all(groups.sum("wait_ns")), groups.place("wait_state")),
         lambda rows: is_own & (rows.wait_state != NONE),
     )
@@ -436,9 +474,7 @@ def held_up(sums: Sums) -> HeldUp:
     return dict(sorted(known, key=lambda each: (-each[1], each[0])))
 
 
-def rest_rows(
-    sums: Sums, ranks: Iterable[int], inside: Iterable[Row]
-) -> dict[str, int]:
+def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[str, int]:
     """The calls with most of the time that was not split, and that."""
     waits, chosen, rest_ns = sums.waits, set(ranks), Counter[str]()
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
@@ -452,9 +488,7 @@ def rest_rows(
     return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:3])
 
 
-def run_row(
-    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row]
-) -> Row:
+def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row]) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
     samples' times are rounded apart from it."""
     own = sums.of_ranks(counted_ns)
@@ -466,7 +500,8 @@ def run_row(
     sequence = grouped_by(sums, ["identity", "sequence"]).sequence
     of_ranks = [row for row in inside if row.world_rank in counted_ns]
     whole_ns, mpi_ns = (
-        sum(row.total_ns for row in of_ranks), sum(row.total_ns for row in of_ranks if row.is_mpi),
+        sum(row.total_ns for row in of_ranks),
+        sum(row.total_ns for row in of_ranks if row.is_mpi),
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
@@ -520,21 +555,27 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     of_wait = waits.take(causes.wait)
     rows = stacked(
         {
-            "identity": of_wait.identity, "sequence": of_wait.sequence, "call": of_wait.call,
-            "last": of_wait.last_rank, "cause_rank": causes.cause_rank,
-            "arrival_ns": of_wait.start_ns + of_wait.wait_ns, "cost_ns": sums.caused_ns,
+            "identity": of_wait.identity,
+            "sequence": of_wait.sequence,
+            "call": of_wait.call,
+            "last": of_wait.last_rank,
+            "cause_rank": causes.cause_rank,
+            "arrival_ns": of_wait.start_ns + of_wait.wait_ns,
+            "cost_ns": sums.caused_ns,
             "compared_ns": np.where(is_any[causes.wait], sums.caused_ns, 0.0),
             "sampled_ns": causes.caused_ns,
         },
         {
-            "identity": compared.identity, "sequence": compared.sequence, "call": compared.call,
-            "cause_rank": compared.world_rank, "arrival_ns": compared.arrival_ns,
-            "compared_ns": compared.late_ns * mean_factor, "awaited_rank": compared.awaited_rank,
+            "identity": compared.identity,
+            "sequence": compared.sequence,
+            "call": compared.call,
+            "cause_rank": compared.world_rank,
+            "arrival_ns": compared.arrival_ns,
+            "compared_ns": compared.late_ns * mean_factor,
+            "awaited_rank": compared.awaited_rank,
         },
     )
-    groups = grouped_by(
-        Table(rows, texts), ["identity", "sequence", "call", "last", "cause_rank"]
-    )
+    groups = grouped_by(Table(rows, texts), ["identity", "sequence", "call", "last", "cause_rank"])
     is_named = (groups.sequence > 0) | (groups.last != NONE)
     arrival = numbered(
         groups.identity, groups.sequence, np.where(is_named, groups.call, NONE), groups.last
@@ -543,9 +584,15 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     in_time = np.lexsort((-cost_ns, arrival, arrival_ns))
     _, place, number = np.unique(arrival[in_time], return_index=True, return_inverse=True)
     costs = Costs(
-        call=groups.call, identity=groups.identity, cause_rank=groups.cause_rank, cost_ns=cost_ns,
-        compared_ns=groups.sum("compared_ns"), sampled_ns=groups.sum("sampled_ns"),
-        arrival=arrival, arrival_ns=arrival_ns, awaited_rank=groups.awaited_rank,
+        call=groups.call,
+        identity=groups.identity,
+        cause_rank=groups.cause_rank,
+        cost_ns=cost_ns,
+        compared_ns=groups.sum("compared_ns"),
+        sampled_ns=groups.sum("sampled_ns"),
+        arrival=arrival,
+        arrival_ns=arrival_ns,
+        awaited_rank=groups.awaited_rank,
         is_message=groups.sequence < 0,
     )
     return costs.take(in_time).changed(arrival=place[number])

@@ -105,7 +105,9 @@ class Timeline:
         for place in range(place, -1, -1):
             times = int(self.points[place]), min(time_ns, int(self.points[place + 1]))
             yield Piece(
-                *times, int(self.states[place]), self.texts.text(self.calls[place]) or "",
+                *times,
+                int(self.states[place]),
+                self.texts.text(self.calls[place]) or "",
                 int(self.waits[place]),
             )
 
@@ -172,12 +174,16 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
     last_rank = np.where(is_split, np.append(waits.last_rank, NONE)[split], NONE)
     nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
     ends_ns = _in_turn(
-        np.minimum(_unseen_until(called), start_ns), start_ns, start_ns + wait_ns,
+        np.minimum(_unseen_until(called), start_ns),
+        start_ns,
+        start_ns + wait_ns,
         start_ns + calls.end_ns - calls.start_ns,
     )
     columns = (
         _in_turn(
-            outside + UNSEEN, outside, outside + WAITING,
+            outside + UNSEEN,
+            outside,
+            outside + WAITING,
             np.where(is_split & (states != FILES), TRANSFER, states),
         ),
         _in_turn(nothing, nothing, calls.call, calls.call),
@@ -197,9 +203,7 @@ def timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: T
     upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
     is_long = upto_ns[1:] > upto_ns[:-1]
     points, states = np.append(0, upto_ns[1:][is_long]), states[is_long]
-    return Timeline(
-        points, states, calls[is_long], waits[is_long], _sums(points, states), texts
-    )
+    return Timeline(points, states, calls[is_long], waits[is_long], _sums(points, states), texts)
 
 
 def _sums(points: Ints, states: Ints) -> np.ndarray:
@@ -209,8 +213,7 @@ def _sums(points: Ints, states: Ints) -> np.ndarray:
 
 
 def _unseen_until(called: Called) -> Ints:
-    """The end of the last time without samples that begins before each call; NONE: there is none.
-    """
+    """The end of the last time without samples that begins before each call; NONE: there is none."""
     found = np.full(len(called.calls), NONE)
     for rank, (begins, ends) in called.gaps.items():
         own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))

@@ -26,7 +26,17 @@ from math import comb
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, np,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    grouped,
+    np,
 )
 from ..base import threshold, whole
 
@@ -86,8 +96,16 @@ def costs_of(
     cause = np.array([NONE if rank is None else rank for rank in ranks], np.int64)
     none = np.zeros(len(at), np.int64)
     return Costs(
-        call=none, identity=none, cause_rank=cause, cost_ns=ns, compared_ns=ns, sampled_ns=ns,
-        arrival=at, arrival_ns=at, awaited_rank=none + NONE, is_message=none > 0,
+        call=none,
+        identity=none,
+        cause_rank=cause,
+        cost_ns=ns,
+        compared_ns=ns,
+        sampled_ns=ns,
+        arrival=at,
+        arrival_ns=at,
+        awaited_rank=none + NONE,
+        is_message=none > 0,
     )
 
 
@@ -143,8 +161,10 @@ LateUnits = Tuple[List[int], float]
 
 
 def blame(
-    costs: Costs, participants: Participants,
-    gains_ns: Callable[[tuple[int, ...]], int] = lambda ranks: 1, least_ns: float = 1,
+    costs: Costs,
+    participants: Participants,
+    gains_ns: Callable[[tuple[int, ...]], int] = lambda ranks: 1,
+    least_ns: float = 1,
 ) -> Blame:
     """Different late ranks in different calls take precedence over ranks of the run that are as
     sure, if they explain notably more of the waiting. gains_ns: what the run would gain if these
@@ -233,7 +253,9 @@ class Case:
         found = [self._name(*of_ranks)] if of_ranks else []
         if of_hosts:
             ranks = [
-                rank for rank, host in self.host_of.items() if host in of_hosts[0]
+                rank
+                for rank, host in self.host_of.items()
+                if host in of_hosts[0]
                 and (rank in self.participants.ranks or rank in self.costs.cause_rank)
             ]
             found.append(self._name(ranks, of_hosts[1]))
@@ -266,7 +288,9 @@ def main_part(own: Costs, among: Costs) -> tuple[int, int, int]:
     how many."""
     arrived = np.unique(among.arrival[among.cost_ns > 0])
     rest = (1 - threshold("late.nearly-all")) / 2
-    place = np.searchsorted(np.cumsum(own.cost_ns), [rest * own.whole_ns, (1 - rest) * own.whole_ns])
+    place = np.searchsorted(
+        np.cumsum(own.cost_ns), [rest * own.whole_ns, (1 - rest) * own.whole_ns]
+    )
     first, last = (np.searchsorted(arrived, own.arrival[place]) + 1).tolist()
     return first, last, len(arrived)
 
@@ -382,8 +406,11 @@ class Suspects:
     hardly delays the next one; None: by these costs."""
 
     def __init__(
-        self, costs: Costs, units: Sequence[int],
-        members: Mapping[int, Collection[int]] | None = None, is_brief: bool | None = None,
+        self,
+        costs: Costs,
+        units: Sequence[int],
+        members: Mapping[int, Collection[int]] | None = None,
+        is_brief: bool | None = None,
     ) -> None:
         self.costs, self.units, self.members = costs, units, members or {}
         named = np.unique([costs.cause_rank, costs.awaited_rank])
@@ -471,8 +498,12 @@ class Suspects:
         compared, sets = self._sets(arrival, unit, identity)
         sizes = np.array([len(each) for each in sets], np.int64)
         return Compared(
-            arrival, unit, groups.sum(costs.compared_ns[late]), compared,
-            self._numbers(costs.awaited_rank[first]), sizes,
+            arrival,
+            unit,
+            groups.sum(costs.compared_ns[late]),
+            compared,
+            self._numbers(costs.awaited_rank[first]),
+            sizes,
             np.repeat(np.arange(len(sizes)), sizes),
             np.array([unit for own in sets for unit in own], np.int64),
         )

@@ -48,19 +48,45 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, Texts, found_in, grouped, joined, np, pairs,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    Texts,
+    found_in,
+    grouped,
+    joined,
+    np,
+    pairs,
 )
 from ..base import threshold
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from ..run.selection import Selection
 from .depends import (
-    ALL, LOWER, NEIGHBORS, Collectives, Operations, Sources, Waits, operations_of, sources, whole,
+    ALL,
+    LOWER,
+    NEIGHBORS,
+    Collectives,
+    Operations,
+    Sources,
+    Waits,
+    operations_of,
+    sources,
+    whole,
 )
 from .messages import Left, epoch_operations, messages, sampled_epochs
 from .reading import (
-    CallInfo, Clocks, Known, are_chosen, median_durations, message_sides, region_names,
-    sampled_collectives, samples,
+    CallInfo,
+    Clocks,
+    Known,
+    are_chosen,
+    median_durations,
+    message_sides,
+    region_names,
+    sampled_collectives,
+    samples,
 )
 from .timelines import OUTSIDE, Called, Lines, called, timelines
 
@@ -159,9 +185,14 @@ def split(operations: Operations, in_call: Ints, calls: Calls) -> tuple[Waits, C
     )
     wait = groups.spread(np.where(is_split, np.cumsum(is_split) - 1, -1))
     found = Columns(
-        wait=wait, call=operations.call, identity=operations.identity, bytes=operations.bytes,
-        sequence=operations.sequence, peer=_peers(operations),
-        peer_gone_ns=operations.peer_gone_ns, wait_state=operations.wait_state,
+        wait=wait,
+        call=operations.call,
+        identity=operations.identity,
+        bytes=operations.bytes,
+        sequence=operations.sequence,
+        peer=_peers(operations),
+        peer_gone_ns=operations.peer_gone_ns,
+        wait_state=operations.wait_state,
     )
     return waits, found.take(wait >= 0)
 
@@ -187,13 +218,25 @@ def _waits(ready: Operations, calls: Calls, operations: Ints) -> Waits:
     part = spent_ns / np.maximum(1, span_ns)
     wait_ns = (np.clip(ready.last_ns - start_ns, 0, span_ns) * part).astype(np.int64)
     return Waits(
-        identity=ready.identity, sequence=sequence, world_rank=ready.world_rank, call=ready.call,
-        bytes=ready.bytes, region=calls.region, start_ns=start_ns, end_ns=start_ns + spent_ns,
-        wait_ns=wait_ns, transfer_ns=spent_ns - wait_ns,
-        last_rank=np.where(wait_ns > 0, ready.last_rank, NONE), is_last=ready.is_last,
-        is_estimate=ready.is_estimate, completion=calls.completion,
-        wait_state=np.where(wait_ns > 0, ready.wait_state, NONE), peer=_peers(ready),
-        peer_ns=ready.peer_ns, operations=operations[row], is_polled=is_polled,
+        identity=ready.identity,
+        sequence=sequence,
+        world_rank=ready.world_rank,
+        call=ready.call,
+        bytes=ready.bytes,
+        region=calls.region,
+        start_ns=start_ns,
+        end_ns=start_ns + spent_ns,
+        wait_ns=wait_ns,
+        transfer_ns=spent_ns - wait_ns,
+        last_rank=np.where(wait_ns > 0, ready.last_rank, NONE),
+        is_last=ready.is_last,
+        is_estimate=ready.is_estimate,
+        completion=calls.completion,
+        wait_state=np.where(wait_ns > 0, ready.wait_state, NONE),
+        peer=_peers(ready),
+        peer_ns=ready.peer_ns,
+        operations=operations[row],
+        is_polled=is_polled,
     )
 
 
@@ -220,9 +263,14 @@ def _judge(
     needs_times = ~is_all | ~first.is_blocking
     has_sources = found_in((rows.identity, rows.world_rank), edges.known) >= 0
     # not if the root was not read, or if ranks named different roots
-    has_whom = is_all | is_lower | np.where(
-        of_neighbors, groups.min(has_sources.astype(np.int64)) == 1,
-        groups.sum(rows.is_root.astype(np.int64)) == 1,
+    has_whom = (
+        is_all
+        | is_lower
+        | np.where(
+            of_neighbors,
+            groups.min(has_sources.astype(np.int64)) == 1,
+            groups.sum(rows.is_root.astype(np.int64)) == 1,
+        )
     )
     judged = rows.changed(
         begun_ns=alignment.aligned(rows.world_rank, rows.start_ns),
@@ -260,7 +308,10 @@ def _arrived_ns(waits: Waits) -> Ints:
 def _excess_ns(waits: Waits) -> Ints:
     """How much longer each transfer is than the least of such calls."""
     order, groups = grouped(
-        waits.call, waits.identity, waits.bytes, waits.completion,
+        waits.call,
+        waits.identity,
+        waits.bytes,
+        waits.completion,
         waits.is_estimate | waits.is_polled,
     )
     least_ns = np.empty(len(waits), np.int64)
@@ -279,9 +330,7 @@ def _messages(waits: Waits, operations: Columns) -> Columns:
     )
 
 
-def _collectives(
-    waits: Waits, operations: Columns, parts: Collectives, lines: Lines
-) -> Columns:
+def _collectives(waits: Waits, operations: Columns, parts: Collectives, lines: Lines) -> Columns:
     """Only those partners of each that were outside MPI for longest while others were in it."""
     own = operations.take(operations.peer == NONE)
     order, groups = grouped(own.identity, own.sequence)
@@ -301,7 +350,9 @@ def _collectives(
     row, entry = pairs(groups.of_row, group)
     wait = own.wait[row]
     return Columns(
-        wait=wait, partner=parts.world_rank[entry], begun_ns=parts.begun_ns[entry],
+        wait=wait,
+        partner=parts.world_rank[entry],
+        begun_ns=parts.begun_ns[entry],
         until_ns=np.minimum(until_ns[entry], waits.end_ns[wait]),
     )
 

@@ -117,7 +117,11 @@ def find_again(known: Loops, loop: int, place: Ints) -> Loops:
     """The loop and those inside it in a part of the sequence, in which others do not interrupt
     it."""
     found = Loops(
-        known.tokens[place], known.stretch[place], known.is_exact, known.bodies, known.uses,
+        known.tokens[place],
+        known.stretch[place],
+        known.is_exact,
+        known.bodies,
+        known.uses,
         [[] for _ in known.runs],
     )
     symbols, starts = found.tokens.astype(np.int64), np.arange(len(place) + 1)
@@ -133,7 +137,11 @@ Merged = tuple[int, int, int]  # place of the first element, iterations, loop
 
 
 def _merged(
-    found: Loops, symbols: Ints, starts: Ints, size: int, only: int | None = None,
+    found: Loops,
+    symbols: Ints,
+    starts: Ints,
+    size: int,
+    only: int | None = None,
     is_outermost: bool = False,
 ) -> list[Merged]:
     """Elements that become loops with bodies of this size, in order. only: this one loop."""
@@ -276,7 +284,8 @@ def levels(line: Line) -> list[Level]:
 def _levels(line: Line, loops: Loops) -> list[Level]:
     spent_ns = np.diff(line.upto_ns, prepend=line.upto_ns[:1])
     inside = {
-        loop: loops.inside(loop) for loop in range(len(loops.bodies))
+        loop: loops.inside(loop)
+        for loop in range(len(loops.bodies))
         if loops.iterations(loop) >= FEWEST_STEPS
     }
     times = {loop: float(spent_ns[flags].sum()) for loop, flags in inside.items()}
@@ -290,7 +299,8 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
     around: tuple[int, ...] = ()
     while loop is not None:
         inner = [
-            one for one in inside
+            one
+            for one in inside
             if one in loops.inner(loop)
             and _has_the_work(line, loops, one, inside[loop], inside[one])
         ]
@@ -364,9 +374,13 @@ def nest_text(level: Level, words: Mapping[int, Word]) -> str:
     said = [f"({_text(loops, loops.bodies[loop], words)})"]
     for outer in reversed(level.outer):
         rest = [
-            symbol for symbol in loops.bodies[outer]
-            if symbol >= 0 or loop not in {
-                loops.loop_of(symbol), *loops.inner(loops.loop_of(symbol)),
+            symbol
+            for symbol in loops.bodies[outer]
+            if symbol >= 0
+            or loop
+            not in {
+                loops.loop_of(symbol),
+                *loops.inner(loops.loop_of(symbol)),
             }
         ]
         often = round(loops.iterations(loop) / loops.iterations(outer))

@@ -22,7 +22,8 @@ MOST_LISTED, MOST_CALLS = 12, 6
 FAR = 300  # times the lowest: then powers of ten are ticks enough
 MOST_CUT, CUT_FROM = 40, 2.5  # bars of steps, x the highest usual one: their times stand above them
 SPLIT = (
-    ("transfer_ns", "transfer", colours.TRANSFER), ("wait_ns", "waiting", colours.WAITING),
+    ("transfer_ns", "transfer", colours.TRANSFER),
+    ("wait_ns", "waiting", colours.WAITING),
     ("unsplit_ns", "in MPI, not split", colours.UNSPLIT),
 )
 UNSPLIT = (("communication_ns", "in MPI", colours.UNSPLIT),)
@@ -103,7 +104,9 @@ def of_ranks(rows: Sequence[Row]) -> Picture | None:
     head = "time on the device" if is_device else f"time in {library}, all threads"
     return Picture(
         f"Time of {library}'s operations by rank" if is_device else f"Time in {library} by rank",
-        [*map(str, ranks)], [Panel(head, "time", parts)], "rank",
+        [*map(str, ranks)],
+        [Panel(head, "time", parts)],
+        "rank",
     )
 
 
@@ -124,11 +127,16 @@ def of_gpus(rows: Sequence[Row]) -> Picture | None:
     """Communication apart, as hidden behind computing and as exposed."""
     several = len({row.rank for row in rows}) < len(rows)
     parts = [Part(name, colour, [*map(part, rows)]) for name, part, colour in OF_GPUS]
-    return Picture(
-        "What the GPUs did",
-        [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
-        [Panel("traced time", "time", parts)], "rank:GPU" if several else "rank",
-    ) if rows else None
+    return (
+        Picture(
+            "What the GPUs did",
+            [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
+            [Panel("traced time", "time", parts)],
+            "rank:GPU" if several else "rank",
+        )
+        if rows
+        else None
+    )
 
 
 def of_waits(ranks: Sequence[Row]) -> Picture | None:
@@ -137,10 +145,16 @@ def of_waits(ranks: Sequence[Row]) -> Picture | None:
         Part("transfer", colours.TRANSFER, [float(row.transfer_ns) for row in ranks]),
         Part("waiting for other ranks", colours.WAITING, [float(row.wait_ns) for row in ranks]),
     ]
-    return Picture(
-        "Waiting and transfer by rank", [str(row.rank) for row in ranks],
-        [Panel("time in collectives and messages", "time", parts)], "rank",
-    ) if any(any(part.values) for part in parts) else None
+    return (
+        Picture(
+            "Waiting and transfer by rank",
+            [str(row.rank) for row in ranks],
+            [Panel("time in collectives and messages", "time", parts)],
+            "rank",
+        )
+        if any(any(part.values) for part in parts)
+        else None
+    )
 
 
 def of_steps(rows: Sequence[Row]) -> Picture | None:
@@ -163,8 +177,10 @@ def of_steps(rows: Sequence[Row]) -> Picture | None:
         Part(name, colour, [mean_of(group, key) for group in groups]) for key, name, colour in parts
     ]
     return Picture(
-        "Time of the steps", [str(group[0].step) for group in groups],
-        [Panel("time per step (mean over ranks)", "time", drawn, notes, most)], "step",
+        "Time of the steps",
+        [str(group[0].step) for group in groups],
+        [Panel("time per step (mean over ranks)", "time", drawn, notes, most)],
+        "step",
     )
 
 
@@ -189,10 +205,12 @@ def steps_data(rows: Sequence[Row], remark: Callable[[Row], str]) -> dict[str, o
         "top": round(present(panel.most)),
         "parts": [
             {
-                "name": part.name, "colour": colours.variable(str(part.colour)),
+                "name": part.name,
+                "colour": colours.variable(str(part.colour)),
                 "values": [*map(round, part.values)],
             }
-            for part in panel.parts if any(part.values)
+            for part in panel.parts
+            if any(part.values)
         ],
         "remarks": [remark(group[0]) if len(group) == 1 else "" for group in groups],
     }
@@ -227,8 +245,14 @@ def draw_upright(axes, picture: Picture, panel: Panel) -> None:
         for place in group:  # the text begins above them all
             end, text = (max(times), said) if place == group[0] else (ends[place], "")
             axes.annotate(
-                f"\N{BLACK RIGHT-POINTING TRIANGLE} {text}", (place, min(end, most)), (0, 2),
-                textcoords="offset points", rotation=90, ha="center", va="bottom", fontsize=7,
+                f"\N{BLACK RIGHT-POINTING TRIANGLE} {text}",
+                (place, min(end, most)),
+                (0, 2),
+                textcoords="offset points",
+                rotation=90,
+                ha="center",
+                va="bottom",
+                fontsize=7,
                 color=colours.ALERT,
             )
     places = bars[:: max(1, -(-len(bars) // MOST_NAMES))]
@@ -271,7 +295,10 @@ def draw_rows(axes, picture: Picture) -> None:
     }
     if len(handles) > 1:
         grid[-1].legend(
-            handles.values(), handles, loc="upper left", bbox_to_anchor=(1.0, 1.0),
+            handles.values(),
+            handles,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
         )
 
 
@@ -280,12 +307,22 @@ def draw_panel(axes, panel: Panel, rows: int) -> None:
     first = [part._replace(values=part.values[:rows]) for part in panel.parts]
     for part, begins, ends in stacked(first):
         axes.barh(
-            range(rows), part.values, left=begins, height=0.72, color=part.colour, label=part.name,
+            range(rows),
+            part.values,
+            left=begins,
+            height=0.72,
+            color=part.colour,
+            label=part.name,
         )
     show = time_text if panel.unit == "time" else units.three_digits
     for place, (end, note) in enumerate(zip(ends, panel.notes or map(show, ends))):
         axes.annotate(
-            note, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=9,
+            note,
+            (end, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
         )
     axes.set(xlim=(0, (1.5 if panel.notes else 1.22) * max(ends) or 1), xlabel=panel.head)
     axes.grid(axis="y", visible=False)

@@ -23,8 +23,28 @@ TOP, HEIGHT, FOOT = 26, 20, 18
 NEAREST_TICKS = 46
 # changes, from none outwards
 TICKS = (
-    0, 0.01, -0.01, 0.02, -0.02, 0.05, -0.05, 0.1, -0.1, 0.2, -0.2, 0.5, -0.5, 1, 4, -0.8, 9, -0.9,
-    99, -0.99, 999, -0.999,
+    0,
+    0.01,
+    -0.01,
+    0.02,
+    -0.02,
+    0.05,
+    -0.05,
+    0.1,
+    -0.1,
+    0.2,
+    -0.2,
+    0.5,
+    -0.5,
+    1,
+    4,
+    -0.8,
+    9,
+    -0.9,
+    99,
+    -0.99,
+    999,
+    -0.999,
 )
 Place = Callable[[float], float]  # of a change
 
@@ -41,17 +61,18 @@ def _scale_of_changes(measures: Mapping[str, Sequence[Compared]], min_effect: fl
         return asinh(log(1 + change) / log(1 + min_effect))
 
     known = [
-        value for rows in measures.values() for row in rows
-        for value in (row.change, row.low, row.high) if value is not None
+        value
+        for rows in measures.values()
+        for row in rows
+        for value in (row.change, row.low, row.high)
+        if value is not None
     ]
     farthest = max([2 * bent(min_effect), *(abs(bent(value)) for value in known)])
     middle, half = (CHANGE_BEGIN + CHANGE_END) / 2, (CHANGE_END - CHANGE_BEGIN) / 2
     return lambda change: middle + half * bent(change) / farthest
 
 
-def _drawing(
-    answers: Comparison, name: str, rows: Sequence[Compared], place: Place
-) -> str:
+def _drawing(answers: Comparison, name: str, rows: Sequence[Compared], place: Place) -> str:
     samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
     changes = {row.side: row for row in rows if row.change is not None}
     known = sorted(value for own in samples.values() for value in own if value is not None)
@@ -76,7 +97,11 @@ def _drawing(
     ]
     described = f"{name}: {said}" if said else name
     return page.element(
-        "svg", *parts, viewBox=f"0 0 {WIDTH} {bottom + FOOT}", class_="measure", role="img",
+        "svg",
+        *parts,
+        viewBox=f"0 0 {WIDTH} {bottom + FOOT}",
+        class_="measure",
+        role="img",
         aria_label=described,
     )
 
@@ -88,13 +113,18 @@ def _values(
     blocks = [f"block {block}, " for block in side.blocks or ()] or [""] * len(side.runs)
     return [
         page.label(NAMED, y + 4, units.shortened(side.name, 15), text_anchor="end"),
-        page.rule(BEGIN, y, END, y, "grid"), page.mark(style, NAMED + 11, y, "filled"),
+        page.rule(BEGIN, y, END, y, "grid"),
+        page.mark(style, NAMED + 11, y, "filled"),
         *(
             page.mark(
-                style, _between(value, known[0], known[-1]), y, "run",
+                style,
+                _between(value, known[0], known[-1]),
+                y,
+                "run",
                 f"{side.name}: {units.duration(value)} ({block}{run.path})",
             )
-            for value, block, run in zip(values, blocks, side.runs) if value is not None
+            for value, block, run in zip(values, blocks, side.runs)
+            if value is not None
         ),
     ]
 

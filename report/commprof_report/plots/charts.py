@@ -21,7 +21,8 @@ STYLES = ("-", "--", ":", "-.")  # of lines of one colour
 BANDS = (("p95_ns", 0.22), ("p99_ns", 0.14))  # up to there, and how dark
 PERCENTILES = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
 NOUNS = {
-    "device": "time on the device", "captured": "call into a CUDA graph",
+    "device": "time on the device",
+    "captured": "call into a CUDA graph",
     "completion": "time to completion",
 }
 MOST_FIELDS, TICKS = 512, 12  # of a map; larger jobs are drawn in blocks of ranks
@@ -48,9 +49,7 @@ class Lines(NamedTuple):
         count, across = len(self.panels), min(len(self.panels), ACROSS)
         figure = axes.figure
         axes.remove()
-        grid = figure.subplots(
-            -(-count // across), across, sharex=True, sharey=True, squeeze=False
-        )
+        grid = figure.subplots(-(-count // across), across, sharex=True, sharey=True, squeeze=False)
         for place, (panel, title) in enumerate(zip_longest(grid.flat, self.panels)):
             if title is None:
                 panel.remove()
@@ -71,8 +70,10 @@ class Lines(NamedTuple):
         for name, (colour, style) in looks.items():
             grid[0, -1].plot([], [], style, color=colour, marker="o", markersize=4, label=name)
         grid[0, -1].legend(
-            title="line: median\nbands: up to 95, 99 %\nhollow: below 20 calls", title_fontsize=8,
-            loc="upper left", bbox_to_anchor=(1.0, 1.0),
+            title="line: median\nbands: up to 95, 99 %\nhollow: below 20 calls",
+            title_fontsize=8,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
         )
 
 
@@ -80,15 +81,21 @@ def lines_of(rows: Iterable[Row]) -> Lines | None:
     """Of the rows that have a place on the axis of sizes, those with the most time, the largest
     first."""
     largest = by_time((units.visible(row.communicator), row) for row in rows if place_of(row))
-    return Lines({
-        title: {
-            name: sorted(line, key=place_of)
-            for name, line in islice(
-                by_time((name_of(row), row) for row in own).items(), MOST_LINES
-            )
-        }
-        for title, own in islice(largest.items(), MOST_PANELS)
-    }) if largest else None
+    return (
+        Lines(
+            {
+                title: {
+                    name: sorted(line, key=place_of)
+                    for name, line in islice(
+                        by_time((name_of(row), row) for row in own).items(), MOST_LINES
+                    )
+                }
+                for title, own in islice(largest.items(), MOST_PANELS)
+            }
+        )
+        if largest
+        else None
+    )
 
 
 def by_time(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
@@ -138,8 +145,13 @@ class Histogram(NamedTuple):
         low = [max(row.low_ns, LEAST_NS) for row in rows]
         wide = [row.high_ns - left for row, left in zip(rows, low)]
         axes.bar(
-            low, [row.density for row in rows], wide, align="edge",
-            color=of_call(rows[0].call), edgecolor="white", linewidth=0.6,
+            low,
+            [row.density for row in rows],
+            wide,
+            align="edge",
+            color=of_call(rows[0].call),
+            edgecolor="white",
+            linewidth=0.6,
         )
         axes.set_xscale("log")
         if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
@@ -188,24 +200,36 @@ class Matrix(NamedTuple):
 
         block = -(-self.world_size // MOST_FIELDS) or 1
         width, last = -(-self.world_size // block), max(self.world_size - 0.5, 0.5)
-        amounts, (what, show) = np.zeros((width, width)), {
-            "count": ("messages", units.count), "bytes": ("volume", units.volume),
-        }[self.quantity]
+        amounts, (what, show) = (
+            np.zeros((width, width)),
+            {
+                "count": ("messages", units.count),
+                "bytes": ("volume", units.volume),
+            }[self.quantity],
+        )
         for row in self.rows:
             amounts[row.sender // block, row.receiver // block] += getattr(row, self.quantity)
         image = axes.imshow(
-            np.ma.masked_equal(amounts, 0), vmin=0, extent=(-0.5, last, last, -0.5),
+            np.ma.masked_equal(amounts, 0),
+            vmin=0,
+            extent=(-0.5, last, last, -0.5),
             cmap=ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256))),
             interpolation="nearest",
         )
         axes.figure.colorbar(
-            image, ax=axes, shrink=0.85, label=f"{what} (linear)",
+            image,
+            ax=axes,
+            shrink=0.85,
+            label=f"{what} (linear)",
             format=lambda value, _: show(round(value)),
         )
         ticks = rank_ticks(self.world_size)
         axes.set(
-            xlabel="receiver (world rank)", ylabel="sender (world rank)", xticks=ticks,
-            yticks=ticks, title=f"Point-to-point {what}",
+            xlabel="receiver (world rank)",
+            ylabel="sender (world rank)",
+            xticks=ticks,
+            yticks=ticks,
+            title=f"Point-to-point {what}",
             facecolor="#fcfdfe",  # also in dark mode: darker is more
         )
         axes.grid(visible=False)
@@ -216,7 +240,8 @@ def matrix_of(rows: Sequence[Row], world_size: int, quantity: str) -> Matrix | N
     in it."""
     ranks = range(world_size)
     inside = [
-        row for row in rows
+        row
+        for row in rows
         if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)
     ]
     return Matrix(inside, world_size, quantity) if inside else None

@@ -10,20 +10,38 @@ from ..base.columns import np
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import (
-    ABSENT, FILES, NEGOTIATING, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
+    ABSENT,
+    FILES,
+    NEGOTIATING,
+    OUTSIDE,
+    TRANSFER,
+    UNSEEN,
+    UNSPLIT,
+    WAITING,
 )
 from ..steps.run_view import (
-    CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, RankView, StepView,
+    CLASSES,
+    GPU_COMPUTING,
+    GPU_COPYING,
+    GPU_EXPOSED,
+    PARTS,
+    RankView,
+    StepView,
     View,
 )
 
 LOOKS = {  # of each class of time: name and colour
-    OUTSIDE: ("outside MPI", colours.OUTSIDE), TRANSFER: ("transfer", colours.TRANSFER),
-    FILES: ("in files", colours.FILES), WAITING: ("waiting", colours.WAITING),
-    UNSPLIT: ("in MPI, not split", colours.UNSPLIT), UNSEEN: ("not sampled", colours.NEUTRAL),
+    OUTSIDE: ("outside MPI", colours.OUTSIDE),
+    TRANSFER: ("transfer", colours.TRANSFER),
+    FILES: ("in files", colours.FILES),
+    WAITING: ("waiting", colours.WAITING),
+    UNSPLIT: ("in MPI, not split", colours.UNSPLIT),
+    UNSEEN: ("not sampled", colours.NEUTRAL),
     NEGOTIATING: ("negotiation", colours.IN_MPI),
-    ABSENT: ("not running", colours.PAPER), GPU_COMPUTING: ("computing", COMPUTING),
-    GPU_EXPOSED: ("communicating", COMMUNICATING), GPU_COPYING: ("copying", COPYING),
+    ABSENT: ("not running", colours.PAPER),
+    GPU_COMPUTING: ("computing", COMPUTING),
+    GPU_EXPOSED: ("communicating", COMMUNICATING),
+    GPU_COPYING: ("copying", COPYING),
 }
 # characters that need no escape in JSON or HTML
 DIGITS = "".join(char for char in map(chr, range(35, 127)) if char not in "<\\&")
@@ -72,9 +90,7 @@ class _Cells:
     a bin, each with its parts: [class, parts, class, parts]."""
 
     def __init__(self, view: View) -> None:
-        rows: list = [
-            lane for rank in view.ranks for lane in (rank, *rank.gpus)
-        ]
+        rows: list = [lane for rank in view.ranks for lane in (rank, *rank.gpus)]
         places = (PARTS + 1) ** np.arange(CLASSES, dtype=np.int64)
         keys = np.stack([lane.cells @ places for lane in rows])
         known, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -112,7 +128,8 @@ def _left_out(view: View) -> Iterator[str]:
     if view.ranks_left_out:
         yield f"{units.are(view.ranks_left_out, 'more rank')} left out"
     for what, shortest_ns in (
-        ("calls", view.left_out_ns), ("operations in flight", view.in_flight_left_out_ns),
+        ("calls", view.left_out_ns),
+        ("operations in flight", view.in_flight_left_out_ns),
         ("messages", view.messages_left_out_ns),
     ):
         if shortest_ns:

@@ -54,14 +54,16 @@ def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:
     if len(set.union(*libraries)) > 1:
         job, replay = (" and ".join(sorted(own)) for own in libraries)
         raise UsageError(
-            "replay", f"check needs one MPI library: the job ran under {job}, its replay under "
+            "replay",
+            f"check needs one MPI library: the job ran under {job}, its replay under "
             f"{replay}; compare says how libraries differ",
         )
     jobs, replays = ([*with_groups_of(jobs[0], runs)] for runs in (jobs, replays))
     passes = [_passes(jobs[0], replay) for replay in replays]
     whole_ns = sum(row.total_ns for key, row in jobs[0].rows.items() if key.measure == "call")
     rows = [
-        _checked(key, row, jobs, replays, passes, whole_ns) for key, row in jobs[0].rows.items()
+        _checked(key, row, jobs, replays, passes, whole_ns)
+        for key, row in jobs[0].rows.items()
         if row.family not in SETUP and key.measure in ("call", "completion") and row.count
     ]
     return Check(sorted(rows, key=lambda row: -row.share), len(jobs), len(replays), passes)
@@ -77,7 +79,11 @@ def _passes(job: Figures, replay: Figures) -> int:
 
 
 def _checked(
-    key: Key, row: Row, jobs: Sequence[Figures], replays: Sequence[Figures], passes: Sequence[int],
+    key: Key,
+    row: Row,
+    jobs: Sequence[Figures],
+    replays: Sequence[Figures],
+    passes: Sequence[int],
     whole_ns: int,
 ) -> CheckRow:
     first, second = (
@@ -87,19 +93,33 @@ def _checked(
     margin = _margin(first)
     found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
     is_equal = all(
-        key in replay.rows and (
+        key in replay.rows
+        and (
             getattr(replay.rows[key], name)
             == {rank: number * of_pass for rank, of_pass in getattr(row, name).items()}
         )
-        for replay, number in zip(replays, passes) for name in ("calls", "bytes")
+        for replay, number in zip(replays, passes)
+        for name in ("calls", "bytes")
     )
-    verdict = _verdict(found, margin) if is_equal else (
-        "other calls" if any(key in replay.rows for replay in replays) else "absent"
+    verdict = (
+        _verdict(found, margin)
+        if is_equal
+        else ("other calls" if any(key in replay.rows for replay in replays) else "absent")
     )
     return CheckRow(
-        key.call, jobs[0].labels.get(key.group, ""), key.bytes, key.measure, row.count,
-        row.total_ns / (whole_ns or 1) if key.measure == "call" else 0.0, found.first_ns,
-        found.second_ns, found.change, found.low, found.high, margin, verdict,
+        key.call,
+        jobs[0].labels.get(key.group, ""),
+        key.bytes,
+        key.measure,
+        row.count,
+        row.total_ns / (whole_ns or 1) if key.measure == "call" else 0.0,
+        found.first_ns,
+        found.second_ns,
+        found.change,
+        found.low,
+        found.high,
+        margin,
+        verdict,
     )
 
 

@@ -19,15 +19,49 @@ from ..run.unseen import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
-    BLOCKING, COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING,
-    TAKING, Call, Kit, Made,
+    BLOCKING,
+    COMPLETING,
+    FINDING,
+    FREEING,
+    KINDS,
+    MATCHING,
+    PREPARING,
+    RESTARTING,
+    SELF,
+    STARTING,
+    TAKING,
+    Call,
+    Kit,
+    Made,
 )
 from .thread import (
-    NO_BUFFERS, Memory, Operation, Persistent, Polls, Requests, Sleep, Started, spans,
+    NO_BUFFERS,
+    Memory,
+    Operation,
+    Persistent,
+    Polls,
+    Requests,
+    Sleep,
+    Started,
+    spans,
 )
 from .traffic import (
-    BYTES, NOTHING, RECEIVES, Row, Signature, communicators, place_of,
-    received_by, received_of, recorded, rows_in, rows_of, rows_with, sent_by, types_of, window,
+    BYTES,
+    NOTHING,
+    RECEIVES,
+    Row,
+    Signature,
+    communicators,
+    place_of,
+    received_by,
+    received_of,
+    recorded,
+    rows_in,
+    rows_of,
+    rows_with,
+    sent_by,
+    types_of,
+    window,
     with_senders,
 )
 
@@ -44,7 +78,9 @@ UNKNOWN_START = "which requests it starts, or what they move, is not recorded"
 VECTORED = ("gatherv", "allgatherv", "scatterv", *COUNTED)
 ON_NONE = (COMPLETING, RESTARTING, FREEING)  # calls without a communicator
 NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
-    COMPLETING: OPEN, RESTARTING: UNKNOWN_START, FREEING: "frees nothing that is in the kit",
+    COMPLETING: OPEN,
+    RESTARTING: UNKNOWN_START,
+    FREEING: "frees nothing that is in the kit",
     TAKING: UNSEEN,
 }
 PREPARED = [name for name, kind in KINDS.items() if kind == PREPARING]
@@ -69,7 +105,8 @@ def kit_of(run: Run) -> Kit:
     if len(sampled(run.connection).starts):
         everything = rows_of(run.connection, alignment, numbers, -FAR_NS, FAR_NS)
         set_ups = [
-            row for row in everything
+            row
+            for row in everything
             if KINDS.get(row.call) == PREPARING and row.sequence is not None
         ]
         maker.add_collectives(sampled(run.connection), set_ups, numbers)
@@ -83,7 +120,9 @@ def library_of(connection: Connection) -> str:
 
 
 def started_of(
-    connection: Connection, numbers: dict[tuple[int, int], int], kit: Kit,
+    connection: Connection,
+    numbers: dict[tuple[int, int], int],
+    kit: Kit,
     signatures: dict[tuple[int, int], Signature],
 ) -> Starts:
     """The operations that calls started; None: it is not known what it moves. Only the set-up has
@@ -103,8 +142,13 @@ def started_of(
         if len(known) == 1 and row.tag is not None and row.peer in members:
             ((type_, elements),) = known
             call = Call(
-                row.call, comm, type_ if row.bytes else None, elements,
-                peer=members.index(row.peer), tag=row.tag, in_place=0,
+                row.call,
+                comm,
+                type_ if row.bytes else None,
+                elements,
+                peer=members.index(row.peer),
+                tag=row.tag,
+                in_place=0,
             )
             started = Started(call, row.peer, row.number, row.completed_ns)
         found[place_of(row)].append(started)
@@ -113,7 +157,10 @@ def started_of(
 
 class _Maker:
     def __init__(
-        self, connection: Connection, kit: Kit, signatures: dict[tuple[int, int], Signature],
+        self,
+        connection: Connection,
+        kit: Kit,
+        signatures: dict[tuple[int, int], Signature],
         started: Starts,
     ) -> None:
         self.kit, self.signatures, self.started = kit, signatures, started
@@ -143,20 +190,30 @@ class _Maker:
             for row in rows_in(samples.starts, samples.texts)
         ]
         unseen = {  # more were set up than were sampled: the n-th is another one
-            (rank, row.communicator) for row, rank, comm in starts
+            (rank, row.communicator)
+            for row, rank, comm in starts
             if row.operation > nth[rank, comm]
         }
         for row, rank, comm in starts:
             own = known.get((rank, comm, row.operation))
-            is_known = own and (own.call, own.bytes, own.root) == (
-                row.call, row.bytes or 0, row.root
-            ) and (rank, row.communicator) not in unseen and not (
-                own.bytes and self._signature(own) is NOTHING
+            is_known = (
+                own
+                and (own.call, own.bytes, own.root) == (row.call, row.bytes or 0, row.root)
+                and (rank, row.communicator) not in unseen
+                and not (own.bytes and self._signature(own) is NOTHING)
             )
-            self.started[place_of(row)].append(Started(
-                self._call(own, vectors), rank, row.number, row.completed_ns,
-                (comm or 0, row.operation), own.sequence,
-            ) if own and is_known else None)
+            self.started[place_of(row)].append(
+                Started(
+                    self._call(own, vectors),
+                    rank,
+                    row.number,
+                    row.completed_ns,
+                    (comm or 0, row.operation),
+                    own.sequence,
+                )
+                if own and is_known
+                else None
+            )
 
     def take(self, rows: list[Row], alignment: Alignment) -> None:
         threads = {(row.world_rank, row.thread) for row in rows}
@@ -197,7 +254,8 @@ class _Maker:
         if not kind:
             return NEIGHBORS if "eighbor" in row.call else UNKNOWN
         if row.world_rank in self.threaded and (
-            kind == PREPARING and row.sequence is not None
+            kind == PREPARING
+            and row.sequence is not None
             or any(part.operation for part in self._started(row))
         ):
             return PERSISTENT
@@ -284,16 +342,23 @@ class _Maker:
 
     def _vectors_of(self, rows: list[Row]) -> Vectors:
         """By operation and rank."""
-        parts = by((
-            row for row in rows if row.sequence is not None and units.operation(row.call) in VECTORED
-        ), self._operation)
+        parts = by(
+            (
+                row
+                for row in rows
+                if row.sequence is not None and units.operation(row.call) in VECTORED
+            ),
+            self._operation,
+        )
         found: Vectors = {}
         for operation, calls in parts.items():
             own = {row.world_rank: row for row in calls}
             members = self.kit.comms[operation[0]].members or tuple(own)  # type: ignore[index]
             sides = [own[rank] for rank in members if rank in own]
             if len(sides) == len(members):
-                for rank, vectors in zip(members, self._vectors(units.operation(sides[0].call), sides)):
+                for rank, vectors in zip(
+                    members, self._vectors(units.operation(sides[0].call), sides)
+                ):
                     found[operation, rank] = vectors
         return found
 
@@ -388,11 +453,16 @@ class _Maker:
 
     def _memory(self, rows: list[Row], calls: list[Call]) -> Memory:
         known = list(self.vectors)
-        return Memory([
-            (at, size) for row, call in zip(rows, calls)
-            for both in [self._signature(row)[-2:]] if both != NO_BUFFERS
-            for at, size in zip(both, spans(self.kit, known, call)) if at is not None
-        ])
+        return Memory(
+            [
+                (at, size)
+                for row, call in zip(rows, calls)
+                for both in [self._signature(row)[-2:]]
+                if both != NO_BUFFERS
+                for at, size in zip(both, spans(self.kit, known, call))
+                if at is not None
+            ]
+        )
 
     def _call(self, row: Row, vectors: Vectors) -> Call:
         """Without its buffers."""
@@ -400,9 +470,15 @@ class _Maker:
         comm = row.comm or 0
         place = self.places[comm]
         call = Call(
-            row.call, comm, signature.type if row.bytes else None, signature.count, signature.op,
-            row.root, place.get(row.peer) if row.peer is not None else None,
-            (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
+            row.call,
+            comm,
+            signature.type if row.bytes else None,
+            signature.count,
+            signature.op,
+            row.root,
+            place.get(row.peer) if row.peer is not None else None,
+            (row.tag or 0) if row.sequence is None else None,
+            int(signature.is_in_place),
         )
         if row.sequence is not None:
             return call._replace(**vectors.get((self._operation(row), row.world_rank), {}))
@@ -414,5 +490,6 @@ class _Maker:
         return call._replace(
             received_type=signature.type if fits else None,
             received_count=got.bytes // size if fits else got.bytes,
-            received_peer=place.get(got.peer), received_tag=got.tag or 0,
+            received_peer=place.get(got.peer),
+            received_tag=got.tag or 0,
         )

@@ -67,22 +67,43 @@ BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
 FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
 COLLECTIVES = (
-    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
-    "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
-    "Reduce_scatter_block", "Scan", "Exscan",
+    "Barrier",
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce",
+    "Allreduce",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+    "Scan",
+    "Exscan",
 )
 MESSAGES = ("Send", "Ssend", "Rsend", "Recv")
 KINDS = {
     **{f"MPI_{name}": BLOCKING for name in (*COLLECTIVES, *MESSAGES, "Sendrecv")},
     **{f"MPI_I{name.lower()}": STARTING for name in (*COLLECTIVES, *MESSAGES)},
     **{
-        f"MPI_{verb}{which}": COMPLETING for verb in ("Wait", "Test")
+        f"MPI_{verb}{which}": COMPLETING
+        for verb in ("Wait", "Test")
         for which in ("", "all", "any", "some")
     },
     **{f"MPI_{name}_init": PREPARING for name in (*COLLECTIVES, *MESSAGES)},
-    "MPI_Start": RESTARTING, "MPI_Startall": RESTARTING, "MPI_Request_free": FREEING,
-    "MPI_Probe": FINDING, "MPI_Iprobe": FINDING, "MPI_Mprobe": MATCHING, "MPI_Improbe": MATCHING,
-    "MPI_Mrecv": TAKING, "MPI_Imrecv": TAKING,
+    "MPI_Start": RESTARTING,
+    "MPI_Startall": RESTARTING,
+    "MPI_Request_free": FREEING,
+    "MPI_Probe": FINDING,
+    "MPI_Iprobe": FINDING,
+    "MPI_Mprobe": MATCHING,
+    "MPI_Improbe": MATCHING,
+    "MPI_Mrecv": TAKING,
+    "MPI_Imrecv": TAKING,
 }
 
 
@@ -144,7 +165,10 @@ def lines(kit: Kit) -> Iterator[str]:
     for name, calls in sorted(kit.late.items()):
         yield f"late {calls} {name}"
     tables: dict[str, Sequence[Any]] = {
-        "comm": kit.comms, "type": kit.types, "vector": kit.vectors, "call": kit.calls,
+        "comm": kit.comms,
+        "type": kit.types,
+        "vector": kit.vectors,
+        "call": kit.calls,
     }
     for line, rows in tables.items():
         for number, row in enumerate(rows):
@@ -248,8 +272,11 @@ def _read(line: str, words: Sequence[str]) -> dict[str, Any]:
     """The facts of a line, by name."""
     known = [(word, how) for own, word, how in WORDS if own == line]
     return {
-        word: _text(words[at:]) if how == "TEXT" else
-        _number(words[at]) if how == "NUMBER" else words[at]
+        word: _text(words[at:])
+        if how == "TEXT"
+        else _number(words[at])
+        if how == "NUMBER"
+        else words[at]
         for at, (word, how) in enumerate(known)
     }
 
@@ -301,7 +328,8 @@ def program_of(path: Path, name: str) -> str:
     kit, _ = read(path)
     described = (__doc__ or "").partition(":\n\n")[2].rstrip()
     head = HEAD.format(
-        program=name, ranks=kit.ranks,
+        program=name,
+        ranks=kit.ranks,
         format="\n".join(f" * {line}".rstrip() for line in described.split("\n")),
     )
     files = {
@@ -319,7 +347,10 @@ def program_of(path: Path, name: str) -> str:
         text = file.read().decode(errors="surrogateescape")
     return "".join(
         (
-            head, *sorted(includes), LIBRARY, *bodies,
+            head,
+            *sorted(includes),
+            LIBRARY,
+            *bodies,
             f"\nconst char kit_inside[] =\n{_literal(text)};\n",
         )
     )
@@ -349,9 +380,13 @@ def _sources() -> list[str]:
 
 def _literal(text: str) -> str:
     """A string of C for each line. Question marks might be trigraphs."""
+
     def escaped(match: re.Match) -> str:
         return "".join(f"\\{byte:03o}" for byte in match[0].encode(errors="surrogateescape"))
 
-    return re.sub(r'[^ !#->@-\[\]-~\n]', escaped, text).rstrip("\n").replace("\n", '\\n"\n"').join(
-        ('"', '\\n"')
+    return (
+        re.sub(r"[^ !#->@-\[\]-~\n]", escaped, text)
+        .rstrip("\n")
+        .replace("\n", '\\n"\n"')
+        .join(('"', '\\n"'))
     )

@@ -30,7 +30,14 @@ from sqlite3 import Connection
 from ..base.columns import np
 from ..base import gathered, threshold, units
 from .kit import (
-    COMPLETING, FREEING, MATCHING, RESTARTING, STARTING, TAKING, Call, Kit,
+    COMPLETING,
+    FREEING,
+    MATCHING,
+    RESTARTING,
+    STARTING,
+    TAKING,
+    Call,
+    Kit,
 )
 from .traffic import Row
 
@@ -147,7 +154,8 @@ class Requests:
     def _free_one(self) -> tuple[int, ...]:
         """None if all are active."""
         idle = [
-            request for request, own in self.persistent.items()
+            request
+            for request, own in self.persistent.items()
             if not own.is_active and not (own.operation and self.starts[own.operation])
         ]
         for request in idle[-1:]:
@@ -230,14 +238,18 @@ class Sleep:
 
     def __init__(self, connection: Connection) -> None:
         self.readings = gathered(
-            ((rank, thread), reading) for rank, thread, *reading in connection.execute(
+            ((rank, thread), reading)
+            for rank, thread, *reading in connection.execute(
                 "SELECT world_rank, thread, at_ns, outside_ready, outside_asleep + outside_disk,"
                 " inside_ready + inside_asleep + inside_disk FROM cpu_time ORDER BY 1, 2, 3"
             )
         )
 
     def calls_of(
-        self, place: tuple[int, int], ends_ns: Sequence[int], starts_ns: Sequence[int],
+        self,
+        place: tuple[int, int],
+        ends_ns: Sequence[int],
+        starts_ns: Sequence[int],
         calls: Sequence[int],
     ) -> set[int]:
         """The calls before which a thread mostly slept, of those that begin at `starts_ns`, each
@@ -250,7 +262,8 @@ class Sleep:
         at_ns, is_away = readings[1:, 0][is_known], away[is_known] > 0
         following = np.searchsorted(starts_ns, at_ns)
         seen = Counter(
-            (calls[at], away) for at, ns, away in zip(following, at_ns, is_away)
+            (calls[at], away)
+            for at, ns, away in zip(following, at_ns, is_away)
             if at < len(calls) and ns > ends_ns[at]
         )
         is_thread = _is_asleep(*(readings[-1] - readings[0])[1:3])

@@ -48,8 +48,11 @@ def place_of(row: Row) -> tuple[int, int, int]:
 
 
 def rows_of(
-    connection: Connection, alignment: Alignment, numbers: dict[tuple[int, int], int],
-    since_ns: int, until_ns: int,
+    connection: Connection,
+    alignment: Alignment,
+    numbers: dict[tuple[int, int], int],
+    since_ns: int,
+    until_ns: int,
 ) -> Iterator[Row]:
     """The calls of MPI in the window, each thread's in their order. comm: the communicator in the
     kit; None: none that can be made. peer: world rank; None: MPI_PROC_NULL, or no message.
@@ -118,6 +121,7 @@ def _in_order(
 ) -> tuple[int, Sequence[Row]]:
     """How many receives have messages from before the window, and the sends of the others: with the
     fewest skipped on either side so that sizes fit and none is complete before it is sent."""
+
     def is_one(receive: Row, send: Row) -> bool:
         fits = receive.bytes == send.bytes or (
             receive.call == "MPI_Irecv" and receive.bytes > send.bytes  # as it was posted
@@ -176,7 +180,9 @@ def communicators(
 
     left = sorted(identity for identity in described if identity not in place)
     while ready := [
-        identity for identity in left for parent in [described[identity].parent]
+        identity
+        for identity in left
+        for parent in [described[identity].parent]
         if parent in place or parent not in described
     ]:
         rounds: dict[tuple, list[str]] = defaultdict(list)
@@ -215,9 +221,11 @@ def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], 
     """The datatypes, and what the numbers of each rank's signatures stand for. With a datatype for
     each count, as in MPI_Alltoallw, counts are recorded in bytes."""
     counts = {
-        (rank, key): tuple(map(int, value.split())) for rank, key, value in connection.execute(
+        (rank, key): tuple(map(int, value.split()))
+        for rank, key, value in connection.execute(
             "SELECT world_rank, key, value FROM fact WHERE key GLOB 'counts.*'"
-        ) if COUNTS.fullmatch(f"{key} {value}")
+        )
+        if COUNTS.fullmatch(f"{key} {value}")
     }
     types: dict[Type, int] = {}
     found = {}
@@ -229,25 +237,27 @@ def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], 
     ):
         number_of_type = types.setdefault(BYTES if elements is None else Type(*type_), len(types))
         found[rank, number] = Signature(
-            number_of_type, elements or 0, op or None, bool(in_place),
-            counts.get((rank, f"counts.{number}"), ()), buffer, received,
+            number_of_type,
+            elements or 0,
+            op or None,
+            bool(in_place),
+            counts.get((rank, f"counts.{number}"), ()),
+            buffer,
+            received,
         )
     return list(types), found
 
 
 # The record of a rank; times are since its start. is_cut: by the end of the job.
-RankRecord = namedtuple(
-    "RankRecord", "world_rank begin_ns end_ns asked_ns is_full is_cut reset_ns"
-)
+RankRecord = namedtuple("RankRecord", "world_rank begin_ns end_ns asked_ns is_full is_cut reset_ns")
 
 
-def recorded(
-    connection: Connection, alignment: Alignment
-) -> tuple[Record | None, tuple[int, int]]:
+def recorded(connection: Connection, alignment: Alignment) -> tuple[Record | None, tuple[int, int]]:
     """The time that the records of all ranks have in common, on the run's axis. Each begins when
     the rank's own MPI_Init has returned."""
     records = [
-        RankRecord(*row) for row in connection.execute(
+        RankRecord(*row)
+        for row in connection.execute(
             "SELECT world_rank, record_begin_ns, record_end_ns, record_asked_ns, record_is_full,"
             " record_end_ns >= rank_wall.wall_ns, coalesce(reset_unix_ns - start_unix_ns, 0)"
             " FROM rank JOIN rank_wall USING (world_rank) WHERE record_begin_ns IS NOT NULL"
@@ -272,9 +282,7 @@ def _why_short(records: list[RankRecord], ranks: int) -> str | None:
         f"only {len(records)} of {ranks} ranks were asked to": len(records) < ranks,
         f"no more room on {full} of {ranks} ranks (COMMPROF_MEMORY)": full,
         "the job ended before": any(of.is_cut for of in records),
-        "MPI_Pcontrol(2) has discarded the rest": any(
-            of.reset_ns > of.begin_ns for of in records
-        ),
+        "MPI_Pcontrol(2) has discarded the rest": any(of.reset_ns > of.begin_ns for of in records),
     }
     return next((why for why, is_so in reasons.items() if is_so), None)
 

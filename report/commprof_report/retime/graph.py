@@ -78,9 +78,7 @@ class Graph:
     """gap_ns: before each node (by call, then the end of each chain); transfer_ns:
     of each call."""
 
-    def __init__(
-        self, calls: Calls, chains: Chains, members: Members, depends: Depends
-    ) -> None:
+    def __init__(self, calls: Calls, chains: Chains, members: Members, depends: Depends) -> None:
         self.calls, self.chains = calls, chains
         count, ends = len(calls), len(calls) + len(chains)
         of_chain = Groups(calls.chain)
@@ -103,9 +101,7 @@ class Graph:
         )
         self.depends = depends
         ready_ns = calls.start_ns.copy()
-        np.maximum.at(
-            ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns
-        )
+        np.maximum.at(ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns)
         self.ready_ns = ready_ns  # when all that the call depends on had started
         self.transfer_ns = calls.end_ns - ready_ns
         self.gap_ns = np.zeros(ends, np.int64)
@@ -234,7 +230,10 @@ def efficiency(useful_ns: Ints, ideal_ns: float, time_ns: float) -> Efficiency:
     balance = float(np.mean(useful_ns)) / most_ns
     serialization, transfer = min(1.0, most_ns / ideal_ns), min(1.0, ideal_ns / time_ns)
     return Efficiency(
-        balance * serialization * transfer, balance, serialization * transfer, serialization,
+        balance * serialization * transfer,
+        balance,
+        serialization * transfer,
+        serialization,
         transfer,
     )
 

@@ -94,7 +94,13 @@ def pipelines(world: World, times: Iterable[Row], late: Late) -> Pipelines:
             linked(chain, other, replicas) for other in world.graph.chains if other is not chain
         )
         rows += stages_of(
-            number, alike, chain, replicas, of_ranks, world.sent_bytes, waited_for,
+            number,
+            alike,
+            chain,
+            replicas,
+            of_ranks,
+            world.sent_bytes,
+            waited_for,
         )
     return Pipelines(rows, world.graph)
 
@@ -124,12 +130,20 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[Group]) -> bool:
 
 
 def stages_of(
-    number: int, alike: int, chain: Chain, replicas: Sequence[Group],
-    of_ranks: dict[int, Stage], sent: dict[tuple, int], waited_for: Collection[int],
+    number: int,
+    alike: int,
+    chain: Chain,
+    replicas: Sequence[Group],
+    of_ranks: dict[int, Stage],
+    sent: dict[tuple, int],
+    waited_for: Collection[int],
 ) -> list[Row]:
     ranks = chain.ranks
     known = [
-        of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns
+        of_ranks[rank]
+        for rank in ranks
+        if rank in of_ranks
+        and of_ranks[rank].times.counted_ns
         and not of_ranks[rank].times.has_nccl
     ]
     coverage = coverage_of(known)
@@ -170,7 +184,10 @@ def keeping_waiting(stages: Sequence[Stage], named: Collection[int]) -> set[int]
     """The named ranks among a pipeline's for which its other stages wait notably more than these
     themselves."""
     return {
-        own.times.rank for own in stages if own.times.rank in named and len(stages) > 1
+        own.times.rank
+        for own in stages
+        if own.times.rank in named
+        and len(stages) > 1
         and fmean(other.bubble for other in stages if other is not own) - own.bubble >= NOTABLE
     }
 

@@ -20,14 +20,21 @@ from .world import CONTROL_BYTES, FEWEST, Group, World, ways, world_of
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
-    "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
+    "pipeline neighbours",
+    "replica group",
+    "tensor-parallel group",
+    "unclear",
 )
 EXCHANGE, SERVED = "exchange with neighbours", "master or server with workers"
 HALF = threshold("roles.purpose")
 OFTEN = threshold("roles.often")
 ONCE = threshold("roles.once")
 EXCHANGES = (
-    "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter",
+    "allgather",
+    "allgatherv",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "reducescatter",
 )
 # what a root gives to all others, and what it gets from them
 GIVEN, GOT = ("bcast", "scatter", "scatterv"), ("gather", "gatherv", "reduce")
@@ -39,9 +46,7 @@ WORDS = {
 }
 
 
-def of_run(
-    connection: Connection, named: Callable[[World], dict[str, str]]
-) -> dict[str, str]:
+def of_run(connection: Connection, named: Callable[[World], dict[str, str]]) -> dict[str, str]:
     """Names of communicators, by one of the functions below; none if that fails."""
     return attempt("Communicators", lambda: named(world_of(connection))) or {}
 
@@ -112,7 +117,9 @@ def _kin(group: Group, world: World) -> Kin:
     special = "" if purpose in (UNCLEAR, UNUSED) or purpose.startswith(WORLD) else purpose
     way = next((way for way in ways(group) if way in world.partitions), None)
     return Kin(
-        (way or special or described.identity, described.size), purpose, special,
+        (way or special or described.identity, described.size),
+        purpose,
+        special,
         described.constructor,
     )
 
@@ -162,7 +169,8 @@ def messages_purpose(ranks: frozenset[int], world: World) -> list[str]:
         SERVED: [[*star.servers, *star.others] for star in found.stars if star.has_workers],
     }
     return [
-        purpose for purpose, lines in patterns.items()
+        purpose
+        for purpose, lines in patterns.items()
         if ranks <= {rank for line in lines for rank in line}
     ]
 
@@ -170,9 +178,7 @@ def messages_purpose(ranks: frozenset[int], world: World) -> list[str]:
 def is_served(group: Group, world: World) -> bool:
     """Whether one rank gives to all others and gets from them, again and again, and little else
     is moved: the root of all its collectives that have one."""
-    rooted = sum(
-        row.message_bytes for row in group.use if operation(row.call) in (*GIVEN, *GOT)
-    )
+    rooted = sum(row.message_bytes for row in group.use if operation(row.call) in (*GIVEN, *GOT))
     rows = [row for row in world.roots if row.identity == group.described.identity]
     if rooted < HALF * group.message_bytes() or len({row.root for row in rows}) != 1:
         return False
@@ -187,7 +193,9 @@ def parallel(group: Group, world: World) -> str:
     parallel ranks exchange activations of few sizes layer after layer, replicas sum each gradient
     once, at the end of a step."""
     rows = group.collectives
-    summed = sum(row.message_bytes for row in rows if operation(row.call) in ("allreduce", "reduce"))
+    summed = sum(
+        row.message_bytes for row in rows if operation(row.call) in ("allreduce", "reduce")
+    )
     exchanged = sum(row.message_bytes for row in rows if operation(row.call) in EXCHANGES)
     if summed + exchanged < HALF * group.message_bytes():
         return UNCLEAR
@@ -212,8 +220,7 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
     )
     turns = world.turns.get(group.described.identity)
     times, passed = (
-        (turns.turns, turns.sends) if turns
-        else (group.collectives_per_rank, world.passed_per_rank)
+        (turns.turns, turns.sends) if turns else (group.collectives_per_rank, world.passed_per_rank)
     )
     if times >= passed and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
         return TENSOR
@@ -248,7 +255,8 @@ def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str
 def rivals(group: Group, world: World) -> list[Group]:
     """Other groups of its ranks that make collectives."""
     found = {
-        other.described.identity: other for rank in group.ranks
+        other.described.identity: other
+        for rank in group.ranks
         for other in world.busy.get(rank, [])
     }
     return [other for other in found.values() if other.ranks != group.ranks]
@@ -281,7 +289,8 @@ COMMUNICATOR = (
     Field("volume_bytes", "", "volume"),
     Field("total_ns", "", "time"),
     text(
-        "top_call", "the call with the most time on it; for NCCL by time on the device",
+        "top_call",
+        "the call with the most time on it; for NCCL by time on the device",
         "most time in",
     ),
     text("role", "its purpose, in words; null: the row stands for several", "role"),
@@ -295,9 +304,7 @@ COMMUNICATOR = (
 CommunicatorRow = row_type("CommunicatorRow", COMMUNICATOR)
 
 
-def communicator_rows(
-    connection: Connection, roles: Mapping[str, str]
-) -> list[Row]:
+def communicator_rows(connection: Connection, roles: Mapping[str, str]) -> list[Row]:
     """roles: by identity."""
     nothing = {"count": 0, "volume_bytes": 0, "total_ns": 0, "top_call": None, "device_ns": None}
     used = {row.identity: row for row in view_rows(connection, COMMUNICATOR_USE)}
@@ -306,7 +313,8 @@ def communicator_rows(
     known = (dict(zip(names, values)) for values in found)
     rows = [
         CommunicatorRow(
-            **each, role=roles.get(each["identity"]),
+            **each,
+            role=roles.get(each["identity"]),
             **{
                 name: getattr(used.get(each["identity"]), name, value)
                 for name, value in nothing.items()
@@ -315,7 +323,10 @@ def communicator_rows(
         for each in known
     ]
     return sorted(
-        rows, key=lambda row: (
-            -max(row.total_ns, row.device_ns or 0), -(row.size or -1), row.communicator,
+        rows,
+        key=lambda row: (
+            -max(row.total_ns, row.device_ns or 0),
+            -(row.size or -1),
+            row.communicator,
         ),
     )

@@ -73,8 +73,10 @@ def world_of(connection: Connection) -> World:
     read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
     described = SQL.ask(connection, "run_communicators", DescribedRow)
     known = {  # the world ranks of the members, where all of them are known
-        row.identity: frozenset(members.below(size)) for row in described
-        for members in [Members(row.members)] if members.is_whole and not row.is_inter
+        row.identity: frozenset(members.below(size))
+        for row in described
+        for members in [Members(row.members)]
+        if members.is_whole and not row.is_inter
     }
     groups = [
         Group(row, known.get(row.identity, frozenset()), use.get(row.identity, []))
@@ -126,8 +128,10 @@ def partitions_of(groups: Sequence[Group], read: frozenset[int]) -> frozenset[tu
 
 def busy_of(groups: Sequence[Group], world_size: int) -> dict[int, list[Group]]:
     return gathered(
-        (rank, group) for group in groups
-        if 1 < len(group.ranks) < world_size and group.collectives for rank in group.ranks
+        (rank, group)
+        for group in groups
+        if 1 < len(group.ranks) < world_size and group.collectives
+        for rank in group.ranks
     )
 
 
@@ -217,7 +221,8 @@ def _neighbours(rows: Sequence[Row]) -> dict[int, list[int]]:
         messages[pair] += row.count
     bulk = threshold("roles.bulk") * max(exchanged.values(), default=0)
     return gathered(
-        pair for (one, other), exchanged_bytes in sorted(exchanged.items())
+        pair
+        for (one, other), exchanged_bytes in sorted(exchanged.items())
         if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST
         for pair in ((one, other), (other, one))
     )
@@ -281,14 +286,16 @@ def _may_be_a_line(star: Star, sent: dict[tuple[int, int], int]) -> bool:
 
 
 def _is_exchange(
-    line: Sequence[int], sent: dict[tuple[int, int], int],
+    line: Sequence[int],
+    sent: dict[tuple[int, int], int],
     times_of: dict[int, list[Row]],
 ) -> bool:
     """Whether ranks in the middle do not wait for a message before they send one on. At one end of
     a pipeline at least messages are answered."""
     middle = [
         _passed_on(times_of[rank], source, target)
-        for before, rank, after in zip(line, line[1:], line[2:]) if rank in times_of
+        for before, rank, after in zip(line, line[1:], line[2:])
+        if rank in times_of
         for source, target in ((before, after), (after, before))
         if sent.get((source, rank)) and sent.get((rank, target))
     ]

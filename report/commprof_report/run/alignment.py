@@ -106,7 +106,8 @@ class Clock:
         since_ns = readings_ns - readings[before]
         axis_ns = times[before] + since_ns
         run, more = (
-            np.append(np.diff(readings), 1), np.append(np.diff(times) - np.diff(readings), 0),
+            np.append(np.diff(readings), 1),
+            np.append(np.diff(times) - np.diff(readings), 0),
         )
         inside = (readings_ns >= readings[0]) & (before < len(readings) - 1)
         is_small = float(run.max()) * float(np.abs(more).max()) < 1 << 62
@@ -130,7 +131,9 @@ class Alignment:
     def __init__(self, ranks: Columns, clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
         self.ranks, self.starts_ns, self.clock_numbers = (
-            ranks.world_rank, np.minimum(ranks.start_monotonic_ns, MOST_NS), ranks.clock,
+            ranks.world_rank,
+            np.minimum(ranks.start_monotonic_ns, MOST_NS),
+            ranks.clock,
         )
         own = self.ranks.tolist()
         self.clock_of = {rank: clocks[clock] for rank, clock in zip(own, ranks.clock.tolist())}
@@ -242,15 +245,15 @@ def _meetings(connection: Connection, ranks: Columns) -> Columns:
     returned_ns = np.where(kinds.is_blocking[kind], calls.end_ns, calls.completed_ns)
     comm_rank = known.comm_rank[member]
     is_root, is_other = (
-        (calls.root != NONE) & which
-        for which in (comm_rank == calls.root, comm_rank != calls.root)
+        (calls.root != NONE) & which for which in (comm_rank == calls.root, comm_rank != calls.root)
     )
     is_full = (calls.bytes > 0) | kinds.is_full[kind]
     is_all, is_root_first, is_root_last = (
         kinds.kind[kind] == texts.number(name) for name in ("all", "root-first", "root-last")
     )
     depends = (
-        (is_all & (is_full | kinds.is_own_size[kind])) | (is_root_first & is_full & is_other)
+        (is_all & (is_full | kinds.is_own_size[kind]))
+        | (is_root_first & is_full & is_other)
         | (is_root_last & is_root)
     )
     is_awaited = (
@@ -262,7 +265,9 @@ def _meetings(connection: Connection, ranks: Columns) -> Columns:
     order, groups = grouped(texts.order()[identity], calls.sequence, clock)
     first, first_gone_ns = order[groups.first], groups.min(gone_ns[order])
     found = Columns(
-        identity=identity[first], sequence=calls.sequence[first], clock=clock[first],
+        identity=identity[first],
+        sequence=calls.sequence[first],
+        clock=clock[first],
         first_gone_ns=np.where(first_gone_ns == NEVER_NS, NONE, first_gone_ns),
         last_come_ns=groups.max(come_ns[order]),
     )
@@ -292,8 +297,11 @@ def _of_meetings(meetings: Columns) -> Columns:
         Columns,
         [
             Columns(
-                pair=np.arange(len(first)), first=meetings.clock[first],
-                second=meetings.clock[second], at_ns=of_first[first], other_ns=of_second[second],
+                pair=np.arange(len(first)),
+                first=meetings.clock[first],
+                second=meetings.clock[second],
+                at_ns=of_first[first],
+                other_ns=of_second[second],
                 is_upper=np.full(len(first), is_upper),
             ).take((of_first[first] != NONE) & (of_second[second] != NONE))
             for of_first, of_second, is_upper in sides
@@ -315,9 +323,11 @@ def _of_messages(connection: Connection, ranks: Columns) -> Columns:
     is_upper = receiver < sender
     longest_ns = passed.arrived_ns - passed.posted_ns
     return Columns(
-        first=np.minimum(sender, receiver), second=np.maximum(sender, receiver),
+        first=np.minimum(sender, receiver),
+        second=np.maximum(sender, receiver),
         at_ns=np.where(is_upper, passed.arrived_ns, passed.posted_ns),
-        difference_ns=np.where(is_upper, longest_ns, -longest_ns), is_upper=is_upper,
+        difference_ns=np.where(is_upper, longest_ns, -longest_ns),
+        is_upper=is_upper,
     )
 
 
@@ -342,9 +352,7 @@ def _pairs(groups: Groups) -> tuple[Ints, Ints]:
     parts = [(groups.first[groups.of_row], rows, (count > MOST_ALL_PAIRS) & (place > 0))]
     for apart in range(1, MOST_ALL_PAIRS):
         parts.append((rows - apart, rows, (count <= MOST_ALL_PAIRS) & (place >= apart)))
-    first, second = (
-        np.concatenate([part[which][part[2]] for part in parts]) for which in (0, 1)
-    )
+    first, second = (np.concatenate([part[which][part[2]] for part in parts]) for which in (0, 1))
     order = np.lexsort((second, first))
     return first[order], second[order]
 
@@ -394,10 +402,10 @@ def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Cloc
         for knot in range(len(knots))
     ]
     others = [
-        clock for clock in rough
-        if clock != first and all(
-            math.isfinite(limit) for at in by_knot for limit in at.get(clock, (math.inf,))
-        )
+        clock
+        for clock in rough
+        if clock != first
+        and all(math.isfinite(limit) for at in by_knot for limit in at.get(clock, (math.inf,)))
     ]
     return [axis] + [_clock(clock, first, knots, [at[clock] for at in by_knot]) for clock in others]
 
@@ -498,7 +506,10 @@ def _extent(
 
 
 def _polygon(
-    cuts: Sequence[tuple[float, float, int]], length: int, start: Interval, end: Interval,
+    cuts: Sequence[tuple[float, float, int]],
+    length: int,
+    start: Interval,
+    end: Interval,
     slack: float,
 ) -> Polygon:
     low, high, drift = start.low - slack, start.high + slack, MOST_RATE * length

@@ -14,17 +14,42 @@ from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
 UNCHANGED = {
-    "program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size",
-    "region_refused", "cpu_model", "cpu_quota_cores", "gpu", "gpu.device_memory", "gpu.driver",
-    "gpu.traced_part", "gpu.unseen_graph_launches", "nccl.algorithms", "nccl.device_times",
-    "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version", "unseen.damaged",
-    "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled",
+    "program",
+    "mpi_abi",
+    "clock",
+    "commprof_version",
+    "launcher",
+    "launcher_size",
+    "region_refused",
+    "cpu_model",
+    "cpu_quota_cores",
+    "gpu",
+    "gpu.device_memory",
+    "gpu.driver",
+    "gpu.traced_part",
+    "gpu.unseen_graph_launches",
+    "nccl.algorithms",
+    "nccl.device_times",
+    "nccl.unknown_datatype",
+    "nccl.unknown_operation",
+    "nccl.version",
+    "unseen.damaged",
+    "unseen.dlsym",
+    "unseen.gloo",
+    "unseen.off",
+    "spawned.profiled",
     # not shown as facts in a report
-    "signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns",
+    "signatures_full",
+    "process_state",
+    "last_sign_unix_ns",
+    "ledger_copied_unix_ns",
 }
 # to see which ranks share one
 NUMBERED = {
-    "host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup",
+    "host": "host",
+    "boot_id": "boot",
+    "time_namespace": "clock",
+    "cpu_quota_cgroup": "cgroup",
 }
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site")
 LISTS = {
@@ -32,7 +57,11 @@ LISTS = {
     "settings.COMMPROF_EXCLUDE": re.compile(r"[A-Za-z0-9_,]*"),
 }
 LIBRARIES = (
-    "mpi_library", "gpu.tracing_library", "nccl.library", "unseen.bypass", "unseen.library",
+    "mpi_library",
+    "gpu.tracing_library",
+    "nccl.library",
+    "unseen.bypass",
+    "unseen.library",
     "unseen.tool",
 )
 PATH = re.compile(r"\S*/\S*")
@@ -50,7 +79,8 @@ def anonymise(run: Run) -> None:
         return f"{kind}-{numbers[kind].number(name) + 1}"
 
     anonymous = [
-        (rank, key, shown) for rank, key, value in facts
+        (rank, key, shown)
+        for rank, key, value in facts
         if (shown := _shown(key, value, pseudonym)) is not None
     ]
     uuids = run.connection.execute(

@@ -89,8 +89,8 @@ def sentence(found: Sequence[Crowding]) -> str:
     lost = [crowded.lost for crowded in found if crowded.lost]
     outside = units.share(_share_of(lost, lambda each: each.outside_ns))
     what = (
-        f"{units.rank_names(ranks)} {waits_text(found)} ({outside} outside MPI)"
-        f"{taken_text(lost)}" if lost
+        f"{units.rank_names(ranks)} {waits_text(found)} ({outside} outside MPI){taken_text(lost)}"
+        if lost
         else f"{units.counted(len(ranks), 'rank')} share {_cores_text(found)}"
     )
     is_inside = not lost or _share_of(lost, lambda each: each.wait_ns - each.outside_ns) >= WAITS
@@ -152,8 +152,11 @@ def _measured(rows: list[Row], times: Mapping[int, CpuTimeRow]) -> Crowding | No
     throttled = _taken_share(crowded, "throttled_ns", lambda row: quotas[row.quota_cgroup])
     number = len(crowded)
     lost = Lost(
-        number * use.counted_ns, number * use.core_wait_ns, number * use.outside_wait_ns,
-        throttled, taken,
+        number * use.counted_ns,
+        number * use.core_wait_ns,
+        number * use.outside_wait_ns,
+        throttled,
+        taken,
     )
     return Crowding(_hosts(crowded), [row.rank for row in crowded], 0, False, lost)
 
@@ -165,7 +168,8 @@ def is_crowded(use: Use) -> bool:
 def _taken_share(rows: list[Row], taken: str, cores: Callable[[Row], int]) -> float | None:
     """The largest share of a rank's cores that was taken; None: it is not known."""
     shares = [
-        getattr(row, taken) / row.elapsed_ns / cores(row) for row in rows
+        getattr(row, taken) / row.elapsed_ns / cores(row)
+        for row in rows
         if getattr(row, taken) is not None and row.elapsed_ns
     ]
     return max(shares, default=None)

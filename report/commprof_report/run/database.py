@@ -138,7 +138,8 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
     for kind, name, sql in ours:
         if (kind, name, sql) not in theirs or names[name] > 1:
             what = (
-                "has been changed; own tables, views and indexes may be added" if names[name]
+                "has been changed; own tables, views and indexes may be added"
+                if names[name]
                 else "is missing"
             )
             return f"is damaged: commprof's {kind} '{name}' {what}", False
@@ -205,7 +206,9 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
 
 
 def database_copy(
-    connection: sqlite3.Connection, path: Path, with_histograms: bool,
+    connection: sqlite3.Connection,
+    path: Path,
+    with_histograms: bool,
     thinning: Thinning | None = None,
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
@@ -225,7 +228,9 @@ def database_copy(
 def _damage(path: Path, error: Exception) -> ReportError:
     is_too_large = isinstance(error, MemoryError)
     return ReportError(
-        path, "is damaged, or holds more than fits into memory" if is_too_large
+        path,
+        "is damaged, or holds more than fits into memory"
+        if is_too_large
         else f"is damaged: {error}",
     )
 
@@ -243,7 +248,10 @@ def database_count(
 
 
 def _copy_attached(
-    connection: sqlite3.Connection, path: Path, version: int, with_histograms: bool,
+    connection: sqlite3.Connection,
+    path: Path,
+    version: int,
+    with_histograms: bool,
     thinning: Thinning | None,
 ) -> None:
     left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
@@ -296,7 +304,8 @@ def _copying(table: str, version: int, passed: str) -> str:
     values = {name: older.get(name, f"{table}.{name}") for name in columns}
     rules = [
         f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
-        for name, kind in columns.items() if name not in older
+        for name, kind in columns.items()
+        if name not in older
     ]
     if first == "world_rank":
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
@@ -359,7 +368,8 @@ def _columns() -> dict[str, dict[str, str]]:
         table: {
             name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")
         }
-        for table in tables if table != "bucket_bound"
+        for table in tables
+        if table != "bucket_bound"
     }
 
 
@@ -491,17 +501,29 @@ def views_create(connection: sqlite3.Connection, clock_lines: Iterable[tuple]) -
 ADDED: dict[int, dict[str, dict[str, str] | None]] = {
     10: {
         "rank": {
-            "dropped_messages": "0", "dropped_completions": "0", "interrupted_calls": "0",
-            "window_mask": "0", "record_begin_ns": "NULL", "record_end_ns": "NULL",
-            "record_asked_ns": "NULL", "record_is_full": "0",
+            "dropped_messages": "0",
+            "dropped_completions": "0",
+            "interrupted_calls": "0",
+            "window_mask": "0",
+            "record_begin_ns": "NULL",
+            "record_end_ns": "NULL",
+            "record_asked_ns": "NULL",
+            "record_is_full": "0",
         },
         "gpu_device": {
-            "sms": "NULL", "communication_ns": "0", "communication_sm_ns": "0",
-            "communication_most_sms": "0", "memory_bytes": "NULL",
+            "sms": "NULL",
+            "communication_ns": "0",
+            "communication_sm_ns": "0",
+            "communication_most_sms": "0",
+            "memory_bytes": "NULL",
         },
         "sample": {
-            "object": "NULL", "object_sequence": "NULL", "polled_since_ns": "NULL",
-            "polled_ns": "NULL", "offered": "NULL", "agreed": "NULL",
+            "object": "NULL",
+            "object_sequence": "NULL",
+            "polled_since_ns": "NULL",
+            "polled_ns": "NULL",
+            "offered": "NULL",
+            "agreed": "NULL",
         },
         "signature": {"buffer_at": "NULL", "received_at": "NULL"},
         "sample_epoch": None,
@@ -524,9 +546,7 @@ def schema_of(version: int) -> str:
     schema = library_text("output/schema.sql")
     for newer in range(version + 1, NEWEST + 1):
         for table, columns in ADDED[newer].items():
-            (created,) = re.findall(
-                rf"^CREATE TABLE {table} \(.*?^\)[^;]*;$", schema, re.M | re.S
-            )
+            (created,) = re.findall(rf"^CREATE TABLE {table} \(.*?^\)[^;]*;$", schema, re.M | re.S)
             lines = rf"^ +({'|'.join(columns or ())}) .*\n"
             older = re.sub(lines, "", created, flags=re.M) if columns else ""
             schema = schema.replace(created, older)

@@ -30,9 +30,31 @@ from ..base.columns import Columns, Groups, found_in, grouped, np
 from ..base.files import regular_open
 from . import process
 from .ledger_format import (
-    BYTES_UNKNOWN, CALLS, CELLS, CHUNK_BYTES, COLUMNS, FACTS, FORMAT, HEADER_BYTES, KERNELS,
-    MEMORY_KIND_TO_BIT, MOST, MOST_CHUNKS, NAMES, NO_RANK, NO_TAG, PEER_SLOT_BIT, SAMPLES,
-    SIGNATURES, THREADS, VERSION, layout, number, numbers_of, plausible, text,
+    BYTES_UNKNOWN,
+    CALLS,
+    CELLS,
+    CHUNK_BYTES,
+    COLUMNS,
+    FACTS,
+    FORMAT,
+    HEADER_BYTES,
+    KERNELS,
+    MEMORY_KIND_TO_BIT,
+    MOST,
+    MOST_CHUNKS,
+    NAMES,
+    NO_RANK,
+    NO_TAG,
+    PEER_SLOT_BIT,
+    SAMPLES,
+    SIGNATURES,
+    THREADS,
+    VERSION,
+    layout,
+    number,
+    numbers_of,
+    plausible,
+    text,
 )
 from .process import Stub, not_here, stub_read
 
@@ -54,12 +76,26 @@ HEADER, CHUNK, CELL, BLOCK = (layout(name) for name in ("header", "chunk", "cell
 CHUNK_ROOM = CHUNK_BYTES - CHUNK.bytes
 # kinds of chunks: the struct of their entries
 ENTRIES = {
-    number(kind): layout(struct) for kind, struct in {
-        "CALLS": "call", "COMMUNICATORS": "communicator", "CELLS": "cell", "PEERS": "peer",
-        "THREADS": "thread", "SAMPLES": "page", "REGIONS": "region", "ACTIVITIES": "activity",
-        "STREAMS": "stream", "DEVICES": "device", "TRACINGS": "tracing", "READINGS": "reading",
-        "ALGORITHMS": "algorithm", "SIGNATURES": "signature", "CPU_TIMES": "cpu_time",
-        "NEGOTIATIONS": "negotiation", "PLACES": "places", "NEGOTIATED_STEPS": "negotiated_step",
+    number(kind): layout(struct)
+    for kind, struct in {
+        "CALLS": "call",
+        "COMMUNICATORS": "communicator",
+        "CELLS": "cell",
+        "PEERS": "peer",
+        "THREADS": "thread",
+        "SAMPLES": "page",
+        "REGIONS": "region",
+        "ACTIVITIES": "activity",
+        "STREAMS": "stream",
+        "DEVICES": "device",
+        "TRACINGS": "tracing",
+        "READINGS": "reading",
+        "ALGORITHMS": "algorithm",
+        "SIGNATURES": "signature",
+        "CPU_TIMES": "cpu_time",
+        "NEGOTIATIONS": "negotiation",
+        "PLACES": "places",
+        "NEGOTIATED_STEPS": "negotiated_step",
     }.items()
 }
 # those of texts of any length: the struct before each, and the word for them
@@ -112,7 +148,8 @@ class Ledger:
     ) -> np.ndarray:
         """All entries of a kind (of some threads), or the first one of each `key`."""
         chunks = (
-            chunk for chunk in self.chunks.get(number(kind), ())
+            chunk
+            for chunk in self.chunks.get(number(kind), ())
             if threads is None or chunk.thread in threads
         )
         found = ENTRIES[number(kind)].array(b"".join(chunk.data for chunk in chunks))
@@ -145,7 +182,8 @@ class Ledger:
         )
         known = (chunk.thread for chunks in self.chunks.values() for chunk in chunks)
         return {
-            thread: folding.get(thread, 0) for thread in dict.fromkeys(known)
+            thread: folding.get(thread, 0)
+            for thread in dict.fromkeys(known)
             if epoch.get(thread, self.header.epoch) == self.header.epoch
         }
 
@@ -239,7 +277,8 @@ def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
     ledger.chunks = gathered(_chunks(ledger, file, wanted))
     for kind in TEXTS:
         ledger.texts[kind] = [
-            entry for chunk in ledger.chunks.get(kind, ())
+            entry
+            for chunk in ledger.chunks.get(kind, ())
             for entry in _texts(ledger, kind, chunk.data)
         ]
     for fact, found in ledger.texts[FACTS]:
@@ -274,9 +313,7 @@ def _header_read(path: Path, file: BinaryIO):
     return header
 
 
-def _chunks(
-    ledger: Ledger, file: BinaryIO, wanted: frozenset[int]
-) -> Iterator[tuple[int, Chunk]]:
+def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple[int, Chunk]]:
     """The existing chunks and their kinds, those of samples first."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
@@ -362,8 +399,9 @@ def _texts(ledger: Ledger, kind: int, data: bytes) -> Iterator[tuple[Any, bytes]
         sizes = [getattr(entry, field) for field in entry._fields if field.endswith("_bytes")]
         at, end = offset + struct.bytes, offset + struct.bytes + sum(sizes)
         if end > len(data) or not (sizes[0] or kind != FACTS):
-            ledger.damage.append(f"some {what} {'are' if what.endswith('s') else 'is'} damaged and "
-                                 "left out")
+            ledger.damage.append(
+                f"some {what} {'are' if what.endswith('s') else 'is'} damaged and left out"
+            )
             return
         yield entry, data[at:end]
         offset = (end + 7) // 8 * 8
@@ -384,8 +422,13 @@ def added_up(
 
 
 def sums_of(
-    ledger: Ledger, entries: np.ndarray, buckets: Columns, is_sound: np.ndarray, what: str,
-    keys: Sequence[np.ndarray], fields: Sequence[str],
+    ledger: Ledger,
+    entries: np.ndarray,
+    buckets: Columns,
+    is_sound: np.ndarray,
+    what: str,
+    keys: Sequence[np.ndarray],
+    fields: Sequence[str],
 ) -> Sums:
     """The sound cells or activities with calls, added up."""
     calls = np.bincount(buckets.entry, buckets.calls.astype(float), len(entries))

@@ -21,8 +21,13 @@ from ..base.files import source_text
 
 # the types of numpy; each ends in its bytes
 CODES = {
-    "char": "S1", "int32_t": "<i4", "int64_t": "<i8", "uint8_t": "u1", "uint16_t": "<u2",
-    "uint32_t": "<u4", "uint64_t": "<u8",
+    "char": "S1",
+    "int32_t": "<i4",
+    "int64_t": "<i8",
+    "uint8_t": "u1",
+    "uint16_t": "<u2",
+    "uint32_t": "<u4",
+    "uint64_t": "<u8",
 }
 LIMITS = {
     "INT32_MIN": -(1 << 31),
@@ -183,7 +188,8 @@ COLUMNS: dict[str, list[Column]] = {
 def numbers_of(table: str, but: Iterable[str]) -> list[str]:
     """The fields that a table's numbers are, without the columns `but`."""
     return [
-        column.field for column in COLUMNS[table]
+        column.field
+        for column in COLUMNS[table]
         if column.what == "number" and column.name not in but
     ]
 

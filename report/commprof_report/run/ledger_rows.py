@@ -9,30 +9,83 @@ from ..base import units
 from ..base.columns import Columns, np
 from . import process
 from .ledger import (
-    DIRECTIONS, HEADER, LIBRARIES, MEASURES, Ledger, Sums, cells_sum, memory_kind_name,
-    memory_kinds_are_known, peers_sum, sums_of,
+    DIRECTIONS,
+    HEADER,
+    LIBRARIES,
+    MEASURES,
+    Ledger,
+    Sums,
+    cells_sum,
+    memory_kind_name,
+    memory_kinds_are_known,
+    peers_sum,
+    sums_of,
 )
 from .ledger_format import (
-    BYTES_UNKNOWN, CELL_FOLDED, COMMUNICATING, COMMUNICATOR_NCCL, COMPUTING, COPYING,
-    DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT, DOING_SLOT_BIT, IN_MPI, KERNELS, MOST, NAMES, NO_RANK,
-    NO_TAG, PART_STEPS, PEER_SLOT_BIT, READING_HARDWARE, READING_HEAT, READING_IDLE, READING_KNOWN,
-    READING_POWER, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, STATUS_PLACES,
-    WINDOW_NS_LOG2, WORDS_MOST, WORD_PLACES, Kind, Rows, believed, hexadecimal, layout, number,
-    numbers_of, plausible, text, unless,
+    BYTES_UNKNOWN,
+    CELL_FOLDED,
+    COMMUNICATING,
+    COMMUNICATOR_NCCL,
+    COMPUTING,
+    COPYING,
+    DOING_INSIDE_BIT,
+    DOING_REQUEST_CALL_BIT,
+    DOING_SLOT_BIT,
+    IN_MPI,
+    KERNELS,
+    MOST,
+    NAMES,
+    NO_RANK,
+    NO_TAG,
+    PART_STEPS,
+    PEER_SLOT_BIT,
+    READING_HARDWARE,
+    READING_HEAT,
+    READING_IDLE,
+    READING_KNOWN,
+    READING_POWER,
+    RECENT_COLLECTIVES,
+    SIGNATURE_COMMUTATIVE,
+    SIGNATURE_COUNTS,
+    STATUS_PLACES,
+    WINDOW_NS_LOG2,
+    WORDS_MOST,
+    WORD_PLACES,
+    Kind,
+    Rows,
+    believed,
+    hexadecimal,
+    layout,
+    number,
+    numbers_of,
+    plausible,
+    text,
+    unless,
 )
 from .ledger_samples import CALL_MASK, COPIES, KINDS as ACTIVITIES, Clock, clock_of, sample_rows
 
 MOST_SIGNATURES = (1 << 16) - 1
 AMOUNTS_OF_DEVICE = (
-    "kernels", "copies", "sets", "communication_ns", "communication_sm_ns", "memory_bytes",
+    "kernels",
+    "copies",
+    "sets",
+    "communication_ns",
+    "communication_sm_ns",
+    "memory_bytes",
 )
 ACTIVITY_OF_DEVICE = (
-    "first_ns", "last_ns", *AMOUNTS_OF_DEVICE[:-1], "communication_most_sms", "state_ns",
+    "first_ns",
+    "last_ns",
+    *AMOUNTS_OF_DEVICE[:-1],
+    "communication_most_sms",
+    "state_ns",
 )
 ACTIVITY_KEY = ("stream", "kind", "kernel", "copy", "flags", "bytes")
 ACTIVITY_FLAGS = sum(number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
 LIMITS = {
-    "is_idle": READING_IDLE, "is_power_limited": READING_POWER, "is_heat_limited": READING_HEAT,
+    "is_idle": READING_IDLE,
+    "is_power_limited": READING_POWER,
+    "is_heat_limited": READING_HEAT,
     "is_hardware_limited": READING_HARDWARE,
 }
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
@@ -46,7 +99,9 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     rows = Rows(ledger, clock, last_ns)
     is_alive = facts_of_life.get("process_state") == process.RUNNING
     facts = {
-        **ledger.facts, **usage_facts(ledger), **gpu_facts(ledger.header, is_alive),
+        **ledger.facts,
+        **usage_facts(ledger),
+        **gpu_facts(ledger.header, is_alive),
         **facts_of_life,
     }
     samples = sample_rows(ledger, rows, has_ended(ledger))
@@ -78,7 +133,9 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
             for kernel, name in ledger.texts[KERNELS]
         ],
         "gpu_activity": rows.rows(
-            "gpu_activity", activities.entries, activity=np.arange(1, len(activities.entries) + 1),
+            "gpu_activity",
+            activities.entries,
+            activity=np.arange(1, len(activities.entries) + 1),
             count=activities.calls,
         ),
         "gpu_bucket": bucket_rows(activities) if with_histograms else [],
@@ -119,8 +176,11 @@ def _peer_rows(rows: Rows) -> list[Any]:
     peers = peers_sum(rows.ledger)
     communicator, direction = np.divmod(peers["direction"], 1 << PEER_SLOT_BIT)
     return rows.rows(
-        "peer", peers, call=[*map(rows.ledger.call_name, peers["call"].tolist())],
-        direction=[DIRECTIONS[value] for value in direction.tolist()], communicator=communicator,
+        "peer",
+        peers,
+        call=[*map(rows.ledger.call_name, peers["call"].tolist())],
+        direction=[DIRECTIONS[value] for value in direction.tolist()],
+        communicator=communicator,
     )
 
 
@@ -132,7 +192,9 @@ def _place_rows(rows: Rows) -> list[Any]:
     place = entries["word"][:, None] * WORD_PLACES + np.arange(WORD_PLACES)
     chosen = (agreed > 0) & (agreed < MOST) & (place >= STATUS_PLACES)
     return rows.rows(
-        "negotiated_place", entries[np.nonzero(chosen)[0]], place=place[chosen],
+        "negotiated_place",
+        entries[np.nonzero(chosen)[0]],
+        place=place[chosen],
         agreed=agreed[chosen],
     )
 
@@ -184,11 +246,14 @@ def _devices(ledger: Ledger) -> np.ndarray:
 def _busy_rows(rank: int, devices: np.ndarray) -> list[Any]:
     return [
         (
-            rank, device,
-            *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)), ns,
+            rank,
+            device,
+            *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)),
+            ns,
         )
         for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
-        for state, ns in enumerate(times) if ns
+        for state, ns in enumerate(times)
+        if ns
     ]
 
 
@@ -217,7 +282,8 @@ def _tracing_columns(rows: Rows, found: np.ndarray) -> dict[str, Any]:
     begin_ns, end_ns = _traced_ns(rows, found)
     error_ns = found["clock_error_ns"]
     return {
-        "begin_ns": np.maximum(begin_ns, rows.reset_ns), "end_ns": end_ns,
+        "begin_ns": np.maximum(begin_ns, rows.reset_ns),
+        "end_ns": end_ns,
         "clock_error_ns": unless(error_ns == CLOCK_ERROR_UNKNOWN, error_ns),
     }
 
@@ -227,7 +293,8 @@ TIMES = ("handed_after_ticks", "handed_ticks", "agreed_ticks", "done_ticks")  # 
 # rank that hangs is read on after its last call
 KINDS = {
     "communicator": Kind(
-        "COMMUNICATORS", key="communicator",
+        "COMMUNICATORS",
+        key="communicator",
         computed=lambda rows, found: {
             "identity": hexadecimal(found["identity"]),
             "parent_identity": unless(
@@ -239,22 +306,28 @@ KINDS = {
     "region": Kind("REGIONS"),
     "thread": Kind("THREADS", key="thread", computed=_thread_columns),
     "cpu_time": Kind(
-        "CPU_TIMES", "readings of CPU times",
+        "CPU_TIMES",
+        "readings of CPU times",
         are_there=lambda rows, found: found["live"] == 1,
         are_sound=lambda rows, found: (
             plausible(found, ["core_ns"])
             & (plausible(found, ["waiting_ns"]) | (found["waiting_ns"] == BYTES_UNKNOWN))
-            & (found["at_ns"] >= rows.start_ns) & (rows.since_ns(found["at_ns"]) < MOST)
+            & (found["at_ns"] >= rows.start_ns)
+            & (rows.since_ns(found["at_ns"]) < MOST)
         ),
         counts=lambda rows, found: rows.since_ns(found["at_ns"]) >= rows.reset_ns,
     ),
     "negotiation": Kind(
-        "NEGOTIATIONS", "negotiations",
+        "NEGOTIATIONS",
+        "negotiations",
         are_there=lambda rows, found: (
             (found["epoch"] == rows.header.epoch) & (found["rounds"] + found["disbelieved"] > 0)
         ),
-        are_sound=lambda rows, found: (found["words_most"] <= WORDS_MOST) & plausible(
-            found, [field for field in found.dtype.names or () if found[field].dtype == "<u8"]
+        are_sound=lambda rows, found: (
+            (found["words_most"] <= WORDS_MOST)
+            & plausible(
+                found, [field for field in found.dtype.names or () if found[field].dtype == "<u8"]
+            )
         ),
         computed=lambda rows, found: {
             "ahead_since_ns": unless(
@@ -263,54 +336,72 @@ KINDS = {
         },
     ),
     "negotiated_step": Kind(
-        "NEGOTIATED_STEPS", "steps of negotiations",
+        "NEGOTIATED_STEPS",
+        "steps of negotiations",
         are_there=lambda rows, found: (
             (found["live"] == 1) & (found["begin_ticks"] >= rows.header.reset_ticks)
         ),
         are_sound=lambda rows, found: np.all(
             [
-                found["step"] > 0, found["tensors"] > 0, found["done_ticks"] < MOST,
+                found["step"] > 0,
+                found["tensors"] > 0,
+                found["done_ticks"] < MOST,
                 *(found[earlier] <= found[later] for earlier, later in zip(TIMES, TIMES[1:])),
-            ], axis=0,
+            ],
+            axis=0,
         ),
     ),
     "nccl_algorithm": Kind(
-        "ALGORITHMS", "algorithms of NCCL",
+        "ALGORITHMS",
+        "algorithms of NCCL",
         are_there=lambda rows, found: (found["epoch"] == rows.header.epoch) & (found["count"] > 0),
         are_sound=lambda rows, found: plausible(found, ["count", "bytes"]),
     ),
     "signature": Kind(
-        "SIGNATURES", "signatures", key="signature",
+        "SIGNATURES",
+        "signatures",
+        key="signature",
         are_sound=lambda rows, found: (
             plausible(found, ["count", "type_bytes", "blocks", "buffer_at", "received_at"])
-            & (found["extent"] < MOST) & (found["extent"] > -MOST)
-            & (found["signature"] > 0) & (found["signature"] <= MOST_SIGNATURES)
+            & (found["extent"] < MOST)
+            & (found["extent"] > -MOST)
+            & (found["signature"] > 0)
+            & (found["signature"] <= MOST_SIGNATURES)
             & memory_kinds_are_known(found["memory_kind"])
         ),
         computed=_signature_columns,
     ),
     "gpu_stream": Kind("STREAMS", key="stream"),
     "gpu_tracing": Kind(
-        "TRACINGS", "times of tracing",
+        "TRACINGS",
+        "times of tracing",
         are_sound=lambda rows, found: (
-            np.less_equal(*_traced_ns(rows, found)) & (found["ended"] < len(NAMES["tracing_end"]))
-            & (found["records"] <= MOST) & (found["part"] <= PART_STEPS)
+            np.less_equal(*_traced_ns(rows, found))
+            & (found["ended"] < len(NAMES["tracing_end"]))
+            & (found["records"] <= MOST)
+            & (found["part"] <= PART_STEPS)
         ),
-        counts=lambda rows, found: (_traced_ns(rows, found)[1] >= rows.reset_ns)
-        & (found["part"] == found["part"].max(initial=0)),
+        counts=lambda rows, found: (
+            (_traced_ns(rows, found)[1] >= rows.reset_ns)
+            & (found["part"] == found["part"].max(initial=0))
+        ),
         computed=_tracing_columns,
     ),
     "gpu_reading": Kind(
-        "READINGS", "readings of sensors",
+        "READINGS",
+        "readings of sensors",
         are_there=lambda rows, found: found["live"] == 1,
         are_sound=lambda rows, found: np.all(
             [
-                found["at_ns"] >= rows.start_ns, rows.since_ns(found["at_ns"]) <= rows.last_ns,
+                found["at_ns"] >= rows.start_ns,
+                rows.since_ns(found["at_ns"]) <= rows.last_ns,
                 *(
                     (found[field] < MOST) | (found[field] == BYTES_UNKNOWN)
-                    for field in found.dtype.names or () if field.endswith("_bytes")
+                    for field in found.dtype.names or ()
+                    if field.endswith("_bytes")
                 ),
-            ], axis=0,
+            ],
+            axis=0,
         ),
         counts=lambda rows, found: rows.since_ns(found["at_ns"]) >= rows.reset_ns,
         computed=lambda rows, found: {
@@ -326,14 +417,16 @@ def usage_facts(ledger: Ledger) -> dict[str, str]:
     none."""
     readings = {"begin": ledger.header.usage_begin, "last": ledger.header.usage_last}
     return {
-        f"{reading}.{key}": value for reading, usage in readings.items()
+        f"{reading}.{key}": value
+        for reading, usage in readings.items()
         for key, value in _reading_facts(layout("usage").make(usage)).items()
     }
 
 
 def _reading_facts(usage) -> dict[str, str]:
     numbers = {
-        key: value for key, value in usage._asdict().items()
+        key: value
+        for key, value in usage._asdict().items()
         if key not in ("affinity", "core", "numa_node")
     }
     for key in ("throttled_ns", "stolen_ns"):
@@ -343,8 +436,10 @@ def _reading_facts(usage) -> dict[str, str]:
         return {}
     place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}
     cores = [
-        64 * place + bit for place, word in enumerate(map(int, usage.affinity))
-        for bit in range(64) if word >> bit & 1
+        64 * place + bit
+        for place, word in enumerate(map(int, usage.affinity))
+        for bit in range(64)
+        if word >> bit & 1
     ]
     affinity = {"affinity": units.rank_list(cores)} if cores else {}
     return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
@@ -421,12 +516,15 @@ def _recent_rows(rows: Rows) -> list[Any]:
     by a collective that is not announced yet."""
     found = rows.ledger.entries("COMMUNICATORS", "communicator")
     recent = [
-        (place, sequence) for place, begun in enumerate(found["collectives"].tolist())
+        (place, sequence)
+        for place, begun in enumerate(found["collectives"].tolist())
         for newest in [min(begun, MOST)]
         for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1)
     ]
     place, sequence = np.array(recent, np.int64).reshape(-1, 2).T
     return rows.rows(
-        "recent_collective", found["recent"][place, (sequence - 1) % RECENT_COLLECTIVES],
-        communicator=found["communicator"][place], sequence=sequence,
+        "recent_collective",
+        found["recent"][place, (sequence - 1) % RECENT_COLLECTIVES],
+        communicator=found["communicator"][place],
+        sequence=sequence,
     )

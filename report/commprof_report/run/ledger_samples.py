@@ -13,10 +13,29 @@ from ..base.columns import Columns, np
 from ..base import gathered
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
-    DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS, MOST, NAMES, NO_RANK, NO_TAG, OBJECT_BIT, OF_STEPS,
-    OF_STREAM, OF_THREAD, ON_OBJECT_BIT, PAGE_SAMPLES, PEER_ANY, SAMPLE_BYTES_UNKNOWN,
-    SAMPLE_FURTHER, SAMPLE_MESSAGE, SAMPLE_POLLED, SAMPLE_RECEIVED, WINDOW_NS_LOG2, Rows, believed,
-    layout, unless,
+    DEVICE_SPAN_SHARED,
+    DEVICE_SPAN_UNIT_NS,
+    MOST,
+    NAMES,
+    NO_RANK,
+    NO_TAG,
+    OBJECT_BIT,
+    OF_STEPS,
+    OF_STREAM,
+    OF_THREAD,
+    ON_OBJECT_BIT,
+    PAGE_SAMPLES,
+    PEER_ANY,
+    SAMPLE_BYTES_UNKNOWN,
+    SAMPLE_FURTHER,
+    SAMPLE_MESSAGE,
+    SAMPLE_POLLED,
+    SAMPLE_RECEIVED,
+    WINDOW_NS_LOG2,
+    Rows,
+    believed,
+    layout,
+    unless,
 )
 
 Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
@@ -67,7 +86,8 @@ def clock_of(ledger: Ledger) -> Clock:
     pages = ledger.entries("SAMPLES")
     pages = pages[pages["owner"] != 0]
     anchors = [
-        anchor for anchor in zip(pages["anchor_ticks"].tolist(), pages["anchor_ns"].tolist())
+        anchor
+        for anchor in zip(pages["anchor_ticks"].tolist(), pages["anchor_ns"].tolist())
         if _anchor_is_sane(header, *anchor)
     ]
     if not anchors:
@@ -83,8 +103,15 @@ def _anchor_is_sane(header, anchor_ticks: int, anchor_ns: int) -> bool:
 
 
 TABLES = (
-    "step", "region_span", "sample_message", "sample_start", "sample_epoch", "sample", "gpu_sample",
-    "sample_window", "gpu_sample_window",
+    "step",
+    "region_span",
+    "sample_message",
+    "sample_start",
+    "sample_epoch",
+    "sample",
+    "gpu_sample",
+    "sample_window",
+    "gpu_sample_window",
 )
 
 
@@ -125,7 +152,11 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
             (header.world_rank, number, *window)
             for number, since in zip(found[field].tolist(), found["sampled_since_ticks"].tolist())
             for window in _windows(
-                header, clock, since, mask, until_ns,
+                header,
+                clock,
+                since,
+                mask,
+                until_ns,
                 sorted(gaps.get(owner | number << OWNER_NUMBER_BIT, ())),
             )
         ]
@@ -143,8 +174,12 @@ def _gaps(header, clock: Clock, pages: np.ndarray) -> dict[int, list[Span]]:
 
 
 def in_windows(
-    start_unix_ns: int, mask: int, rows: list[Any], time: str,
-    window_ns_log2: int = WINDOW_NS_LOG2, record: range = range(0),
+    start_unix_ns: int,
+    mask: int,
+    rows: list[Any],
+    time: str,
+    window_ns_log2: int = WINDOW_NS_LOG2,
+    record: range = range(0),
 ) -> list[Any]:
     """Rows in windows without bits of the mask, or in the record. In a ledger others stay in the
     log until their page is reused."""
@@ -193,9 +228,14 @@ def _calls_of(ledger: Ledger, pages: np.ndarray) -> Columns:
     sequence = np.where(is_polled, 0, entries["sequence"])
     on_object = np.where(sequence & ON_OBJECT != 0, sequence - ON_OBJECT, 0)
     calls = Columns(
-        entry=entries, call=call, sequence=sequence, is_nccl=ledger.is_nccl(call),
-        is_round=is_round, is_polled=is_polled,
-        kind=kind, owner=owner,  # of the page: the kind of its owner, and the number of that
+        entry=entries,
+        call=call,
+        sequence=sequence,
+        is_nccl=ledger.is_nccl(call),
+        is_round=is_round,
+        is_polled=is_polled,
+        kind=kind,
+        owner=owner,  # of the page: the kind of its owner, and the number of that
         step=step,  # from 1, if it is one
         flags=np.where(is_round, 0, flags & SAMPLE_POLLED - 1),  # not those of rounds and polls
         completed=np.where(is_polled, 0, entries["completed_ticks"]),
@@ -257,15 +297,25 @@ def _tables(rows: Rows, calls: Columns) -> dict[str, list[Any]]:
     steps, spans, messages, starts, epochs, samples = map(
         calls.take,
         (
-            is_step, ~is_step & (calls.call == 0), is_message, is_start, is_epoch, is_call,
+            is_step,
+            ~is_step & (calls.call == 0),
+            is_message,
+            is_start,
+            is_epoch,
+            is_call,
         ),
     )
 
     def further(table: str, mine: Columns, **computed: object) -> list[Any]:
         """Rows of the samples that further describe a call."""
         return rows.rows(
-            table, mine.entry, thread=mine.owner, call=rows.call_names(mine.call),
-            bytes=_bytes(mine), completed_ns=_completed_ns(rows.clock, mine), **computed,
+            table,
+            mine.entry,
+            thread=mine.owner,
+            call=rows.call_names(mine.call),
+            bytes=_bytes(mine),
+            completed_ns=_completed_ns(rows.clock, mine),
+            **computed,
         )
 
     is_received = (messages.flags // SAMPLE_RECEIVED & 1).tolist()
@@ -274,14 +324,20 @@ def _tables(rows: Rows, calls: Columns) -> dict[str, list[Any]]:
         "step": _step_rows(rows, steps),
         "region_span": rows.rows("region_span", spans.entry),
         "sample_message": further(
-            "sample_message", messages, tag=tag, number=number_of,
+            "sample_message",
+            messages,
+            tag=tag,
+            number=number_of,
             direction=[DIRECTIONS[value] for value in is_received],
         ),
         "sample_start": further(
             "sample_start", starts, operation=starts.entry["thread"], number=starts.span
         ),
         "sample_epoch": further(
-            "sample_epoch", epochs, object=epochs.sequence, number=_or_none(epochs.span),
+            "sample_epoch",
+            epochs,
+            object=epochs.sequence,
+            number=_or_none(epochs.span),
             partners=epochs.entry["thread"],
         ),
         "sample": _sample_rows(rows, samples),

@@ -113,7 +113,8 @@ def not_here(path: Path, stub: Stub) -> LedgerIsNotHere:
         place = f"on host {stub.host}"
         place = "of this host, which has been restarted since" if is_host else place
         why = (
-            "nothing is left of this rank" if is_host
+            "nothing is left of this rank"
+            if is_host
             else "read the run there, or copy the ledger from there to this file"
         )
     elif process_state(stub.pid, stub.facts) == KILLED:

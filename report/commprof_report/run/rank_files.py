@@ -17,7 +17,13 @@ from ..base import Progress, ReportError, Row, UsageError, gathered, present, un
 from ..base.files import regular_open
 from ..base.workers import side_by_side
 from .database import (
-    ARCHIVE, RankOfFile, archive_members, database_of, database_ranks, file_of, unpacked,
+    ARCHIVE,
+    RankOfFile,
+    archive_members,
+    database_of,
+    database_ranks,
+    file_of,
+    unpacked,
 )
 from .ledger import MAGIC, ledger_read_facts
 from .process import PREFIX, LedgerIsNotHere
@@ -57,7 +63,9 @@ class RankFile(NamedTuple):
 
 # subfolders of a run folder
 ASIDES = {
-    "earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job",
+    "earlier-": "earlier run",
+    "job-": "other job",
+    "spawned-": "spawned job",
     "snapshot-": "snapshot",
 }
 
@@ -170,7 +178,8 @@ def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
     )
     for what, same in alike.items():
         yield (
-            same[0] if len(same) == 1
+            same[0]
+            if len(same) == 1
             else ReportError(f"{same[0].subject} and {len(same) - 1:,} more", what)
         )
 
@@ -215,7 +224,9 @@ def _why_empty(names: list[str]) -> str:
     unfinished = next((name for name in names if UNFINISHED.fullmatch(name)), None)
     of_kill = (
         f"; {unfinished} is a copy that a kill has cut short: name it to read it, on its node the "
-        "ledger itself" if unfinished else ""
+        "ledger itself"
+        if unfinished
+        else ""
     )
     return "holds no rank-<n>.db and no rank-<n>.ledger" + (of_kill if names else " (it is empty)")
 
@@ -255,7 +266,11 @@ def _ledger_rank(path: Path) -> Row:
     end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
     run_id = ledger.facts.get("run_id", "")
     return RankOfFile(
-        run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns,
+        run_id,
+        header.world_rank,
+        header.world_size,
+        header.start_unix_ns,
+        end_unix_ns,
         ledger.facts.get("program", ""),
     )
 

@@ -18,15 +18,33 @@ from ..base.workers import side_by_side
 from ..base.units import Gathered, members_shown, spans_in
 from . import process
 from .database import (
-    ARCHIVE, database_copy, database_count, database_create, database_of, database_write, file_of,
-    rows_insert, sums_secure,
+    ARCHIVE,
+    database_copy,
+    database_count,
+    database_create,
+    database_of,
+    database_write,
+    file_of,
+    rows_insert,
+    sums_secure,
 )
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .process import LedgerIsNotHere
 from .rank_files import (
-    ASIDES, RankFile, file_scan, files_mode, folder_scan, newcomers, newest_run, one_run,
-    problems_joined, run_describe, runs_inside, runs_split, spawned_ranks,
+    ASIDES,
+    RankFile,
+    file_scan,
+    files_mode,
+    folder_scan,
+    newcomers,
+    newest_run,
+    one_run,
+    problems_joined,
+    run_describe,
+    runs_inside,
+    runs_split,
+    spawned_ranks,
 )
 from .thinning import COUNTED_FILES, MOST_SAMPLES, Thinning
 
@@ -66,7 +84,9 @@ class Run:
 
 
 def run_open(
-    path: Path | Sequence[Path], with_histograms: bool = True, with_samples: bool = False,
+    path: Path | Sequence[Path],
+    with_histograms: bool = True,
+    with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one
@@ -173,7 +193,8 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
         files.update({os.path.realpath(file.path): file for file in of_path})
     run.asides = [
         f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
-        for prefix, noun in ASIDES.items() if beside[prefix]
+        for prefix, noun in ASIDES.items()
+        if beside[prefix]
     ]
     found = list(files.values())
     if len(paths) > 1:
@@ -274,7 +295,8 @@ def _ranks_check(run: Run) -> None:
     ).fetchall()
     if not ranks:
         raise (
-            ReportError(*run.notes.pop().split(": ", 1)) if run.notes
+            ReportError(*run.notes.pop().split(": ", 1))
+            if run.notes
             else ReportError(run.path, "holds no rank")
         )
     _, run.world_size, run.run_id = ranks[0]
@@ -388,7 +410,8 @@ def identities_agree(connection: sqlite3.Connection) -> None:
     if not facts:
         return
     known = {
-        key[len(GROWN) :]: value for key, value in facts
+        key[len(GROWN) :]: value
+        for key, value in facts
         if _is_identity(key[len(GROWN) :]) and _is_identity(value)
     }
     children = connection.execute(
@@ -412,7 +435,8 @@ def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str,
         agreed = {old: before.get(new, new) for old, new in before.items()}
         agreed |= {
             child: f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed[parent]) | FORCED:016x}"
-            for child, parent in children if parent in agreed
+            for child, parent in children
+            if parent in agreed
         }
         if agreed == before:
             break

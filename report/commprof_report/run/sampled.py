@@ -22,7 +22,18 @@ from typing import Any, NamedTuple
 
 from ..base import query
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, np, read, read_large,
+    NONE,
+    Columns,
+    Flags,
+    Ints,
+    Table,
+    TextInts,
+    Texts,
+    found_in,
+    joined,
+    np,
+    read,
+    read_large,
 )
 
 SQL = query.beside(__file__)
@@ -44,7 +55,9 @@ class Starts(Columns):
 
 
 TABLES: dict[Any, str] = {
-    Calls: "sampled_calls", FurtherMessages: "sampled_messages", Starts: "sampled_starts",
+    Calls: "sampled_calls",
+    FurtherMessages: "sampled_messages",
+    Starts: "sampled_starts",
 }
 
 
@@ -135,7 +148,8 @@ def passed_messages(
     )
     received, sent = received.take(match >= 0), sent.take(match[match >= 0])
     return Columns(
-        sender=sent.world_rank, receiver=received.world_rank,
+        sender=sent.world_rank,
+        receiver=received.world_rank,
         posted_ns=starts_ns[_place(ranks, sent.world_rank)] + sent.start_ns,
         arrived_ns=starts_ns[_place(ranks, received.world_rank)] + received.done_ns,
     )
@@ -149,9 +163,10 @@ def _place(ranks: Ints, own: Ints) -> Ints:
 def _are_many(connection: Connection, sides: Columns) -> Flags:
     rows: Sequence[tuple] = SQL.run(connection, "many_messages", numbers=NUMBERS).fetchall()
     many = np.array(rows, np.int64).reshape(-1, 3)
-    return found_in(
-        (sides.world_rank, sides.is_received.astype(np.int64), sides.peer), tuple(many.T)
-    ) >= 0
+    return (
+        found_in((sides.world_rank, sides.is_received.astype(np.int64), sides.peer), tuple(many.T))
+        >= 0
+    )
 
 
 def _sides(connection: Connection) -> Columns:
@@ -168,7 +183,9 @@ def _sides(connection: Connection) -> Columns:
         [
             _of(known, calls, kinds.is_receive[kind], kinds.is_blocking[kind]),
             _of(
-                known, further, further.direction == texts.number("received"),
+                known,
+                further,
+                further.direction == texts.number("received"),
                 np.append(kinds.is_blocking, False)[of_further],
             ),
         ],
@@ -180,5 +197,6 @@ def _of(
 ) -> Columns:
     return rows.changed(
         identity=np.append(known.identity, NONE)[known.row(rows)],
-        done_ns=np.where(is_blocking, rows.end_ns, rows.completed_ns), is_received=is_received,
+        done_ns=np.where(is_blocking, rows.end_ns, rows.completed_ns),
+        is_received=is_received,
     )

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 
 from ..base import Row, UsageError, option, query, threshold, units, whole
 from ..base.columns import (
-    NONE, Columns, Flags, Histogram, Ints, Texts, found_in, np, numbered, read,
+    NONE,
+    Columns,
+    Flags,
+    Histogram,
+    Ints,
+    Texts,
+    found_in,
+    np,
+    numbered,
+    read,
 )
 from ..base.summarize import BINS, Counters, View, summarize
 from .run import Run
@@ -86,32 +95,51 @@ def rank_spans(text: str) -> list[range]:
 
 OPTIONS = (
     option(
-        "--call", action="append", type=units.as_read, metavar="NAME", group="filters",
+        "--call",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        group="filters",
         help="only these calls: Allreduce or MPI_Allreduce, in any case; repeat the option or "
         "write a,b",
     ),
     option(
-        "--communicator", action="append", type=units.as_read, metavar="NAME", group="filters",
+        "--communicator",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        group="filters",
         help="only these: a label, a name, or four digits of an identity, as `communicators` "
         "prints them; may be repeated",
     ),
     option(
-        "--region", action="append", type=units.as_read, metavar="NAME", group="filters",
+        "--region",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        group="filters",
         help="only calls in these regions and in regions inside them, as `regions` prints them; "
         "may be repeated",
     ),
     option(
-        "--rank", type=rank_spans, metavar="LIST", group="filters",
+        "--rank",
+        type=rank_spans,
+        metavar="LIST",
+        group="filters",
         help="only these world ranks: 0,3-5,8-16:2",
     ),
     option(
-        "--bytes", type=byte_range, metavar="LOW:HIGH", group="filters",
+        "--bytes",
+        type=byte_range,
+        metavar="LOW:HIGH",
+        group="filters",
         help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: "
         "powers of 2^10; 1.18MB: all sizes printed so",
     ),
 )
 MEMORY_KIND = option(
-    "--memory-kind", choices=MEMORY_KINDS,
+    "--memory-kind",
+    choices=MEMORY_KINDS,
     help="only calls whose buffers have this memory kind; mixed: sent from one kind, received "
     "into another",
 )
@@ -162,7 +190,8 @@ KEEP = {
     "call": ("DELETE FROM selected_call", "INSERT INTO selected_call VALUES (?)"),
     "rank": ("DELETE FROM selected_rank", "INSERT INTO selected_rank VALUES (?)"),
     "identity": (
-        "DELETE FROM selected_communicator", "INSERT INTO selected_communicator VALUES (?)"
+        "DELETE FROM selected_communicator",
+        "INSERT INTO selected_communicator VALUES (?)",
     ),
     "region": ("DELETE FROM selected_region", "INSERT INTO selected_region VALUES (?)"),
 }
@@ -184,7 +213,8 @@ def _chosen(
 def _calls(run: Run, wanted: list[str]) -> set[str]:
     names = _column(run, "SELECT call FROM selected_call ORDER BY call")
     return _chosen(
-        "call", [part.strip() for text in wanted for part in text.split(",") if part.strip()],
+        "call",
+        [part.strip() for text in wanted for part in text.split(",") if part.strip()],
         lambda text: {name for name in names if text.lower() in (name.lower(), _short(name))},
         f"this run made no such call; it made: {', '.join(names) or 'none'}",
     )
@@ -204,12 +234,16 @@ def identities_find(run: Run, wanted: list[str]) -> set[str]:
     known = SQL.run(run.connection, "known_communicators").fetchall()
     labels = ", ".join(sorted(label for _, label, _ in known))
     return _chosen(
-        "communicator", wanted,
-        lambda text: {identity for identity, label, name in known if text in (label, name)}
-        or {
-            identity for identity, _, _ in known
-            if len(text) >= whole("run.identity-digits") and identity.startswith(text.lower())
-        },
+        "communicator",
+        wanted,
+        lambda text: (
+            {identity for identity, label, name in known if text in (label, name)}
+            or {
+                identity
+                for identity, _, _ in known
+                if len(text) >= whole("run.identity-digits") and identity.startswith(text.lower())
+            }
+        ),
         f"this run has no such communicator; it has: {labels}",
     )
 
@@ -219,7 +253,8 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
         run, "SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1"
     )
     return _chosen(
-        "region", wanted,
+        "region",
+        wanted,
         lambda text: {name for name in known if name == text or name.startswith(f"{text}/")},
         f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}",
     )
@@ -237,7 +272,8 @@ def _sizes(run: Run, sizes: ByteRange) -> None:
     if known and not any(low <= size <= high for size in known):
         near = min(known, key=lambda size: min(abs(size - low), abs(size - high)))
         raise UsageError(
-            "--bytes", f"no call of this run has such a size; the nearest is {units.size(near)}, "
+            "--bytes",
+            f"no call of this run has such a size; the nearest is {units.size(near)}, "
             f"--bytes {near} (K is 1,024 bytes, KB is 1,000)",
         )
 
@@ -257,7 +293,10 @@ CELLS = (
 )
 # of a call that the schema does not know
 UNKNOWN = {
-    "family": "unknown", "library": "mpi", "form": "blocking", "bandwidth": "unrated",
+    "family": "unknown",
+    "library": "mpi",
+    "form": "blocking",
+    "bandwidth": "unrated",
     "waits_for": "nobody",
 }
 TEXTS = frozenset(
@@ -394,8 +433,12 @@ class Chosen:
     """A run as the filters leave it; None: all. sizes: the smallest and the largest one."""
 
     def __init__(
-        self, connection: Connection, texts: Mapping[str, Collection[str]],
-        ranks: Collection[int] | None, sizes: tuple[int | None, int | None], bins: str,
+        self,
+        connection: Connection,
+        texts: Mapping[str, Collection[str]],
+        ranks: Collection[int] | None,
+        sizes: tuple[int | None, int | None],
+        bins: str,
     ) -> None:
         self.connection, self.texts, self.ranks = connection, texts, ranks
         self.sizes, self.bins = sizes, bins
@@ -435,7 +478,8 @@ def traffic_classify(connection: Connection) -> None:
         "SELECT 1 FROM sqlite_temp_master WHERE name = 'cell_traffic'"
     ).fetchone():
         SQL.run(
-            connection, "traffic_class",
+            connection,
+            "traffic_class",
             fewest_rounds=whole("calls.rounds"),
             most_distributed=whole("calls.distributed"),
             most_control_bytes=whole("calls.most-control-bytes"),

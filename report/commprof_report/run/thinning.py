@@ -255,7 +255,8 @@ def _bit(counts: Counter[int], mask: int, excess: float) -> int | None:
     highest = max(counts).bit_length()
     lesser = {bit: _lesser_part(counts, bit) for bit in range(highest) if not mask >> bit & 1}
     order = [
-        bit for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest))))
+        bit
+        for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest))))
         if lesser.get(bit)
     ]
     balanced = (bit for bit in order if BALANCED * lesser[bit] >= _total(counts))

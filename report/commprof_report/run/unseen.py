@@ -67,9 +67,7 @@ def _row(key: tuple, of_ranks: Sequence[tuple], selected: int) -> Row:
     ranks, amounts, wholes = zip(*of_ranks)
     is_counted = unit != "ns" or None not in wholes
     amount = None if None in amounts else sum(amounts) if is_counted else max(amounts)
-    share = (
-        None if None in wholes or amount is None or not sum(wholes) else amount / sum(wholes)
-    )
+    share = None if None in wholes or amount is None or not sum(wholes) else amount / sum(wholes)
     named = units.Ranks(() if None in ranks or len(ranks) == selected else ranks)
     return SeenRow(reason, effect, named, amount, unit, share, what, detail, way_out)
 
@@ -111,13 +109,11 @@ def seen_text(rows: Sequence[Row], is_over: bool) -> str:
     """All calls; or not all: each reason, and the way out. is_over: no rank may still be
     running."""
     lacking, elsewhere = (
-        missing(rows), [reason_text(row) for row in rows if row.effect == "elsewhere"],
+        missing(rows),
+        [reason_text(row) for row in rows if row.effect == "elsewhere"],
     )
     reasons = (reason_text(row) + (f" ({row.way_out})" if row.way_out else "") for row in lacking)
-    whole = (
-        f"not all: {'; '.join(reasons)}" if lacking
-        else f"{ALL}{'' if is_over else ' so far'}"
-    )
+    whole = f"not all: {'; '.join(reasons)}" if lacking else f"{ALL}{'' if is_over else ' so far'}"
     return "; ".join([whole, *elsewhere])
 
 
@@ -134,7 +130,8 @@ def unsampled_text(connection: Connection) -> str:
     more = f" and {len(rows) - MOST_NAMES} more" if len(rows) > MOST_NAMES else ""
     share = units.share(sum(row.share or 0 for row in rows))
     return (
-        f"{len(rows)} of {units.counted(rows[0].communicators, 'communicator')}, {share} " "of the "
+        f"{len(rows)} of {units.counted(rows[0].communicators, 'communicator')}, {share} "
+        "of the "
         f"time in collectives: {names}{more}"
     )
 
@@ -198,7 +195,9 @@ def holes_aligned(
 ) -> tuple[Ints, Ints, Ints]:
     """Rank, begin and end of each, on the run's axis. threads: only those of these, by rank."""
     found = [
-        hole for of_rank in holes(connection).values() for hole in of_rank
+        hole
+        for of_rank in holes(connection).values()
+        for hole in of_rank
         if threads is None or hole.thread == threads.get(hole.world_rank)
     ]
     rank, _, begin_ns, end_ns = np.array(found, np.int64).reshape(-1, 4).T

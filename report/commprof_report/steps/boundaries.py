@@ -19,7 +19,18 @@ from typing import NamedTuple
 
 from ..base import gathered, present, query, threshold, units
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, Texts, around_median, by_rank, covered, grouped, joined, np,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Ints,
+    Texts,
+    around_median,
+    by_rank,
+    covered,
+    grouped,
+    joined,
+    np,
     table,
 )
 from ..base.same_steps import agree, matched, warm_up
@@ -27,7 +38,12 @@ from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators
 from .lines import (
-    KnownTokens, SampledCalls, about_calls, collectives, own_calls, threads_of,
+    KnownTokens,
+    SampledCalls,
+    about_calls,
+    collectives,
+    own_calls,
+    threads_of,
 )
 from .stepping import Found, Visits, numbered_steps, own_bounds, steps_of
 
@@ -120,7 +136,8 @@ def marked(rows: Sequence[query.Row]) -> Unjudged:
 def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     """total: how often most tensors were agreed on."""
     detection = Detection(
-        HANDED, total=total if total > len({row.step for row in rows}) else None,
+        HANDED,
+        total=total if total > len({row.step for row in rows}) else None,
         tensors=median_high(row.tensors for row in rows),
     )
     steps = [(row.step, row.world_rank, row.begin_ns, row.done_ns) for row in rows]
@@ -153,11 +170,13 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
     )
     is_counted = agree(begins) or agree(ends)
     numbers = (
-        {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()} if is_counted
+        {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()}
+        if is_counted
         else matched(ends)
     )
     steps = [
-        (number, rank, *visit) for rank, of_rank in numbers.items()
+        (number, rank, *visit)
+        for rank, of_rank in numbers.items()
         for number, visit in zip(of_rank, visits[rank])
     ]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
@@ -198,7 +217,8 @@ def by_calls(
             f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
     steps, *others = sorted(
-        _together(own, groups, alignment), key=lambda each: len(np.unique(each.world_rank)),
+        _together(own, groups, alignment),
+        key=lambda each: len(np.unique(each.world_rank)),
         reverse=True,
     )
     stepping_ranks = {*np.unique(steps.world_rank).tolist()}
@@ -209,16 +229,16 @@ def by_calls(
         sampled.known.calls[call].bandwidth == "own-size" for call in found.functions
     )
     return Detection(
-        "calls", _without_text(refused, {*np.unique(own.world_rank).tolist()}), total,
+        "calls",
+        _without_text(refused, {*np.unique(own.world_rank).tolist()}),
+        total,
         found=found._replace(bytes=None) if has_own_sizes else found,
         identity=sampled.texts.text(group.identity) or "",
         apart=[_apart(each, groups) for each in others],
     ), steps
 
 
-def _together(
-    own: Bounds, groups: Sequence[Group], alignment: Alignment
-) -> Iterator[Bounds]:
+def _together(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Iterator[Bounds]:
     """The steps of ranks that step together."""
     while len(own):
         steps = _numbered(own, groups, alignment)
@@ -239,8 +259,11 @@ def _apart(steps: Bounds, groups: Sequence[Group]) -> str:
 
 
 def find_groups(
-    sampled: SampledCalls, numbered: Columns, ranks: int,
-    visits: Mapping[int, Sequence[Visits]], loop: int | None,
+    sampled: SampledCalls,
+    numbered: Columns,
+    ranks: int,
+    visits: Mapping[int, Sequence[Visits]],
+    loop: int | None,
 ) -> tuple[list[Group], dict[int, Found]]:
     """The steps of each rank that leads a communicator, or follows none; and the ranks without
     steps. Ranks whose calls are equal have equal steps."""
@@ -262,8 +285,13 @@ def find_groups(
         key = b"".join(column.tobytes() for column in (own.token, sizes, own.stretch))
         if key not in analysed and len(analysed) < MOST_ANALYSED:
             analysed[key] = steps_of(
-                own, about, sampled.texts, is_negotiated, bool(sampled.on_main(rows[:1])[0]),
-                visits.get(rank, ()), loop,
+                own,
+                about,
+                sampled.texts,
+                is_negotiated,
+                bool(sampled.on_main(rows[:1])[0]),
+                visits.get(rank, ()),
+                loop,
             )
         found = analysed.get(key)
         if found is None or not found.evidence:
@@ -285,7 +313,9 @@ def find_groups(
 def _others_text(ranks: list[int]) -> str:
     return (
         f"{units.rank_names(ranks)} left out: {units.agreeing('their', len(ranks))} steps are at "
-        "other times" if ranks else ""
+        "other times"
+        if ranks
+        else ""
     )
 
 
@@ -354,7 +384,8 @@ def _times_of_rank(rank: int, steps: Columns, sequence: Ints, done_ns: Ints) -> 
     latest_ns = np.where(is_next, np.append(0, end_ns[:-1]), 0)
     upto_ns = np.append(0, np.maximum.accumulate(done_ns))
     begin_ns = np.where(
-        steps.before > 0, np.maximum(done_ns[at(steps.before)], latest_ns),
+        steps.before > 0,
+        np.maximum(done_ns[at(steps.before)], latest_ns),
         upto_ns[np.searchsorted(sequence, steps.first)],
     )
     found = Bounds(place, np.full(len(place), rank), begin_ns, end_ns)
@@ -366,7 +397,8 @@ def _numbered(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Bou
     matched by the rank of which most steps are known."""
     rows_of = dict(by_rank(own.world_rank))
     speakers = {
-        max(known, key=lambda rank: len(rows_of[rank])): group for group in groups
+        max(known, key=lambda rank: len(rows_of[rank])): group
+        for group in groups
         if (known := [rank for rank in group.ranks if rank in rows_of])
     }
     ends = alignment.aligned(own.world_rank, own.end_ns)
@@ -402,7 +434,12 @@ def judged(times: Bounds, missing: Mapping[int, Sequence[query.Row]]) -> Boundar
     is_first = np.isin(times.step, [*first])
     is_long = np.isin(times.step, [number for number, time in of_step.items() if time > limit])
     return Boundaries(
-        times.step, times.world_rank, times.begin_ns, times.end_ns, is_first, is_long & ~is_first,
+        times.step,
+        times.world_rank,
+        times.begin_ns,
+        times.end_ns,
+        is_first,
+        is_long & ~is_first,
         _is_complete(times, missing),
     )
 

@@ -51,8 +51,7 @@ STEPS = (
     ),
     Field(
         "apart",
-        "ranks apart: their number of steps, the calls of one, their median; empty: there are "
-        "none",
+        "ranks apart: their number of steps, the calls of one, their median; empty: there are none",
     ),
     Field("warm_up_steps", "number of warm-up steps; of complete steps after them"),
     Field("complete_steps", ""),
@@ -106,8 +105,7 @@ STEPS = (
     Field("wait_region_share", ""),
     Field(
         "wait_region_overlap",
-        "the part of all time in it during which another thread of the rank is in a data "
-        "operation",
+        "the part of all time in it during which another thread of the rank is in a data operation",
     ),
     Field(
         "negotiation",
@@ -218,7 +216,8 @@ STEP = (  # times are means over the ranks
     Field(
         "slowest_rank",
         "the [slowest rank](METHODS.md#steps) and its lead; null: none, or not judged",
-        "slowest", lambda value: NO_VALUE if value is None else f"rank {value}",
+        "slowest",
+        lambda value: NO_VALUE if value is None else f"rank {value}",
     ),
     Field("lead_ns", ""),
     Field("is_complete", "see [Steps](METHODS.md#steps)"),

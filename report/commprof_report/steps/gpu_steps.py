@@ -20,8 +20,17 @@ from ..base.field import Field
 from ..base import Row, gathered, row_type, whole
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import (
-    Busy, Spans, active_moved, busy, intervals, known_spans, moved, on_device, spans_joined,
-    time_by_states, together,
+    Busy,
+    Spans,
+    active_moved,
+    busy,
+    intervals,
+    known_spans,
+    moved,
+    on_device,
+    spans_joined,
+    time_by_states,
+    together,
 )
 from ..run.alignment import storable
 from .boundaries import Boundaries, Steps, means_of_steps
@@ -114,7 +123,8 @@ def _devices(connection: Connection, ranks: Collection[int]) -> Iterator[Iterabl
     for group, both in zip(shared, together(connection, shared)):
         yield (
             (
-                own.rank, moved(both.known, -own.start_monotonic_ns),
+                own.rank,
+                moved(both.known, -own.start_monotonic_ns),
                 active_moved(both.active, -own.start_monotonic_ns),
             )
             for own in group
@@ -136,8 +146,11 @@ def _mean(times: Sequence[Busy]) -> Busy:
 def _row(step: int, devices: Sequence[Busy], is_complete: bool, is_warm_up: bool) -> Row:
     mean = _mean(devices)._asdict()
     row = GpuStepRow(
-        step=step, devices=len(devices), step_ns=mean["traced_ns"],
-        exposed_share=mean["exposed_ns"] / mean["traced_ns"], is_warm_up=int(is_warm_up),
+        step=step,
+        devices=len(devices),
+        step_ns=mean["traced_ns"],
+        exposed_share=mean["exposed_ns"] / mean["traced_ns"],
+        is_warm_up=int(is_warm_up),
         **{key: mean[key] for key in GpuStepRow._fields if key in mean},
     )
     return row if is_complete else row._replace(exposed_mpi_ns=None, starved_ns=None)

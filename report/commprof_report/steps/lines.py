@@ -17,7 +17,17 @@ from typing import Dict, Tuple
 
 from ..base import query, threshold, whole, units
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, np, numbered, read,
+    NONE,
+    Columns,
+    Flags,
+    Ints,
+    TextInts,
+    Texts,
+    by_rank,
+    found_in,
+    np,
+    numbered,
+    read,
 )
 from ..late.reading import CallInfo, Known, known
 from ..loops.levels import Kind, Line
@@ -106,14 +116,17 @@ def collectives(sampled: SampledCalls, known: Communicators) -> Columns:
     is_timed = calls.device_end_ns[rows] != NONE
     is_on_device = mostly_timed(identity, is_timed, known.is_nccl[place])
     start_ns = np.where(is_timed & is_on_device, calls.device_start_ns[rows], start_ns)
-    done_ns = np.where(
-        is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns
-    )
+    done_ns = np.where(is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns)
     rank, sequence = calls.world_rank[rows], calls.sequence[rows]
     before = found_in((rank, identity, sequence - 1), (rank, identity, sequence))
     return Columns(
-        row=rows, world_rank=rank, identity=identity, sequence=sequence,
-        is_after_gap=(before < 0) & (sequence > 1), size=known.size[place], start_ns=start_ns,
+        row=rows,
+        world_rank=rank,
+        identity=identity,
+        sequence=sequence,
+        is_after_gap=(before < 0) & (sequence > 1),
+        size=known.size[place],
+        start_ns=start_ns,
         done_ns=np.maximum(end_ns, done_ns),
     )
 
@@ -149,7 +162,11 @@ def _tokens(
 
 
 def own_calls(
-    sampled: SampledCalls, about: Columns, found: Columns, rows: Ints, ranks: int,
+    sampled: SampledCalls,
+    about: Columns,
+    found: Columns,
+    rows: Ints,
+    ranks: int,
     known: KnownTokens,
 ) -> OwnCalls:
     """rows: the calls of one thread, in order; found: the collectives of its rank."""
@@ -168,7 +185,11 @@ def own_calls(
     towards = np.where(calls.peer == NONE, NONE, (calls.peer - calls.world_rank) % max(1, ranks))
     is_message = ~is_collective & ~about.is_completing[calls.call] & (calls.bytes != NONE)
     function, sized, token = _known_tokens(
-        known, calls.call, calls.communicator, own_bytes, np.where(is_collective, 0, towards),
+        known,
+        calls.call,
+        calls.communicator,
+        own_bytes,
+        np.where(is_collective, 0, towards),
         np.where(is_message, calls.bytes, 0),
     )
     is_data = is_bulk & ~about.is_rooted[calls.call]
@@ -177,11 +198,18 @@ def own_calls(
     kind[is_data] = Kind.DATA
     kind[about.is_rooted[calls.call]] = Kind.ROOTED
     return OwnCalls(
-        calls.call, function, sized, token, kind, is_bulk,
-        np.where(is_message, calls.bytes, own_bytes), identity,
+        calls.call,
+        function,
+        sized,
+        token,
+        kind,
+        is_bulk,
+        np.where(is_message, calls.bytes, own_bytes),
+        identity,
         np.where(is_collective, np.append(found.sequence, 0)[at], NONE),
         _stretches(sampled, calls.world_rank, calls.thread, calls.end_ns, found, place),
-        start_ns, done_ns,
+        start_ns,
+        done_ns,
     )
 
 
@@ -288,6 +316,13 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     )
     is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
     return SampledCalls(
-        calls, messages, starts, threads, windows, texts, about or known(connection), is_control,
+        calls,
+        messages,
+        starts,
+        threads,
+        windows,
+        texts,
+        about or known(connection),
+        is_control,
         is_large,
     )

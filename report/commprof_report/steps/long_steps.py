@@ -88,8 +88,11 @@ def foreign_calls(step: Ints, call: TextInts, steps: int) -> set[int]:
 
 
 def why_longer(
-    excess_ns: float, foreign: list[str], more: dict[int, float],
-    longer: Mapping[str, dict[int, float]], is_driven: bool,
+    excess_ns: float,
+    foreign: list[str],
+    more: dict[int, float],
+    longer: Mapping[str, dict[int, float]],
+    is_driven: bool,
 ) -> str:
     """more: by rank, how much longer it was outside MPI; longer: by call and rank, in the call. No
     rank is named: whom the others wait for, the test of late says (slowest.py)."""
@@ -100,7 +103,8 @@ def why_longer(
     else:
         said += _longest_call(longer)
     outside = (
-        "no rank spent half of the excess outside MPI" if is_driven
+        "no rank spent half of the excess outside MPI"
+        if is_driven
         else "what the thread that drives the steps did is not known"
     )
     return "; ".join(said) or f"{outside}, and no call took longer on average"
@@ -159,7 +163,10 @@ def parts(steps: int) -> list[tuple[int, int]]:
 
 
 STATES = {
-    OUTSIDE: "outside", TRANSFER: "transfer", FILES: "files", WAITING: "waiting",
+    OUTSIDE: "outside",
+    TRANSFER: "transfer",
+    FILES: "files",
+    WAITING: "waiting",
     UNSPLIT: "not split",
 }
 
@@ -182,7 +189,9 @@ PATH = (
         "state",
         "`outside` (MPI; `call` is empty), `transfer`, `files`, `not split`, `waiting` (for whom "
         "is not known)",
-        "doing", is_number=False, of_row=lambda row: doing_text(row.state, row.call),
+        "doing",
+        is_number=False,
+        of_row=lambda row: doing_text(row.state, row.call),
     ),
     Field("call", ""),
     Field("time_ns", "sum over the path; over the whole path of the step", "time"),
@@ -213,7 +222,8 @@ def critical_paths(
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
     times = steps.aligned(alignment, wanted)
     return [
-        row for step in sorted(times)
+        row
+        for step in sorted(times)
         for row in _rows(step, critical_path(late.timelines, times[step]))
     ]
 
@@ -253,14 +263,18 @@ def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> 
             if piece.end_ns <= step_begin_ns:
                 break
             is_held_up = (
-                piece.state == WAITING and piece.waits_for in times
+                piece.state == WAITING
+                and piece.waits_for in times
                 and (piece.waits_for, piece.end_ns) not in left
             )
             if is_held_up:
                 follows, time_ns = piece.waits_for, piece.end_ns
                 break
             yield Span(
-                rank, begin_ns, piece.end_ns, piece.state,
+                rank,
+                begin_ns,
+                piece.end_ns,
+                piece.state,
                 piece.call if piece.state != OUTSIDE else "",
             )
         rank = follows

@@ -23,7 +23,15 @@ from ..base.columns import NONE, Columns, Ints, by_rank, grouped, joined, np
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
 from ..late.timelines import (
-    ABSENT, COUNT, NOBODY, OUTSIDE, UNSEEN, Called, Piece, Timeline, timeline,
+    ABSENT,
+    COUNT,
+    NOBODY,
+    OUTSIDE,
+    UNSEEN,
+    Called,
+    Piece,
+    Timeline,
+    timeline,
 )
 from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
@@ -114,7 +122,10 @@ class View(NamedTuple):
 
 
 def run_view(
-    connection: Connection, found: StepsSummary, alignment: Alignment, late: Late,
+    connection: Connection,
+    found: StepsSummary,
+    alignment: Alignment,
+    late: Late,
     wanted: range | None = None,
 ) -> View | None:
     """None where no call was sampled. wanted: only these steps, as many as there is room for."""
@@ -133,17 +144,14 @@ def run_view(
     lines = {
         row.rank: _line(
             late, row.rank, begins[row.rank], ends[row.rank], end_ns, negotiated.get(row.rank)
-        ) for row in rows
+        )
+        for row in rows
     }
     most = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(rows)))
     steps, windows = _windows(found, alignment, late, lines, end_ns, most, wanted)
-    labels = {
-        (rank, number): label for rank, number, label in SQL.run(connection, "step_labels")
-    }
+    labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
     pieces, left_out_ns = _pieces(lines, windows, late, labels, most)
-    in_flight, in_flight_ns = _longest(
-        _operations(found.sampled, alignment), windows, most // 2
-    )
+    in_flight, in_flight_ns = _longest(_operations(found.sampled, alignment), windows, most // 2)
     messages, messages_ns = _longest(_messages(split, alignment), windows, most // 2)
     bins = MOST_CELLS // (len(rows) + sum(map(len, known.values())))
     bins = min(MOST_BINS, max(FEWEST_BINS, bins))
@@ -152,15 +160,27 @@ def run_view(
     no_gpu = ((0, 0), (0, CLASSES - COUNT))
     ranks = [
         RankView(
-            rank, begins[rank], ends[rank],
-            in_parts(np.pad(np.diff(line.spent(edges), axis=0), no_gpu), edges), pieces[rank],
-            _in_flight(rank, in_flight, found.sampled, labels), lanes.get(rank, []),
+            rank,
+            begins[rank],
+            ends[rank],
+            in_parts(np.pad(np.diff(line.spent(edges), axis=0), no_gpu), edges),
+            pieces[rank],
+            _in_flight(rank, in_flight, found.sampled, labels),
+            lanes.get(rank, []),
         )
         for rank, line in lines.items()
     ]
     return View(
-        end_ns, windows, ranks, steps, _marks(found.steps, alignment), messages,
-        len(every) - len(rows), left_out_ns, in_flight_ns, messages_ns,
+        end_ns,
+        windows,
+        ranks,
+        steps,
+        _marks(found.steps, alignment),
+        messages,
+        len(every) - len(rows),
+        left_out_ns,
+        in_flight_ns,
+        messages_ns,
     )
 
 
@@ -173,7 +193,11 @@ def _negotiated(sampled: SampledCalls, alignment: Alignment) -> dict[int, tuple[
 
 
 def _line(
-    late: Late, rank: int, begin_ns: int, end_ns: int, last_ns: int,
+    late: Late,
+    rank: int,
+    begin_ns: int,
+    end_ns: int,
+    last_ns: int,
     negotiated: tuple[Ints, Ints] | None,
 ) -> Timeline:
     """The timeline of a rank, which is ABSENT before its begin and from its end to the run's. After
@@ -186,7 +210,8 @@ def _line(
         np.concatenate([[begin_ns], line.points[1:], [min(gap_ns, end_ns), end_ns, last_ns]]),
         np.concatenate([[ABSENT], line.states, [UNSEEN, OUTSIDE, ABSENT]]),
         np.concatenate([[NONE], line.calls, [NONE] * 3]),
-        np.concatenate([[NOBODY], line.waits, [NOBODY] * 3]), line.texts,
+        np.concatenate([[NOBODY], line.waits, [NOBODY] * 3]),
+        line.texts,
     )
 
 
@@ -204,14 +229,18 @@ def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
     order = np.argsort(found - exact, axis=1, kind="stable")
     missing = PARTS - found.sum(axis=1, keepdims=True)
     np.put_along_axis(
-        found, order,
-        np.take_along_axis(found, order, axis=1) + (np.arange(spent.shape[1]) < missing), axis=1,
+        found,
+        order,
+        np.take_along_axis(found, order, axis=1) + (np.arange(spent.shape[1]) < missing),
+        axis=1,
     )
     return found
 
 
 def _gpu_lanes(
-    connection: Connection, alignment: Alignment, known: Mapping[int, Mapping[int, Spans]],
+    connection: Connection,
+    alignment: Alignment,
+    known: Mapping[int, Mapping[int, Spans]],
     edges: Ints,
 ) -> dict[int, list[GpuLane]]:
     """By rank its devices with known activity. known: when all activities of a rank's devices were
@@ -245,8 +274,10 @@ def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
     times = busy([*time_by_states(active, spans).T])
     place = np.searchsorted(edges, [begin_ns for begin_ns, _ in spans], "right") - 1
     for state, state_ns in (
-        (GPU_COMPUTING, times.computing_ns), (GPU_EXPOSED, times.exposed_ns),
-        (GPU_COPYING, times.only_copying_ns), (OUTSIDE, times.idle_ns),
+        (GPU_COMPUTING, times.computing_ns),
+        (GPU_EXPOSED, times.exposed_ns),
+        (GPU_COPYING, times.only_copying_ns),
+        (OUTSIDE, times.idle_ns),
     ):
         np.add.at(found[:, state], place, state_ns)
     found[:, UNSEEN] = np.diff(edges) - found.sum(axis=1)
@@ -259,8 +290,13 @@ def is_whole(row: StepRow) -> bool:
 
 
 def _windows(
-    found: StepsSummary, alignment: Alignment, late: Late, lines: Mapping[int, Timeline],
-    end_ns: int, most: int, wanted: range | None,
+    found: StepsSummary,
+    alignment: Alignment,
+    late: Late,
+    lines: Mapping[int, Timeline],
+    end_ns: int,
+    most: int,
+    wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
     """The steps that are drawn, the median one first, then the longest ones, then the others; or
     the wanted ones in order. And the windows, in order of time."""
@@ -283,7 +319,10 @@ def _windows(
     notable = {by_time[-1].step: "the longest", median.step: "the median"} if median else {}
     steps = [
         StepView(
-            row, notable.get(row.step, ""), *spans[row.step], times[row.step],
+            row,
+            notable.get(row.step, ""),
+            *spans[row.step],
+            times[row.step],
             critical_path(late.timelines, times[row.step]),
         )
         for row in chosen
@@ -305,14 +344,18 @@ def spread(rows: Sequence[StepRow]) -> list[StepRow]:
 
 
 def _fitting(
-    rows: Sequence[StepRow], times: Mapping[int, Mapping[int, tuple[int, int]]],
-    spans: Mapping[int, tuple[int, int]], lines: Mapping[int, Timeline], most_pieces: int,
+    rows: Sequence[StepRow],
+    times: Mapping[int, Mapping[int, tuple[int, int]]],
+    spans: Mapping[int, tuple[int, int]],
+    lines: Mapping[int, Timeline],
+    most_pieces: int,
 ) -> Iterator[StepRow]:
     """The first one always."""
     pieces = 0
     for row in rows:
         pieces += sum(
-            RANK_PIECES + lines[rank].pieces_between(*spans[row.step]) for rank in times[row.step]
+            RANK_PIECES + lines[rank].pieces_between(*spans[row.step])
+            for rank in times[row.step]
             if rank in lines
         )
         if row is not rows[0] and pieces > most_pieces:
@@ -349,8 +392,11 @@ def _in_flight(
 
 
 def _pieces(
-    lines: Mapping[int, Timeline], windows: Spans, late: Late,
-    labels: Mapping[tuple[int, int], str], most: int,
+    lines: Mapping[int, Timeline],
+    windows: Spans,
+    late: Late,
+    labels: Mapping[tuple[int, int], str],
+    most: int,
 ) -> tuple[dict[int, list[Shown]], int]:
     """By rank; and how long those are at least that are not left out."""
     found = {
@@ -374,8 +420,12 @@ def _pieces(
 
 
 def _shown(
-    rank: int, pieces: Sequence[Piece], called: Called, estimated: Container[tuple[int, int]],
-    labels: Mapping[tuple[int, int], str], windows: Spans,
+    rank: int,
+    pieces: Sequence[Piece],
+    called: Called,
+    estimated: Container[tuple[int, int]],
+    labels: Mapping[tuple[int, int], str],
+    windows: Spans,
 ) -> Iterator[Shown]:
     """With their calls, cut at the windows. No arrival ended a wait that is an estimate."""
     own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))
@@ -402,8 +452,12 @@ def _operations(sampled: SampledCalls, alignment: Alignment) -> Columns:
         )
         parts.append(
             Columns(
-                world_rank=rows.world_rank, begin_ns=begin_ns, end_ns=end_ns, call=rows.call,
-                communicator=rows.communicator, bytes=rows.bytes,
+                world_rank=rows.world_rank,
+                begin_ns=begin_ns,
+                end_ns=end_ns,
+                call=rows.call,
+                communicator=rows.communicator,
+                bytes=rows.bytes,
             )
         )
     found = joined(Columns, parts)
@@ -418,8 +472,11 @@ def _messages(split: WaitSplit, alignment: Alignment) -> Columns:
     rows, texts = split.later, split.texts
     probes = {text for text in texts.texts if "probe" in text.lower()}
     rows = rows.take(
-        rows.is_known & (rows.sequence == NONE) & (rows.gone_ns != NONE)
-        & (rows.wait_state == texts.number("late sender")) & ~texts.among(rows.call, probes)
+        rows.is_known
+        & (rows.sequence == NONE)
+        & (rows.gone_ns != NONE)
+        & (rows.wait_state == texts.number("late sender"))
+        & ~texts.among(rows.call, probes)
     )
     end_ns = alignment.aligned(rows.world_rank, rows.gone_ns)
     return Columns(

@@ -33,13 +33,19 @@ Slowest = Dict[str, Any]  # the columns of steps (columns.py) that say who is sl
 
 
 def answer(
-    judged: int, why: Unknown | str = "", ranks: units.Ranks | None = None, steps: int = 0,
+    judged: int,
+    why: Unknown | str = "",
+    ranks: units.Ranks | None = None,
+    steps: int = 0,
     lead_ns: float | None = None,
 ) -> Slowest:
     """why: nobody is named."""
     return {
-        "slowest_ranks": ranks, "slowest_steps": steps, "slowest_lead_ns": lead_ns,
-        "slowest_why": why, "judged_steps": judged,
+        "slowest_ranks": ranks,
+        "slowest_steps": steps,
+        "slowest_lead_ns": lead_ns,
+        "slowest_why": why,
+        "judged_steps": judged,
     }
 
 
@@ -58,12 +64,16 @@ def slowest(
     usual_ns = median(
         [row.step_ns for row in rows if not (row.is_outlier or row.is_warm_up)] or [0]
     )
-    return costs._replace(steps=[
-        row._replace(
-            why=with_blame(row.why, row.slowest_rank, row.lead_ns, row.step_ns - usual_ns)
-        ) if row.is_outlier else row
-        for row in rows
-    ]), found
+    return costs._replace(
+        steps=[
+            row._replace(
+                why=with_blame(row.why, row.slowest_rank, row.lead_ns, row.step_ns - usual_ns)
+            )
+            if row.is_outlier
+            else row
+            for row in rows
+        ]
+    ), found
 
 
 def _slowest_ranks(
@@ -76,7 +86,8 @@ def _slowest_ranks(
     is_of_steps = (steps.detection.by, last.region) in (("marks", ""), (HANDED, HANDED))
     by_step = last.by_step if is_of_steps else {}
     rows = [
-        row._replace(slowest_rank=rank, lead_ns=lead) for row in costs.steps
+        row._replace(slowest_rank=rank, lead_ns=lead)
+        for row in costs.steps
         for rank, lead in [by_step.get(row.step, (None, None))]
     ]
     if not last.ranks:
@@ -96,10 +107,13 @@ def _by_calls(
         _with_slowest(row, caused[row.step]) if row.step in judged else row for row in costs.steps
     ]
     if 2 * len(judged) < len(whole):
-        return rows, answer(len(judged), Unknown(
-            f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
-            "inside MPI is split"
-        ))
+        return rows, answer(
+            len(judged),
+            Unknown(
+                f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
+                "inside MPI is split"
+            ),
+        )
     return rows, _judged(list(judged.values()), caused, late)
 
 
@@ -110,9 +124,7 @@ def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
         return Unknown("no step of several ranks was sampled whole")
     if costs.is_driven and costs.main_poll_share >= COVERED:
         polls = units.share(costs.main_poll_share)
-        return Unknown(
-            f"{polls} of the time inside MPI is in polls, between which a rank may work"
-        )
+        return Unknown(f"{polls} of the time inside MPI is in polls, between which a rank may work")
     return None
 
 
@@ -124,26 +136,27 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
             row.communication_ns or 0
         )
     return (
-        (late.run.coverage or 0.0) >= COVERED if row.nccl_host_ns is None
+        (late.run.coverage or 0.0) >= COVERED
+        if row.nccl_host_ns is None
         else row.nccl_device_ns is not None
     )
 
 
-def costs_in(
-    times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late
-) -> dict[int, Caused]:
+def costs_in(times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late) -> dict[int, Caused]:
     """The waiting that each rank causes in each step, on communicators of ranks that have steps. On
     the run's time axis a step is where it begins and ends on its last rank: an arrival that all
     ranks wait for lies in the step in which they wait. Where steps overlap, the one that began last
     counts."""
     spans = sorted(
-        (storable(max(begins)), storable(max(ends)), step) for step, of_step in times.items()
+        (storable(max(begins)), storable(max(ends)), step)
+        for step, of_step in times.items()
         for begins, ends in [zip(*of_step.values())]
     )
     begins_ns, ends_ns, _ = np.array([*spans, (NONE, NONE, NONE)], np.int64).T
     ranks = {rank for of_step in times.values() for rank in of_step}
     theirs = [
-        identity for identity, members in late.participants.members.items()
+        identity
+        for identity, members in late.participants.members.items()
         if not ranks.isdisjoint(members)
     ]
     costs = late.costs
@@ -164,7 +177,8 @@ def lead_ns(
     own_ns = sum(caused[rank] for rank in ranks)
     lead = own_ns / max(1, row.ranks - len(ranks))
     return (
-        lead if own_ns >= least * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
+        lead
+        if own_ns >= least * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
         else None
     )
 

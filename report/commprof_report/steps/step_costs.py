@@ -23,7 +23,18 @@ from typing import NamedTuple
 
 from ..base import Row, query, row_type, units
 from ..base.columns import (
-    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, joined, np, read,
+    NONE,
+    Columns,
+    Flags,
+    Floats,
+    Ints,
+    TextInts,
+    by_rank,
+    found_in,
+    grouped,
+    joined,
+    np,
+    read,
     table,
 )
 from ..base.field import Field, text
@@ -32,7 +43,14 @@ from ..late.depends import Waits
 from ..late.late_ranks import Late
 from ..late.reading import CallInfo, is_on
 from ..late.timelines import (
-    FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, called, timelines,
+    FILES,
+    OUTSIDE,
+    TRANSFER,
+    UNSEEN,
+    UNSPLIT,
+    WAITING,
+    called,
+    timelines,
 )
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
@@ -76,7 +94,10 @@ class Costs(NamedTuple):
 
 
 def step_costs(
-    connection: Connection, alignment: Alignment, sampled: SampledCalls, steps: Steps,
+    connection: Connection,
+    alignment: Alignment,
+    sampled: SampledCalls,
+    steps: Steps,
     late: Late | None,
 ) -> Costs:
     """`late`: the run's analysis of waiting, if the caller has made it."""
@@ -106,17 +127,29 @@ def step_costs(
     ]
     return Costs(
         _step_rows(
-            rows, alignment, split_ns, is_split, is_driven,
-            (background_ns, queued_ns, device_ns, *in_data), why,
+            rows,
+            alignment,
+            split_ns,
+            is_split,
+            is_driven,
+            (background_ns, queued_ns, device_ns, *in_data),
+            why,
         ),
-        call_sums(connection, sampled, rows, found), is_driven, thread, is_main,
+        call_sums(connection, sampled, rows, found),
+        is_driven,
+        thread,
+        is_main,
         *SQL.run(connection, "step_polls").fetchone(),
     )
 
 
 def spent_in_states(
-    connection: Connection, alignment: Alignment, sampled: SampledCalls, rows: Boundaries,
-    driving: Mapping[int, int], late: Late | None,
+    connection: Connection,
+    alignment: Alignment,
+    sampled: SampledCalls,
+    rows: Boundaries,
+    driving: Mapping[int, int],
+    late: Late | None,
 ) -> tuple[np.ndarray, bool]:
     """The time of each rank's steps in each state of its timeline, of the thread that drives them:
     they add up to the step. And whether waiting is known: of the timelines of late."""
@@ -157,8 +190,13 @@ def _busiest(sampled: SampledCalls, rows: Boundaries, times: CallTimes) -> tuple
 
 
 def _step_rows(
-    rows: Boundaries, alignment: Alignment, split_ns: np.ndarray, is_split: bool, is_driven: bool,
-    others: tuple[Ints, ...], why: dict[int, str],
+    rows: Boundaries,
+    alignment: Alignment,
+    split_ns: np.ndarray,
+    is_split: bool,
+    is_driven: bool,
+    others: tuple[Ints, ...],
+    why: dict[int, str],
 ) -> list[StepRow]:
     """others: background_ns, queued_ns, device_ns; messages, their bytes and time."""
     order, groups = grouped(rows.step)
@@ -181,9 +219,13 @@ def _step_rows(
         groups.min(alignment.aligned(rows.world_rank, rows.begin_ns)[order]).tolist(),
         known(rows.step_ns),
         *(known(split_ns[:, state].sum(axis=1), is_driven) for state in states),
-        known(background_ns), groups.counts.tolist(), [None] * len(groups), [None] * len(groups),
+        known(background_ns),
+        groups.counts.tolist(),
+        [None] * len(groups),
+        [None] * len(groups),
         groups.min(rows.is_complete[order]).astype(int).tolist(),
-        first.is_warm_up.astype(int).tolist(), first.is_outlier.astype(int).tolist(),
+        first.is_warm_up.astype(int).tolist(),
+        first.is_outlier.astype(int).tolist(),
         [why.get(step, "") for step in first.step.tolist()],
         known(np.where(queued, queued_ns, 0), has_nccl),
         known(np.where(on_device, device_ns, 0), has_nccl & groups.min(on_device[order])),
@@ -238,25 +280,39 @@ def in_steps(
 
     def times(of: Parts, number: Flags, total_ns: Ints, thread: Ints) -> CallTimes:
         return CallTimes(
-            of.row, calls.call[of.call], sampled.is_control[of.call] == 1, is_data[of.call],
-            calls.communicator[of.call], thread, (thread == threads[of.row]) & (thread != NONE),
-            number.astype(np.int64), number * call_bytes[of.call], total_ns,
+            of.row,
+            calls.call[of.call],
+            sampled.is_control[of.call] == 1,
+            is_data[of.call],
+            calls.communicator[of.call],
+            thread,
+            (thread == threads[of.row]) & (thread != NONE),
+            number.astype(np.int64),
+            number * call_bytes[of.call],
+            total_ns,
         )
 
     is_shared = calls.is_shared[kernels.call] == 1
-    found = joined(CallTimes, [
-        times(blocking, blocking.is_counted, blocking.spent_ns, calls.thread[blocking.call]),
-        *(
-            times(of, of.is_counted, of.row * 0, np.full(len(of), NONE))
-            for of in (untimed, operations)
-        ),
-        times(
-            kernels, kernels.is_counted & is_shared, kernels.spent_ns, np.full(len(kernels), NONE)
-        ).changed(
-            bytes=kernels.row * 0, is_data=is_data[kernels.call] & ~is_shared,
-            name=np.where(is_shared, sampled.texts.number(GROUP), calls.call[kernels.call]),
-        ),
-    ])
+    found = joined(
+        CallTimes,
+        [
+            times(blocking, blocking.is_counted, blocking.spent_ns, calls.thread[blocking.call]),
+            *(
+                times(of, of.is_counted, of.row * 0, np.full(len(of), NONE))
+                for of in (untimed, operations)
+            ),
+            times(
+                kernels,
+                kernels.is_counted & is_shared,
+                kernels.spent_ns,
+                np.full(len(kernels), NONE),
+            ).changed(
+                bytes=kernels.row * 0,
+                is_data=is_data[kernels.call] & ~is_shared,
+                name=np.where(is_shared, sampled.texts.number(GROUP), calls.call[kernels.call]),
+            ),
+        ],
+    )
     keys = ("row", "name", "is_control", "is_data", "communicator", "thread")
     return (
         _sums(found, *keys),
@@ -283,8 +339,11 @@ def parts_of(
         found.append(np.stack([np.repeat(np.arange(least, most), number), row]))
     own, row = np.concatenate(found, axis=1)
     return Parts(
-        call[own], row, np.maximum(begin_ns[own], steps.begin_ns[row]),
-        np.minimum(end_ns[own], steps.end_ns[row]), steps.begin_ns[row] <= begin_ns[own],
+        call[own],
+        row,
+        np.maximum(begin_ns[own], steps.begin_ns[row]),
+        np.minimum(end_ns[own], steps.end_ns[row]),
+        steps.begin_ns[row] <= begin_ns[own],
     )
 
 
@@ -342,7 +401,8 @@ CALL = (
         "call",
         "sorted by time; family `negotiation`: control collectives of a thread that "
         "[negotiates](METHODS.md#negotiation)",
-        "In one step", is_number=False,
+        "In one step",
+        is_number=False,
         of_row=lambda row: row.call + ", negotiation" * (row.family == NEGOTIATION),
     ),
     text("communicator", "", "communicator", 40),
@@ -351,30 +411,43 @@ CALL = (
         "count",
         "calls, sum of message sizes and time in a step: means over complete steps after the "
         "warm-up, and over the ranks that make the call",
-        "calls", three_digits,
+        "calls",
+        three_digits,
     ),
     Field("bytes", "", "bytes", lambda value: size(value or None)),
     Field(
-        "total_ns", "", "time",
-        of_row=lambda row: duration(row.total_ns) if row.total_ns or row.library == "mpi"
-        else NO_VALUE,
+        "total_ns",
+        "",
+        "time",
+        of_row=lambda row: (
+            duration(row.total_ns) if row.total_ns or row.library == "mpi" else NO_VALUE
+        ),
     ),
     Field(
         "exposed_ns",
-        "the part of total_ns on the driving thread; null: not `is_driven`, or NCCL's", "exposed",
+        "the part of total_ns on the driving thread; null: not `is_driven`, or NCCL's",
+        "exposed",
     ),
     Field(
-        "share_of_step", "the sum of its time over all ranks / the sum of their steps", "of step",
+        "share_of_step",
+        "the sum of its time over all ranks / the sum of their steps",
+        "of step",
         share,
     ),
     Field(
-        "overlap", "1 - blocked / completion time of nonblocking operations, of the whole run",
-        "overlap", share,
+        "overlap",
+        "1 - blocked / completion time of nonblocking operations, of the whole run",
+        "overlap",
+        share,
     ),
     Field(
-        "library", "`mpi`; `nccl`: total_ns is on the device", "timed on", is_number=False,
-        of_row=lambda row: "host" if row.library == "mpi" else "device" if row.total_ns
-        else NO_VALUE,
+        "library",
+        "`mpi`; `nccl`: total_ns is on the device",
+        "timed on",
+        is_number=False,
+        of_row=lambda row: (
+            "host" if row.library == "mpi" else "device" if row.total_ns else NO_VALUE
+        ),
     ),
     Field("ranks", "the number of ranks that make the call", "ranks"),
 )
@@ -419,12 +492,17 @@ class CallSums:
             labels = {texts.texts[each] for each in self.label[own_rows].tolist()}
             rows.append(
                 StepCallRow(
-                    call, _shown(labels, label, names), family, count / steps,
-                    message_bytes / steps, total_ns / steps,
+                    call,
+                    _shown(labels, label, names),
+                    family,
+                    count / steps,
+                    message_bytes / steps,
+                    total_ns / steps,
                     driving_ns / steps if is_driven and library == "mpi" else None,
                     total_ns / (self.step_ns or 1),
                     max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None,
-                    library, len(makers),
+                    library,
+                    len(makers),
                 )
             )
         return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))

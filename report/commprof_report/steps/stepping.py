@@ -73,8 +73,13 @@ class Found(NamedTuple):
 
 
 def steps_of(
-    own: OwnCalls, about: Columns, texts: Texts, is_negotiated: bool, is_main: bool,
-    visits: Sequence[Visits] = (), chosen: int | None = None,
+    own: OwnCalls,
+    about: Columns,
+    texts: Texts,
+    is_negotiated: bool,
+    is_main: bool,
+    visits: Sequence[Visits] = (),
+    chosen: int | None = None,
 ) -> Found:
     """is_negotiated: the thread agrees with the others on what to send. chosen: the number of the
     level that the user calls the step."""
@@ -91,14 +96,17 @@ def steps_of(
 
 
 def _proven(
-    own: OwnCalls, about: Columns, texts: Texts, found: list[Found], is_negotiated: bool,
-    visits: Sequence[Visits], chosen: int | None,
+    own: OwnCalls,
+    about: Columns,
+    texts: Texts,
+    found: list[Found],
+    is_negotiated: bool,
+    visits: Sequence[Visits],
+    chosen: int | None,
 ) -> Found:
     """The level for which there is evidence; if that says several, or there is none, no steps, and
     all levels."""
-    shown = _with_bytes(
-        own, about, texts, [one for one in found if one.spans], is_negotiated
-    )
+    shown = _with_bytes(own, about, texts, [one for one in found if one.spans], is_negotiated)
     if not shown:
         return found[0] if found else Found(why="no call repeats")
     span_ns = int(own.end_ns[-1] - own.start_ns[0])
@@ -124,8 +132,10 @@ def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
     step."""
     steps = len(present(found.spans))
     return [
-        f"{REGION} '{visit.name}'" for visit in visits
-        if abs(visit.number - steps) <= 1 and "epoch" not in visit.name.lower()
+        f"{REGION} '{visit.name}'"
+        for visit in visits
+        if abs(visit.number - steps) <= 1
+        and "epoch" not in visit.name.lower()
         and (visit.time_ns >= IN_REGION * span_ns or is_wait(visit.name))
     ][:1]
 
@@ -174,8 +184,16 @@ def _by_bytes(own: OwnCalls, texts: Texts, is_reduced: Flags, step_bytes: int) -
     spans = Spans(place[np.append(0, last[:-1] + 1)], place[last] + 1)
     inside = _inside(spans, is_reduced)
     return Found(
-        spans, (PARAMETERS,), _functions(own, texts, inside, len(spans)), True, step_bytes,
-        float(inside.sum() / len(place)), "", "", place, _share(own, spans),
+        spans,
+        (PARAMETERS,),
+        _functions(own, texts, inside, len(spans)),
+        True,
+        step_bytes,
+        float(inside.sum() / len(place)),
+        "",
+        "",
+        place,
+        _share(own, spans),
         middle_of(np.diff(own.end_ns[place[last]])),
     )
 
@@ -221,8 +239,14 @@ def _of_levels(
 
 
 def _of_level(
-    own: OwnCalls, about: Columns, texts: Texts, token: Ints, mine: Flags, spans: Spans,
-    is_main: bool, parameters: int,
+    own: OwnCalls,
+    about: Columns,
+    texts: Texts,
+    token: Ints,
+    mine: Flags,
+    spans: Spans,
+    is_main: bool,
+    parameters: int,
 ) -> Found:
     """mine: the calls of the kinds that are in the loop."""
     counted, is_bulk = _counted(own, mine, token)
@@ -249,9 +273,18 @@ def _of_level(
         evidence.append(ORDER)
     why = doubt(len(spans), confidence, _sums(spans, own.bytes * mine))
     return Found(
-        spans, tuple(evidence), functions, is_bulk, int(own.bytes[in_middle].sum()), confidence,
-        "", why or unlike(_alike(own.call, spans), len(spans)), place, _share(own, spans),
-        middle_of(times), reduced,
+        spans,
+        tuple(evidence),
+        functions,
+        is_bulk,
+        int(own.bytes[in_middle].sum()),
+        confidence,
+        "",
+        why or unlike(_alike(own.call, spans), len(spans)),
+        place,
+        _share(own, spans),
+        middle_of(times),
+        reduced,
     )
 
 
@@ -277,9 +310,7 @@ def middle_of(times: Ints) -> float:
     return float(np.median(times)) if len(times) else 0.0
 
 
-def _is_ordered(
-    own: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool
-) -> bool:
+def _is_ordered(own: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool) -> bool:
     """Each step makes equally many calls. Without bulk collectives they are messages and
     collectives of the main thread: either alone proves nothing."""
     alike = np.bincount(_sums(spans, mine)).max()

@@ -32,7 +32,15 @@ from ..run.alignment import Alignment
 from ..run.unseen import holes, no_log_text
 from ..run.selection import Selection
 from .boundaries import (
-    Detection, Steps, by_calls, by_region, judged, marked, negotiated, none, outlier_limit,
+    Detection,
+    Steps,
+    by_calls,
+    by_region,
+    judged,
+    marked,
+    negotiated,
+    none,
+    outlier_limit,
 )
 from .columns import steps_row
 from .long_steps import critical_paths, trend
@@ -47,7 +55,9 @@ StepsRow = Row  # columns.py
 
 SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
 MARKS = {
-    "marks": "marks", "region": "region", HANDED: "each tensor is agreed on once a step",
+    "marks": "marks",
+    "region": "region",
+    HANDED: "each tensor is agreed on once a step",
 }
 
 
@@ -63,8 +73,12 @@ class StepsSummary:
 
 
 def steps_find(
-    run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
-    sampled: SampledCalls | None = None, loop: int | None = None,
+    run: Selection,
+    alignment: Alignment,
+    by: str | None = None,
+    region: str | None = None,
+    sampled: SampledCalls | None = None,
+    loop: int | None = None,
 ) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are
     any, else what ranks agreed on; otherwise steps are detected; by "none" there are none.
@@ -87,8 +101,12 @@ def steps_find(
 
 
 def steps_summary(
-    run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
-    late: Late | None = None, loop: int | None = None,
+    run: Selection,
+    alignment: Alignment,
+    by: str | None = None,
+    region: str | None = None,
+    late: Late | None = None,
+    loop: int | None = None,
 ) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
@@ -163,9 +181,7 @@ def _efficiency(late: Late | None, steps: Steps, alignment: Alignment) -> Effici
     return work.efficiency_within({rank: bounds[own] for rank, own in by_rank(rows.world_rank)})
 
 
-def _time_share(
-    connection: Connection, steps: Steps, steady: Sequence[StepRow]
-) -> float | None:
+def _time_share(connection: Connection, steps: Steps, steady: Sequence[StepRow]) -> float | None:
     """None: there are none, or not all are known."""
     ranks = {*steps.rows.world_rank.tolist()}
     whole_ns = sum(
@@ -173,7 +189,8 @@ def _time_share(
     )
     steady_ns = sum(row.step_ns * row.ranks for row in steady)
     return (
-        min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and steps.detection.total is None
+        min(1.0, steady_ns / whole_ns)
+        if whole_ns > 0 and steady and steps.detection.total is None
         else None
     )
 
@@ -229,9 +246,19 @@ def _parts(rows: Sequence[StepRow]) -> dict:
     means = {
         key: mean(rows, key)
         for key in (
-            "step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns",
-            "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns", "messages",
-            "message_bytes", "data_ns",
+            "step_ns",
+            "wait_ns",
+            "transfer_ns",
+            "unsplit_ns",
+            "communication_ns",
+            "file_ns",
+            "outside_ns",
+            "background_ns",
+            "nccl_host_ns",
+            "nccl_device_ns",
+            "messages",
+            "message_bytes",
+            "data_ns",
         )
     }
     step_ns = means["step_ns"]
@@ -250,14 +277,18 @@ def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[St
     own = steps.rows.take(np.isin(steps.rows.step, [row.step for row in _whole(steady)]))
     if not region or not len(own):
         return {
-            "wait_region": "", "wait_region_ns": None, "wait_region_share": None,
+            "wait_region": "",
+            "wait_region_ns": None,
+            "wait_region_share": None,
             "wait_region_overlap": None,
         }
     times = np.stack([own.begin_ns, own.end_ns], 1)
-    of_rows_ns = np.concatenate([
-        covered_ns(region.visits.get(rank, ()), times[rows])
-        for rank, rows in by_rank(own.world_rank)
-    ])
+    of_rows_ns = np.concatenate(
+        [
+            covered_ns(region.visits.get(rank, ()), times[rows])
+            for rank, rows in by_rank(own.world_rank)
+        ]
+    )
     if region.name == HANDED and of_rows_ns.any():  # of a long run, not each step is known
         own, of_rows_ns = own.take(of_rows_ns > 0), of_rows_ns[of_rows_ns > 0]
     order, groups = grouped(own.step)
@@ -326,7 +357,8 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
             (steps.unsplit_ns, "in MPI, not split"),
         ]
     shown = [
-        (ns, what) for ns, what in parts
+        (ns, what)
+        for ns, what in parts
         if ns is not None and (ns >= SHOWN * steps.step_ns or what == outside)
     ]
     return units.sum_text(shown)
@@ -361,6 +393,8 @@ def _named(ranks: units.Ranks, late: LateRow) -> str:
 def _gpu(rows: Sequence[Row]) -> dict:
     times = step_times(rows)
     return {
-        "gpu_steps": times.steps, "gpu_step_ns": times.step_ns,
-        "gpu_exposed_ns": times.step_exposed_ns, "gpu_exposed_share": times.step_exposed_share,
+        "gpu_steps": times.steps,
+        "gpu_step_ns": times.step_ns,
+        "gpu_exposed_ns": times.step_exposed_ns,
+        "gpu_exposed_share": times.step_exposed_share,
     }

@@ -30,7 +30,8 @@ def groups(ranks: Sequence[Row], states: Sequence[str]) -> list[Group]:
     found = by(ranks, lambda rank: (rank.state, rank.abort_code, place_text(rank)))
     made = [
         Group(state, own, place, units.rank_names([rank.rank for rank in own]))
-        for (state, _, place), own in found.items() if state in states
+        for (state, _, place), own in found.items()
+        if state in states
     ]
     return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
 
@@ -54,7 +55,8 @@ def call_text(rank: Row) -> str:
     what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
     what += (
         [peer_text(rank.doing_request_call or call, rank.doing_peer)]
-        if rank.doing_peer is not None else []
+        if rank.doing_peer is not None
+        else []
     )
     details = [" ".join(what)] if what else []
     details += (
@@ -76,7 +78,8 @@ def span_text(ranks: Sequence[Row], spans_ns: Sequence[int | None] | None = None
     """How long they have been there (or another duration): 12.3 s; 3.10 s to 12.3 s. For killed
     ranks a lower bound, if anything is known."""
     known_ns = [
-        span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns)
+        span
+        for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns)
         if span is not None
     ]
     is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
@@ -91,9 +94,7 @@ SQL = query.beside(__file__)
 
 
 class Unhanded(
-    namedtuple(
-        "Unhanded", "communicator identity behind waiting tensors since_unix_ns waited_ns"
-    )
+    namedtuple("Unhanded", "communicator identity behind waiting tensors since_unix_ns waited_ns")
 ):
     """Ranks `waiting` have handed over tensors that `behind` have not; if all ranks wait, for other
     tensors each, none is behind. tensors: the most that one of them waits for; since then, and for
@@ -102,9 +103,7 @@ class Unhanded(
     @property
     def text(self) -> str:
         """ranks 0,2 have waited 3.2 s for 28 tensors that rank 1 has not handed over"""
-        waits, hands = (
-            units.agreeing("have", len(ranks)) for ranks in (self.waiting, self.behind)
-        )
+        waits, hands = (units.agreeing("have", len(ranks)) for ranks in (self.waiting, self.behind))
         what = units.counted(self.tensors, "tensor") if self.tensors else "tensors"
         whom = units.rank_names(self.behind) if self.behind else "others"
         return (
@@ -128,9 +127,11 @@ def unhanded(connection: Connection, after_ns: int) -> list[Unhanded]:
             continue
         found.append(
             Unhanded(
-                ranks[0].communicator, identity,
+                ranks[0].communicator,
+                identity,
                 sorted({row.rank for row in ranks} - {row.rank for row in waiting}),
-                sorted({row.rank for row in waiting}), max(row.tensors for row in waiting),
+                sorted({row.rank for row in waiting}),
+                max(row.tensors for row in waiting),
                 min(present(row.since_unix_ns) for row in waiting),
                 max(present(row.waited_ns) for row in waiting),
             )
@@ -148,8 +149,11 @@ THREADS = View(
     "LiveRow",
     ("world_rank", "thread"),
     {
-        "rank": "world_rank", "thread": "thread", "count": total("count", is_call),
-        "volume_bytes": total("volume_bytes", is_call), "device_ns": total("total_ns", is_device),
+        "rank": "world_rank",
+        "thread": "thread",
+        "count": total("count", is_call),
+        "volume_bytes": total("volume_bytes", is_call),
+        "device_ns": total("total_ns", is_device),
         "mpi_ns": total("total_ns", is_in_mpi),
         "collective_ns": total(
             "total_ns", lambda cells: is_in_mpi(cells) & cells.is_in("family", "collective")

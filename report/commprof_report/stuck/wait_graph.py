@@ -116,7 +116,8 @@ class Board:
             (row for row in self.begun_rows if row.is_open), lambda row: (row.identity, row.rank)
         )
         self.members = {
-            identity: self._members(rows) for identity, rows in by(
+            identity: self._members(rows)
+            for identity, rows in by(
                 (rows[-1] for rows in self.recent.values()), lambda row: row.identity
             ).items()
         }
@@ -152,14 +153,16 @@ class Board:
         kind, places = own.kind if own.begun == collective[1] else None, self._places(own)
         if kind == "lower" and row.rank in places:
             first = [
-                rank for rank in self.behind(collective)
+                rank
+                for rank in self.behind(collective)
                 if places.get(rank, len(places)) < places[row.rank]
             ]
         elif kind == "root-first" and own.root is not None:
             profiled = self.run.profiled
             behind = self.behind(collective)
             first = [
-                rank for rank in islice(places, own.root, own.root + 1)
+                rank
+                for rank in islice(places, own.root, own.root + 1)
                 if rank in behind and (profiled is None or rank in profiled)
             ]
         needed = first or self.behind(collective)
@@ -180,7 +183,9 @@ class Board:
         if collective not in self.late:
             identity, sequence = collective
             self.late[collective] = [
-                rank for rank in self.members[identity] for row in [self.last(identity, rank)]
+                rank
+                for rank in self.members[identity]
+                for row in [self.last(identity, rank)]
                 if (row.begun if row else 0) < sequence
             ]
         return self.late[collective]
@@ -254,7 +259,8 @@ def _collective_of(board: Board, row: Row) -> Collective | None:
     if not row.request_call:
         return (row.identity, own.begun) if own.call == row.call else None
     sequences = [
-        each.sequence for each in board.recent[row.identity, row.rank]
+        each.sequence
+        for each in board.recent[row.identity, row.rank]
         if each.call == row.request_call and len({row.bytes, each.bytes} - {None}) < 2
     ]
     open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
@@ -283,8 +289,15 @@ def _positions(board: Board, waits: list[Wait]) -> Iterator[Position]:
         for rank, row in rows.items():
             begun = row.begun if row else 0
             yield Position(
-                label, identity, rank, begun, row and row.call, row and row.bytes,
-                row and row.root, int(rank in waiting), int(begun < furthest),
+                label,
+                identity,
+                rank,
+                begun,
+                row and row.call,
+                row and row.bytes,
+                row and row.root,
+                int(rank in waiting),
+                int(begun < furthest),
             )
 
 
@@ -302,9 +315,11 @@ def _mismatches(rows: Iterable[Row]) -> Iterator[Mismatch]:
             alike = made[sequence]
             what = next(
                 (
-                    name for name, key in COMPARED.items()
+                    name
+                    for name, key in COMPARED.items()
                     if len({getattr(row, key) for row in alike} - {None}) > 1
-                ), None,
+                ),
+                None,
             )
             if what:
                 is_first = int(sequence == 1 or sequence > compared[0])
@@ -377,8 +392,8 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
     backwards = _backwards(graph)
     # ends that the same nodes lead to, so the same ranks wait for them
     alike = gathered(
-        (tuple(backwards[end]), end) for end in
-        sorted(node for node in backwards if isinstance(node, int) and node not in graph)
+        (tuple(backwards[end]), end)
+        for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph)
     )
     found: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ends in alike.values():
@@ -399,7 +414,8 @@ def why_text(board: Board, rank: int) -> str:
     row = board.ranks.get(rank)
     if row is None:
         return (
-            "left no file" if board.run.profiled is None or rank in board.run.profiled
+            "left no file"
+            if board.run.profiled is None or rank in board.run.profiled
             else "was not chosen to be profiled"
         )
     ended = {

@@ -21,8 +21,11 @@ from ..run.run import Run, fact_rows
 from ..run.unseen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {
-    "running": "running", "killed": "killed", "running or killed": "running_or_killed",
-    "exit": "exited", "abort": "aborted",
+    "running": "running",
+    "killed": "killed",
+    "running or killed": "running_or_killed",
+    "exit": "exited",
+    "abort": "aborted",
 }
 
 
@@ -70,9 +73,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         **_memory_kinds(run),
         **_cores(run, ranks),
     )
-    return RunSummary(
-        summary, calls, ranks, peers, facts, seen, negotiated, late
-    )
+    return RunSummary(summary, calls, ranks, peers, facts, seen, negotiated, late)
 
 
 def _provenance(run: Run, ranks: Sequence[Row], facts: Sequence) -> dict:
@@ -132,7 +133,8 @@ def negotiated_rows(connection: Connection, ranks: Sequence[Row]) -> list[Row]:
     threads = set(connection.execute("SELECT world_rank, thread FROM negotiating"))
     busiest = busiest_threads(connection)
     return [
-        row for row in view_rows(connection, CONTROL)
+        row
+        for row in view_rows(connection, CONTROL)
         if (row.rank, row.thread) in threads and busiest[row.rank].thread == row.thread
     ]
 
@@ -145,9 +147,7 @@ def negotiation_ns(negotiated: Sequence[Row], key: str) -> Counter:
     return spent_ns
 
 
-def negotiation_shares(
-    ranks: Sequence[Row], negotiated: Sequence[Row]
-) -> dict[int, float]:
+def negotiation_shares(ranks: Sequence[Row], negotiated: Sequence[Row]) -> dict[int, float]:
     """By rank, of its counted time."""
     spent_ns = negotiation_ns(negotiated, "rank")
     timed = [rank for rank in ranks if rank.mpi_share is not None]
@@ -193,7 +193,8 @@ def _apart(rows: Iterable[tuple[Row, int]]) -> list[Row]:
         return row._replace(call=name, total_ns=total_ns, **known)
 
     parts = [
-        part(row, name, ns) for row, control_ns in rows
+        part(row, name, ns)
+        for row, control_ns in rows
         for name, ns in (
             (row.call, row.total_ns - control_ns),
             (f"{row.call}{units.NEGOTIATION}", control_ns),
@@ -226,11 +227,16 @@ def _calls(calls: Sequence[Row]) -> dict:
 
 def _waiting(late: Late | None) -> dict:
     same = (
-        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share", *Efficiency._fields,
+        "wait_share",
+        "late_ranks",
+        "late_gain_ns",
+        "late_gain_share",
+        *Efficiency._fields,
         "efficiency_share",
     )
     return {
-        "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,
+        "wait_verdict": late and late.run.verdict,
+        "wait_coverage": late and late.run.coverage,
         **{name: late and getattr(late.run, name) for name in same},
     }
 
@@ -252,8 +258,12 @@ def _own_account(ranks: Sequence[Row]) -> dict:
     cost_ns = sum(rank.cost_ns for rank in ranks)
     wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
     losses = (
-        "dropped_calls", "dropped_messages", "dropped_completions", "untracked_requests",
-        "folded_cells", "folded_communicators",
+        "dropped_calls",
+        "dropped_messages",
+        "dropped_completions",
+        "untracked_requests",
+        "folded_cells",
+        "folded_communicators",
     )
     return {
         "cost_ns": cost_ns,
@@ -290,7 +300,8 @@ def _nccl(calls: Sequence[Row], ranks: Sequence[Row], facts: Sequence) -> dict:
     made = [call for call in called if call.family != "communicator"] + captured
     top = max(timed or made, key=lambda call: call.total_ns, default=None)
     host_ns, counted_ns = (
-        sum(call.total_ns for call in made), sum(rank.counted_ns for rank in ranks),
+        sum(call.total_ns for call in made),
+        sum(rank.counted_ns for rank in ranks),
     )
     return {
         "nccl_version": next((fact.value for fact in facts if fact.key == "nccl.version"), ""),

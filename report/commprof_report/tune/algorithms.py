@@ -62,7 +62,8 @@ class Library:
         """Empty: its algorithms cannot be chosen by MPI_T."""
         return next(
             (
-                family for family, name in VARIABLES.items()
+                family
+                for family, name in VARIABLES.items()
                 if any(self.variable(family, call) for call in RACED)
             ),
             "",

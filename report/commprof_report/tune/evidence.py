@@ -10,7 +10,12 @@ from typing import Any
 
 from ..base import ReportError
 from ..base.files import (
-    json_read, list_in, number_in, renamed_whole, text_in, whole_in,
+    json_read,
+    list_in,
+    number_in,
+    renamed_whole,
+    text_in,
+    whole_in,
 )
 from ..compare.judge import NOTHING, Compared, Rules
 from .algorithms import AS_LAUNCHED, Candidate
@@ -90,9 +95,14 @@ def read(folder: Path) -> Evidence:
         if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, MOST) != VERSION:
             raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
         return Evidence(
-            text_in(values, "family"), text_in(values, "library"), text_in(values, "path"),
-            text_in(values, "kit"), text_in(values, "launch"), text_in(values, "counted"),
-            whole_in(values, "launches", 0, MOST), number_in(values, "seconds", 0, MOST, 0),
+            text_in(values, "family"),
+            text_in(values, "library"),
+            text_in(values, "path"),
+            text_in(values, "kit"),
+            text_in(values, "launch"),
+            text_in(values, "counted"),
+            whole_in(values, "launches", 0, MOST),
+            number_in(values, "seconds", 0, MOST, 0),
             [_row(row) for row in list_in(values, "rows")],
         )
     except (TypeError, ValueError) as error:
@@ -101,8 +111,10 @@ def read(folder: Path) -> Evidence:
 
 def _row(values: Any) -> Raced:
     return Raced(
-        text_in(values, "call"), whole_in(values, "bytes", 0, MOST),
-        whole_in(values, "ranks", 1, MOST), number_in(values, "share", 0, MOST, 0),
+        text_in(values, "call"),
+        whole_in(values, "bytes", 0, MOST),
+        whole_in(values, "ranks", 1, MOST),
+        number_in(values, "share", 0, MOST, 0),
         [
             Tried(Candidate(*each["candidate"]), each["counts"], each["transfer_ns"], each["fate"])
             for each in list_in(values, "tried")
@@ -150,9 +162,13 @@ def rules_of(evidence: Evidence, rules: Rules) -> list[Rule]:
     found = []
     for (call, ranks), rows in sorted(groups.items()):
         chosen = [
-            (row.bytes, row.best.candidate if row.best and is_gain(
-                judged(evidence, row, rules), rules.min_effect
-            ) else None) for row in sorted(rows, key=lambda row: row.bytes)
+            (
+                row.bytes,
+                row.best.candidate
+                if row.best and is_gain(judged(evidence, row, rules), rules.min_effect)
+                else None,
+            )
+            for row in sorted(rows, key=lambda row: row.bytes)
         ]
         if spans := _merged(chosen):
             found.append(Rule(call, ranks, spans))
@@ -175,5 +191,3 @@ def fingerprint(counts: Sequence[Sequence[int]]) -> str:
     """What the ranks of a call send, as people read it."""
     messages, volume = (sum(each) for each in zip(*counts)) if counts else (0, 0)
     return f"{messages} messages of {volume} B in all"
-
-

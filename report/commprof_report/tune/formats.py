@@ -25,7 +25,11 @@ from .evidence import Evidence, Rule, Span
 
 INTEL, NCCL = "Intel MPI", "NCCL"
 COLLECTIVES = {  # their numbers in Open MPI's files
-    "MPI_Allgather": 0, "MPI_Allreduce": 2, "MPI_Alltoall": 3, "MPI_Bcast": 7, "MPI_Reduce": 11,
+    "MPI_Allgather": 0,
+    "MPI_Allreduce": 2,
+    "MPI_Alltoall": 3,
+    "MPI_Bcast": 7,
+    "MPI_Reduce": 11,
 }
 # their message is what all ranks send together, or what each rank sends to all
 SCALED = {OPEN_MPI: ("MPI_Allgather", "MPI_Alltoall"), MPICH: ("MPI_Allgather",)}
@@ -90,25 +94,35 @@ def fenced(rules: Sequence[Rule]) -> list[tuple[int, list[Step]]]:
 
 def openmpi_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
     """Ranges are closed, and what no rule is for is as without a file."""
+
     def sizes(rule: Rule, span: Span) -> dict[str, int]:
         low, high = (
             message_bytes(OPEN_MPI, rule.call, rule.ranks, size) for size in (span.low, span.high)
         )
         return {
-            "msg_size_min": low, "msg_size_max": high, "alg": span.candidate.value,
+            "msg_size_min": low,
+            "msg_size_max": high,
+            "alg": span.candidate.value,
             "segsize": span.candidate.segment or 0,
         }
 
-    return json_text({
-        "rule_file_version": 3, "module": "tuned", "collectives": {
-            collective(call): [
-                {
-                    "comm_size_min": rule.ranks, "comm_size_max": rule.ranks,
-                    "rules": [sizes(rule, span) for span in rule.spans],
-                } for rule in own
-            ] for call, own in by_call(rules).items()
-        },
-    })
+    return json_text(
+        {
+            "rule_file_version": 3,
+            "module": "tuned",
+            "collectives": {
+                collective(call): [
+                    {
+                        "comm_size_min": rule.ranks,
+                        "comm_size_max": rule.ranks,
+                        "rules": [sizes(rule, span) for span in rule.spans],
+                    }
+                    for rule in own
+                ]
+                for call, own in by_call(rules).items()
+            },
+        }
+    )
 
 
 def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
@@ -161,10 +175,14 @@ def mpich_table(path: Path) -> dict[str, Any]:
 def intel_env(evidence: Evidence, rules: Sequence[Rule]) -> str:
     """I_MPI_ADJUST_<collective>=id:low-high@ranks-ranks;..."""
     return "".join(
-        f"I_MPI_ADJUST_{collective(call).upper()}=" + ";".join(
+        f"I_MPI_ADJUST_{collective(call).upper()}="
+        + ";".join(
             f"{span.candidate.value}:{span.low}-{span.high}@{rule.ranks}-{rule.ranks}"
-            for rule in own for span in rule.spans
-        ) + "\n" for call, own in by_call(rules).items()
+            for rule in own
+            for span in rule.spans
+        )
+        + "\n"
+        for call, own in by_call(rules).items()
     )
 
 
@@ -175,7 +193,8 @@ def nccl_csv(evidence: Evidence, rules: Sequence[Rule]) -> str:
         f"{collective(rule.call)},{message_bytes(NCCL, rule.call, rule.ranks, span.low)},"
         f"{message_bytes(NCCL, rule.call, rule.ranks, span.high)},"
         f"{span.candidate.name.lower().replace('/', ',')},-1,-1,{rule.ranks},-1,-1\n"
-        for rule in rules for span in rule.spans
+        for rule in rules
+        for span in rule.spans
     )
 
 
@@ -188,24 +207,40 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "openmpi-classic": Format(OPEN_MPI, "rules.conf", openmpi_classic, (
-        ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
-        ("OMPI_MCA_coll_tuned_dynamic_rules_filename", "{}"),
-    )),
-    "openmpi-json": Format(
-        OPEN_MPI, "rules.json", openmpi_json, (
+    "openmpi-classic": Format(
+        OPEN_MPI,
+        "rules.conf",
+        openmpi_classic,
+        (
             ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
             ("OMPI_MCA_coll_tuned_dynamic_rules_filename", "{}"),
-        ), "Open MPI 6 reads it; earlier ones ignore it without a word. It was not tried.",
+        ),
     ),
-    "mpich-json": Format(MPICH, "rules.json", mpich_json, (
-        ("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "{}"),
-    )),
+    "openmpi-json": Format(
+        OPEN_MPI,
+        "rules.json",
+        openmpi_json,
+        (
+            ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+            ("OMPI_MCA_coll_tuned_dynamic_rules_filename", "{}"),
+        ),
+        "Open MPI 6 reads it; earlier ones ignore it without a word. It was not tried.",
+    ),
+    "mpich-json": Format(
+        MPICH, "rules.json", mpich_json, (("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "{}"),)
+    ),
     "intel-env": Format(
-        INTEL, "rules.env", intel_env, (), "It was not tried: set these variables for the job.",
+        INTEL,
+        "rules.env",
+        intel_env,
+        (),
+        "It was not tried: set these variables for the job.",
     ),
     "nccl-csv": Format(
-        NCCL, "rules.csv", nccl_csv, (("NCCL_TUNER_CONFIG_FILE", "{}"),),
+        NCCL,
+        "rules.csv",
+        nccl_csv,
+        (("NCCL_TUNER_CONFIG_FILE", "{}"),),
         "It was not tried; it needs NCCL's example tuner plugin (NCCL_TUNER_PLUGIN).",
     ),
 }
@@ -216,16 +251,16 @@ def format_named(evidence: Evidence, name: str | None) -> tuple[str, Format]:
     for own, found in FORMATS.items():
         if own == name or (name is None and found.family == evidence.family):
             if found.family != evidence.family:
-                raise UsageError("--format", f"{own} is for {found.family}; the search ran under "
-                                 f"{evidence.library}")
+                raise UsageError(
+                    "--format",
+                    f"{own} is for {found.family}; the search ran under {evidence.library}",
+                )
             return own, found
     raise UsageError("--format", f"there is none for {evidence.library}")
 
 
 def about(evidence: Evidence) -> str:
-    return (
-        f"written by hvprof-report tune for {evidence.library} and the kit {evidence.kit[:12]}"
-    )
+    return f"written by hvprof-report tune for {evidence.library} and the kit {evidence.kit[:12]}"
 
 
 def json_text(values: Any) -> str:
@@ -242,11 +277,13 @@ def forced(evidence: Evidence, rules: Sequence[Rule]) -> list[str]:
 
 def settings_text(evidence: Evidence, rules: Sequence[Rule], chosen: Format, file: Path) -> str:
     """For a shell: `. tuned/settings.sh`."""
-    return "".join((
-        f"# {about(evidence)}\n",
-        *(f"unset {name}\n" for name in forced(evidence, rules)),
-        *(f"export {name}='{value.format(file)}'\n" for name, value in chosen.settings),
-    ))
+    return "".join(
+        (
+            f"# {about(evidence)}\n",
+            *(f"unset {name}\n" for name in forced(evidence, rules)),
+            *(f"export {name}='{value.format(file)}'\n" for name, value in chosen.settings),
+        )
+    )
 
 
 def span_text(rule: Rule, span: Span) -> str:

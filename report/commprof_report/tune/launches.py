@@ -76,7 +76,11 @@ class Launcher(NamedTuple):
     before: str = ""
 
     def run(
-        self, family: str, rows: Sequence[Raced], passes: int, counting: bool = False,
+        self,
+        family: str,
+        rows: Sequence[Raced],
+        passes: int,
+        counting: bool = False,
         timeout_s: float | None = None,
     ) -> Outcome:
         """The first pass, in which connections are made, has counts, but no times."""
@@ -88,27 +92,30 @@ class Launcher(NamedTuple):
             why = ended(self.command(family, rows, passes, counting, output), None, log, timeout_s)
         files = sorted(output.glob("rank-*.race"))
         if why or not files:
-            raise ReportError(
-                self.launch, f"failed, {why or 'it wrote nothing'}; see {log.name}"
-            )
+            raise ReportError(self.launch, f"failed, {why or 'it wrote nothing'}; see {log.name}")
         return read(files, time.monotonic() - begin_s)
 
     def command(
         self, family: str, rows: Sequence[Raced], passes: int, counting: bool, output: Path
     ) -> str:
-        replay = shlex.join([
-            self.replay, "--repeat", str(passes), "--race", ";".join(
-                words_of(family, row) for row in rows
-            ), "--race-output", str(output.resolve()), str(self.kit.resolve()),
-        ])
+        replay = shlex.join(
+            [
+                self.replay,
+                "--repeat",
+                str(passes),
+                "--race",
+                ";".join(words_of(family, row) for row in rows),
+                "--race-output",
+                str(output.resolve()),
+                str(self.kit.resolve()),
+            ]
+        )
         settings = exports({**SETTINGS, **(COUNTING if counting else {})})
         return f"{self.before}{settings}{self.launch.replace(PLACEHOLDER, replay)}"
 
 
 def exports(settings: Mapping[str, str]) -> str:
-    return "".join(
-        f"export {name}={shlex.quote(value)}\n" for name, value in settings.items()
-    )
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
 
 
 def read(files: Sequence[Path], seconds: float) -> Outcome:
@@ -126,9 +133,12 @@ def read(files: Sequence[Path], seconds: float) -> Outcome:
         (part[3] for part in timed), default=0
     )
     return Outcome(
-        library_read(heads), min(counted, default="no"),
-        [_call(row, parts) for (row, _, _), parts in ranks.items()], seconds,
-        max(1e-6, span_ns * 1e-9 / max((part[0] for part in timed), default=1)), len(files),
+        library_read(heads),
+        min(counted, default="no"),
+        [_call(row, parts) for (row, _, _), parts in ranks.items()],
+        seconds,
+        max(1e-6, span_ns * 1e-9 / max((part[0] for part in timed), default=1)),
+        len(files),
     )
 
 
@@ -148,7 +158,10 @@ def _call(row: int, parts: Sequence[Sequence[int]]) -> Call:
     if len(set(places)) > 1:
         raise ReportError(Path(f"row {row}"), "ranks disagree which candidate had a turn")
     return Call(
-        row, places[0], max(1, max(ends) - max(begins)) if min(passes) else 0, any(errors),
+        row,
+        places[0],
+        max(1, max(ends) - max(begins)) if min(passes) else 0,
+        any(errors),
         tuple(sorted(zip(messages, volumes))),
     )
 
@@ -156,4 +169,3 @@ def _call(row: int, parts: Sequence[Sequence[int]]) -> Call:
 def counted_first(outcome: Outcome) -> Outcome:
     """Without the first pass, whose calls have no times."""
     return outcome._replace(calls=[call for call in outcome.calls if call.transfer_ns])
-

@@ -51,8 +51,9 @@ def rows_of_kit(path: Path) -> list[Row]:
             elif word.lstrip("~").isdecimal():
                 made[calls[int(rest[0])]] += 1
     return [
-        Row(call, volume, ranks, count // ranks) for (call, volume, ranks), count
-        in made.most_common() if call in RACED and ranks > 1 and volume
+        Row(call, volume, ranks, count // ranks)
+        for (call, volume, ranks), count in made.most_common()
+        if call in RACED and ranks > 1 and volume
     ]
 
 
@@ -80,8 +81,13 @@ def rows_of_run(answers: Late) -> list[Row]:
         changed[played & is_row[np.where(played, part.wait, 0)]] = 0
         times_ns = part.graph.play(part.unchanged._replace(transfer_ns=changed))
         whole_ns = int(part.graph.lasts_ns(part.before_ns).sum())
-        found.append(Row(
-            texts.texts[call], volume, size, int(is_row.sum()) // size,
-            part.saved_ns(times_ns) * part.share / (whole_ns or 1),
-        ))
+        found.append(
+            Row(
+                texts.texts[call],
+                volume,
+                size,
+                int(is_row.sum()) // size,
+                part.saved_ns(times_ns) * part.share / (whole_ns or 1),
+            )
+        )
     return sorted(found, key=lambda row: -(row.share or 0.0))

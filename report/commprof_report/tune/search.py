@@ -41,7 +41,8 @@ DEFAULT, UNCHANGED, REFUSED, SLOWER = (
 
 def cannot_search(version: str) -> ReportError:
     return ReportError(
-        version or "this MPI library", "tune cannot search under it: its MPI_T has no variables "
+        version or "this MPI library",
+        "tune cannot search under it: its MPI_T has no variables "
         "of Open MPI's or MPICH's that choose algorithms",
     )
 
@@ -63,8 +64,13 @@ class Search:
         if not first.library.family:
             raise cannot_search(first.library.version)
         self.evidence = Evidence(
-            first.library.family, first.library.version, first.library.path, self.kit,
-            self.launcher.launch, "no", launches=1,
+            first.library.family,
+            first.library.version,
+            first.library.path,
+            self.kit,
+            self.launcher.launch,
+            "no",
+            launches=1,
         )
         self.evidence.rows = self.worth(first)
         if self.evidence.rows:
@@ -102,9 +108,8 @@ class Search:
     def passes(self, rows: Sequence[Raced], wanted: int, most_s: float) -> int:
         """So many that each candidate has as many turns as wanted, or as fit into the time."""
         needed = max(
-            math.ceil(
-                wanted * len(row.left) / self.calls[row.call, row.bytes, row.ranks]
-            ) for row in rows
+            math.ceil(wanted * len(row.left) / self.calls[row.call, row.bytes, row.ranks])
+            for row in rows
         )
         return max(1, min(needed, int(most_s / self.pass_s) - 1))
 
@@ -161,9 +166,7 @@ class Search:
     def halve(self) -> None:
         half_s = HALVING_SHARE * self.left_s
         rounds = max(
-            (
-                math.ceil(math.log2(len(row.left))) for row in self.open_rows(1)
-            ),
+            (math.ceil(math.log2(len(row.left))) for row in self.open_rows(1)),
             default=1,
         )
         while rows := self.open_rows(1):

@@ -26,6 +26,8 @@ def costs(jobs: Jobs) -> Iterator[Row]:
             seen.setdefault(what, {})[way] = ns
     for what, ways in seen.items():
         yield row(
-            f"{what}, ns", "a number", ", ".join(f"{ns:.0f} {way}" for way, ns in ways.items()),
+            f"{what}, ns",
+            "a number",
+            ", ".join(f"{ns:.0f} {way}" for way, ns in ways.items()),
             True,
         )

@@ -10,8 +10,16 @@ from table import Row, failed, row, same, skip
 
 # How it ends -> its exit status
 HOW = {
-    "normal": 0, "at work": 0, "reset": 0, "exit": 0, "exit in a thread": 0, "fork": 0,
-    "workers": 0, "os._exit": 0, "SIGTERM": -signal.SIGTERM, "SIGKILL": -signal.SIGKILL,
+    "normal": 0,
+    "at work": 0,
+    "reset": 0,
+    "exit": 0,
+    "exit in a thread": 0,
+    "fork": 0,
+    "workers": 0,
+    "os._exit": 0,
+    "SIGTERM": -signal.SIGTERM,
+    "SIGKILL": -signal.SIGKILL,
     "MPI_Abort": 3,
 }
 
@@ -24,7 +32,10 @@ def ends(jobs: Jobs) -> Iterator[Row]:
         job = jobs.run("exits", how, needs_torch=how == "workers", limit_s=40)
         if job.hung or job.status != status or not job.truth.get("traced", True):
             yield row(
-                f"end: {how}", f"status {status}, traced", f"status {job.status}", False,
+                f"end: {how}",
+                f"status {status}, traced",
+                f"status {job.status}",
+                False,
                 job.problem,
             )
             continue
@@ -32,7 +43,9 @@ def ends(jobs: Jobs) -> Iterator[Row]:
         kept = job.counts().get("planted_end", 0)
         seen = f"status {job.status}, {kept} kernels, {job.complaints or 'no word'}"
         yield row(
-            f"end: {how}", f"status {status}, {planted} kernels, no word", seen,
+            f"end: {how}",
+            f"status {status}, {planted} kernels, no word",
+            seen,
             kept >= planted and not job.complaints,
         )
 
@@ -44,7 +57,8 @@ def untouched(jobs: Jobs) -> Iterator[Row]:
         return
     what = "imports PyTorch" if with_it.truth["torch"] else "has no PyTorch to import"
     yield same(
-        f"NVIDIA's libraries in a process that {what}", without.truth["libraries"],
+        f"NVIDIA's libraries in a process that {what}",
+        without.truth["libraries"],
         with_it.truth["libraries"],
     )
     yield same("a context in it", False, with_it.truth["context"])
@@ -63,7 +77,8 @@ def ranks(jobs: Jobs) -> Iterator[Row]:
     for rank in range(2):
         planted = job.truth[f"rank {rank}"][0]
         yield same(
-            f"kernels of rank {rank} of 2 ({jobs.several.name})", planted,
+            f"kernels of rank {rank} of 2 ({jobs.several.name})",
+            planted,
             job.counts(rank).get("planted_rank", 0),
         )
         sql = "SELECT memory_kind FROM cell WHERE call = 'MPI_Allreduce'"

@@ -18,7 +18,9 @@ def jax(jobs: Jobs) -> Iterator[Row]:
     status, said = asked([sys.executable, "-c", "import jax; jax.devices('gpu')"], 40)
     if status:
         yield skip(
-            "JAX", "no JAX" if "ModuleNotFoundError" in said
+            "JAX",
+            "no JAX"
+            if "ModuleNotFoundError" in said
             else f"JAX sees no GPU: {said.splitlines()[-1] if said else status}",
         )
         return
@@ -28,11 +30,14 @@ def jax(jobs: Jobs) -> Iterator[Row]:
     else:
         counts = job.counts()
         whole = [
-            name for name, count in counts.items()
+            name
+            for name, count in counts.items()
             if count >= STEPS and count % STEPS <= A_FEW * (count // STEPS)
         ]
         yield row(
-            f"kernels of {STEPS} steps of JAX", "a multiple of the steps, and a few more", counts,
+            f"kernels of {STEPS} steps of JAX",
+            "a multiple of the steps, and a few more",
+            counts,
             bool(whole),
         )
     yield from beside_its_profiler(jobs)
@@ -51,12 +56,15 @@ def beside_its_profiler(jobs: Jobs) -> Iterator[Row]:
         yield failed("JAX's profiler", job.problem)
         return
     yield same(
-        "kernels that JAX's profiler sees, as without us", alone.truth["jax_sees"],
+        "kernels that JAX's profiler sees, as without us",
+        alone.truth["jax_sees"],
         job.truth["jax_sees"],
     )
     ended = [how for (how,) in job.query("SELECT ended FROM gpu_tracing ORDER BY begin_ns")]
     yield row(
-        "the gap is marked", "lost or yielded, then another window", ", ".join(ended),
+        "the gap is marked",
+        "lost or yielded, then another window",
+        ", ".join(ended),
         len(ended) > 1 and ended[0] in ("lost", "yielded"),
     )
     yield row("we go on after it", "a word", job.truth["goes_on"], True)

@@ -13,8 +13,11 @@ from table import Row, failed, row, same, skip
 # Two ranks share a GPU where NCCL takes them for two hosts and has nothing but sockets. NVIDIA does
 # not support it.
 ON_ONE_GPU = {
-    "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_IB_DISABLE": "1",
-    "NCCL_SOCKET_IFNAME": "lo", "NCCL_MAX_NCHANNELS": "1",
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_SOCKET_IFNAME": "lo",
+    "NCCL_MAX_NCHANNELS": "1",
 }
 
 
@@ -23,8 +26,13 @@ def through_pytorch(jobs: Jobs) -> Iterator[Row]:
         settings = ON_ONE_GPU if ranks > 1 else {}
         store = jobs.out / f"store-{ranks}"
         unprofiled = jobs.run(
-            "nccl_operations", str(store) + "-alone", profiled=False, copies=ranks,
-            needs_torch=True, limit_s=45, **settings,
+            "nccl_operations",
+            str(store) + "-alone",
+            profiled=False,
+            copies=ranks,
+            needs_torch=True,
+            limit_s=45,
+            **settings,
         )
         if unprofiled.hung or unprofiled.status:
             yield skip(
@@ -33,11 +41,17 @@ def through_pytorch(jobs: Jobs) -> Iterator[Row]:
             )
             continue
         job = jobs.run(
-            "nccl_operations", str(store), copies=ranks, needs_torch=True, dump=f"nccl-{ranks}",
-            limit_s=60, **settings,
+            "nccl_operations",
+            str(store),
+            copies=ranks,
+            needs_torch=True,
+            dump=f"nccl-{ranks}",
+            limit_s=60,
+            **settings,
         )
         yield from (
-            [failed(f"NCCL, {ranks} rank{'s' * (ranks > 1)}", job.problem)] if job.problem
+            [failed(f"NCCL, {ranks} rank{'s' * (ranks > 1)}", job.problem)]
+            if job.problem
             else counted(job, ranks)
         )
 
@@ -60,15 +74,19 @@ def counted(job: Job, ranks: int) -> Iterator[Row]:
         if truth["group"]:
             times, size = truth["group"]
             yield same(
-                f"{times} operations in a group, {of}", times,
+                f"{times} operations in a group, {of}",
+                times,
                 seen.get(("ncclAllReduce", size, "call"), 0),
             )
             grouped = sum(
-                count for (call, _, measure), count in seen.items()
+                count
+                for (call, _, measure), count in seen.items()
                 if call == "ncclGroup" and measure == "device"
             )
             yield row(
-                f"the group's time on the device, {of}", "under ncclGroup", f"{grouped} groups",
+                f"the group's time on the device, {of}",
+                "under ncclGroup",
+                f"{grouped} groups",
                 ranks == 1 or grouped >= 1,
             )
         else:
@@ -76,14 +94,17 @@ def counted(job: Job, ranks: int) -> Iterator[Row]:
         if truth["captured"]:
             times, size, replays = truth["captured"]
             yield same(
-                f"operations captured in a graph, {of}", times,
+                f"operations captured in a graph, {of}",
+                times,
                 seen.get(("ncclAllReduce", size, "captured"), 0),
             )
             sql = """SELECT SUM(count) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
                      WHERE is_graph AND is_communication"""
             kernels = job.query(sql, rank)[0][0] or 0
             yield row(
-                f"kernels of its {replays} replays, {of}", replays if ranks > 1 else "any", kernels,
+                f"kernels of its {replays} replays, {of}",
+                replays if ranks > 1 else "any",
+                kernels,
                 ranks == 1 or kernels == replays,
             )
         else:
@@ -93,12 +114,16 @@ def counted(job: Job, ranks: int) -> Iterator[Row]:
             for (name,) in job.query("SELECT name FROM gpu_kernel WHERE is_communication", rank)
         ]
         yield row(
-            f"communication kernels, {of}", "some" if ranks > 1 else "any",
-            ", ".join(names) or "none", ranks == 1 or bool(names),
+            f"communication kernels, {of}",
+            "some" if ranks > 1 else "any",
+            ", ".join(names) or "none",
+            ranks == 1 or bool(names),
         )
         unmatched = job.query("SELECT gpu_unmatched_operations FROM rank", rank)[0][0]
         yield row(
-            f"operations without a time on the device, {of}", 0 if ranks > 1 else "any", unmatched,
+            f"operations without a time on the device, {of}",
+            0 if ranks > 1 else "any",
+            unmatched,
             ranks == 1 or unmatched == 0,
         )
 
@@ -110,7 +135,9 @@ def without_pytorch(jobs: Jobs) -> Iterator[Row]:
         yield skip("NCCL's times", "no libnccl.so.2")
         return
     words = [
-        "-Wl,--no-as-needed", library, f"-Wl,-rpath,{Path(library).parent}",
+        "-Wl,--no-as-needed",
+        library,
+        f"-Wl,-rpath,{Path(library).parent}",
         "-Wl,--allow-shlib-undefined",
     ]
     program, problem = jobs.compiled(
@@ -122,8 +149,12 @@ def without_pytorch(jobs: Jobs) -> Iterator[Row]:
     for ranks in (1, 2):
         settings = ON_ONE_GPU if ranks > 1 else {}
         alone = jobs.run(
-            program, str(jobs.out / f"nccl-times-{ranks}-alone"), profiled=False, copies=ranks,
-            limit_s=20, **settings,
+            program,
+            str(jobs.out / f"nccl-times-{ranks}-alone"),
+            profiled=False,
+            copies=ranks,
+            limit_s=20,
+            **settings,
         )
         if alone.problem:
             yield skip(
@@ -132,11 +163,16 @@ def without_pytorch(jobs: Jobs) -> Iterator[Row]:
             )
             continue
         job = jobs.run(
-            program, str(jobs.out / f"nccl-times-{ranks}"), copies=ranks,
-            dump=f"nccl-times-{ranks}", limit_s=25, **settings,
+            program,
+            str(jobs.out / f"nccl-times-{ranks}"),
+            copies=ranks,
+            dump=f"nccl-times-{ranks}",
+            limit_s=25,
+            **settings,
         )
         yield from (
-            [failed(f"NCCL's times, {ranks} ranks", job.problem)] if job.problem
+            [failed(f"NCCL's times, {ranks} ranks", job.problem)]
+            if job.problem
             else timed(job, ranks)
         )
 
@@ -158,10 +194,13 @@ def timed(job: Job, ranks: int) -> Iterator[Row]:
             count, device_ns = seen.get("device", [0, 0])
             if ranks > 1 or count:
                 expected, told = (
-                    f"{times} in {events_ns} ns or little less", f"{count} in {device_ns} ns",
+                    f"{times} in {events_ns} ns or little less",
+                    f"{count} in {device_ns} ns",
                 )
                 yield row(
-                    f"device time of {of}", expected, told,
+                    f"device time of {of}",
+                    expected,
+                    told,
                     count == times and 0.5 * events_ns <= device_ns <= 1.02 * events_ns,
                 )
 
@@ -180,8 +219,13 @@ def by_name(jobs: Jobs) -> Iterator[Row]:
         return
     settings = {**ON_ONE_GPU, "NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN", "COMMPROF_NCCL": "on"}
     alone = jobs.run(
-        "nccl_by_name", library, str(jobs.out / "nccl-id-alone"), profiled=False, copies=2,
-        limit_s=25, **settings,
+        "nccl_by_name",
+        library,
+        str(jobs.out / "nccl-id-alone"),
+        profiled=False,
+        copies=2,
+        limit_s=25,
+        **settings,
     )
     if alone.problem:
         yield skip("NCCL by name", f"it does not work here without us: {alone.problem}")
@@ -199,6 +243,7 @@ def by_name(jobs: Jobs) -> Iterator[Row]:
             "measure = 'call'"
         )
         yield same(
-            f"ncclAllReduce by name, rank {truth['rank']} of 2", times,
+            f"ncclAllReduce by name, rank {truth['rank']} of 2",
+            times,
             job.query(sql, truth["rank"])[0][0] or 0,
         )

@@ -18,7 +18,11 @@ def planted(
 ) -> tuple[Job, Optional[Row]]:
     dump = "" if what == "cycle" else "-".join([what, *form.split()])
     job = jobs.run(
-        "planted", what, *[form] * bool(form), dump=dump, limit_s=45 if what == "cycle" else 25,
+        "planted",
+        what,
+        *[form] * bool(form),
+        dump=dump,
+        limit_s=45 if what == "cycle" else 25,
         **settings,
     )
     return job, failed(check, job.problem) if job.problem else None
@@ -46,12 +50,16 @@ def records(jobs: Jobs) -> Iterator[Row]:
         on_stream_ns = seen["planted_long"][1] + seen["planted_short"][1] // 2
         passed = 0.9 * truth["events_ns"] <= on_stream_ns <= 1.01 * truth["events_ns"]
         yield row(
-            "kernels of a stream against CUDA's events", f"at most {truth['events_ns']} ns",
-            f"about {on_stream_ns} ns", passed,
+            "kernels of a stream against CUDA's events",
+            f"at most {truth['events_ns']} ns",
+            f"about {on_stream_ns} ns",
+            passed,
         )
     devices = job.query("SELECT number, name, kernels FROM gpu_device")
     yield row(
-        "device", "device 0 has the kernels", devices,
+        "device",
+        "device 0 has the kernels",
+        devices,
         [number for number, _, kernels in devices if kernels] == [0],
     )
     sql = (
@@ -66,7 +74,9 @@ def records(jobs: Jobs) -> Iterator[Row]:
     yield same("records dropped, implausible, late, unattributed", (0, 0, 0, 0), job.query(sql)[0])
     facts = dict(job.query("SELECT key, value FROM fact WHERE key LIKE 'gpu%'"))
     yield row(
-        "CUPTI", "a library", facts.get("gpu.tracing_library", "none"),
+        "CUPTI",
+        "a library",
+        facts.get("gpu.tracing_library", "none"),
         "gpu.tracing_library" in facts,
     )
     yield same("complaints", [], job.complaints)
@@ -86,7 +96,8 @@ def copies(jobs: Jobs) -> Iterator[Row]:
     for way in job.truth["ways"]:
         direction, _, memory = way.partition(", ")
         yield same(
-            f"copies {way}: how many, bytes", each,
+            f"copies {way}: how many, bytes",
+            each,
             seen.get((direction, int(memory == "pageable")), (0, 0)),
         )
     sets = job.query(
@@ -103,7 +114,8 @@ def correlation(jobs: Jobs) -> Iterator[Row]:
         yield bad or also_bad
         return
     paths = [
-        path for what in ("graph-traced", "copies")
+        path
+        for what in ("graph-traced", "copies")
         for path in (jobs.out / "buffers" / what).glob("*.dump")
     ]
     found = [record for path in paths for record in dumps.records(path)]
@@ -112,13 +124,17 @@ def correlation(jobs: Jobs) -> Iterator[Row]:
         nonzero = sum(map(bool, ids))
         seen_ids = f"{nonzero} of {len(ids)} are not 0, {len(set(ids))} differ"
         yield row(
-            f"correlation ids of {kind} records", "not 0", seen_ids,
+            f"correlation ids of {kind} records",
+            "not 0",
+            seen_ids,
             bool(ids) and nonzero == len(ids),
         )
 
 
 GRAPH_CREATED = {
-    "traced": "while traced", "before": "before the profiler", "between": "between two windows",
+    "traced": "while traced",
+    "before": "before the profiler",
+    "between": "between two windows",
     "off and on": "in an earlier window",
 }
 
@@ -153,7 +169,9 @@ def clock(jobs: Jobs) -> Iterator[Row]:
         "(negative: within)"
     )
     yield row(
-        "kernels within launch and return of the wait", "all, to 5000 ns", seen,
+        "kernels within launch and return of the wait",
+        "all, to 5000 ns",
+        seen,
         max(early + late) <= 5_000,
     )
     error = job.query("SELECT MAX(clock_error_ns) FROM gpu_tracing")[0][0]
@@ -179,7 +197,9 @@ def overlap(jobs: Jobs) -> Iterator[Row]:
         ):
             expected = f"{truth_ns} ns to 5 % of {all_ns} ns"
             yield row(
-                f"{name}, {form}, against CUDA's events", expected, f"{seen_ns} ns",
+                f"{name}, {form}, against CUDA's events",
+                expected,
+                f"{seen_ns} ns",
                 abs(seen_ns - truth_ns) <= all_ns / 20,
             )
 
@@ -193,12 +213,16 @@ def cycle(jobs: Jobs) -> Iterator[Row]:
     yield same(windows, job.truth["launches"], job.counts().get("planted_cycle", 0))
     how = {how for (how,) in job.query("SELECT ended FROM gpu_tracing")}
     yield row(
-        "how windows ended: not lost to a client that is not there", "off, stopped",
-        ", ".join(sorted(how)), how <= {"off", "stopped"},
+        "how windows ended: not lost to a client that is not there",
+        "off, stopped",
+        ", ".join(sorted(how)),
+        how <= {"off", "stopped"},
     )
     yield row(
-        "from off to all collected, from on to tracing", "a number",
-        f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms", True,
+        "from off to all collected, from on to tracing",
+        "a number",
+        f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms",
+        True,
     )
 
 
@@ -214,7 +238,8 @@ def memory_kinds(jobs: Jobs) -> Iterator[Row]:
     seen = job.query(sql)
     for size, kind in job.truth["sizes"].items():
         yield same(
-            f"100 calls with {kind} memory", [(kind, 100)],
+            f"100 calls with {kind} memory",
+            [(kind, 100)],
             [(where, count) for of, where, count in seen if of == int(size)],
         )
     queries, changes = job.query(

@@ -8,7 +8,10 @@ from jobs import Jobs
 from table import Row, failed, row, skip
 
 READ = (
-    "clock_mhz", "memory_used_bytes", "is_power_limited", "nvlink_sent_bytes",
+    "clock_mhz",
+    "memory_used_bytes",
+    "is_power_limited",
+    "nvlink_sent_bytes",
     "pcie_received_bytes",
 )
 MOST_MHZ, PROTOCOL = 4_000, 1.5  # PCIe counts headers, too
@@ -27,12 +30,16 @@ def nvml(jobs: Jobs) -> Iterator[Row]:
             "any: some devices have none" if "bytes" in name and "memory" not in name else "known"
         )
         yield row(
-            name, expected, f"known in {known} of {readings}",
+            name,
+            expected,
+            f"known in {known} of {readings}",
             known == readings > 0 or expected != "known",
         )
     ((least, most),) = job.query("SELECT MIN(clock_mhz), MAX(clock_mhz) FROM gpu_reading")
     yield row(
-        "clock", f"above 0 and below {MOST_MHZ} MHz", (least, most),
+        "clock",
+        f"above 0 and below {MOST_MHZ} MHz",
+        (least, most),
         0 < (least or 0) <= (most or 0) < MOST_MHZ,
     )
     ((used, whole),) = job.query(
@@ -41,7 +48,9 @@ def nvml(jobs: Jobs) -> Iterator[Row]:
     )
     allocated = job.truth["allocated_bytes"]
     yield row(
-        "memory in use", f"{allocated} B or more, at most all", (used, whole),
+        "memory in use",
+        f"{allocated} B or more, at most all",
+        (used, whole),
         allocated <= (used or 0) <= (whole or 0),
     )
     ((received,),) = job.query(
@@ -51,12 +60,16 @@ def nvml(jobs: Jobs) -> Iterator[Row]:
     check = "bytes over PCIe against those copied to the device"
     if received is None or jobs.is_double:
         yield skip(
-            check, "the double copies nothing" if jobs.is_double
+            check,
+            "the double copies nothing"
+            if jobs.is_double
             else "the device does not count them in 64 bits",
         )
     else:
         yield row(
-            check, f"{copied} or little more", received,
+            check,
+            f"{copied} or little more",
+            received,
             copied * 0.9 <= received <= PROTOCOL * copied,
         )
     ((sms,),) = job.query("SELECT sms FROM gpu_device")

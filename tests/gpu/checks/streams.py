@@ -23,20 +23,28 @@ def destroyed(jobs: Jobs) -> Iterator[Row]:
     """Any answer will do: the profiler does not ask then. It says how much depends on that."""
     for question in QUESTIONS:
         job = jobs.run(
-            "streams", "destroyed", question, profiled=False, limit_s=15,
+            "streams",
+            "destroyed",
+            question,
+            profiled=False,
+            limit_s=15,
             GPU_TEST_CUPTI=jobs.libcupti,
         )
         yield row(
-            f"{question} of a destroyed stream", "any",
-            ended(job) or f"answers {job.truth['answer']}", True,
+            f"{question} of a destroyed stream",
+            "any",
+            ended(job) or f"answers {job.truth['answer']}",
+            True,
         )
     job = jobs.run("streams", "handles", profiled=False, limit_s=15)
     if job.problem:
         yield failed("handles of destroyed streams", job.problem)
         return
     yield row(
-        "handles that 100 streams, one after the other, share", "any",
-        job.truth["handles_used_again"], True,
+        "handles that 100 streams, one after the other, share",
+        "any",
+        job.truth["handles_used_again"],
+        True,
     )
     yield same("ids of these streams", 100, job.truth["ids"])
 

@@ -25,14 +25,18 @@ def against_pytorch(jobs: Jobs) -> Iterator[Row]:
     count = sum(numbers[0] for numbers in kernels.values())
     # Ours may have seen the kernel that makes the context as well.
     yield row(
-        "kernels of training, against PyTorch's profiler", theirs.truth["kernels"], count,
+        "kernels of training, against PyTorch's profiler",
+        theirs.truth["kernels"],
+        count,
         0 <= count - theirs.truth["kernels"] <= 1,
     )
     # two runs: a GPU's clock may rise later in one of them
     is_near = abs(total_ns - theirs.truth["ns"]) <= theirs.truth["ns"] / 5
     yield row(
-        "their time, against PyTorch's profiler", f"{theirs.truth['ns']} ns to 20 %",
-        f"{total_ns} ns", is_near,
+        "their time, against PyTorch's profiler",
+        f"{theirs.truth['ns']} ns to 20 %",
+        f"{total_ns} ns",
+        is_near,
     )
     sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_unattributed_records FROM rank"
     yield same("records dropped, implausible, unattributed", (0, 0, 0), ours.query(sql)[0])
@@ -129,7 +133,9 @@ def step_costs(seen: dict[str, list[float]], ratios: list[float]) -> Iterator[Ro
         f"{len(ratios)} pairs)"
     )
     yield row(
-        "a step traced against the next one between windows", "at most 1 % more", told,
+        "a step traced against the next one between windows",
+        "at most 1 % more",
+        told,
         quarters[1] <= 1,
     )
 
@@ -138,7 +144,9 @@ def kernels_of_a_step(job) -> Row:
     steps, kernels = job.truth["traced_steps"], sum(job.counts().values())
     told = f"{kernels / steps:.0f} in each of {steps}"
     return row(
-        "kernels of a step", f"about {STEP_KERNELS}", told,
+        "kernels of a step",
+        f"about {STEP_KERNELS}",
+        told,
         0.6 <= kernels / steps / STEP_KERNELS <= 1.6,
     )
 
@@ -159,5 +167,6 @@ def shown(times: list[float]) -> str:
     """The median, and from where to where."""
     return (
         f"{statistics.median(times):.3f} ms ({min(times):.3f} to {max(times):.3f}, {len(times)})"
-        if times else "none"
+        if times
+        else "none"
     )

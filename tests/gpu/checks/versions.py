@@ -26,14 +26,19 @@ def minor(jobs: Jobs) -> Iterator[Row]:
             f"{truth['kernels']} kernels"
         )
         yield row(
-            "the carried CUPTI by itself", "records of all kernels", told,
+            "the carried CUPTI by itself",
+            "records of all kernels",
+            told,
             truth["bytes"] >= 100 * truth["kernels"],
         )
         yield row(
             "detaching it (cuptiFinalize)", "no crash", alone.problem or "done", not alone.problem
         )
     job = jobs.run(
-        "planted", "kernels", COMMPROF_CUPTI=jobs.carried_cupti, COMMPROF_CUPTI_ANY_MINOR="on",
+        "planted",
+        "kernels",
+        COMMPROF_CUPTI=jobs.carried_cupti,
+        COMMPROF_CUPTI_ANY_MINOR="on",
         limit_s=30,
     )
     if job.problem:

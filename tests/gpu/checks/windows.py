@@ -62,7 +62,9 @@ def attached(jobs: Jobs) -> Iterator[Row]:
         seen, "no profiler", [name for name in seen if not name.startswith("CUPTI")], AIM_PERCENT
     )
     yield from against(
-        seen, "CUPTI alone: without", [name for name in seen if name.startswith("CUPTI")],
+        seen,
+        "CUPTI alone: without",
+        [name for name in seen if name.startswith("CUPTI")],
         AIM_PERCENT,
     )
 
@@ -84,7 +86,8 @@ def against(
             yield row(f"a launch, {name}", "a number", told, True)
         else:
             expected = (
-                f"at most {aim_percent:.0f} % more, and the {apart:.1f} % that " "processes of "
+                f"at most {aim_percent:.0f} % more, and the {apart:.1f} % that "
+                "processes of "
                 f"'{base}' are apart"
             )
             yield row(f"a launch, {name}", expected, told, more <= aim_percent + apart)
@@ -111,7 +114,9 @@ def stalls(jobs: Jobs) -> Iterator[Row]:
         )
         limit_ms = max(LONGEST_STALL_MS, 2 * max(theirs_ms))
         yield row(
-            f"longest call of the driver, {what}", f"at most {LONGEST_STALL_MS:.0f} ms", told,
+            f"longest call of the driver, {what}",
+            f"at most {LONGEST_STALL_MS:.0f} ms",
+            told,
             max(ours_ms) <= limit_ms,
         )
 
@@ -136,11 +141,15 @@ def memory(jobs: Jobs) -> Iterator[Row]:
     told = ", ".join(f"{mib:.1f}" for mib in in_windows)
     is_bounded = max(in_windows) <= MOST_MEMORY_MIB
     yield row(
-        "MiB of the device that tracing takes, window by window", f"at most {MOST_MEMORY_MIB:.0f}",
-        told, is_bounded,
+        "MiB of the device that tracing takes, window by window",
+        f"at most {MOST_MEMORY_MIB:.0f}",
+        told,
+        is_bounded,
     )
     yield row(
-        "their growth after the third window", 0, f"{in_windows[-1] - in_windows[2]:.1f}",
+        "their growth after the third window",
+        0,
+        f"{in_windows[-1] - in_windows[2]:.1f}",
         in_windows[-1] <= in_windows[2],
     )
     yield row("MiB between windows", "a number", ", ".join(f"{mib:.1f}" for mib in between), True)

@@ -182,7 +182,8 @@ class Device:
     def between_ns(self, first: c_void_p, last: c_void_p) -> int:
         milliseconds = c_float()
         name = (
-            "cuEventElapsedTime_v2" if hasattr(self.cuda, "cuEventElapsedTime_v2")
+            "cuEventElapsedTime_v2"
+            if hasattr(self.cuda, "cuEventElapsedTime_v2")
             else "cuEventElapsedTime"
         )
         self.call(name, byref(milliseconds), first, last)
@@ -268,7 +269,8 @@ if __name__ == "__main__":  # device.py: which GPU is here? Exit status 1: none.
         device.call("cuDeviceGetName", name, c_int(len(name)), c_int(0))
         device.call("cuDriverGetVersion", byref(version))
         tell(
-            count=count.value, name=name.value.decode(),
+            count=count.value,
+            name=name.value.decode(),
             cuda=f"{version.value // 1000}.{version.value % 1000 // 10}",
         )
     except (OSError, CudaError) as error:

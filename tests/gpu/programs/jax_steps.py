@@ -24,11 +24,15 @@ def kernels_in(folder: str) -> int:
     """On lines of streams of GPUs."""
     (path,) = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
     planes = [
-        plane for plane in jax.profiler.ProfileData.from_file(path).planes
+        plane
+        for plane in jax.profiler.ProfileData.from_file(path).planes
         if plane.name.startswith("/device:GPU")
     ]
     return sum(
-        1 for plane in planes for line in plane.lines if line.name.startswith("Stream")
+        1
+        for plane in planes
+        for line in plane.lines
+        if line.name.startswith("Stream")
         for _ in line.events
     )
 

@@ -45,7 +45,8 @@ if __name__ == "__main__":
     )
     seen = []
     for outside, inside in (
-        ("planted_before", "planted_during"), ("planted_between", "planted_again"),
+        ("planted_before", "planted_during"),
+        ("planted_between", "planted_again"),
     ):
         if profiled and not wait_until("tracing"):
             tell(failed=f"not traced before {outside}")

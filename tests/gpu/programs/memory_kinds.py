@@ -10,7 +10,9 @@ if __name__ == "__main__":
     device = Device()
     wait_until("tracing")
     makers = {
-        "host": device.pageable, "pinned": device.pinned, "managed": device.managed,
+        "host": device.pageable,
+        "pinned": device.pinned,
+        "managed": device.managed,
         "device": device.device,
     }
     buffers = {kind: (make(1 << 20), make(1 << 20)) for kind, make in makers.items()}

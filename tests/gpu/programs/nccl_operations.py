@@ -26,7 +26,8 @@ def wait() -> None:
 def operations(ranks: int) -> dict[str, list[int]]:
     """Each so often; call -> how often, and the bytes it is counted with."""
     mine, all_of_them = (
-        torch.ones(ELEMENTS, device=DEVICE), torch.ones(ranks * ELEMENTS, device=DEVICE),
+        torch.ones(ELEMENTS, device=DEVICE),
+        torch.ones(ranks * ELEMENTS, device=DEVICE),
     )
     for _ in range(TIMES):
         dist.all_reduce(mine)
@@ -75,7 +76,10 @@ if __name__ == "__main__":
     if HAS_GPU:
         torch.cuda.set_device(0)
     dist.init_process_group(
-        BACKEND, init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size,
+        BACKEND,
+        init_method=f"file://{sys.argv[1]}",
+        rank=rank,
+        world_size=size,
         timeout=timedelta(seconds=60),
     )
     dist.all_reduce(torch.ones(1, device=DEVICE))  # makes the communicator

@@ -41,7 +41,12 @@ def begin() -> Device:
     mpi().calls_begin()
     device = Device()
     device.load(
-        *KERNELS, "planted_graph", "planted_cycle", "planted_moment", COMMUNICATION, COMPUTATION,
+        *KERNELS,
+        "planted_graph",
+        "planted_cycle",
+        "planted_moment",
+        COMMUNICATION,
+        COMPUTATION,
         GATE,
     )
     device.wait_for_all()

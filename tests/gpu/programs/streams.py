@@ -64,7 +64,8 @@ def capture(question: str) -> None:
             device.spin("planted_stream", 5_000, one)
             answer = QUESTIONS[question](device, asked)
             answers[f"{about}, {mode}"] = [
-                answer, device.cuda.cuStreamEndCapture(one, byref(c_void_p())),
+                answer,
+                device.cuda.cuStreamEndCapture(one, byref(c_void_p())),
             ]
     tell(answers=answers)
 

@@ -110,7 +110,8 @@ def counted_by_kineto(count: int) -> None:
                 event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"
             ]
     tell(
-        kernels=len(kernels), ns=round(sum(event["dur"] for event in kernels) * 1e3),
+        kernels=len(kernels),
+        ns=round(sum(event["dur"] for event in kernels) * 1e3),
         names=len({event["name"] for event in kernels}),
     )
 

@@ -21,7 +21,8 @@ if __name__ == "__main__":
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "/" in line}
     libraries = sorted(
-        path.rpartition("/")[2] for path in paths
+        path.rpartition("/")[2]
+        for path in paths
         if any(name in path for name in ("libcuda.", "libcupti", "libnccl"))
     )
     tell(libraries=libraries, torch=torch is not None, context=Device(context=False).has_context())

@@ -15,7 +15,8 @@ def library_of_mpi4py():
         line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line and ".so" in line
     ]
     return next(
-        library for library in map(ffi.dlopen, dict.fromkeys(paths))
+        library
+        for library in map(ffi.dlopen, dict.fromkeys(paths))
         if hasattr(library, "MPI_Allreduce")
     )
 

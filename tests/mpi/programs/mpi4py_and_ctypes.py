@@ -12,14 +12,16 @@ def library_of_mpi4py() -> ctypes.CDLL:
         line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line and ".so" in line
     ]
     return next(
-        library for library in map(ctypes.CDLL, dict.fromkeys(paths))
+        library
+        for library in map(ctypes.CDLL, dict.fromkeys(paths))
         if hasattr(library, "MPI_Allreduce")
     )
 
 
 def handle(of_mpi4py: object) -> ctypes.c_void_p:
     type_of_handle = (
-        ctypes.c_void_p if MPI._sizeof(of_mpi4py) == ctypes.sizeof(ctypes.c_void_p)
+        ctypes.c_void_p
+        if MPI._sizeof(of_mpi4py) == ctypes.sizeof(ctypes.c_void_p)
         else ctypes.c_int
     )
     return type_of_handle.from_address(MPI._addressof(of_mpi4py))

@@ -16,7 +16,9 @@ def main() -> None:
     comm = MPI.COMM_WORLD
     comm.Barrier()
     said = subprocess.run(
-        [sys.executable, "-c", "print('said by a child')"], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", "print('said by a child')"],
+        stdout=subprocess.PIPE,
+        text=True,
         check=True,
     )
     comm.Barrier()

@@ -6,7 +6,12 @@ from types import SimpleNamespace
 
 from commprof_report.advice.inputs import Curve, Point, is_mostly_beside_main, is_notable_time
 from commprof_report.advice.rules import (
-    is_blocked, is_long, is_many, is_much_waiting, is_staged, is_tiny,
+    is_blocked,
+    is_long,
+    is_many,
+    is_much_waiting,
+    is_staged,
+    is_tiny,
 )
 
 WHOLE, KIB = 1_000_000, 1_024
@@ -42,7 +47,8 @@ EXAMPLES = {
     ),
     "advice.background": lambda share: either("possible", "sure", is_mostly_beside_main([share])),
     "advice.observations": lambda number: either(
-        "judged", "not judged",
+        "judged",
+        "not judged",
         bool(curve(point(KIB, observations=number), point(4 * KIB, observations=number)).knee),
     ),
     "advice.knee": least_large_enough,

@@ -45,12 +45,17 @@ def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = 
         signature=SIGNATURES,
         sample=[
             {
-                **own, **of_all, "call": call, "bytes": size, "signature": signature,
+                **own,
+                **of_all,
+                "call": call,
+                "bytes": size,
+                "signature": signature,
                 "sequence": sequence,
             }
             for (call, size, signature), number in (samples or {}).items()
             for sequence in range(number)
-        ] or "world_rank thread communicator call bytes signature sequence",
+        ]
+        or "world_rank thread communicator call bytes signature sequence",
     )
     traffic_classify(connection)
     return connection
@@ -73,9 +78,18 @@ def of_odd_sizes(above: int, share: float) -> list[OddSizes]:
     """100 B between 64 B and another size; it takes this much more than these."""
     sizes = (64, 100, above)
     rows = [
-        size_view().row(*[None] * len(size_view().fields))._replace(
-            call="MPI_Allreduce", identity="a", library="mpi", measure="call", count=20, bytes=size,
-            bytes_low=size, bytes_high=size, p95_ns=1_000.0,
+        size_view()
+        .row(*[None] * len(size_view().fields))
+        ._replace(
+            call="MPI_Allreduce",
+            identity="a",
+            library="mpi",
+            measure="call",
+            count=20,
+            bytes=size,
+            bytes_low=size,
+            bytes_high=size,
+            p95_ns=1_000.0,
             p50_ns=1_000.0 * (1 + share * (size == 100)),
             power_of_two=size != 100,
         )

@@ -22,8 +22,12 @@ def least(share: float) -> str:
 
 
 def in_step(calls: float) -> str:
-    row = hvprof_view().row(*[None] * len(hvprof_view().fields))._replace(
-        traffic="bulk", measure="call", library="MPI", calls_per_step=calls, bytes_per_step=1.0
+    row = (
+        hvprof_view()
+        .row(*[None] * len(hvprof_view().fields))
+        ._replace(
+            traffic="bulk", measure="call", library="MPI", calls_per_step=calls, bytes_per_step=1.0
+        )
     )
     return "said" if hvprof.stepped_text([row], "bulk", "bulk") else "silent"
 

@@ -17,8 +17,16 @@ from commprof_report.experiment_main import gives_up
 from commprof_report.steps.long_steps import Trend
 
 RANK = RankRow(
-    rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,
-    unrecorded_calls=0, start_unix_ns=0, threads=1, core_wait=0.0,
+    rank=0,
+    host="node00",
+    affinity="0",
+    state="finalize",
+    wall_ns=1_000,
+    counted_ns=1_000,
+    unrecorded_calls=0,
+    start_unix_ns=0,
+    threads=1,
+    core_wait=0.0,
 )
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
@@ -29,11 +37,28 @@ SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
 def run(**differing: object) -> Figures:
     """One rank."""
     usual = dict(
-        path=Path("run"), run_id="", start_unix_ns=0, world_size=1, ranks=[RANK], missing=0,
+        path=Path("run"),
+        run_id="",
+        start_unix_ns=0,
+        world_size=1,
+        ranks=[RANK],
+        missing=0,
         facts={},
-        step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
-        coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, steps=None,
-        negotiates=False, labels={}, canaries={}, nccl_algorithms={},
+        step_ns=None,
+        wait_ns=None,
+        transfer_ns=None,
+        time_ns=None,
+        step_trend=STEADY,
+        wall_ns=None,
+        coverage=1.0,
+        estimate_share=0.0,
+        error_ns=0,
+        crowding=None,
+        steps=None,
+        negotiates=False,
+        labels={},
+        canaries={},
+        nccl_algorithms={},
     )
     rows: Any = differing.pop("rows", {})
     parts = {(each, "bulk"): row for each, row in rows.items()}

@@ -14,8 +14,18 @@ def changes(days: int, change: float) -> str:
     """A call that takes longer from the middle of some days on; many jobs a day: the chance of
     few days is not in question."""
     rows = [
-        DAY("app", 8, 2, "MPI_Allreduce", "world", 8, "call", f"{day:02}", 9,
-            1.0 + change * (2 * day >= days))
+        DAY(
+            "app",
+            8,
+            2,
+            "MPI_Allreduce",
+            "world",
+            8,
+            "call",
+            f"{day:02}",
+            9,
+            1.0 + change * (2 * day >= days),
+        )
         for day in range(days)
     ]
     with patch.object(questions, "LEVEL", 1.0):

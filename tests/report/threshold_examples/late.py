@@ -19,8 +19,20 @@ from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.base import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
-    LEVEL, LONG_BLOCK, MOSTLY_LEVEL, MOST_BLOCKS, NOBODY, Costs, Participants, Suspects, blame,
-    block_count, costs_of, is_concentrated, persistence, when,
+    LEVEL,
+    LONG_BLOCK,
+    MOSTLY_LEVEL,
+    MOST_BLOCKS,
+    NOBODY,
+    Costs,
+    Participants,
+    Suspects,
+    blame,
+    block_count,
+    costs_of,
+    is_concentrated,
+    persistence,
+    when,
 )
 from commprof_report.late.depends import Waits
 from commprof_report.run.alignment import Error
@@ -30,9 +42,20 @@ from .stored import stored
 
 COUNTED_NS = 1_000_000
 RUN = sums_row(
-    ranks=4, collectives=100, message_calls=0, total_ns=500_000, sampled_ns=500_000, coverage=1.0,
-    sampled_share=1.0, wait_ns=0, transfer_ns=500_000, wait_share=0.0, share_of_wall=0.5,
-    estimate_share=0.0, background_share=0.0, counted_ns=COUNTED_NS,
+    ranks=4,
+    collectives=100,
+    message_calls=0,
+    total_ns=500_000,
+    sampled_ns=500_000,
+    coverage=1.0,
+    sampled_share=1.0,
+    wait_ns=0,
+    transfer_ns=500_000,
+    wait_share=0.0,
+    share_of_wall=0.5,
+    estimate_share=0.0,
+    background_share=0.0,
+    counted_ns=COUNTED_NS,
     transfer_calls=50,
 )  # all time inside MPI moves data
 WAITING = RUN._replace(wait_ns=500_000, transfer_ns=0)
@@ -159,20 +182,52 @@ def among_links(pairs: int, times: float) -> str:
     texts = Texts()
     rows = [
         (
-            "abc", -message, 2 * pair, "MPI_Recv", 8, "", 0, 0, 1,
-            round((times if pair == 0 else 1) * 1_000), 2 * pair + 1, False, False, None,
-            "late sender", 2 * pair + 1, 0, 1, False,
+            "abc",
+            -message,
+            2 * pair,
+            "MPI_Recv",
+            8,
+            "",
+            0,
+            0,
+            1,
+            round((times if pair == 0 else 1) * 1_000),
+            2 * pair + 1,
+            False,
+            False,
+            None,
+            "late sender",
+            2 * pair + 1,
+            0,
+            1,
+            False,
         )
-        for pair in range(pairs) for message in range(FEWEST)
+        for pair in range(pairs)
+        for message in range(FEWEST)
     ]
     waits = table(Waits, rows, texts, NAMES)
-    infos = {"MPI_Recv": CallInfo(
-        "MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "", None, None,
-    )}
+    infos = {
+        "MPI_Recv": CallInfo(
+            "MPI_Recv",
+            "mpi",
+            "point-to-point",
+            "",
+            "sender",
+            None,
+            1,
+            "",
+            None,
+            None,
+        )
+    }
     hosts = dict.fromkeys(range(2 * pairs), "node")
     messages = Columns(
-        wait=np.arange(len(rows)), call=waits.call, identity=waits.identity, bytes=waits.bytes,
-        peer=waits.peer, wait_state=waits.wait_state,
+        wait=np.arange(len(rows)),
+        call=waits.call,
+        identity=waits.identity,
+        bytes=waits.bytes,
+        peer=waits.peer,
+        wait_state=waits.wait_state,
     )
     found = slow_links(waits, np.ones(len(rows)), messages, infos, hosts, texts)
     return "a slow link" if found else "like others"
@@ -208,7 +263,9 @@ def inside(share: float) -> str:
     connection = stored(
         doing=[
             {
-                "world_rank": 0, "doing_call": "MPI_Recv", "doing_is_inside": 1,
+                "world_rank": 0,
+                "doing_call": "MPI_Recv",
+                "doing_is_inside": 1,
                 "doing_ns": share * COUNTED_NS,
             }
         ],
@@ -222,8 +279,12 @@ def inside(share: float) -> str:
 def contradicting(ns: int) -> str:
     """A message is received, and so long after that it is sent."""
     sides = Columns(
-        channel=np.zeros(2, np.int64), posted_ns=np.array([ns, 0]), gone_ns=np.array([NONE, 0]),
-        since_ns=np.full(2, -1), until_ns=np.ones(2), is_probe=np.zeros(2, bool),
+        channel=np.zeros(2, np.int64),
+        posted_ns=np.array([ns, 0]),
+        gone_ns=np.array([NONE, 0]),
+        since_ns=np.full(2, -1),
+        until_ns=np.ones(2),
+        is_probe=np.zeros(2, bool),
     )
     send, receive = np.array([0]), np.array([1])
     return "matched" if are_possible(sides, send, receive, np.zeros(1)).all() else "not matched"
@@ -246,8 +307,7 @@ def during_visits(share: float) -> str:
     often = round(1_000 * share)
     visits = [(10 * place, 10 * place + 5) for place in range(1_000)]
     return (
-        "a wait region" if region_of("wait", {0: visits}, {0: visits[:often]})
-        else "another region"
+        "a wait region" if region_of("wait", {0: visits}, {0: visits[:often]}) else "another region"
     )
 
 
@@ -278,12 +338,14 @@ EXAMPLES = {
     "late.level": at_chance,
     "late.brief": at_persistence,
     "late.most-blocks": lambda number: (
-        "long blocks" if block_count(one_last([0] * LONG_BLOCK * number)) == number
+        "long blocks"
+        if block_count(one_last([0] * LONG_BLOCK * number)) == number
         else "longer blocks"
     ),
     "late.long-block": lambda number: (
-        "as many blocks as may be" if block_count(one_last([0] * number * MOST_BLOCKS))
-        == MOST_BLOCKS else "fewer blocks"
+        "as many blocks as may be"
+        if block_count(one_last([0] * number * MOST_BLOCKS)) == MOST_BLOCKS
+        else "fewer blocks"
     ),
     "late.ranks-per-named": lambda ranks: named(
         caused(*[{0: 0.45, 1: 0.45, None: 0.1}] * BLOCKS), 2 * ranks
@@ -295,15 +357,18 @@ EXAMPLES = {
     "late.notably-more": of_a_host,
     "late.shortest": with_lateness,
     "late.progress": lambda share: (
-        "a wait for progress" if is_explained(np.array([1_000 * share]), np.array([1_000])).all()
+        "a wait for progress"
+        if is_explained(np.array([1_000 * share]), np.array([1_000])).all()
         else "not known"
     ),
     "late.partner": lambda share: (
-        "depends on it" if depends(np.array([1_000 * share]), np.array([1_000])).all()
+        "depends on it"
+        if depends(np.array([1_000 * share]), np.array([1_000])).all()
         else "by itself"
     ),
     "late.by-transfers": lambda share: (
-        "saved" if is_by_transfers(1_000 - round(1_000 * share), round(1_000 * share))
+        "saved"
+        if is_by_transfers(1_000 - round(1_000 * share), round(1_000 * share))
         else "not saved"
     ),
     "late.slow-link": lambda times: among_links(4, times),

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from commprof_report.loops.levels import Kind, Line, Spans, find_loops, levels
 from commprof_report.steps.stepping import (
-    Found, Visits, doubt, is_better, steps_of, unlike, visited,
+    Found,
+    Visits,
+    doubt,
+    is_better,
+    steps_of,
+    unlike,
+    visited,
 )
 from test_loops import calls_of
 from training import MS, Job
@@ -103,18 +109,18 @@ def in_region(share: float) -> str:
 
 EXAMPLES = {
     "loops.body": body,
-    "loops.steps": lambda times: "steps" if chosen(
-        [(0, 1.0, Kind.DATA), (1, 1.0, Kind.DATA)] * times, {0}
-    ) == "outer" else "no steps",
+    "loops.steps": lambda times: (
+        "steps"
+        if chosen([(0, 1.0, Kind.DATA), (1, 1.0, Kind.DATA)] * times, {0}) == "outer"
+        else "no steps"
+    ),
     "loops.time": time,
     "loops.rest": rest,
     "loops.often": often,
     "loops.inner": inner,
     "loops.calls": calls,
     "loops.alike": lambda share: "no steps" if unlike(round(share * MANY), MANY) else "steps",
-    "loops.spread": lambda times: doubted(
-        step_bytes=np.repeat([MANY, round(times * MANY)], 10)
-    ),
+    "loops.spread": lambda times: doubted(step_bytes=np.repeat([MANY, round(times * MANY)], 10)),
     "loops.fits": lambda share: doubted(confidence=share),
     "loops.better": better,
     "steps.ordered": ordered,

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from commprof_report.roles.world import (
-    DescribedRow, Group, MessageRow, MessageTime, TurnsRow, UseRow, World, busy_of, graph,
+    DescribedRow,
+    Group,
+    MessageRow,
+    MessageTime,
+    TurnsRow,
+    UseRow,
+    World,
+    busy_of,
+    graph,
     partitions_of,
 )
 from commprof_report.roles.pipelines import Stage, StageTimesRow, keeping_waiting
@@ -21,16 +29,24 @@ def use(call: str, family: str, size: int, count: int = 1) -> UseRow:
     return UseRow("", call, family, size, count, size * count)
 
 
-def role_of(
-    *groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ...] = ()
-) -> str:
+def role_of(*groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ...] = ()) -> str:
     """The role of the first of these groups of a job of four ranks."""
     ranks = frozenset(range(4))
     identities = (each.described.identity for each in groups)
     turns = {name: TurnsRow(name, 1, 0, times) for name, times in zip(identities, repeats)}
     world = World(
-        len(ranks), ranks, list(groups), partitions_of(groups, ranks), busy_of(groups, len(ranks)),
-        graph([]), {}, message_bytes, frozenset(), 0.0, turns, [],
+        len(ranks),
+        ranks,
+        list(groups),
+        partitions_of(groups, ranks),
+        busy_of(groups, len(ranks)),
+        graph([]),
+        {},
+        message_bytes,
+        frozenset(),
+        0.0,
+        turns,
+        [],
     )
     return role(groups[0], world)
 

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 from commprof_report.base import UsageError
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import (
-    CpuTimeRow, Lost, Use, is_crowded, is_read, taken_text, use_of,
+    CpuTimeRow,
+    Lost,
+    Use,
+    is_crowded,
+    is_read,
+    taken_text,
+    use_of,
 )
 from commprof_report.run.selection import identities_find
 from commprof_report.run.unseen import seen_rows
@@ -28,9 +34,14 @@ def off(share: float) -> str:
     connection = stored(
         rank=[
             {
-                "world_rank": 0, "world_size": 1, "wall_ns": WALL_NS,
-                "counted_ns": round((1 - share) * WALL_NS), "start_unix_ns": 0,
-                "reset_unix_ns": 0, "gpu_state": "none", **dict.fromkeys(RANK.split(), 0),
+                "world_rank": 0,
+                "world_size": 1,
+                "wall_ns": WALL_NS,
+                "counted_ns": round((1 - share) * WALL_NS),
+                "start_unix_ns": 0,
+                "reset_unix_ns": 0,
+                "gpu_state": "none",
+                **dict.fromkeys(RANK.split(), 0),
             }
         ],
         fact="world_rank key value",
@@ -82,6 +93,10 @@ def read_by(errors: float) -> str:
 
 
 EXAMPLES = {
-    "run.off": off, "run.identity-digits": named_by, "run.core-read": known,
-    "run.core-wait": crowded, "run.core-taken": taken, "run.core-errors": read_by,
+    "run.off": off,
+    "run.identity-digits": named_by,
+    "run.core-read": known,
+    "run.core-wait": crowded,
+    "run.core-taken": taken,
+    "run.core-errors": read_by,
 }

@@ -55,7 +55,8 @@ def trend_level(p: float) -> str:
     """Parts of which so many pairs rise that this is as probable; the first and last stay."""
     parts, score = min(
         (
-            (parts, score) for parts in range(8, 17)
+            (parts, score)
+            for parts in range(8, 17)
             for score in range(parts * (parts - 1) // 2, 0, -2)
         ),
         key=lambda each: abs(chance.chance(*each) - p),
