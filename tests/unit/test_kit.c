@@ -8,6 +8,8 @@
 /* NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tools/replay/player.c"
 /* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/race.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tools/replay/watch.c"
 
 #include "unit.h"

@@ -226,7 +226,7 @@ static bool row_read(struct raced_row *row, char *text)
     if (count < 6 || strlen(words[0]) >= sizeof row->call)
         return false;
     memcpy(row->call, words[0], strlen(words[0]) + 1);
-    row->bytes = strtoll(words[1], NULL, 10);
+    row->bytes = (int64_t)strtoull(words[1], NULL, 10);
     row->ranks = atoi(words[2]);
     row->candidates = count - 5;
     row->turn = calloc((size_t)race.kit->comms, sizeof *row->turn);
