@@ -122,7 +122,8 @@ $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(PROGRAM_HEADERS) $(STAND_INS) Ma
 $(BUILD)/bin/commprof-replay: $(REPLAY_SOURCES) $(PROGRAM_HEADERS) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
 	$(call SAY,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -Wl,--dynamic-list=src/tools/replay/exported.list -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) \
+		-Wl,--dynamic-list=src/tools/replay/exported.list -o $@
 
 $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)

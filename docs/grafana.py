@@ -24,7 +24,7 @@ HEIGHT = 9
 
 
 def query(question: str) -> str:
-    """Of PostgreSQL; the call that is asked for is a variable of the dashboard."""
+    """PostgreSQL's; the call that is asked for is a variable of the dashboard."""
     asked = "WITH asked AS (SELECT ${call:sqlstring} AS wanted_call)"
     return SQL.text(question).rstrip(";\n").replace("WITH", f"{asked},", 1)
 

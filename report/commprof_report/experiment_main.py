@@ -377,7 +377,8 @@ def show(arguments: argparse.Namespace) -> None:
             units.counted(len(counted), "run"): 1,
             counted and f", mean {fmean(run.seconds for run in counted):.1f} s" or "": counted,
             f"; {len(removed)} removed": removed,
-            f"; {units.counted(len(failed), 'failed run')}, the last: {failed and failed[-1].why}": failed,
+            f"; {units.counted(len(failed), 'failed run')}, the last: "
+            f"{failed and failed[-1].why}": failed,
         }
         said = "".join(text for text, is_so in parts.items() if is_so)
         say(f"  {each.name}: {said}; {each.command}")

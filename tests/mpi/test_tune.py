@@ -131,7 +131,7 @@ def test_no_call_but_that_of_the_row_has_another_algorithm(mpi, kind, kit, tmp_p
 
 
 def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple]]) -> None:
-    """Of a search that found the better algorithm twice as fast in eight launches."""
+    """The result of a search that found the better algorithm twice as fast in eight launches."""
     library = launch(mpi, 1, [str(REPLAY), "--algorithms"], folder, {}).stdout.splitlines()
     path = next(line[5:] for line in library if line.startswith("path "))
     counts = [[[int(word) for word in rank] for rank in next(iter(each))] for each in sent]

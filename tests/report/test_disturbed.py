@@ -73,7 +73,7 @@ def held_up(chance: Random, ranks: int, median: float, times: float, start: int)
 
 
 def verdicts(ranks: int, median: float, times: float) -> Counter[str]:
-    """Of 20 experiments of ten blocks."""
+    """Counts of 20 experiments of ten blocks."""
     chance, found = Random(ranks), Counter()
     for _ in range(EXPERIMENTS):
         sides = [

@@ -517,9 +517,9 @@ def rows_section(answers: Comparison) -> str:
     return (
         page.section(
             "Calls and sizes",
-            "Calls by communicator and size, those with the largest change first: per rank is by how "
-            "much all calls of a row take longer or shorter on a rank. Rows below 1 % of the time are "
-            "added up as other, unless --all-rows.",
+            "Calls by communicator and size, those with the largest change first: per rank is by "
+            "how much all calls of a row take longer or shorter on a rank. Rows below 1 % of the "
+            "time are added up as other, unless --all-rows.",
             *pair_tables(
                 answers,
                 change_columns,
@@ -576,8 +576,8 @@ COMMANDS = {
                 metavar="RUN",
                 type=Path,
                 nargs="*",
-                help="A... -- B...: the runs of each side (two runs need no --); or the folder of an "
-                "experiment",
+                help="A... -- B...: the runs of each side (two runs need no --); or the folder "
+                "of an experiment",
             ),
             *RULES,
             FAIL_IF,

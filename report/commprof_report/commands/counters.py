@@ -273,8 +273,8 @@ def device_note(rows: Sequence[Row]) -> str:
     grouped = any(row.call == "ncclGroup" for row in rows)
     return (
         (
-            f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on the "
-            f"device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
+            f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on "
+            f"the device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
         )
         if made or timed
         else ""
@@ -579,10 +579,10 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
     return (
         page.section(
             "Message sizes",
-            "Each point is one message size: the line is the median duration, the bands reach to the "
-            "95th and 99th percentile (where there are 20 calls or more; other points are hollow). A "
-            "wide band means that calls of that size take very different times, mostly by waiting for "
-            f"a late rank.{explained and f' Marks of sizes: {explained}.'}",
+            "Each point is one message size: the line is the median duration, the bands reach to "
+            "the 95th and 99th percentile (where there are 20 calls or more; other points are "
+            "hollow). A wide band means that calls of that size take very different times, "
+            f"mostly by waiting for a late rank.{explained and f' Marks of sizes: {explained}.'}",
             common.picture(charts.lines_of(timed), "latency by message size"),
             page.table(
                 telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"

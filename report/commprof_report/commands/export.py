@@ -360,16 +360,17 @@ COMMANDS = {
                 action="extend",
                 default=[],
                 metavar="FILE",
-                help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
-                ".json.gz, a folder of them, or RANK=FILE where a file does not say its rank; it "
-                "takes all words up to the next option, so RUN is given before it",
+                help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: "
+                ".json, .json.gz, a folder of them, or RANK=FILE where a file does not say its "
+                "rank; it takes all words up to the next option, so RUN is given before it",
             ),
             option(
                 "--from",
                 type=seconds,
                 metavar="SECONDS",
                 dest="from_ns",
-                help="of a timeline: what ends after this; counted from the earliest start of a rank",
+                help="of a timeline: what ends after this; counted from the earliest start of a "
+                "rank",
             ),
             option(
                 "--to",

@@ -143,8 +143,8 @@ COMMANDS = {
                 "--engine",
                 default="duckdb",
                 metavar="ENGINE",
-                help="what answers: duckdb (default), spark=MASTER, clickhouse (within this process), "
-                "or postgresql=URL, after `load`",
+                help="what answers: duckdb (default), spark=MASTER, clickhouse (within this "
+                "process), or postgresql=URL, after `load`",
             ),
             option(
                 "--output",

@@ -573,7 +573,8 @@ COMMANDS = {
                 "--plot",
                 type=pictures.picture_path,
                 metavar="FILE",
-                help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
+                help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the "
+                "kernels",
             ),
         ),
         run,

@@ -366,8 +366,8 @@ COMMANDS = {
                 "--steps",
                 type=steps_read,
                 metavar="A-B",
-                help="the timeline holds the calls of these steps, as many as there is room for: 7, or "
-                "100-120 (default: the median, the longest, and others)",
+                help="the timeline holds the calls of these steps, as many as there is room for: "
+                "7, or 100-120 (default: the median, the longest, and others)",
             ),
             option("--anonymous", action="store_true", help=anonymous.HELP),
             *(rule._replace(group="of A... -- B..., as in compare") for rule in compare.RULES),

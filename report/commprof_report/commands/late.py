@@ -266,8 +266,8 @@ def marks_basis_text(answers: Late) -> str:
 def unjudged_text(row: LateRow) -> str:
     return (
         (
-            f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since the "
-            "time of queueing does not show when a collective ran"
+            f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since "
+            "the time of queueing does not show when a collective ran"
         )
         if row.unjudged
         else ""
@@ -321,8 +321,8 @@ def clock_text(row: LateRow) -> str:
         text
         if not row.estimate_share
         else (
-            f"{text}; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
-            "beyond the shortest count as waiting (~)"
+            f"{text}; for {units.share(row.estimate_share)} of the time that is too coarse: "
+            "durations beyond the shortest count as waiting (~)"
         )
     )
 

@@ -340,9 +340,9 @@ COMMANDS = {
                 type=seconds,
                 default=AFTER_S,
                 metavar="SECONDS",
-                help="calls of a running job count from this duration on; of a job that was killed as "
-                "a whole, waits up to the last call that any rank began or ended (default: "
-                "%(default)g)",
+                help="calls of a running job count from this duration on; of a job that was "
+                "killed as a whole, waits up to the last call that any rank began or ended "
+                "(default: %(default)g)",
             ),
             *tables.FORMS,
         ),

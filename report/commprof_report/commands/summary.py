@@ -514,7 +514,8 @@ COMMANDS = {
             option(
                 "--unseen",
                 action="store_true",
-                help="only what was not seen, of all calls: each reason, its size, what would show it",
+                help="only what was not seen, of all calls: each reason, its size, what would "
+                "show it",
             ),
         ),
         run,

@@ -477,8 +477,8 @@ COMMANDS = {
                 type=address,
                 default=LOOPBACK,
                 metavar="ADDRESS",
-                help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
-                "only this machine reaches)",
+                help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, "
+                "which only this machine reaches)",
             ),
         ),
         run,

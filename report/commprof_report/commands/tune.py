@@ -252,7 +252,8 @@ def print_search(found: Evidence, rules: Rules) -> None:
                     "Faster",
                     f"{units.counted(written, 'rule')} to write"
                     if written
-                    else f"nothing: no algorithm is proven to be faster by {units.share(rules.min_effect)}",
+                    else "nothing: no algorithm is proven to be faster by "
+                    f"{units.share(rules.min_effect)}",
                 ),
             )
         )
@@ -432,7 +433,8 @@ COMMANDS = {
                 metavar="PATH",
                 type=Path,
                 nargs="*",
-                help="a run (default of plan and auto: the newest here), a kit, the folder of a search",
+                help="a run (default of plan and auto: the newest here), a kit, the folder of a "
+                "search",
             ),
             option(
                 "--launch",

@@ -38,7 +38,8 @@ def of_all(runs: Sequence[Figures], metric: str, skipped: float) -> list[str]:
         f"the first {units.share(skipped)} of the steps of each run are left out; calls and sizes "
         "are not shown: their sums have all steps": skipped,
         f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
-        f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}": not is_covered,
+        "the run with "
+        f"least{'; --metric time has all of it' if metric == 'transfer' else ''}": not is_covered,
         f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
         "clocks of the hosts are too coarse": metric in ("transfer", "wait")
         and most > threshold("compare.estimated"),

@@ -19,7 +19,8 @@ LARGE = ("sample", "gpu_sample")
 OF_NODE = {  # by the column that says whose a row is; ranks: of the node
     "world_rank": "world_rank IN ({ranks})",
     "cell": "cell IN (SELECT cell FROM main.cell WHERE world_rank IN ({ranks}))",
-    "activity": "activity IN (SELECT activity FROM main.gpu_activity WHERE world_rank IN ({ranks}))",
+    "activity": "activity IN"
+    " (SELECT activity FROM main.gpu_activity WHERE world_rank IN ({ranks}))",
 }
 
 

@@ -70,24 +70,25 @@ FIELDS = {
         Field("users", "", "users"),
         Field(
             "last_jobs",
-            "jobs in which the host came last: its ranks spent the least time in calls in which all "
-            "wait for all, or that complete messages; and in how many any host in its place would "
-            "have: of jobs of the same program on as many hosts, in the same place by the lowest rank",
+            "jobs in which the host came last: its ranks spent the least time in calls in which "
+            "all wait for all, or that complete messages; and in how many any host in its place "
+            "would have: of jobs of the same program on as many hosts, in the same place by the "
+            "lowest rank",
             "came last",
         ),
         Field("expected_jobs", "", "expected", units.mean_count),
         Field(
             "behind_share",
-            "by how much less time its ranks spend in these calls than those of other hosts, of the "
-            "wall time",
+            "by how much less time its ranks spend in these calls than those of other hosts, of "
+            "the wall time",
             "behind",
             units.share,
         ),
         Field(
             "p",
             "the probability that chance alone shows as much, adjusted for all hosts or calls "
-            "(Benjamini and Hochberg); of a host without the user whose jobs say most against it; of "
-            "a change by Pettitt's test of the days' medians",
+            "(Benjamini and Hochberg); of a host without the user whose jobs say most against "
+            "it; of a change by Pettitt's test of the days' medians",
             "p",
             lambda value: f"{value:.1g}",
         ),
@@ -118,8 +119,8 @@ FIELDS = {
         Field("mpi_share", "", "in MPI", units.share),
         _hours(
             "uneven_hours",
-            "what ranks spend in calls in which all wait for all, or that complete messages, beyond "
-            "the rank of the job that spends least in them",
+            "what ranks spend in calls in which all wait for all, or that complete messages, "
+            "beyond the rank of the job that spends least in them",
             "uneven hours",
         ),
         _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),

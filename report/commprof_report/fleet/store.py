@@ -269,7 +269,7 @@ def add(
 
 
 def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple]:
-    """What it answers of each part, in other processes."""
+    """Its answers of each part, in other processes."""
     parts = [items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE)]
     with Progress(doing, len(parts), "parts") as progress:
         for answer in side_by_side(function, parts):

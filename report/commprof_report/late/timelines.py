@@ -213,7 +213,7 @@ def _sums(points: Ints, states: Ints) -> np.ndarray:
 
 
 def _unseen_until(called: Called) -> Ints:
-    """The end of the last time without samples that begins before each call; NONE: there is none."""
+    """The end of the last time without samples that begins before each call, or NONE."""
     found = np.full(len(called.calls), NONE)
     for rank, (begins, ends) in called.gaps.items():
         own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))

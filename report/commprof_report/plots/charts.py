@@ -78,7 +78,7 @@ class Lines(NamedTuple):
 
 
 def lines_of(rows: Iterable[Row]) -> Lines | None:
-    """Of the rows that have a place on the axis of sizes, those with the most time, the largest
+    """Among the rows that have a place on the axis of sizes, those with the most time, the largest
     first."""
     largest = by_time((units.visible(row.communicator), row) for row in rows if place_of(row))
     return (

@@ -110,8 +110,8 @@ def _by_calls(
         return rows, answer(
             len(judged),
             Unknown(
-                f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time "
-                "inside MPI is split"
+                f"in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the "
+                "time inside MPI is split"
             ),
         )
     return rows, _judged(list(judged.values()), caused, late)

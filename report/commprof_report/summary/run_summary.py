@@ -185,7 +185,7 @@ def times_apart(times: Sequence[Row], answers: RunSummary) -> list[Row]:
 
 
 def _apart(rows: Iterable[tuple[Row, int]]) -> list[Row]:
-    """Of each row so much time is negotiation."""
+    """How much time of each row is negotiation."""
 
     def part(row: Row, name: str, total_ns: int) -> Row:
         share = getattr(row, "share_of_wall", None)

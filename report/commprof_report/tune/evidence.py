@@ -1,4 +1,4 @@
-"""What a search has found: the file evidence.json, and the rules that follow from it."""
+"""The result of a search: the file evidence.json, and the rules that follow from it."""
 
 from __future__ import annotations
 
@@ -188,6 +188,6 @@ def _merged(chosen: Sequence[tuple[int, Candidate | None]]) -> tuple[Span, ...]:
 
 
 def fingerprint(counts: Sequence[Sequence[int]]) -> str:
-    """What the ranks of a call send, as people read it."""
+    """The messages that the ranks of a call send, as people read them."""
     messages, volume = (sum(each) for each in zip(*counts)) if counts else (0, 0)
     return f"{messages} messages of {volume} B in all"

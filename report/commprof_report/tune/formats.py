@@ -82,7 +82,7 @@ def openmpi_classic(evidence: Evidence, rules: Sequence[Rule]) -> str:
 
 
 def fenced(rules: Sequence[Rule]) -> list[tuple[int, list[Step]]]:
-    """Of one call: sizes of communicators from which on steps hold, closed below and above."""
+    """One call: sizes of communicators from which on steps hold, closed below and above."""
     default: list[Step] = [(0, DEFAULT)]
     found = [(1, default)]
     for rule in rules:
@@ -187,8 +187,8 @@ def intel_env(evidence: Evidence, rules: Sequence[Rule]) -> str:
 
 
 def nccl_csv(evidence: Evidence, rules: Sequence[Rule]) -> str:
-    """Of NCCL's example tuner: collective, sizes, algorithm, protocol, channels, nodes, ranks, and
-    two that hold for all. A candidate's name is ALGORITHM/PROTOCOL."""
+    """The form of NCCL's example tuner: collective, sizes, algorithm, protocol, channels, nodes,
+    ranks, and two that hold for all. A candidate's name is ALGORITHM/PROTOCOL."""
     return "".join(
         f"{collective(rule.call)},{message_bytes(NCCL, rule.call, rule.ranks, span.low)},"
         f"{message_bytes(NCCL, rule.call, rule.ranks, span.high)},"

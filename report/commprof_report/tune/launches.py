@@ -46,18 +46,18 @@ class Outcome(NamedTuple):
         return [call for call in self.calls if (call.row, call.place) == (row, place)]
 
     def transfer_ns(self, row: int, place: int) -> float | None:
-        """Of a call, the median."""
+        """The median of a call."""
         found = [call.transfer_ns for call in self.of(row, place) if not call.is_refused]
         return median(found) if found else None
 
     def counts(self, row: int, place: int) -> list[list[int]]:
-        """What most calls sent: messages of other calls may be on their way."""
+        """The messages that most calls sent: those of other calls may be on their way."""
         found = Counter(call.counts for call in self.of(row, place))
         return [list(each) for each in found.most_common(1)[0][0]] if found else []
 
 
 def words_of(family: str, row: Raced) -> str:
-    """Of commprof-replay --race: the candidates that are left take turns."""
+    """commprof-replay --race: the candidates that are left take turns."""
     names = ("-", "-")
     if len(row.left) > 1:
         names = variable_name(family, row.call), segments_name(family, row.call)
