@@ -1,4 +1,4 @@
-"""Prints docs/SCHEMA.md with its tables of columns as the reporter says them (base/field.py).
+"""Prints docs/SCHEMA.md with its tables of columns as the reporter says them (base/__init__.py).
 
 python3 docs/columns.py >SCHEMA.md    (from the top folder, with report/ in PYTHONPATH)"""
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from commprof_report.advice.advice import ADVICE
-from commprof_report.base.field import Field
+from commprof_report.base import Field
 from commprof_report.calls.parts import PEER, RANK, REGION
 from commprof_report.calls.by_size import HVPROF, LATENCY
 from commprof_report.calls.views import CALL, OF_TRAFFIC, RANK_CALL, SIZE

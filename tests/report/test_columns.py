@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import planted
 import pytest
-from commprof_report.base.columns import (
+from commprof_report.base import (
     NONE,
     Columns,
     Flags,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.base.columns import Texts, np
+from commprof_report.base import Texts, np
 from commprof_report.late.depends import (
     ALL,
     Collectives,

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import planted
 import pytest
-from commprof_report.base.columns import Texts
+from commprof_report.base import Texts
 from commprof_report.late.late_ranks import late as answers
 from commprof_report.late.verdict import Participants, blame, costs_of
 from commprof_report.run.alignment import align

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 import training
-from commprof_report.base.columns import Columns, Texts
+from commprof_report.base import Columns, Texts
 from commprof_report.loops.levels import Kind, find_loops
 from commprof_report.steps import lines
 from commprof_report.steps.stepping import Found, Visits, steps_of

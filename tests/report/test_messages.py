@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from commprof_report.base.columns import Columns, np
+from commprof_report.base import Columns, np
 from commprof_report.late.messages import are_possible, matches
 from planted import SECOND
 from planted_job import HostClock, Job

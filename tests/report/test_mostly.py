@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from commprof_report.base.columns import Texts
+from commprof_report.base import Texts
 from commprof_report.late.verdict import Costs, Participants, blame, costs_of, main_part
 from planted_job import HostClock, Job, Program, repeated
 

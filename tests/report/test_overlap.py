@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from commprof_report.base.columns import Columns
+from commprof_report.base import Columns
 from commprof_report.gpu.overlap import KINDS, STATES, common, spans_joined, time_by_states
 
 LAST = 60

@@ -8,7 +8,7 @@ import sqlite3
 
 import planted
 import pytest
-from commprof_report.base.columns import of_buckets
+from commprof_report.base.summarize import of_buckets
 from planted import Cell, Rank
 
 SAMPLES = {

@@ -9,7 +9,7 @@ import random
 from statistics import fmean, median
 
 import pytest
-from commprof_report.base.chance import benjamini_hochberg
+from commprof_report.base.summarize import benjamini_hochberg
 from commprof_report.compare import judge as rank_tests
 from commprof_report.compare.judge import Paired, Shift, Unpaired, shift_of
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from commprof_report.base.columns import NONE
+from commprof_report.base import NONE
 from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, Usual, efficiency
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from commprof_report.base.columns import Texts, table
+from commprof_report.base import Texts, table
 from commprof_report.run.unseen import Hole
 from commprof_report.steps.boundaries import Boundaries, Bounds, judged
 from commprof_report.steps.step_costs import parts_of

@@ -13,8 +13,7 @@ import negotiated
 import planted
 import pytest
 import training
-from commprof_report.base import chance, units
-from commprof_report.base.columns import Columns, Texts, table
+from commprof_report.base import Columns, Texts, chance, table, units
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.long_steps import explained, trend, why_longer

@@ -13,7 +13,7 @@ from types import ModuleType
 import planted
 import pytest
 from commprof_report import commands
-from commprof_report.base.field import Field
+from commprof_report.base import Field
 from commprof_report.display import tables
 from commprof_report.display.tables import Column
 

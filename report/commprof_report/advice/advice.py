@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
-from ..base import Row, Unknown, attempt, gathered, row_type, units
-from ..base.field import Field
+from ..base import Field, Row, Unknown, attempt, gathered, row_type, units
 from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, is_crowded, lacks_cores

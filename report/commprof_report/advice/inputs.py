@@ -12,9 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base import Row, gathered, query, threshold, units, whole
-from ..base.columns import NONE, grouped, np, of_groups
-from ..base.summarize import pow2
+from ..base import NONE, Row, gathered, grouped, np, query, threshold, units, whole
+from ..base.summarize import of_groups, pow2
 from ..calls.parts import Negotiation
 from ..calls.views import size_rows
 from ..late.late_ranks import Late

@@ -8,7 +8,7 @@ from the number of permutations with so many inversions. Kendall, Rank Correlati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, combinations
+from itertools import combinations
 from math import factorial
 
 
@@ -30,12 +30,3 @@ def chance(places: int, least: int) -> float:
     return sum(
         count for number, count in enumerate(inversions) if abs(pairs - 2 * number) >= least
     ) / factorial(places)
-
-
-def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be
-    false."""
-    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
-    corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
-    found = dict(zip(order, accumulate(corrected, min)))
-    return [found[index] for index in range(len(ps))]

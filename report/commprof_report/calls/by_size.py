@@ -20,10 +20,32 @@ from math import exp, log, log2
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import Row, query, row_type, threshold, units
-from ..base.summarize import HVPROF_BOUNDS, hvprof_classes, Sums, View, ratio, summarize, total
-from ..base.columns import NONE, Flags, Floats, Ints, found_in, np, summed
-from ..base.field import Field, number, text
+from ..base import (
+    NONE,
+    Field,
+    Flags,
+    Floats,
+    Ints,
+    Row,
+    found_in,
+    np,
+    number,
+    query,
+    row_type,
+    text,
+    threshold,
+    units,
+)
+from ..base.summarize import (
+    HVPROF_BOUNDS,
+    Sums,
+    View,
+    hvprof_classes,
+    ratio,
+    summarize,
+    summed,
+    total,
+)
 from ..run.selection import Cells, cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 

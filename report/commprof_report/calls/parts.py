@@ -13,9 +13,7 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
-from ..base import Row, query, row_type, units
-from ..base.columns import Flags
-from ..base.field import Field, keys, number, text
+from ..base import Field, Flags, Row, keys, number, query, row_type, text, units
 from ..base.summarize import View, among, own, summarize, total
 from ..run.selection import Cells, cells_of, view_rows, traffic_classify
 from ..run.crowding import cpu_times

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from ..base import Row, query, units
-from ..base.columns import NONE, Flags, Floats, Groups, Ints, np
-from ..base.field import Field, number, text
+from ..base import NONE, Field, Flags, Floats, Groups, Ints, Row, np, number, query, text, units
 from ..base.summarize import (
     Sums,
     View,

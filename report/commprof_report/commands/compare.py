@@ -43,8 +43,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from ..base import Progress, UsageError, option, threshold, units
-from ..base.field import Field, keys, shown
+from ..base import Field, Progress, UsageError, keys, option, shown, threshold, units
 from ..base.workers import EXECUTOR, side_by_side
 from ..compare import sentences, sides as sides_of
 from ..compare.judge import (

@@ -10,9 +10,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import Row, UsageError, gathered, option, units
+from ..base import Field, Row, UsageError, gathered, option, shown, telling, units
 from ..base.summarize import BINS
-from ..base.field import Field, shown, telling
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (

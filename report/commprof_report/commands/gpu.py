@@ -28,8 +28,7 @@ from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-from ..base import Row, option, units
-from ..base.field import keys, shown
+from ..base import Row, keys, option, shown, units
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..gpu import gpu_activity

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from ..base import Row, attempt, gathered, present, units
-from ..base.field import Field, shown, telling
+from ..base import Field, Row, attempt, gathered, present, shown, telling, units
 from ..calls.parts import REGION
 from ..display import page, tables
 from ..display.tables import Column, volume_column

@@ -29,8 +29,7 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
 
-from ..base import Row, attempt, gathered, option, threshold, units
-from ..base.field import Field, shown
+from ..base import Field, Row, attempt, gathered, option, shown, threshold, units
 from ..calls.by_size import HVPROF, hvprof_rows, odd_sizes
 from ..calls.views import size_rows
 from ..compare.row_table import alike

@@ -33,8 +33,7 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..base import Row, option, present, units, whole
-from ..base.field import Field, shown
+from ..base import Field, Row, option, present, shown, units, whole
 from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind

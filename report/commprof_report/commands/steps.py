@@ -36,8 +36,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
-from ..base import Row, attempt, option, present, units
-from ..base.field import Field, shown
+from ..base import Field, Row, attempt, option, present, shown, units
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late

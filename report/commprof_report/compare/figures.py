@@ -25,10 +25,9 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, Tuple
 
-from ..base import ReportError, gathered, query, units
-from ..base.columns import NONE, Flags, Ints, np, of_buckets
+from ..base import NONE, Flags, Ints, ReportError, gathered, np, query, units
+from ..base.summarize import View, measures, of_buckets, own, summarize, sums, total
 from ..base.units import Members, members_text
-from ..base.summarize import View, measures, own, summarize, sums, total
 from ..experiment.plan import Canary, canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks

@@ -23,9 +23,7 @@ from itertools import accumulate, combinations_with_replacement
 from statistics import NormalDist, fmean, median
 from typing import Any, NamedTuple
 
-from ..base import row_type, threshold, units
-from ..base.columns import np
-from ..base.field import Field, text
+from ..base import Field, np, row_type, text, threshold, units
 from .sides import Checked
 
 

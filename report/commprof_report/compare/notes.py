@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from ..base import threshold, units, whole
-from ..base.columns import DEVIATION, around_median
+from ..base.summarize import DEVIATION, around_median
 from .judge import Compared, Rules, known, median_known
 from .figures import FIGURES, Figures
 from .sides import Side

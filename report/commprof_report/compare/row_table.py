@@ -17,7 +17,7 @@ from itertools import takewhile
 from statistics import fmean, median
 
 from ..base import Row, gathered, threshold, units, whole
-from ..base.chance import benjamini_hochberg
+from ..base.summarize import benjamini_hochberg
 from .judge import (
     Compared,
     DIFFERENT,

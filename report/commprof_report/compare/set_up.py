@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict, namedtuple
 
-from ..base.columns import NONE, Flags, Floats, Ints, np
-from ..base import gathered
+from ..base import NONE, Flags, Floats, Ints, gathered, np
 from ..late.depends import Waits
 from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares

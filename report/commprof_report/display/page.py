@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from ..base.field import Field
+from ..base import Field
 from ..base.units import NO_VALUE, visible
 from .colours import variables
 from .tables import Column

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Callable, NamedTuple, TextIO
 
-from ..base.field import Field
-from ..base import Unknown, option
+from ..base import Field, Unknown, option
 from ..base.units import NO_VALUE, Listed, count, visible, volume
 
 

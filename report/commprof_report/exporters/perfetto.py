@@ -22,8 +22,7 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import Any, Callable, NamedTuple
 
-from ..base import Row, query, units
-from ..base.columns import NONE
+from ..base import NONE, Row, query, units
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.overlap import OTHER_STREAM, device_groups
 from ..late.reading import known

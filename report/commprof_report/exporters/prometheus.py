@@ -7,8 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable
 
-from ..base import present, units
-from ..base.columns import np
+from ..base import np, present, units
 from ..base.summarize import summarize, sums
 from ..calls.parts import rank_rows
 from ..calls.views import DEVICE_TOTALS, TOTALS, is_call

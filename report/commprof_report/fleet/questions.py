@@ -18,10 +18,20 @@ from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, Tuple
 
-from ..base import ReportError, Row, UsageError, gathered, query, row_type, threshold, units
-from ..base.chance import benjamini_hochberg
-from ..base.columns import np
-from ..base.field import Field, text
+from ..base import (
+    Field,
+    ReportError,
+    Row,
+    UsageError,
+    gathered,
+    np,
+    query,
+    row_type,
+    text,
+    threshold,
+    units,
+)
+from ..base.summarize import benjamini_hochberg
 from .store import PARTITIONS, Store, TABLES, duckdb, files_of, job_files
 
 

@@ -12,9 +12,20 @@ from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
-from ..base import Row, gathered, query, row_type, whole
-from ..base.columns import Flags, Ints, Texts, np
-from ..base.field import Field, number, text
+from ..base import (
+    Field,
+    Flags,
+    Ints,
+    Row,
+    Texts,
+    gathered,
+    np,
+    number,
+    query,
+    row_type,
+    text,
+    whole,
+)
 from ..base.summarize import (
     Counters,
     View,

@@ -26,8 +26,7 @@ from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import List, Tuple
 
-from ..base import Row, gathered, query, threshold
-from ..base.columns import Columns, Texts, joined, np, read
+from ..base import Columns, Row, Texts, gathered, joined, np, query, read, threshold
 from ..run.unseen import holes, sampled_spans
 from ..run.sampled import sampled
 

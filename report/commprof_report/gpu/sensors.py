@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from sqlite3 import Connection
 
-from ..base import Row, query, row_type, units
-from ..base.field import Field, text
+from ..base import Field, Row, query, row_type, text, units
 from ..base.units import rank_list
 from . import gpu_activity
 from .overlap import device_groups

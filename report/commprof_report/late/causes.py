@@ -49,7 +49,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Optional
 
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -64,8 +64,9 @@ from ..base.columns import (
     np,
     pairs,
     table,
+    threshold,
+    whole,
 )
-from ..base import threshold, whole
 from ..run.alignment import Alignment
 from .depends import Collectives, Waits
 from .reading import FIRST_PERSISTENT

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import Row, row_type
-from ..base.field import Field, keys
+from ..base import Field, Row, keys, row_type
 
 SUMS = (  # of its waits
     Field("ranks", "number of ranks read and selected"),

@@ -29,8 +29,7 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -42,6 +41,7 @@ from ..base.columns import (
     np,
     numbered,
     pairs,
+    query,
 )
 from ..base.units import Members
 

@@ -15,8 +15,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..base import Row, gathered, present, query, threshold, units
-from ..base.columns import np
+from ..base import Row, gathered, np, present, query, threshold, units
 from ..run.crowding import CpuTimeRow, Use, core_uses, cpu_times, use_of
 from ..run.unseen import holes
 from .marks import Last

@@ -23,19 +23,23 @@ from itertools import groupby
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import Row, query, row_type, threshold, units
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
     Floats,
     Ints,
+    Row,
     Texts,
     by_rank,
     found_in,
     grouped,
     np,
+    query,
     read,
+    row_type,
+    threshold,
+    units,
 )
 from ..calls import parts
 from ..calls.parts import Negotiation, negotiation

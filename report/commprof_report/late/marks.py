@@ -23,8 +23,7 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import Callable, NamedTuple
 
-from ..base import Row, gathered, query, threshold
-from ..base.columns import Ints, np
+from ..base import Ints, Row, gathered, np, query, threshold
 from ..base.same_steps import matched, warm_up
 from ..run.selection import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, MAJORITY, NOTABLE, Participants, blame, block_count, costs_of

@@ -41,8 +41,7 @@ from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import by, query, threshold, whole
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -50,15 +49,19 @@ from ..base.columns import (
     Groups,
     Ints,
     Texts,
+    by,
     by_rank,
     found_in,
     grouped,
     np,
     numbered,
-    of_groups,
     pairs,
+    query,
     read,
+    threshold,
+    whole,
 )
+from ..base.summarize import of_groups
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from ..run.unseen import FAR_NS, without_holes

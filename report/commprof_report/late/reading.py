@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import query, threshold
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -26,7 +25,9 @@ from ..base.columns import (
     grouped,
     joined,
     np,
+    query,
     read,
+    threshold,
 )
 from ..run.alignment import Alignment, Error
 from ..run.crowding import Use, cpu_times, use_of

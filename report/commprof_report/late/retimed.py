@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from sqlite3 import Connection
 
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -27,8 +27,8 @@ from ..base.columns import (
     joined,
     np,
     numbered,
+    threshold,
 )
-from ..base import threshold
 from ..retime.graph import (
     Calls,
     Chains,

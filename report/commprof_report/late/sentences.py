@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..base import Row, Unknown, present, threshold, units
-from ..base.columns import np
+from ..base import Row, Unknown, np, present, threshold, units
 from ..run.crowding import scheduling_text
 from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
 from .late_ranks import Late, LateRow

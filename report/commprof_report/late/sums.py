@@ -6,22 +6,34 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
+    Field,
     Flags,
     Floats,
     Groups,
     Ints,
+    Row,
     Texts,
+    by,
     found_in,
     np,
+    number,
     numbered,
-    of_groups,
+    row_type,
+    text,
+    threshold,
 )
-from ..base.field import Field, number, text
-from ..base import Row, by, row_type, threshold
-from ..base.summarize import Counters, View, ratio, summarize, sums as grouped_by, values_of
+from ..base.summarize import (
+    Counters,
+    View,
+    of_groups,
+    ratio,
+    summarize,
+    sums as grouped_by,
+    values_of,
+)
 from ..base.units import NO_VALUE, share as share_text, size
 from .causes import Causes, Compared
 from .columns import sums_row

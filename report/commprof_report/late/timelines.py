@@ -19,7 +19,7 @@ from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, NamedTuple
 
-from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joined, np
+from ..base import NONE, Ints, TextInts, Texts, by_rank, found_in, joined, np
 from ..run.alignment import Alignment
 from ..run.unseen import holes_aligned
 from ..run.sampled import Calls

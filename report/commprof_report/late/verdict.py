@@ -25,7 +25,7 @@ from itertools import takewhile
 from math import comb
 from typing import List, NamedTuple, Optional, Tuple
 
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -37,8 +37,9 @@ from ..base.columns import (
     found_in,
     grouped,
     np,
+    threshold,
+    whole,
 )
-from ..base import threshold, whole
 
 LEVEL = threshold("late.level")
 MOST_BLOCKS = whole("late.most-blocks")

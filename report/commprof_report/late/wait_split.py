@@ -47,7 +47,7 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -59,8 +59,8 @@ from ..base.columns import (
     joined,
     np,
     pairs,
+    threshold,
 )
-from ..base import threshold
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from ..run.selection import Selection

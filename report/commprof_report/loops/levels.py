@@ -26,8 +26,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from ..base import threshold, units, whole
-from ..base.columns import Columns, Flags, Ints, covered, np
+from ..base import Columns, Flags, Ints, covered, np, threshold, units, whole
 
 LONGEST_BODY = whole("loops.body")
 

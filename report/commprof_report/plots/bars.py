@@ -10,8 +10,7 @@ from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..base import Row, present, units
-from ..base.columns import np
+from ..base import Row, np, present, units
 from ..display import colours
 
 KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))

@@ -9,8 +9,8 @@ from itertools import islice, zip_longest
 from math import nan
 from typing import Dict, NamedTuple
 
-from ..base import Row, gathered, units
-from ..base.columns import np, of_buckets
+from ..base import Row, gathered, np, units
+from ..base.summarize import of_buckets
 from ..calls.by_size import LEAST_NS
 from ..display.colours import of_call
 from .bars import time_axis, time_text

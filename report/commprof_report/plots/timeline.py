@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ..base import units
-from ..base.columns import np
+from ..base import np, units
 from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import (

@@ -27,8 +27,7 @@ from heapq import heappop, heappush
 from itertools import count
 from sqlite3 import Connection
 
-from ..base.columns import np
-from ..base import gathered, threshold, units
+from ..base import gathered, np, threshold, units
 from .kit import (
     COMPLETING,
     FREEING,

@@ -11,9 +11,8 @@ from itertools import count
 from sqlite3 import Connection
 from typing import Any
 
-from ..base.columns import NONE, Columns, Texts, np
+from ..base import NONE, Columns, Texts, np, row_type
 from ..base.units import Members
-from ..base import row_type
 from ..base.summarize import values_of
 from ..run.alignment import Alignment
 from ..run.unseen import holes_aligned, without_holes

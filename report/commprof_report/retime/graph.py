@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..base.columns import NONE, Columns, Floats, Groups, Ints, by_rank, grouped, np
+from ..base import NONE, Columns, Floats, Groups, Ints, by_rank, grouped, np
 
 FAR_NS = 1 << 60
 

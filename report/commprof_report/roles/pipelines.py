@@ -9,8 +9,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import Row, query, row_type, threshold
-from ..base.field import Field
+from ..base import Field, Row, query, row_type, threshold
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
 from . import roles

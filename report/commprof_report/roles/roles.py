@@ -11,8 +11,7 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import Row, attempt, gathered, query, row_type, threshold
-from ..base.field import Field, text
+from ..base import Field, Row, attempt, gathered, query, row_type, text, threshold
 from ..base.units import members_shown, operation, shortened
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows

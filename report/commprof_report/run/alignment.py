@@ -23,8 +23,20 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import gathered, query
-from ..base.columns import NONE, Columns, Groups, Ints, Texts, by_rank, grouped, joined, np, read
+from ..base import (
+    NONE,
+    Columns,
+    Groups,
+    Ints,
+    Texts,
+    by_rank,
+    gathered,
+    grouped,
+    joined,
+    np,
+    query,
+    read,
+)
 from .sampled import communicators, passed_messages, sampled, synchronizing
 
 SQL = query.beside(__file__)

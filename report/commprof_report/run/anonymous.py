@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from ..base import units
-from ..base.columns import Texts
+from ..base import Texts, units
 from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"

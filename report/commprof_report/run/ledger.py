@@ -25,8 +25,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..base import ReportError, gathered, units, version_check
-from ..base.columns import Columns, Groups, found_in, grouped, np
+from ..base import (
+    Columns,
+    Groups,
+    ReportError,
+    found_in,
+    gathered,
+    grouped,
+    np,
+    units,
+    version_check,
+)
 from ..base.files import regular_open
 from . import process
 from .ledger_format import (

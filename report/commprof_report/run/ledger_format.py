@@ -15,8 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
-from ..base import row_type
-from ..base.columns import np
+from ..base import np, row_type
 from ..base.files import source_text
 
 # the types of numpy; each ends in its bytes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..base import units
-from ..base.columns import Columns, np
+from ..base import Columns, np, units
 from . import process
 from .ledger import (
     DIRECTIONS,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..base.columns import Columns, np
-from ..base import gathered
+from ..base import Columns, gathered, np
 from .ledger import DIRECTIONS, MOST_RANKS, Ledger
 from .ledger_format import (
     DEVICE_SPAN_SHARED,

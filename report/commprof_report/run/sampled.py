@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ..base import query
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -32,6 +31,7 @@ from ..base.columns import (
     found_in,
     joined,
     np,
+    query,
     read,
     read_large,
 )

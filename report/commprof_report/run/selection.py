@@ -16,20 +16,25 @@ from math import ceil, floor
 from sqlite3 import Connection, Cursor
 from typing import Any, NamedTuple
 
-from ..base import Row, UsageError, option, query, threshold, units, whole
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
-    Histogram,
     Ints,
+    Row,
     Texts,
+    UsageError,
     found_in,
     np,
     numbered,
+    option,
+    query,
     read,
+    threshold,
+    units,
+    whole,
 )
-from ..base.summarize import BINS, Counters, View, summarize
+from ..base.summarize import BINS, Counters, Histogram, View, summarize
 from .run import Run
 
 SQL = query.beside(__file__)

@@ -10,9 +10,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import Row, gathered, query, row_type, threshold, units
-from ..base.columns import Ints, np
-from ..base.field import Field
+from ..base import Field, Ints, Row, gathered, np, query, row_type, threshold, units
 from .alignment import Alignment
 
 SQL = query.beside(__file__)

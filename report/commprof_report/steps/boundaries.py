@@ -17,22 +17,26 @@ from sqlite3 import Connection
 from statistics import median_high
 from typing import NamedTuple
 
-from ..base import gathered, present, query, threshold, units
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
     Floats,
     Ints,
     Texts,
-    around_median,
     by_rank,
     covered,
+    gathered,
     grouped,
     joined,
     np,
+    present,
+    query,
     table,
+    threshold,
+    units,
 )
+from ..base.summarize import around_median
 from ..base.same_steps import agree, matched, warm_up
 from ..late.marks import HANDED
 from ..run.alignment import Alignment

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..base import Row, row_type
-from ..base.field import Field
+from ..base import Field, Row, row_type
 from ..base.units import NO_VALUE, duration
 
 STEPS = (

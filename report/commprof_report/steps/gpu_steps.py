@@ -15,9 +15,8 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple, Tuple
 
-from ..base.columns import DEVIATION, NONE, Columns, Flags, around_median, by_rank, grouped, np
-from ..base.field import Field
-from ..base import Row, gathered, row_type, whole
+from ..base import NONE, Columns, Field, Flags, Row, by_rank, gathered, grouped, np, row_type, whole
+from ..base.summarize import DEVIATION, around_median
 from ..gpu.gpu_activity import device_facts, selected_groups
 from ..gpu.overlap import (
     Busy,

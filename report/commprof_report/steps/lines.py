@@ -15,8 +15,7 @@ from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, Tuple
 
-from ..base import query, threshold, whole, units
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
     Flags,
@@ -27,7 +26,11 @@ from ..base.columns import (
     found_in,
     np,
     numbered,
+    query,
     read,
+    threshold,
+    units,
+    whole,
 )
 from ..late.reading import CallInfo, Known, known
 from ..loops.levels import Kind, Line

@@ -23,9 +23,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..base import Row, chance, row_type, threshold, units, whole
-from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped, np
-from ..base.field import Field
+from ..base import (
+    Columns,
+    Field,
+    Ints,
+    Row,
+    TextInts,
+    Texts,
+    by_rank,
+    chance,
+    grouped,
+    np,
+    row_type,
+    threshold,
+    units,
+    whole,
+)
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
 from ..late.verdict import spans

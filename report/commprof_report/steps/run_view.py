@@ -18,8 +18,7 @@ from itertools import takewhile
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import gathered, query, units
-from ..base.columns import NONE, Columns, Ints, by_rank, grouped, joined, np
+from ..base import NONE, Columns, Ints, by_rank, gathered, grouped, joined, np, query, units
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
 from ..late.timelines import (

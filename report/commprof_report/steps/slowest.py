@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Dict
 
-from ..base import Unknown, units
-from ..base.columns import NONE, by_rank, np
+from ..base import NONE, Unknown, by_rank, np, units
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD
 from ..late.sentences import cheap_text, is_mostly, not_known

@@ -21,23 +21,27 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import Row, query, row_type, units
-from ..base.columns import (
+from ..base import (
     NONE,
     Columns,
+    Field,
     Flags,
     Floats,
     Ints,
+    Row,
     TextInts,
     by_rank,
     found_in,
     grouped,
     joined,
     np,
+    query,
     read,
+    row_type,
     table,
+    text,
+    units,
 )
-from ..base.field import Field, text
 from ..base.units import NO_VALUE, duration, share, size, three_digits
 from ..late.depends import Waits
 from ..late.late_ranks import Late

@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..base import present, threshold, units
-from ..base.columns import NONE, Columns, Flags, Ints, Texts, covered, np
+from ..base import NONE, Columns, Flags, Ints, Texts, covered, np, present, threshold, units
 from ..late.marks import is_wait
 from ..loops.levels import FEWEST_STEPS, Kind, Spans, Word, cut, levels, nest_text
 from .lines import FEWEST_CALLS, OwnCalls

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import Row, attempt, query, threshold, units
-from ..base.columns import by_rank, grouped, np, of_values
+from ..base import Row, attempt, by_rank, grouped, np, query, threshold, units
+from ..base.summarize import of_values
 from ..calls.parts import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on

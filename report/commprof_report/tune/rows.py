@@ -6,8 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import threshold
-from ..base.columns import np
+from ..base import np, threshold
 from ..late.late_ranks import Late
 from ..replay import kit as kits
 from .algorithms import RACED

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
-from commprof_report.base.columns import NONE, Columns, Texts, np, table
+from commprof_report.base import NONE, Columns, Row, Texts, np, table
 from commprof_report.late.reading import CallInfo, is_resolved
 from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
 from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
@@ -16,7 +16,6 @@ from commprof_report.late.causes import comparable, largest
 from commprof_report.late.wait_split import is_explained
 from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.sentences import notable_rest, rest_text
-from commprof_report.base import Row
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
     LEVEL,
