@@ -130,6 +130,20 @@ def test_no_call_but_that_of_the_row_has_another_algorithm(mpi, kind, kit, tmp_p
     assert before[0] < after[0]
 
 
+def test_a_replay_without_a_race_leaves_open_mpis_monitoring_alone(mpi, kind, kit, tmp_path):
+    """Counting takes the place of a function of the library; here it only hands over."""
+    if mpi.family != "openmpi":
+        pytest.skip("a component of Open MPI")
+    settings = {
+        **SETTINGS,
+        "OMPI_MCA_pml_monitoring_enable_output": "3",
+        "OMPI_MCA_pml_monitoring_filename": str(tmp_path / "sent"),
+    }
+    assert launch(mpi, RANKS, [str(REPLAY), str(kit)], tmp_path, settings).exit_status == 0
+    sent = (tmp_path / "sent.0.prof").read_text().splitlines()
+    assert any(line.startswith("E\t0\t1\t") for line in sent), sent
+
+
 def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple]]) -> None:
     """The result of a search that found the better algorithm twice as fast in eight launches."""
     library = launch(mpi, 1, [str(REPLAY), "--algorithms"], folder, {}).stdout.splitlines()

@@ -32,7 +32,7 @@ void race_pass(int pass);
 void race_enter(int call);
 void race_leave(int error);
 
-/* Writes FOLDER/rank-N.race: how messages were counted, and a line for each call. Before
+/* Writes FOLDER/rank-N.race: the host, how messages were counted, and a line for each call. Before
  * MPI_Finalize. */
 bool race_end(const char *folder, int rank, char *why, size_t why_bytes);
 
