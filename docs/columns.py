@@ -78,13 +78,13 @@ TABLES = {  # by the head of their first column
 
 
 def table_of_meanings(fields: Iterable[Field]) -> str:
-    """Fields without a meaning share that of the one before."""
-    lines: list[list[str]] = []
+    """A row for each meaning. Fields without one share that of the field before."""
+    keys: dict[str, list[str]] = {}
+    meaning = ""
     for field in fields:
-        if field.meaning:
-            lines.append([field.meaning])
-        lines[-1].append(f"`{field.key}`")
-    return "".join(f"| {', '.join(keys)} | {meaning} |\n" for meaning, *keys in lines)
+        meaning = field.meaning or meaning
+        keys.setdefault(meaning, []).append(f"`{field.key}`")
+    return "".join(f"| {', '.join(own)} | {meaning} |\n" for meaning, own in keys.items())
 
 
 def page(text: str) -> str:

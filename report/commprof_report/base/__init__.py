@@ -546,6 +546,7 @@ def by_rank(world_ranks: Ints) -> Iterator[tuple[int, Ints]]:
         yield int(world_ranks[order[first]]), rows
 
 
+AS_EVERYWHERE = "[as everywhere](#answers)"  # docs/SCHEMA.md defines these keys once
 FORMS = {
     "ns": units.duration,
     "share": units.share,

@@ -21,6 +21,7 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ..base import (
+    AS_EVERYWHERE,
     NONE,
     Field,
     Flags,
@@ -80,7 +81,7 @@ HVPROF = (
         "`MPI` or `NCCL`",
         of=lambda groups: np.where(groups.is_in("library", "nccl"), "NCCL", "MPI"),
     ),
-    text("call", "the call and its family", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     Field("family", ""),
     text(
         "traffic",
@@ -99,8 +100,8 @@ HVPROF = (
         of=lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
     ),
     Field("bytes_high", "", of=lambda groups: np.array(HIGH_BYTES)[groups.keys[3]]),
-    Field("ranks", "ranks that made such calls"),
-    Field("count", "calls", "calls"),
+    Field("ranks", AS_EVERYWHERE),
+    Field("count", "", "calls"),
     Field(
         "sizes",
         "how many different sizes; the smallest and the largest",
@@ -116,7 +117,7 @@ HVPROF = (
     ),
     Field("largest_bytes", "", "largest", units.size, of=lambda groups: groups.max("bytes")),
     Field("message_bytes", "sum of count x bytes", "bytes", of=total("message_bytes")),
-    Field("total_ns", "durations", "time"),
+    Field("total_ns", AS_EVERYWHERE, "time"),
     Field("mean_ns", "", "per call"),
     Field("min_ns", ""),
     Field("p50_ns", "", "p50"),
@@ -133,7 +134,7 @@ HVPROF = (
     ),
     Field(
         "measure",
-        "see [Words](#words). Text omits the host if the device was timed",
+        AS_EVERYWHERE,
         "timed on",
         is_number=False,
         of_row=timed_on,
@@ -228,13 +229,13 @@ LATENCY = (  # buckets have different widths on a logarithmic axis
     Field("cumulative_share", "calls in this bucket and below, over all", "up to here"),
     Field(
         "measure",
-        "what the durations measure, see [Words](#words); `completion` of a call that starts "
-        "operations, as far as some have completed",
+        "what the durations measure; `completion` of a call that starts operations, as "
+        "far as some have completed",
     ),
     Field(
         "density",
-        "calls per octave: count / log2(high_ns / low_ns), with 8 ns as low_ns of the first "
-        "bucket. The bars of the text and the picture have this height",
+        "calls per octave: count / log2(high_ns / low_ns), with 8 ns as low_ns of the "
+        "first bucket; the height of the bars",
     ),
 )
 LatencyRow = row_type("LatencyRow", LATENCY)

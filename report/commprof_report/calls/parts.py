@@ -13,10 +13,10 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
-from ..base import Field, Flags, Row, keys, number, query, row_type, text, units
+from ..base import AS_EVERYWHERE, Field, Flags, Row, keys, number, query, row_type, text, units
 from ..base.summarize import View, among, own, summarize, total
-from ..run.selection import Cells, cells_of, view_rows, traffic_classify
 from ..run.crowding import cpu_times
+from ..run.selection import Cells, cells_of, traffic_classify, view_rows
 from .views import RANK_SUMS, busiest_threads, is_call, is_device, is_working
 
 SQL = query.beside(__file__)
@@ -55,9 +55,9 @@ def peer_rows(connection: Connection, received: bool = False) -> list[Row]:
 
 
 RANK = (
-    number("rank", "as in tables `rank` and `fact`", "rank"),
+    number("rank", AS_EVERYWHERE, "rank"),
     text("host", "", "host", 20),
-    Field("pid", ""),
+    Field("pid", "as in table `rank`"),
     Field(
         "wall_ns",
         "wall time; 1: an estimate",
@@ -80,7 +80,7 @@ RANK = (
     ),
     Field("mpi_thread_is_main", ""),
     Field("setup_ns", "time inside `MPI_Init`, `MPI_Finalize` and the like"),
-    Field("count", "number of MPI calls; bytes passed to them", "calls"),
+    Field("count", AS_EVERYWHERE, "calls"),
     Field("volume_bytes", "", "volume"),
     Field("sent_count", "point-to-point messages that it sent"),
     Field("sent_bytes", ""),
@@ -127,15 +127,14 @@ RANK = (
     Field("thread_level", ""),
     Field(
         "nccl_count",
-        "number of NCCL calls except those that create and free communicators; bytes passed to "
-        "them; their time on the host, over all threads",
+        AS_EVERYWHERE,
         "NCCL calls",
     ),
     Field("nccl_volume_bytes", ""),
     Field("nccl_host_ns", "", "on host"),
     Field(
         "nccl_device_ns",
-        "time of NCCL's operations on the device, as far as they were timed; null: none",
+        "",
         "on device",
     ),
     Field(
@@ -235,7 +234,7 @@ REGION = (
     Field("ranks", "chosen ranks that made a call in it, or visited it"),
     Field(
         "count",
-        "sums over all calls in it and in the regions within it, over all chosen ranks",
+        "[as everywhere](#answers), in it and in the regions within it",
         "calls",
     ),
     Field("volume_bytes", "", "volume"),
@@ -250,7 +249,7 @@ REGION = (
     number("max_rank", "", "most rank"),
     Field(
         "share_of_wall",
-        "`total_ns` / sum of the chosen ranks' `counted_ns`",
+        "[as everywhere](#answers), in it and in the regions within it",
         "of wall",
         units.share,
     ),
@@ -265,8 +264,7 @@ REGION = (
     ),
     Field(
         "nccl_count",
-        "NCCL's calls, their time on the host, and that of its operations on the device; all other "
-        "keys are MPI's",
+        "[as everywhere](#answers), in it and in the regions within it",
         "NCCL calls",
     ),
     Field("nccl_host_ns", "", "on host"),

@@ -7,7 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from ..base import NONE, Field, Flags, Floats, Groups, Ints, Row, np, number, query, text, units
+from ..base import (
+    AS_EVERYWHERE,
+    NONE,
+    Field,
+    Flags,
+    Floats,
+    Groups,
+    Ints,
+    Row,
+    np,
+    number,
+    query,
+    text,
+    units,
+)
 from ..base.summarize import (
     Sums,
     View,
@@ -79,38 +93,38 @@ def dominating(groups: Sums) -> tuple[Ints, Floats]:
 
 OF_MADE = durations(50, 95, 99, where=is_made)
 DURATIONS = (
-    Field("total_ns", "the time inside them", "total"),
-    Field("mean_ns", "total_ns / count", "mean"),
-    Field("min_ns", "of single calls", "min"),
+    Field("total_ns", AS_EVERYWHERE, "total"),
+    Field("mean_ns", "", "mean"),
+    Field("min_ns", "", "min"),
     Field("p50_ns", "", "p50"),
     Field("p95_ns", "", "p95"),
     Field("p99_ns", "", "p99"),
     Field("max_ns", "", "max"),
 )
-LIBRARY = (Field("library", "see [Words](#words)"), Field("measure", "", of="timed"))
+LIBRARY = (Field("library", AS_EVERYWHERE), Field("measure", "", of="timed"))
 CALL = (
-    text("call", "the call and its family, as in table [call](#call-a-function)", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     Field("family", ""),
-    Field("count", "calls; of them polls", "count", of=total("count", is_made)),
-    Field("polls", "", "found nothing", of=total("count", is_poll)),
+    Field("count", "", "count", of=total("count", is_made)),
+    Field(
+        "polls", "unsuccessful polls among the calls", "found nothing", of=total("count", is_poll)
+    ),
     Field(
         "ranks",
-        "ranks that made the call",
+        AS_EVERYWHERE,
         of=lambda groups: groups.distinct("world_rank", is_made),
     ),
     Field(
         "volume_bytes",
-        "the sum of their bytes: what completes operations has the bytes of the "
-        "calls that started them ([no bytes of its own](#completed-bytes)), what receives has "
-        "those of the sends",
+        "what completes operations has the bytes of the calls that started them ([no "
+        "bytes of its own](#completed-bytes)), what receives has those of the sends",
         "volume",
         of=total("volume_bytes", is_moved),
     ),
     *(field._replace(of=OF_MADE[field.key]) for field in DURATIONS),
     Field(
         "share_of_wall",
-        "total_ns / sum of the counted times of the chosen ranks; with several threads it may "
-        "exceed 1; null: `device` rows",
+        "with several threads it may exceed 1; null: `device` rows",
         "of wall",
         units.share,
         of=of_wall,
@@ -228,7 +242,7 @@ def exact_size(row: Row) -> str:
 
 
 SIZE = (
-    text("call", "the call; the communicator's label", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     text("communicator", "", "communicator", 40),
     Field(
         "bytes",
@@ -238,7 +252,7 @@ SIZE = (
         of="bytes_high",
         to_byte=exact_size,
     ),
-    Field("count", "sums over the chosen ranks", "count"),
+    Field("count", AS_EVERYWHERE, "count"),
     Field("volume_bytes", "", "volume"),
     *(field._replace(head=field.head if field.key != "min_ns" else "") for field in DURATIONS),
     Field(
@@ -251,7 +265,7 @@ SIZE = (
     number("rank", "only with `--per-rank`", "rank"),
     Field(
         "family",
-        "family of the call; identity of the communicator; memory kind, see [Words](#words)",
+        AS_EVERYWHERE,
     ),
     Field("identity", ""),
     text("memory_kind", "", "memory kind"),
@@ -283,13 +297,12 @@ SIZE = (
     Field("overlap", "", "overlap", units.share, of=overlap),
     LIBRARY[0],
     LIBRARY[1]._replace(head="timed on", of_row=timed_on, is_number=False),
-    Field("form", "as in table [call](#call-a-function)"),
-    Field("bandwidth", ""),
+    Field("form", ""),
+    Field("bandwidth", AS_EVERYWHERE),
     Field("waits_for", ""),
     Field(
         "share_of_wall",
-        "total_ns / sum of the counted times of the chosen ranks, also with `--per-rank`; null: "
-        "`device` and `completion` rows",
+        "of all ranks also with `--per-rank`; null: `device` and `completion` rows",
         "of wall",
         units.share,
         of=of_wall,
@@ -403,13 +416,17 @@ def mean_of_ranks(groups: Sums) -> Floats:
 
 
 RANK_CALL = (
-    text("call", "the call and its family; the ranks that made it", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     Field("family", ""),
     Field("ranks", "", "ranks"),
-    Field("count", "calls; the fewest and the most of one rank", "count"),
-    Field("min_count", "", of=lambda groups: over_ranks(groups, "min", "count")),
+    Field("count", "", "count"),
+    Field(
+        "min_count",
+        "the fewest and the most calls of one rank",
+        of=lambda groups: over_ranks(groups, "min", "count"),
+    ),
     Field("max_count", "", of=lambda groups: over_ranks(groups, "max", "count")),
-    Field("total_ns", "over these ranks"),
+    Field("total_ns", AS_EVERYWHERE),
     Field(
         "min_total_ns",
         "least time that one rank spent in it, and that rank",
@@ -544,8 +561,7 @@ OF_TRAFFIC = (
     ),
     text(
         "call",
-        "as in [calls](#calls): a persistent operation is counted where it is set up, and text "
-        "then says so in place of the control calls for each bulk call",
+        AS_EVERYWHERE,
         "call",
     ),
     Field("family", ""),
@@ -560,7 +576,7 @@ OF_TRAFFIC = (
     Field("most_bytes", "", of=lambda groups: groups.max("bytes")),
     Field(
         "volume_bytes",
-        "their bytes and time, as in [calls](#calls)",
+        AS_EVERYWHERE,
         "volume",
         of=total("volume_bytes", is_call),
     ),
@@ -586,8 +602,7 @@ OF_TRAFFIC = (
     ),
     Field(
         "library",
-        "library of the call; time of NCCL's operations on the device (total_ns is that of its "
-        "calls on the host); null: none",
+        AS_EVERYWHERE,
     ),
     Field("device_ns", "", "on device", of=any_total("total_ns", is_device)),
     Field(

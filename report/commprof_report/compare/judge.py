@@ -328,7 +328,7 @@ ROW = (
     ),
 )
 SIZE = (
-    Field("call", "as above"),
+    Field("call", "of a row"),
     *KEY[1:],
     *(Field(key, "") for key in ("metric", "count", "per")),
     Field(
@@ -346,7 +346,7 @@ SIZE = (
 RUN = (
     text("side", "as above", "side"),
     Field("block", "null: none", "block"),
-    text("run", "its path", "run"),
+    text("run", "its path; its start", "run"),
     Field("start_unix_ns", "", "started", units.timestamp, False),
     Field("step_ns", "null: not known", "Step"),
     Field("wait_ns", "", "Waiting"),

@@ -31,8 +31,8 @@ from ..base.units import visible
 from ..run.alignment import MOST_NS
 from .traces import (
     CYCLE_START,
-    Event,
     NEGOTIATE,
+    Event,
     OfRank,
     events_of,
     id_number,

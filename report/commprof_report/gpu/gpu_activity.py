@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
 from ..base import (
+    AS_EVERYWHERE,
     Field,
     Flags,
     Ints,
@@ -80,15 +81,14 @@ WindowRow = row_type("WindowRow", WINDOW)
 OF_TIME = (
     Field(
         "sms",
-        "its streaming multiprocessors, as in table `gpu_device`; null: no communication kernel "
-        "ran, or not known",
+        "",
     ),
     Field(
         "communication_sms",
         "communication_sm_ns / communication_ns (table `gpu_device`): how many SMs a "
         "communication kernel occupies at most, on average",
     ),
-    Field("communication_most_sms", "the same of the kernel that occupies most; null: likewise"),
+    Field("communication_most_sms", "as in table `gpu_device`; `device` is CUDA's ordinal"),
     Field("traced_ns", "see [Words](#words)"),
     Field("computing_ns", ""),
     Field("communicating_ns", ""),
@@ -121,23 +121,23 @@ DEVICE = (
         "all ranks of the run that used the device, selected or not, such as `0-1`; their number",
     ),
     Field("sharing_ranks", ""),
-    Field("merged_ranks", "number of ranks whose activities are in this row"),
-    Field("host", "its host, and its process's number for the device (CUDA's ordinal)"),
+    Field("merged_ranks", "ranks whose activities are in this row"),
+    Field("host", "as in table `gpu_device`; `device` is CUDA's ordinal"),
     Field("device", ""),
     Field(
         "name",
-        "name and UUID of the device (`GPU-...`, of a MIG instance `MIG-...`); empty: not known",
+        "",
     ),
     Field("uuid", ""),
-    Field("kernels", "number of traced kernels, copies and memsets"),
+    Field("kernels", ""),
     Field("copies", ""),
     Field("sets", ""),
-    Field("first_ns", "begin of the first and end of the last, since the rank's start"),
+    Field("first_ns", ""),
     Field("last_ns", ""),
     *OF_TIME,
 )
 ALGORITHM = (
-    text("call", "the collective, and the label of its communicator", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     text("communicator", "", "communicator", 26),
     Field(
         "bytes_low",
@@ -155,7 +155,7 @@ ALGORITHM = (
     ),
     Field("protocol", ""),
     Field("channels", ""),
-    Field("ranks", "number of ranks that launched it so; launches over all ranks"),
+    Field("ranks", "ranks that launched it so; launches over all ranks"),
     Field("count", "", "count"),
 )
 BY_GRAPHS = total("count", lambda activities: activities.is_graph == 1)
@@ -174,7 +174,7 @@ KERNEL = (
         lambda value: "communication" if value else "computing",
         False,
     ),
-    Field("ranks", "number of ranks that ran it; of its runs; of runs launched by a graph"),
+    Field("ranks", "ranks that ran it; its runs; runs launched by a graph"),
     Field("count", "", "count"),
     Field(
         "graph_count",
@@ -211,8 +211,7 @@ KERNEL = (
 COPY = (
     Field(
         "kind",
-        "`copy` or `memset`; direction: `to device`, `to host`, `on device`, `on host`, `to "
-        "peer`, `other`; empty: a memset",
+        "as in table `gpu_activity`",
         "copy",
         is_number=False,
         of_row=lambda row: f"copy {row.copy}" if row.kind == "copy" else row.kind,
@@ -220,7 +219,7 @@ COPY = (
     Field("copy", ""),
     Field(
         "is_pageable",
-        "1: the host's side is not pinned; 1: one side is managed memory",
+        "",
         "host memory",
         is_number=False,
         of_row=lambda row: memory_text(row),
@@ -237,7 +236,7 @@ COPY = (
     Field("ranks", "as for kernels"),
     Field("count", "", "count"),
     Field("graph_count", "", of=BY_GRAPHS),
-    Field("volume_bytes", "bytes copied or set, exact", "volume"),
+    Field("volume_bytes", "as in table `gpu_activity`", "volume"),
     Field("total_ns", "their durations", "time"),
     Field("mean_ns", ""),
     Field("min_ns", ""),
@@ -265,8 +264,7 @@ def communicates(activities: Activities) -> Flags:
 STREAM = (
     number(
         "rank",
-        "the rank; the process's number for the device (null: not known); the stream as in table "
-        "`gpu_stream`",
+        "as in table `gpu_stream`; `device`: CUDA's ordinal; null: not known",
         "rank",
     )._replace(of="world_rank"),
     number("device", "", "GPU"),
@@ -278,7 +276,7 @@ STREAM = (
             "others" if row.stream == OTHER_STREAM else f"{row.number} of context {row.context}"
         ),
     ),
-    Field("context", "the tracing interface's numbers for context and stream"),
+    Field("context", ""),
     Field("number", ""),
     Field(
         "computing_kernels",
@@ -357,14 +355,13 @@ STREAMS = View(
 RUN = (
     Field(
         "ranks",
-        "number of selected ranks; of those with a tracing window or a device; of their devices, "
-        "a shared one once",
+        "selected ranks; those with a tracing window or a device; their devices, a shared one once",
     ),
     Field("traced_ranks", ""),
     Field("devices", ""),
     Field(
         "shared_devices",
-        "number of devices that several ranks of the run use; of those whose times could not be "
+        "devices that several ranks of the run use; those whose times could not be "
         "merged and are not in this row",
     ),
     Field("unmerged_devices", ""),
@@ -375,7 +372,7 @@ RUN = (
     ),
     Field("window_ns", ""),
     Field("window_share", ""),
-    Field("windows", "number of tracing windows"),
+    Field("windows", "tracing windows"),
     Field(
         "empty_windows",
         "windows of at least a second without any record: the GPU was idle, or CUPTI delivered "
@@ -396,8 +393,7 @@ RUN = (
     Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
     Field(
         "cost_begin_ns",
-        "time to attach to CUPTI, on the profiler's thread; time that the end of the job waited "
-        "for its last records; sums over ranks",
+        "sums over ranks of the columns `cost_gpu_...` of table `rank`",
     ),
     Field("cost_end_ns", ""),
 )

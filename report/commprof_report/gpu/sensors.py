@@ -20,8 +20,8 @@ SQL = query.beside(__file__)
 READ = (
     Field(
         "rank",
-        "the rank that read the device, of those that share it the one with most readings; the "
-        "process's number for it",
+        "the rank that read the device, of those that share it the one with most "
+        "readings; CUDA's ordinal",
         "rank",
         of_row=lambda row: row.ranks,
     ),
@@ -34,7 +34,7 @@ READ = (
     ),
     Field(
         "readings",
-        "number of its readings (table `gpu_reading`); time from the first to the last",
+        "its readings (table `gpu_reading`); time from the first to the last",
         "readings",
     ),
     Field("span_ns", ""),
@@ -72,11 +72,11 @@ READ = (
 )
 SENSOR = (
     *READ,
-    Field("ranks", "all selected and other ranks that use it; as in `--by device`"),
+    Field("ranks", "as in `--by device`"),
     text("host", "", "host", 20),
     Field("name", ""),
     Field("uuid", ""),
-    Field("memory_bytes", "the device's memory"),
+    Field("memory_bytes", ""),
 )
 ReadRow = row_type("ReadRow", READ)  # sensors.sql; device: the rank's slot
 GpuSensorRow = row_type("GpuSensorRow", SENSOR)  # device: CUDA's number

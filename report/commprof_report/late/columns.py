@@ -7,11 +7,10 @@ from typing import Any
 from ..base import Field, Row, keys, row_type
 
 SUMS = (  # of its waits
-    Field("ranks", "number of ranks read and selected"),
+    Field("ranks", "ranks read and selected"),
     Field(
         "collectives",
-        "collectives that were split (of several operations that one call completed, the one that "
-        "decided); calls in which a message decided",
+        "as in `--by rank`, of the run",
     ),
     Field("message_calls", ""),
     Field(
@@ -62,8 +61,7 @@ LATE = (
     ),
     Field(
         "uncompleted",
-        "nonblocking operations that were not split on a rank: the call that completed them is "
-        "not sampled",
+        "nonblocking operations not split on a rank: the call that completed them is not sampled",
     ),
     Field(
         "unmatched",
@@ -128,15 +126,15 @@ LATE = (
     ),
     Field("late_mark_times", ""),
     Field("late_mark_lead_ns", "median of their distance in these"),
-    Field("blocks", "number of blocks of the test"),
+    Field("blocks", "blocks of the test"),
     Field(
         "unjudged",
         "NCCL's collectives in the samples that have no times of the device on some rank",
     ),
     Field(
         "finalize_wait_ns",
-        "how long the ranks waited in `MPI_Finalize` for the last one, all together, and which "
-        "one that was; in no other figure and no verdict. 0 and null: not known",
+        "how long the ranks waited in `MPI_Finalize` for the last one, all together, "
+        "and which one that was; in no other figure. 0 and null: not known",
     ),
     Field("finalize_last_rank", ""),
     Field("slow_link_sender", "the slowest [link](METHODS.md#slow-links) that costs notably"),
@@ -145,9 +143,8 @@ LATE = (
     Field("slow_link_excess_ns", ""),
     Field(
         "slow_size_call",
-        "the blocking collective and size that takes 3 times what the neighbouring sizes take, "
-        "without waiting (its lower quartile, their medians; the largest one's in proportion to "
-        "the bytes), if that costs notably; how many times, and how much more in all calls of a "
+        "the blocking collective and [size](METHODS.md#slow-links) that takes 3 times "
+        "what its neighbours take; how many times, and how much more in all calls of a "
         "rank",
     ),
     Field("slow_size_bytes", ""),

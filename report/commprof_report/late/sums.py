@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base import (
+    AS_EVERYWHERE,
     NONE,
     Columns,
     Field,
@@ -31,10 +32,13 @@ from ..base.summarize import (
     of_groups,
     ratio,
     summarize,
-    sums as grouped_by,
     values_of,
 )
-from ..base.units import NO_VALUE, share as share_text, size
+from ..base.summarize import (
+    sums as grouped_by,
+)
+from ..base.units import NO_VALUE, size
+from ..base.units import share as share_text
 from .causes import Causes, Compared
 from .columns import sums_row
 from .depends import Waits
@@ -48,7 +52,7 @@ MOST_NUMBER = (1 << 63) - 1
 HeldUp = dict[tuple[int, str], int]
 ROOT_CAUSE = "root cause of"
 RANK = (
-    number("rank", "the rank, and its host", "rank"),
+    number("rank", AS_EVERYWHERE, "rank"),
     text("host", "", "host", 20),
     Field(
         "collectives",
@@ -69,7 +73,7 @@ RANK = (
         ROOT_CAUSE,
     ),
     Field("direct_ns", ""),
-    Field("wait_ns", "of its own calls; wait / (wait + transfer)", "waited"),
+    Field("wait_ns", "of its own calls", "waited"),
     Field("transfer_ns", "", "transfer"),
     Field("wait_share", "", "waiting share"),
 )
@@ -84,12 +88,12 @@ HOST = (
     *(field._replace(meaning="") for field in RANK[3:] if field.key != "direct_ns"),
 )
 CALL = (
-    text("call", "the call; the communicator's label and identity", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     text("communicator", "", "communicator", 40),
     Field("identity", ""),
     Field(
         "ranks",
-        "number of ranks that made the call; exact time in all calls (messages and nonblocking "
+        "ranks that made the call; exact time in all calls (messages and nonblocking "
         "collectives: wait and transfer)",
     ),
     Field("total_ns", "", "time"),
@@ -110,12 +114,12 @@ CALL = (
         lambda rank: NO_VALUE if rank is None else f"rank {rank}",
     ),
     Field("top_cost_ns", "", "it caused"),
-    Field("library", "`mpi`, `nccl`", "library", str.upper, is_number=False),
+    Field("library", AS_EVERYWHERE, "library", str.upper, is_number=False),
 )
 
 
 SIZE = (
-    text("call", "as in [sizes](#sizes)", "call"),
+    text("call", AS_EVERYWHERE, "call"),
     text("communicator", "", "communicator", 40),
     Field("identity", ""),
     Field("bytes", "", "bytes", size),
@@ -126,7 +130,11 @@ SIZE = (
     ),
     Field("skew_p50_ns", "last arrival - first arrival", "skew p50"),
     Field("skew_p95_ns", "", "skew p95"),
-    Field("transfer_p25_ns", "lower quartile of the next one"),
+    Field(
+        "transfer_p25_ns",
+        "last return - last arrival, not less than 0; pN is the first value at which N "
+        "% are reached",
+    ),
     Field(
         "transfer_p50_ns",
         "last return - last arrival, not less than 0; pN is the first value at which N % are "
@@ -135,13 +143,12 @@ SIZE = (
     ),
     Field("transfer_p95_ns", "", "transfer p95"),
     Field("transfer_p99_ns", ""),
-    Field("wait_share", "wait / (wait + transfer) of the ranks"),
-    Field("ranks", "of the communicator; as in table `call`"),
-    Field("bandwidth", ""),
+    Field("wait_share", "of the ranks"),
+    Field("ranks", "of the communicator"),
+    Field("bandwidth", AS_EVERYWHERE),
     Field(
         "busbw_bytes_per_s",
-        "bus bandwidth as in [sizes](#sizes), over `transfer_p50_ns`; null if not all ranks wait "
-        "for all",
+        "[bus bandwidth](#words) over `transfer_p50_ns`; null if not all ranks wait for all",
         "busbw",
     ),
 )

@@ -11,7 +11,7 @@ from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 
-from ..base import Field, Row, attempt, gathered, query, row_type, text, threshold
+from ..base import AS_EVERYWHERE, Field, Row, attempt, gathered, query, row_type, text, threshold
 from ..base.units import members_shown, operation, shortened
 from ..calls.views import COMMUNICATOR_USE
 from ..run.selection import view_rows
@@ -265,7 +265,7 @@ SQL = query.beside(__file__)
 
 
 COMMUNICATOR = (
-    text("communicator", "label and identity", "communicator", 32),
+    text("communicator", AS_EVERYWHERE, "communicator", 32),
     text("identity", "", "identity"),
     Field(
         "size",
@@ -278,13 +278,21 @@ COMMUNICATOR = (
         "members", "", "world ranks", lambda members: shortened(members_shown(members), 24), False
     ),
     Field("ranks", "ranks whose files mention it"),
-    Field("name", "as in table `communicator`, from such a rank"),
+    Field(
+        "name",
+        "as in table `communicator`, from the lowest rank that has a name for it, else "
+        "the lowest rank",
+    ),
     Field("constructor", "", "made by", lambda call: call.replace("MPI_", ""), False),
     text("parent", "label of the communicator that it was created from", "from", 20),
-    Field("ordinal", "as in table `communicator`, from such a rank"),
+    Field(
+        "ordinal",
+        "as in table `communicator`, from the lowest rank that has a name for it, else "
+        "the lowest rank",
+    ),
     Field("is_inter", ""),
     Field("is_freed", ""),
-    Field("count", "of the calls on it", "calls"),
+    Field("count", AS_EVERYWHERE, "calls"),
     Field("volume_bytes", "", "volume"),
     Field("total_ns", "", "time"),
     text(
@@ -295,8 +303,7 @@ COMMUNICATOR = (
     text("role", "its purpose, in words; null: the row stands for several", "role"),
     Field(
         "library",
-        "MPI's or NCCL's; time of NCCL's operations on the device (`total_ns` is that of the "
-        "calls on the host); null: none",
+        AS_EVERYWHERE,
     ),
     Field("device_ns", "", "on device"),
 )

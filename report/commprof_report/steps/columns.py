@@ -8,8 +8,8 @@ from ..base.units import NO_VALUE, duration
 STEPS = (
     Field(
         "steps",
-        "number of known steps; estimate of all steps, from the collectives that were not sampled "
-        "(null: all are known)",
+        "known steps; estimate of all steps, from the collectives that were not "
+        "sampled (null: all are known)",
     ),
     Field("total_steps", ""),
     Field(
@@ -20,15 +20,14 @@ STEPS = (
     ),
     Field(
         "evidence",
-        "what says that these are the steps ([evidence](METHODS.md#steps)), `; ` between kinds: "
-        "`marks`, `region` and its name, `bytes of the parameters`, `order`; `--loop`: "
-        "the user chose",
+        "the [evidence](METHODS.md#steps), `; ` between kinds: `marks`, `region` and "
+        "its name, `bytes of the parameters`, `order`; `--loop`: the user chose",
     ),
     Field("why", "why there are none; or which ranks are left out or have none, and why"),
     Field(
         "communicator",
-        "label of the communicator with whose collectives most ranks' steps end (null: messages); "
-        "a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
+        "the communicator with whose collectives most ranks' steps end (null: "
+        "messages); a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
     ),
     Field("period", ""),
     Field(
@@ -52,7 +51,7 @@ STEPS = (
         "apart",
         "ranks apart: their number of steps, the calls of one, their median; empty: there are none",
     ),
-    Field("warm_up_steps", "number of warm-up steps; of complete steps after them"),
+    Field("warm_up_steps", "warm-up steps; complete steps after them"),
     Field("complete_steps", ""),
     Field(
         "time_share",
@@ -66,16 +65,16 @@ STEPS = (
     ),
     Field("p50_ns", ""),
     Field("p95_ns", ""),
-    Field("step_ns", "mean over complete steps (over all, if none is) and ranks"),
+    Field("step_ns", "over complete steps, or all, if none is"),
     Field("steps_per_s", "1e9 / step_ns"),
     Field(
         "wait_ns",
-        "the parts of communication_ns: waiting and transfer as in [late](#late), split at the "
-        "borders of steps; what could not be split",
+        "parts of communication_ns: as in [late](#late), split at the borders of "
+        "steps; what could not be split",
     ),
     Field("transfer_ns", ""),
     Field("unsplit_ns", ""),
-    Field("communication_ns", "as `step_ns`; null unless `is_driven`"),
+    Field("communication_ns", "inside MPI but files; files; outside MPI. Null unless `is_driven`"),
     Field("file_ns", ""),
     Field("outside_ns", ""),
     Field("parallel_efficiency", "[efficiencies](METHODS.md#efficiencies) of the complete steps"),
@@ -88,8 +87,8 @@ STEPS = (
     Field("background_share", ""),
     Field(
         "messages",
-        "bulk collectives that begin in a step, the sum of their sizes, time in MPI's on all "
-        "threads: means over complete steps and ranks; data_ns / step_ns",
+        "bulk collectives that begin in a step, the sum of their sizes, time in MPI's "
+        "on all threads; data_ns / step_ns",
     ),
     Field("message_bytes", ""),
     Field("data_ns", ""),
@@ -98,8 +97,8 @@ STEPS = (
     Field("wait_region", "the path of the wait region, or `negotiation`; empty: there is none"),
     Field(
         "wait_region_ns",
-        "time of a step in it (of `negotiation` [at least](METHODS.md#steps)), mean over the same "
-        "steps and ranks; over the mean of these steps",
+        "time of a step in it (of `negotiation` [at least](METHODS.md#steps)); over "
+        "the mean of these steps",
     ),
     Field("wait_region_share", ""),
     Field(
@@ -122,9 +121,9 @@ STEPS = (
     Field("idle_rounds_share", ""),
     Field(
         "background_bulk_bytes",
-        "volume and time of the bulk collectives, and time of the control collectives, on the "
-        "thread that negotiates: means over the ranks that have one. Between none and all of the "
-        "time is exposed",
+        "on the thread that negotiates: volume and time of the bulk collectives, time "
+        "of the control collectives; means over the ranks that have one. Between none "
+        "and all of the time is exposed",
     ),
     Field("background_bulk_ns", ""),
     Field("background_control_ns", ""),
@@ -142,10 +141,10 @@ STEPS = (
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),
-    Field("slowest_why", "why no rank is named, in words: late's verdict, mostly; empty: one is"),
+    Field("slowest_why", "why no rank is named, in words; empty: one is"),
     Field(
         "judged_steps",
-        "number of judged steps; by arrival: of steps after the warm-up on several ranks",
+        "judged steps; by arrival: of steps after the warm-up on several ranks",
     ),
     Field(
         "trend",
@@ -211,7 +210,7 @@ STEP = (  # times are means over the ranks
     Field("file_ns", "", "files", lambda value: duration(value or None)),
     Field("outside_ns", "", "outside MPI"),
     Field("background_ns", "", "other thread", lambda value: duration(value or None)),
-    Field("ranks", "number of ranks on which this step is known"),
+    Field("ranks", "ranks on which this step is known"),
     Field(
         "slowest_rank",
         "the [slowest rank](METHODS.md#steps) and its lead; null: none, or not judged",

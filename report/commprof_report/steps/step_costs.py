@@ -453,7 +453,7 @@ CALL = (
             "host" if row.library == "mpi" else "device" if row.total_ns else NO_VALUE
         ),
     ),
-    Field("ranks", "the number of ranks that make the call", "ranks"),
+    Field("ranks", "ranks that make the call", "ranks"),
 )
 StepCallRow = row_type("StepCallRow", CALL)
 
