@@ -31,26 +31,26 @@ from .base import (
     whole,
 )
 from .compare.comparison import compare
+from .compare.notes import differences_text
 from .compare.figures import figures
 from .compare.judge import Rules, fewest_pairs
-from .compare.notes import differences_text
 from .compare.refusals import binding, layout
 from .compare.sides import Side
-from .experiment import plan as plans
 from .experiment.plan import (
+    Arm,
     FAILED,
     OK,
     PLACEHOLDER,
-    REMOVED,
-    WARM_UP,
-    Arm,
     Plan,
+    REMOVED,
     Run,
+    WARM_UP,
     folder_of,
     is_replay,
     launch,
     program_find,
 )
+from .experiment import plan as plans
 from .main import Parser
 from .replay import kit as kits
 

@@ -19,6 +19,7 @@ from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
 from ..run.unseen import unseen_calls_text
 
+
 RUN = (
     option(**dict.fromkeys(selection.FILTERS)),  # type: ignore[arg-type]  # of those that take none
     option(

@@ -45,23 +45,22 @@ from pathlib import Path
 
 from ..base import Field, Progress, UsageError, keys, option, shown, threshold, units
 from ..base.workers import EXECUTOR, side_by_side
-from ..compare import sentences
-from ..compare import sides as sides_of
-from ..compare.comparison import METRICS, Comparison, Pair, compare
-from ..compare.figures import PERCENTILES, figures
+from ..compare import sentences, sides as sides_of
 from ..compare.judge import (
+    Compared,
     FIGURE,
     OF_CONTRAST,
     ROW,
     RUN,
+    Rules,
     SIDES,
     SIZE,
-    VERDICT,
-    Compared,
-    Rules,
     SizeRow,
+    VERDICT,
     VerdictRow,
 )
+from ..compare.comparison import METRICS, Comparison, Pair, compare
+from ..compare.figures import PERCENTILES, figures
 from ..compare.notes import value_text
 from ..compare.refusals import KINDS, binding, layout, one_of
 from ..compare.sides import Side, checked_read

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..base import Field, Row, UsageError, gathered, option, shown, telling, units
 from ..base.summarize import BINS
-from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
+from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
     CALL,
     CALLS,
@@ -35,8 +35,8 @@ from ..calls.views import (
 from ..display import page, tables
 from ..display.tables import Column
 from ..plots import bars, charts
-from ..run.run import Run
 from ..run.selection import view_rows
+from ..run.run import Run
 from ..stuck import doing
 from . import Command, common
 

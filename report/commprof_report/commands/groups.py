@@ -15,13 +15,13 @@ from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
 from ..late.sentences import ALL, least_factor_text
 from ..roles import pipelines, roles
-from ..roles.pipelines import Pipelines, StageRow
 from ..roles.roles import COMMUNICATOR, communicator_rows
 from ..roles.world import Star, World, world_of
+from ..roles.pipelines import Pipelines, StageRow
 from ..run.alignment import Alignment, align
+from ..run.unseen import together_share, unseen_calls_text
 from ..run.run import Run
 from ..run.selection import Selection
-from ..run.unseen import together_share, unseen_calls_text
 from . import Command, common
 
 MOST_ROWS = 60  # of a table in the page

@@ -29,9 +29,8 @@ from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
 from ..display.tables import Column
+from ..late.late_ranks import Late, is_beside_main, late as late_answers
 from ..late.judgement import Kind
-from ..late.late_ranks import Late, is_beside_main
-from ..late.late_ranks import late as late_answers
 from ..late.marks import HANDED
 from ..late.sentences import headline, mark_text
 from ..plots import bars, timeline
@@ -39,9 +38,9 @@ from ..roles import roles
 from ..roles.world import world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
+from ..run.selection import Selection, view_rows
 from ..run.rank_files import files_mode
 from ..run.run import Run
-from ..run.selection import Selection, view_rows
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (

@@ -41,8 +41,7 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.marks import HANDED
-from ..late.sentences import efficiency_text, mark_text
-from ..late.sentences import headline as headline_of
+from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import bars as plot
 from ..roles import roles
 from ..run.alignment import align

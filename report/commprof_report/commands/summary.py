@@ -37,8 +37,7 @@ from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
-from ..late.sentences import basis_text, details, efficiency_text
-from ..late.sentences import headline as run_headline
+from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
 from ..run.alignment import Alignment, align
 from ..run.run import Run, programs_text
 from ..run.selection import Selection

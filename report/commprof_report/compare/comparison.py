@@ -16,16 +16,16 @@ from dataclasses import replace
 
 from ..base import Row, threshold, units
 from . import notes
-from .figures import FIGURES, PERCENTILES, Figures, renamed
 from .judge import (
-    DIFFERENT,
     Compared,
+    DIFFERENT,
     Judge,
     Rules,
     RunRow,
     VerdictRow,
     fewest_pairs,
 )
+from .figures import FIGURES, Figures, PERCENTILES, renamed
 from .notes import differences
 from .refusals import Refusal, disturbances, refusals, weighed, work_of
 from .row_table import RowTable, keys_of, rows_per_step

@@ -33,11 +33,11 @@ from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
 from ..run import crowding
 from ..run.alignment import align
-from ..run.run import run_open
 from ..run.selection import Cells, Selection, cells_of, select
-from ..steps.long_steps import Trend, trend
+from ..run.run import run_open
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_or_none
+from ..steps.long_steps import Trend, trend
 from .set_up import BARRIER, Times, times_of
 
 SQL = query.beside(__file__)

@@ -11,8 +11,8 @@ from statistics import median
 
 from ..base import threshold, units, whole
 from ..base.summarize import DEVIATION, around_median
-from .figures import FIGURES, Figures
 from .judge import Compared, Rules, known, median_known
+from .figures import FIGURES, Figures
 from .sides import Side
 
 

@@ -18,17 +18,17 @@ from statistics import fmean, median
 
 from ..base import Row, gathered, threshold, units, whole
 from ..base.summarize import benjamini_hochberg
-from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .judge import (
+    Compared,
     DIFFERENT,
+    Judge,
     MIXED,
     OTHER,
-    Compared,
-    Judge,
     SizeRow,
     known,
     median_known,
 )
+from .figures import NO_GROUP, PERCENTILES, Figures, Key, Part
 from .sides import Side, labels_of
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from ..base import threshold, units
 from ..experiment.plan import arm_name
+from .judge import Compared, DIFFERENT, OTHER, SizeRow, VerdictRow, fewest_runs
 from .comparison import Comparison, Pair
-from .figures import row_name
-from .judge import DIFFERENT, OTHER, Compared, SizeRow, VerdictRow, fewest_runs
-from .notes import differences_text
-from .refusals import layout, program_of
 from .row_table import NEGOTIATION
+from .notes import differences_text
+from .figures import row_name
+from .refusals import layout, program_of
 from .sides import Side, stands_text
 
 PER = {"step": "step", "wall": "run"}  # other figures: rank

@@ -24,6 +24,7 @@ from ..base.files import json_read, list_in, number_in, text_in, whole_in, writt
 from ..experiment import plan as plans
 from .figures import Figures, Group
 
+
 # The runs of a side, read from the folders that the user chose, and the block of each, if an
 # experiment says it. failed: runs of an experiment whose blocks were repeated. of: the side whose
 # command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment took,

@@ -10,8 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..base import ReportError
 from ..base.files import renamed_whole
+from ..base import ReportError
 from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")

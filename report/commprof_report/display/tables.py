@@ -14,6 +14,7 @@ from typing import Callable, NamedTuple, TextIO
 from ..base import Field, Unknown, option
 from ..base.units import NO_VALUE, Listed, count, visible, volume
 
+
 # also in the wide forms of East Asia
 CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)

@@ -29,6 +29,7 @@ from random import Random
 from typing import Any, BinaryIO
 
 from ..base import ReportError, units
+from ..base.workers import end_with_parent
 from ..base.files import (
     MOST_BYTES,
     json_parse,
@@ -39,7 +40,6 @@ from ..base.files import (
     text_in,
     whole_in,
 )
-from ..base.workers import end_with_parent
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 KIT, CHECK = "job.kit", "job.kit.check"  # which arms replay, and how well that stands for the job

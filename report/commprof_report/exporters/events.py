@@ -31,8 +31,8 @@ from ..base.units import visible
 from ..run.alignment import MOST_NS
 from .traces import (
     CYCLE_START,
-    NEGOTIATE,
     Event,
+    NEGOTIATE,
     OfRank,
     events_of,
     id_number,

@@ -32,7 +32,7 @@ from ..base import (
     units,
 )
 from ..base.summarize import benjamini_hochberg
-from .store import PARTITIONS, TABLES, Store, duckdb, files_of, job_files
+from .store import PARTITIONS, Store, TABLES, duckdb, files_of, job_files
 
 
 def _hours(key: str, meaning: str, head: str) -> Field:

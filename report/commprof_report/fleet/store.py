@@ -27,6 +27,7 @@ from ..run.database import file_of
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
 from .job import Job, hashed, job_read, run_key
 
+
 SCHEMA = 1
 _KEYS = {"run": "BIGINT", "part": "BIGINT"}  # of a job; of the file that holds its rows
 TABLES = {  # the job last: what it stands for has been written then

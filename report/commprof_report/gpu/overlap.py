@@ -27,8 +27,8 @@ from sqlite3 import Connection
 from typing import List, Tuple
 
 from ..base import Columns, Row, Texts, gathered, joined, np, query, read, threshold
-from ..run.sampled import sampled
 from ..run.unseen import holes, sampled_spans
+from ..run.sampled import sampled
 
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
 KINDS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)

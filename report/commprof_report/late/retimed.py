@@ -41,8 +41,8 @@ from ..retime.graph import (
     efficiency,
 )
 from ..run.alignment import Alignment, storable
-from ..run.sampled import sampled
 from ..run.unseen import FAR_NS, without_holes
+from ..run.sampled import sampled
 from .depends import (
     ALL,
     LONG_AGO_NS,

@@ -21,8 +21,8 @@ from typing import Dict, NamedTuple
 
 from ..base import NONE, Ints, TextInts, Texts, by_rank, found_in, joined, np
 from ..run.alignment import Alignment
-from ..run.sampled import Calls
 from ..run.unseen import holes_aligned
+from ..run.sampled import Calls
 from .depends import Waits
 from .reading import Known, followed, is_on, polls
 

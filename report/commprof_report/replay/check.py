@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..base import UsageError, threshold
+from ..compare.judge import Compared, Judge, known
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
-from ..compare.judge import Compared, Judge, known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")

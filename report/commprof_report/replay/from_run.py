@@ -15,9 +15,9 @@ from typing import Any, Callable, Dict, List, Tuple
 
 from ..base import by, units
 from ..run.alignment import Alignment, align
+from ..run.unseen import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
-from ..run.unseen import FAR_NS
 from .kit import (
     BLOCKING,
     COMPLETING,

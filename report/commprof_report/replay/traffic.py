@@ -12,11 +12,11 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..base import NONE, Columns, Texts, np, row_type
-from ..base.summarize import values_of
 from ..base.units import Members
+from ..base.summarize import values_of
 from ..run.alignment import Alignment
-from ..run.sampled import sampled
 from ..run.unseen import holes_aligned, without_holes
+from ..run.sampled import sampled
 from .kit import SELF, WORLD, Comm, Record, Type
 
 SILENT = ("setup", "communicator")  # families that a replay needs no more

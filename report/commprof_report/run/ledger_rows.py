@@ -48,8 +48,8 @@ from .ledger_format import (
     SIGNATURE_COUNTS,
     STATUS_PLACES,
     WINDOW_NS_LOG2,
-    WORD_PLACES,
     WORDS_MOST,
+    WORD_PLACES,
     Kind,
     Rows,
     believed,
@@ -61,8 +61,7 @@ from .ledger_format import (
     text,
     unless,
 )
-from .ledger_samples import CALL_MASK, COPIES, Clock, clock_of, sample_rows
-from .ledger_samples import KINDS as ACTIVITIES
+from .ledger_samples import CALL_MASK, COPIES, KINDS as ACTIVITIES, Clock, clock_of, sample_rows
 
 MOST_SIGNATURES = (1 << 16) - 1
 AMOUNTS_OF_DEVICE = (

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from ..base import Progress, ReportError, gathered, query, units
 from ..base.files import common_folder, distinct
-from ..base.units import Gathered, members_shown, spans_in
 from ..base.workers import side_by_side
+from ..base.units import Gathered, members_shown, spans_in
 from . import process
 from .database import (
     ARCHIVE,

@@ -29,8 +29,8 @@ from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_row
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
-from ..run.selection import Selection
 from ..run.unseen import holes, no_log_text
+from ..run.selection import Selection
 from .boundaries import (
     Detection,
     Steps,
@@ -43,9 +43,9 @@ from .boundaries import (
     outlier_limit,
 )
 from .columns import steps_row
+from .long_steps import critical_paths, trend
 from .gpu_steps import gpu_steps, step_times
 from .lines import SampledCalls, sampled_calls
-from .long_steps import critical_paths, trend
 from .slowest import slowest
 from .step_costs import Costs, StepRow, step_costs
 from .stepping import CHOSEN, Found

@@ -14,8 +14,8 @@ from ..base import Row, by, gathered, present, query, units
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
-from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 from ..run.selection import cells_of
+from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 
 # in these states the last call lasted until the last known time
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
