@@ -96,7 +96,7 @@ def verdicts(ranks: int, median: float, times: float) -> Counter[str]:
     "ranks, median", [(2, 0.01), (64, 0.01), pytest.param(512, 0.005, marks=pytest.mark.nightly)]
 )
 def test_a_planted_tenth_is_found_and_nothing_where_nothing_differs(ranks, median):
-    """docs/METHODS.md has a table of more of them."""
+    """docs/METHODS.md says what more of them have shown."""
     alike, planted = verdicts(ranks, median, 1.0), verdicts(ranks, median, 1.1)
     assert alike["less"] + alike["more"] <= 0.2 * EXPERIMENTS and alike["refused"] <= 1
     assert planted["more"] >= 0.9 * EXPERIMENTS and not planted["less"] + planted["same"]
