@@ -231,9 +231,9 @@ def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
         sentence = sentence_of(reporter.text(command, folder), head)
         if sentence:
             yield f"{head}: {sentence}", command, True
-            # the page says once, at the top, why late names nobody
-            once = sentence.removeprefix("none: ")
-            yield f"{head}: {sentence}", "html", words(once) in shown
+            # the page says once, at the top, as a sentence, why late names nobody
+            once = words(sentence.removeprefix("none: "))
+            yield f"{head}: {sentence}", "html", once in shown or once[1:] + "." in shown
 
 
 def statements(folder: Path, page: Path) -> Statements:

@@ -97,7 +97,7 @@ from .verdict import (
     Participants,
     blame,
     block_count,
-    few_arrivals,
+    is_too_few,
 )
 from .wait_split import WaitSplit, wait_split
 
@@ -219,9 +219,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
     waiting_for_progress = held_up(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
     kind, to_blame = judged(split.run, share_negotiated, unknown_ns, blamed, blocks)
-    few = few_arrivals(costs)
-    if kind is Kind.SPREAD and few and not (blamed.named or serving):
-        kind, blocks = Kind.UNKNOWN, few
+    is_open = kind is Kind.SPREAD and not (blamed.named or serving)
+    if is_open and is_too_few(costs, len(participants.ranks)):
+        kind = Kind.UNKNOWN
     verdict: dict[str, Any] = dict(verdict=kind, blocks=blocks)
     if to_blame:
         is_in = is_in_played(found, named)

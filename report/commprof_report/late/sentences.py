@@ -18,9 +18,12 @@ from .verdict import (
     SHORTEST_NS,
     CallCause,
     Named,
+    enough_arrivals,
     in_turn,
     is_concentrated,
+    is_too_few,
     late_arrivals,
+    main_arrivals,
     main_cause,
     main_part,
     when,
@@ -58,12 +61,17 @@ MARK = (
 def headline(late: Late) -> str:
     """The greatest cost, what would be gained, and how sure that is, in at most 25 words. Every
     report that speaks about waiting begins with it."""
+    return f"{units.capital(verdict_text(late))}."
+
+
+def verdict_text(late: Late) -> str:
+    """The same within a sentence."""
     if not lacks_cores(late):
-        return f"{units.capital(HEADLINES[late.run.verdict](late))}."
+        return HEADLINES[late.run.verdict](late)
     ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
-    return units.capital(
+    return (
         f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
-        "other times may be the scheduler's."
+        "other times may be the scheduler's"
     )
 
 
@@ -427,6 +435,8 @@ def held_up_text(late: Late) -> str:
 def unknown(late: Late) -> Unknown:
     """Why it is not known who is late."""
     row, (rank, share, _) = late.run, main_cause(late.costs)
+    few = main_arrivals(late.costs, rank)
+    ranks = len(late.participants.ranks)
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
         (
@@ -463,9 +473,9 @@ def unknown(late: Late) -> Unknown:
             f"{few_text(row)}, too few to stand for all",
         ),
         (
-            row.blocks < FEWEST_BLOCKS,
-            f"{units.are(row.blocks, 'late arrival')} too few to tell a cause from chance; rank "
-            f"{rank} causes the most, {units.share(share)}",
+            row.blocks < FEWEST_BLOCKS or is_too_few(late.costs, ranks),
+            f"rank {rank} causes {units.share(share)} of the waiting, half of that in "
+            f"{units.counted(few, 'late arrival')}; {enough_arrivals(ranks)} could name it",
         ),
         (True, unknown_cause_text(row)),
     )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from math import comb
+from math import ceil, comb, log
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..base import (
@@ -47,7 +47,7 @@ LONG_BLOCK = whole("late.long-block")
 BRIEF = threshold("late.brief")
 FEWEST_BLOCKS = whole("late.blocks")
 NOTABLY_MORE = threshold("late.notably-more")
-MAJORITY = threshold("late.majority")
+MAJORITY, NEARLY_ALL = threshold("late.majority"), threshold("late.nearly-all")
 MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
@@ -73,6 +73,11 @@ class Costs(Columns):
 
     def of(self, ranks: Collection[int]) -> Costs:
         return self.take(np.isin(self.cause_rank, list(ranks)))
+
+    @property
+    def compared(self) -> Costs:
+        """With how late ranks are in place of what that costs."""
+        return self.changed(cost_ns=self.compared_ns)
 
     @property
     def whole_ns(self) -> float:
@@ -279,7 +284,10 @@ def when(own: Costs, among: Costs) -> tuple[int, int]:
     """In how few late arrivals of collectives ranks cause nearly all of what they cause (0: not in
     few), and of how many. own: of the costs `among`. A message has only one rank that may be
     late."""
-    arrived, needed = late_arrivals(among.take(~among.is_message)), costliest_arrivals(own)
+    arrived, needed = (
+        late_arrivals(among.take(~among.is_message)),
+        costliest_arrivals(own, NEARLY_ALL),
+    )
     is_known = not (own.is_message & (own.cost_ns > 0)).any()
     return needed if is_known and is_concentrated(needed, arrived) else 0, arrived
 
@@ -288,7 +296,7 @@ def main_part(own: Costs, among: Costs) -> tuple[int, int, int]:
     """From which late arrival of `among` to which ranks cause nearly all of what they cause, and of
     how many."""
     arrived = np.unique(among.arrival[among.cost_ns > 0])
-    rest = (1 - threshold("late.nearly-all")) / 2
+    rest = (1 - NEARLY_ALL) / 2
     place = np.searchsorted(
         np.cumsum(own.cost_ns), [rest * own.whole_ns, (1 - rest) * own.whole_ns]
     )
@@ -320,20 +328,29 @@ def in_turn(costs: Costs) -> list[int]:
     return ranks if is_sure and len({*ranks}) == len(ranks) else []
 
 
-def few_arrivals(costs: Costs) -> int:
-    """In how many late arrivals a rank causes nearly all of what it causes, where that is most of
-    the waiting and they are too few to tell it from chance; 0: not so."""
-    rank, share, _ = main_cause(costs)
-    few = costliest_arrivals(costs.of([rank]))
-    return few if share >= MAJORITY and few < FEWEST_BLOCKS else 0
+def is_too_few(costs: Costs, ranks: int) -> bool:
+    """One of so many ranks causes most of the waiting, is by far the latest, and so in fewer late
+    arrivals than tell a rank from chance."""
+    (rank, share, _), (_, late_share, _) = main_cause(costs), main_cause(costs.compared)
+    few = main_arrivals(costs, rank)
+    return min(share, late_share) >= MAJORITY and few < enough_arrivals(ranks)
 
 
-def costliest_arrivals(costs: Costs) -> int:
-    """The number of the costliest arrivals that together have nearly all of what these cost."""
+def main_arrivals(costs: Costs, rank: int) -> int:
+    """The fewest arrivals at which a rank is half as late as at all of them."""
+    return costliest_arrivals(costs.compared.of([rank]), MAJORITY)
+
+
+def enough_arrivals(ranks: int) -> int:
+    """So many late arrivals of one of these ranks, and no others, are beyond chance."""
+    return max(FEWEST_BLOCKS, ceil(1 - log(LEVEL) / log(max(2, ranks))))
+
+
+def costliest_arrivals(costs: Costs, share: float) -> int:
+    """The number of the costliest arrivals that together have this share of what these cost."""
     order, arrivals = grouped(costs.arrival)
     upto_ns = np.cumsum(np.sort(arrivals.sum(costs.cost_ns[order]))[::-1])
-    nearly_all_ns = threshold("late.nearly-all") * costs.whole_ns
-    return int(np.searchsorted(np.append(0.0, upto_ns), nearly_all_ns))
+    return int(np.searchsorted(np.append(0.0, upto_ns), share * costs.whole_ns))
 
 
 def late_arrivals(costs: Costs) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Dict
 from ..base import NONE, Unknown, by_rank, np, units
 from ..late.late_ranks import Late
 from ..late.marks import HANDED, NOTABLE_LEAD
-from ..late.sentences import cheap_text, is_mostly, not_known
+from ..late.sentences import is_mostly, lacks_cores, not_known, verdict_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, sums_of
 from ..run.alignment import Alignment, storable
 from .boundaries import Steps
@@ -49,9 +49,7 @@ def answer(
 
 
 def _not_named(late: Late, judged: int) -> Slowest:
-    named = late.blame.named
-    said = cheap_text(late, named) if named else "hvprof-report late names nobody"
-    return answer(judged, not_known(late) or f"none: {said}")
+    return answer(judged, not_known(late) or f"none: {verdict_text(late)}")
 
 
 def slowest(
@@ -192,7 +190,7 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> Slowest:
     """For the ranks that hvprof-report late names: in how many steps the others wait for them."""
     ranks = late.run.late_ranks
-    if ranks is None:
+    if ranks is None or lacks_cores(late):
         return _not_named(late, len(rows))
     least = MOSTLY if is_mostly(late.run) else MAJORITY
     found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
