@@ -9,8 +9,13 @@ from . import reporter
 
 pytestmark = pytest.mark.nightly
 
-STEPS = {  # those of which the calls show that they are steps
+STEPS = {  # those that are the only loop, as often as the command line asks
     "solver": 60,
+    "checkpoints": 200,
+    "exchange": 120,
+    "gpipe": 80,
+    "spins": 20,
+    "vcycles": 40,
     "experts": 24,
     "stencil": 150,
     "multigrid": 50,
@@ -19,21 +24,16 @@ STEPS = {  # those of which the calls show that they are steps
 }
 LEVELS = {  # and one level that has to be among those shown
     "dynamics": (100, "200 x ("),
-    "checkpoints": (200, "200 x ("),
     "evaluation": (100, "100 x ("),
-    "vcycles": (40, "40 x ("),
-    "spins": (20, "20 x ("),
     "neighbours": (250, " x ("),
     "nested": (30, " x ("),
     "blocks": (60, "360 x ("),
-    "gpipe": (80, "80 x ("),
-    "1f1b": (80, "80 x ("),
-    "exchange": (120, "120 x ("),
     "layers": (40, "40 x ("),
     "accumulation": (60, "60 x ("),
     "subcycles": (80, "80 x ("),
     "workers": (30, " message calls)"),
 }
+INNER = {"adi": 50, "rungekutta": 60}  # equal parts of a step are the only loop
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -45,6 +45,13 @@ def test_steps_are_those_that_the_program_counts_or_none_is_claimed(profile, kin
     found = ("probably", steps) if kind in STEPS else ("none", 0)
     assert (row["certainty"], row["steps"]) == found, row["loops"]
     assert level in row["loops"]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("kind", INNER)
+def test_equal_parts_of_a_step_are_not_called_steps(profile, kind, ranks):
+    (row,) = reporter.rows("steps", profile("loops", ranks, kind, str(INNER[kind])).folder)
+    assert (row["certainty"], row["steps"]) == ("none", 0), row["loops"]
 
 
 def test_ensembles_that_never_talk_to_each_other_have_steps_each(profile):

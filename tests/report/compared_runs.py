@@ -48,7 +48,7 @@ def planted(
                 message_bytes=size,
             )
     for rank in range(2):
-        job.add("fact", world_rank=rank, key="command_line", value=command)
+        job.add("fact", world_rank=rank, key="command_line", value=f"{command} {calls}")
         job.add(
             "fact",
             world_rank=rank,

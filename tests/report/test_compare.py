@@ -736,12 +736,12 @@ def single(first: Figures, second: Figures) -> list[Side]:
 def test_the_programs_of_both_sides_are_named_where_they_differ(template):
     other = replace(template, facts={**template.facts, "command_line": ("lib/app 2",)})
     answers = compare(single(template, other), Rules())
-    assert sentences.program_text(answers) == "app 1 in a, app 2 in b; 2 ranks on 1 host"
+    assert sentences.program_text(answers) == "app 1 12 in a, app 2 in b; 2 ranks on 1 host"
     wider = replace(template, ranks=[row._replace(host=f"{row.rank}") for row in template.ranks])
     answers = compare(single(template, wider), Rules())
     assert (
         sentences.program_text(answers)
-        == "app 1; 2 ranks on 1 host in a, 2 ranks on 2 hosts (0; 1) in b"
+        == "app 1 12; 2 ranks on 1 host in a, 2 ranks on 2 hosts (0; 1) in b"
     )
 
 

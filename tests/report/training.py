@@ -440,6 +440,7 @@ def rank_of(
                 )
             )
     wall_ns = job.now_ns + 100 * MS
+    command = f"python3 train.py --epochs 3 --steps {len(job.step_ends)}"
     communicators = planted.communicators_of(world_rank)
     for known in communicators:
         made = [one for one in job.made if one.communicator == known.communicator and one.sequence]
@@ -450,7 +451,8 @@ def rank_of(
         world_rank,
         world_size,
         wall_ns=wall_ns,
-        facts={**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"},
+        facts={**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"}
+        | {"command_line": command},
         communicators=communicators,
         threads=[(0, "python3", 1), *([(thread, "pt_mpi", 0)] if thread else [])],
         cells=[

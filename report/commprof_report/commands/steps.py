@@ -6,9 +6,9 @@ marks are taken as they are. Otherwise they are iterations of a loop in the sequ
 messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
 every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. That
 calls repeat shows a loop and no step: the second line names the evidence, such as the bytes of the
-parameters, a region that is visited once a step, or that only one loop is there, with one order of
-calls; "probably" stands for one kind. Without evidence all levels of the loops are shown, and
---loop chooses one. Ranks that step at other times, as another ensemble, are listed under "Other
+parameters, a region that is visited once a step, or as many iterations as the command line asks
+for; "probably" stands for one kind. Without evidence all levels of the loops are shown, and --loop
+chooses one. Ranks that step at other times, as another ensemble, are listed under "Other
 steps".
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,

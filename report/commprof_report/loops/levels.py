@@ -277,7 +277,7 @@ def levels(line: Line) -> list[Level]:
         return free
     if often_free > SEVERAL * often:
         return [*exact, *(one for one in free if one.iterations > SEVERAL * exact[-1].iterations)]
-    return free if len(exact) == len(free) else exact
+    return exact
 
 
 def _levels(line: Line, loops: Loops) -> list[Level]:

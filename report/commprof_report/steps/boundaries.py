@@ -211,7 +211,8 @@ def by_calls(
     visits = gathered(
         (rank, Visits(*visit)) for rank, *visit in SQL.run(connection, "region_counts")
     )
-    groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, loop)
+    commands = dict(SQL.run(connection, "command_lines"))
+    groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, commands, loop)
     if not groups:
         return _why_none(connection, refused)
     own = joined(Bounds, [_times(numbered, group) for group in groups])
@@ -267,6 +268,7 @@ def find_groups(
     numbered: Columns,
     ranks: int,
     visits: Mapping[int, Sequence[Visits]],
+    commands: Mapping[int, str],
     loop: int | None,
 ) -> tuple[list[Group], dict[int, Found]]:
     """The steps of each rank that leads a communicator, or follows none; and the ranks without
@@ -293,8 +295,8 @@ def find_groups(
                 about,
                 sampled.texts,
                 is_negotiated,
-                bool(sampled.on_main(rows[:1])[0]),
                 visits.get(rank, ()),
+                commands.get(rank, ""),
                 loop,
             )
         found = analysed.get(key)

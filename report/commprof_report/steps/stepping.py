@@ -3,9 +3,10 @@
     calls of a thread  ->  levels of loops  ->  evidence for each  ->  where it ends   Found
     OwnCalls (lines.py)    with less detail of the messages, where that repeats better
 
-That calls repeat shows a loop, not that a user would call it a step. A level is the step if the
-visits to a region or the bytes of the parameters say so, or if it is the only one and makes the
-same calls in the same order. Otherwise all levels are shown, and none is called the step.
+That calls repeat shows a loop, not that a user would call it a step: an inner solver of equal
+iterations repeats as steps do. A level is the step if the visits to a region or the bytes of the
+parameters say so, or if it is the only one and repeats as often as the command line asks. Otherwise
+all levels are shown, and none is called the step.
 
 All ranks of a communicator make the same collectives in the same order, so steps that end with one
 hold for all of its ranks, by sequence number.
@@ -17,17 +18,29 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..base import NONE, Columns, Flags, Ints, Texts, covered, np, present, threshold, units
+from ..base import (
+    NONE,
+    Columns,
+    Flags,
+    Ints,
+    Texts,
+    covered,
+    np,
+    present,
+    threshold,
+    units,
+    whole,
+)
 from ..late.marks import is_wait
 from ..loops.levels import FEWEST_STEPS, Kind, Spans, Word, cut, levels, nest_text
 from .lines import FEWEST_CALLS, OwnCalls
 
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
-ALIKE, SPREAD = threshold("loops.alike"), threshold("loops.spread")
-BETTER = threshold("loops.better")
+SPREAD, BETTER = threshold("loops.spread"), threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
 SIZES = 2  # different messages: sums of equal ones may be a coincidence
-REGION, PARAMETERS, ORDER = "region", "bytes of the parameters", "order"
+FEWEST_ASKED = whole("steps.asked")
+REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
 CHOSEN = "--loop"
 
 
@@ -76,67 +89,83 @@ def steps_of(
     about: Columns,
     texts: Texts,
     is_negotiated: bool,
-    is_main: bool,
     visits: Sequence[Visits] = (),
+    command: str = "",
     chosen: int | None = None,
 ) -> Found:
-    """is_negotiated: the thread agrees with the others on what to send. chosen: the number of the
-    level that the user calls the step."""
+    """is_negotiated: the thread agrees with the others on what to send. command: its line. chosen:
+    the number of the level that the user calls the step."""
     if len(own) < FEWEST_CALLS:
         return Found(why=f"{units.are(len(own), 'call')} too few, {FEWEST_CALLS} are needed")
     best: list[Found] = []
     for token in [own.token] if is_negotiated else [own.sized, own.token]:
-        found = list(_of_levels(own, about, texts, token, is_main))
+        found = list(_of_levels(own, about, texts, token))
         if not best or is_better(found, best):
             best = found
         if _quality(best) >= ORDERED:
             break
-    return _proven(own, about, texts, best, is_negotiated, visits, chosen)
+    shown = _with_bytes(own, about, texts, [one for one in best if one.spans], is_negotiated)
+    span_ns = int(own.end_ns[-1] - own.start_ns[0])
+    is_whole = own.stretch[0] == own.stretch[-1]
+    shown = [
+        one._replace(
+            evidence=(
+                *visited(one, visits, span_ns),
+                *one.evidence,
+                *([ASKED] if is_whole and is_asked(one, command) else []),
+            )
+        )
+        for one in shown
+    ]
+    if chosen and chosen <= len(shown):
+        return shown[chosen - 1]._replace(evidence=(CHOSEN,))
+    return _proven(shown, best, chosen)
 
 
-def _proven(
-    own: OwnCalls,
-    about: Columns,
-    texts: Texts,
-    found: list[Found],
-    is_negotiated: bool,
-    visits: Sequence[Visits],
-    chosen: int | None,
-) -> Found:
+def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) -> Found:
     """The level for which there is evidence; if that says several, or there is none, no steps, and
-    all levels."""
-    shown = _with_bytes(own, about, texts, [one for one in found if one.spans], is_negotiated)
+    all levels. A number on the command line may be that of epochs: it decides only about one."""
     if not shown:
         return found[0] if found else Found(why="no call repeats")
-    span_ns = int(own.end_ns[-1] - own.start_ns[0])
-    shown = [
-        one._replace(evidence=(*visited(one, visits, span_ns), *one.evidence)) for one in shown
-    ]
-    if chosen:
-        if chosen > len(shown):
-            return Found(why=f"{units.are(len(shown), 'loop')} known")
-        return shown[chosen - 1]._replace(evidence=(CHOSEN,))
-    told = [one for one in shown if not one.why and {*one.evidence} - {ORDER}]
-    if not told and len(found) == 1:
-        told = [one for one in shown if not one.why and ORDER in one.evidence]
-    if len(told) == 1:
+    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED}]
+    if not told and len(found) == 1 and not shown[0].why and shown[0].evidence:
+        told = [*shown]
+    if len(told) == 1 and not chosen:
         return told[0]
     why = shown[0].why if len(shown) == 1 else ""
     why = why or f"{units.counted(len(shown), 'loop')}, and nothing shows which is a step"
+    if chosen:
+        why = f"{units.are(len(shown), 'loop')} known"
     return Found(confidence=shown[0].confidence, why=why, levels=tuple(shown))
 
 
 def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
     """The region that is visited once a step, and has most of the time or is a wait; an epoch is no
-    step."""
+    step, nor are visits to a region inside another such."""
     steps = len(present(found.spans))
-    return [
-        f"{REGION} '{visit.name}'"
+    likely = [
+        visit
         for visit in visits
-        if abs(visit.number - steps) <= 1
+        if visit.number >= FEWEST_STEPS
         and "epoch" not in visit.name.lower()
         and (visit.time_ns >= IN_REGION * span_ns or is_wait(visit.name))
-    ][:1]
+    ]
+    outer = min(likely, key=lambda visit: visit.number, default=None)
+    return [f"{REGION} '{outer.name}'"] if outer and abs(outer.number - steps) <= 1 else []
+
+
+def is_asked(found: Found, command: str) -> bool:
+    """Whether it repeats as often as a number on the command line says, and has most of the time.
+    Small numbers stand for ranks, layers and threads, too, and epochs are no steps."""
+    words = command.replace("=", " ").split()
+    numbers = [
+        int(word)
+        for before, word in zip(words, words[1:])
+        if word.isdigit() and "epoch" not in before.lower()
+    ]
+    steps = len(present(found.spans))
+    is_told = any(abs(number - steps) <= 1 for number in numbers if number >= FEWEST_ASKED)
+    return is_told and found.share >= IN_REGION
 
 
 def _with_bytes(
@@ -145,7 +174,7 @@ def _with_bytes(
     """The bulk reductions, divided where they have summed the bytes of the parameters, however
     these are cut into messages: evidence for a level that has as many steps, which may lack the
     first one. Without such a level they are steps of their own, if their messages differ, are as
-    many as the parameters were, or are negotiated; else they contradict the order of the calls."""
+    many as the parameters were, or are negotiated."""
     is_reduced = own.is_bulk & about.is_reduction[own.call]
     sizes = [_parameters(own, about, is_reduced)]
     sizes += [level.reduced for level in levels if PARAMETERS in level.evidence]
@@ -163,9 +192,7 @@ def _with_bytes(
             return [*levels[:place], mended._replace(evidence=evidence), *levels[place + 1 :]]
     is_varied = len(np.unique(own.bytes[is_reduced])) >= SIZES
     is_each = sum(by_bytes.functions.values()) == _handed(own, about, is_reduced).sum()
-    if is_varied or is_each or is_negotiated:
-        return [by_bytes, *levels]
-    return [one._replace(evidence=tuple({*one.evidence} - {ORDER})) for one in levels]
+    return [by_bytes, *levels] if is_varied or is_each or is_negotiated else levels
 
 
 def _by_bytes(own: OwnCalls, texts: Texts, is_reduced: Flags, step_bytes: int) -> Found | None:
@@ -221,9 +248,7 @@ def _share(own: OwnCalls, spans: Spans) -> float:
     return float(inside.sum()) / max(1, int(upto_ns[-1] - own.start_ns[0]))
 
 
-def _of_levels(
-    own: OwnCalls, about: Columns, texts: Texts, token: Ints, is_main: bool
-) -> Iterator[Found]:
+def _of_levels(own: OwnCalls, about: Columns, texts: Texts, token: Ints) -> Iterator[Found]:
     """A level that is no loop of steps says why."""
     parameters = _parameters(own, about, own.is_bulk & about.is_reduction[own.call])
     words = _words(own, texts, token)
@@ -233,7 +258,7 @@ def _of_levels(
             yield Found(why=doubt(len(spans), 0.0, spans.end), words=text)
         else:
             mine = np.isin(token, [*level.loops.alphabet(level.loop)])
-            found = _of_level(own, about, texts, token, mine, spans, is_main, parameters)
+            found = _of_level(own, about, texts, token, mine, spans, parameters)
             yield found._replace(words=text)
 
 
@@ -244,7 +269,6 @@ def _of_level(
     token: Ints,
     mine: Flags,
     spans: Spans,
-    is_main: bool,
     parameters: int,
 ) -> Found:
     """mine: the calls of the kinds that are in the loop."""
@@ -259,27 +283,18 @@ def _of_level(
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
     in_middle = _inside(middle, counted & mine)
     reduced = int(own.bytes[in_middle & about.is_reduction[own.call]].sum())
-    evidence = []
-    if is_bulk and GRADIENTS * parameters <= reduced <= parameters > 0:
-        evidence.append(PARAMETERS)
-    functions = _functions(own, texts, inside, len(spans))
-    # a step that has 2.2 calls of a function on average is none
-    is_whole = all(round(number, 1) == round(number) for number in functions.values())
-    if own.stretch[0] != own.stretch[-1]:  # a window may hold layers and no whole step
-        is_whole &= bool(own.stretch[0] == 0) and reduced >= GRADIENTS * parameters
-    is_fitting = is_whole and confidence >= ORDERED and len(np.unique(token[mine])) > 1
-    if is_fitting and _is_ordered(own, mine, spans, is_bulk, is_main):
-        evidence.append(ORDER)
-    why = doubt(len(spans), confidence, _sums(spans, own.bytes * mine))
+    # a loop that sums more than once what was handed out is no step
+    least, most = sorted((parameters, reduced))
+    is_gradients = is_bulk and 0 < GRADIENTS * most <= least
     return Found(
         spans,
-        tuple(evidence),
-        functions,
+        (PARAMETERS,) if is_gradients else (),
+        _functions(own, texts, inside, len(spans)),
         is_bulk,
         int(own.bytes[in_middle].sum()),
         confidence,
         "",
-        why or unlike(_alike(own.call, spans), len(spans)),
+        doubt(len(spans), confidence, _sums(spans, own.bytes * mine)),
         place,
         _share(own, spans),
         middle_of(times),
@@ -307,32 +322,6 @@ def _functions(own: OwnCalls, texts: Texts, inside: Flags, steps: int) -> dict[s
 
 def middle_of(times: Ints) -> float:
     return float(np.median(times)) if len(times) else 0.0
-
-
-def _is_ordered(own: OwnCalls, mine: Flags, spans: Spans, is_bulk: bool, is_main: bool) -> bool:
-    """Each step makes equally many calls. Without bulk collectives they are messages and
-    collectives of the main thread: either alone proves nothing."""
-    alike = np.bincount(_sums(spans, mine)).max()
-    is_message = own.kind[mine] >= Kind.MESSAGE
-    is_mixed = is_main and is_message.any() and not is_message.all()
-    return bool(alike >= ALIKE * len(spans) and (is_bulk or is_mixed))
-
-
-def _alike(call: Ints, spans: Spans) -> int:
-    """How many steps have as many of some call as most have."""
-    place, steps = np.arange(len(call)), len(spans)
-    step = np.searchsorted(spans.first, place, "right") - 1
-    inside = (step >= 0) & (place < spans.end[step])
-    _, call = np.unique(call[inside], return_inverse=True)
-    number = np.bincount(call * steps + step[inside], minlength=steps * (call.max() + 1))
-    return int(max(np.bincount(of_call)[1:].max() for of_call in number.reshape(-1, steps)))
-
-
-def unlike(alike: int, steps: int) -> str:
-    """Why these are no steps; empty: all but one, or but few, have as many of some call."""
-    if alike >= min(steps - 1, ALIKE * steps):
-        return ""
-    return f"of no function do more than {alike:,} of {steps:,} repetitions have as many calls"
 
 
 def doubt(steps: int, confidence: float, step_bytes: Ints) -> str:

@@ -54,6 +54,7 @@ SQL = query.beside(__file__)
 StepsRow = Row  # columns.py
 
 SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
+LOOPS_SHOWN = " (hvprof-report steps shows the loops)"
 MARKS = {
     "marks": "marks",
     "region": "region",
@@ -336,8 +337,10 @@ def _negotiation(found: Negotiation | None) -> dict:
 
 def headline(steps: StepsRow, late: LateRow | None) -> str:
     """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a
-    mean step. Empty if it is not known what the driving thread does. `late`: the verdict on all
-    calls of the run, if there is one."""
+    mean step. Or that none is known, and why. Empty if it is not known what the driving thread
+    does. `late`: the verdict on all calls of the run, if there is one."""
+    if not steps.delimited_by:
+        return f"no step is known: {steps.why}{LOOPS_SHOWN * bool(steps.loops)}"
     if steps.step_ns is None:
         return ""
     if not steps.is_driven:

@@ -19,6 +19,8 @@
  * spectral: halos, then two transforms and the energy
  * files: a stencil that writes a file every 20 steps
  * workers: rank 0 hands out tasks of changing length, 4 a rank
+ * adi: sweeps in three directions, each with halos and a reduction alike
+ * rungekutta: four equal stages
  * ensembles: two halves that never talk to each other; the second has a quarter of the steps
  */
 #include <mpi.h>
@@ -347,6 +349,26 @@ static void workers(int step)
     }
 }
 
+static void adi(int step)
+{
+    (void)step;
+    for (int i = 0; i < 3; i++) {
+        work(300);
+        halo(HALO);
+        reduce(2);
+    }
+}
+
+static void rungekutta(int step)
+{
+    (void)step;
+    for (int i = 0; i < 4; i++) {
+        halo(HALO);
+        work(150);
+        reduce(1);
+    }
+}
+
 static void ensembles(int steps)
 {
     int half = rank < size / 2 ? 0 : 1;
@@ -384,6 +406,8 @@ static const struct {
     {"spectral", spectral},
     {"files", files},
     {"workers", workers},
+    {"adi", adi},
+    {"rungekutta", rungekutta},
 };
 
 int main(int argc, char **argv)

@@ -10,7 +10,6 @@ from commprof_report.steps.stepping import (
     doubt,
     is_better,
     steps_of,
-    unlike,
     visited,
 )
 from test_loops import calls_of
@@ -70,23 +69,35 @@ def doubted(**what: object) -> str:
     return "no steps" if doubt(**{**usual, **what}) else "steps"
 
 
-def steps_in(job: Job) -> str:
-    return "probably" if steps_of(*calls_of(job), False, True).evidence else "loops"
+def steps_in(job: Job, asked: int = 0) -> str:
+    found = steps_of(*calls_of(job), False, (), f"train.py --steps {asked or ''}")
+    return "probably" if found.evidence else "loops"
 
 
 def calls(number: int) -> str:
     job = Job()
     for place in range(number):
         job.call("Allreduce", 1_000 + 1_000 * (place % 3))
-    return "steps" if steps_in(job) == "probably" else "no steps"
+    return "steps" if steps_of(*calls_of(job), False).levels else "no steps"
+
+
+def asked(times: int) -> str:
+    job = Job()
+    for place in range(times):
+        job.call("Allreduce", 1_000)
+        job.call("Allreduce", 8)
+    return steps_in(job, times)
 
 
 def ordered(share: float) -> str:
+    """Gradients that are fused otherwise in each step, in some across its end."""
     job = Job()
-    for place in range(MANY):
-        job.call("Allreduce", 1_000 + 1_000 * (place % 2))
-    for _ in range(round(MANY * (1 / share - 1))):
-        job.call("Allreduce", 1_000, ns=1)
+    job.call("Bcast", 300_000)
+    missed = round(MANY * (1 - share))
+    for place in range(MANY - missed):
+        first = 1_000 + 200 * place
+        for size in (first, *[300_000] * (place < missed), 300_000 - first):
+            job.call("Allreduce", size)
     return steps_in(job)
 
 
@@ -119,10 +130,10 @@ EXAMPLES = {
     "loops.often": often,
     "loops.inner": inner,
     "loops.calls": calls,
-    "loops.alike": lambda share: "no steps" if unlike(round(share * MANY), MANY) else "steps",
     "loops.spread": lambda times: doubted(step_bytes=np.repeat([MANY, round(times * MANY)], 10)),
     "loops.fits": lambda share: doubted(confidence=share),
     "loops.better": better,
+    "steps.asked": asked,
     "steps.ordered": ordered,
     "steps.gradients": gradients,
     "steps.in-region": in_region,
