@@ -579,7 +579,7 @@ def test_noise_of_the_job_is_no_agreement(report, tmp_path):
         "MPI_Bcast": "near",
     }
     found = report("replay", "check", *jobs, "--", again).out
-    assert "Known           for 0.40 % of the job's time inside MPI, where its own" in found
+    assert "Known           for 0.40 % of the job's time inside MPI; in the rest runs of" in found
     assert "Stands          for 100.0 % of that, 0.00 % by a test, within 10.0 %" in found
 
 
@@ -591,6 +591,16 @@ def test_a_replay_under_another_library_is_no_check(report, tmp_path):
     answer = report("replay", "check", job, "--", again)
     assert answer.status == 2
     assert "the job ran under MPICH 4.0.2, its replay under Open MPI 4.1.4" in answer.err
+
+
+def test_a_kit_of_a_small_part_of_the_job_is_no_check(report, tmp_path):
+    job, again = (
+        planted.write_databases(tmp_path / name, of_calls(50_000, calls=calls))
+        for name, calls in (("job", 100), ("again", 20))
+    )
+    answer = report("replay", "check", job, "--", again)
+    assert answer.status == 2
+    assert "a kit of the whole job: a replay made 58 of its 218 calls" in answer.err
 
 
 def signed(text: str) -> bytes:

@@ -201,13 +201,14 @@ def check_runs(arguments: argparse.Namespace) -> None:
                 (
                     "Replay",
                     f"{units.counted(answers.replays, 'replay')} of "
-                    f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
+                    f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} "
+                    f"({units.share(answers.made)} of the job's calls) against "
                     f"{units.counted(answers.jobs, 'run')} of the job",
                 ),
                 (
                     "Known",
-                    f"for {units.share(known)} of the job's time inside MPI, where its own "
-                    f"runs differ by at most {units.share(SCATTER)}",
+                    f"for {units.share(known)} of the job's time inside MPI; in the rest runs of the "
+                    f"job differ by more than {units.share(SCATTER)}, or too much to tell",
                 ),
                 (
                     "Stands",

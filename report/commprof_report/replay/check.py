@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ..base import UsageError, threshold
+from ..base import UsageError, threshold, units
 from ..compare.judge import Compared, Judge, known
 from ..compare.comparison import with_groups_of
 from ..compare.figures import Figures, Key, Row
@@ -34,6 +34,7 @@ class Check(NamedTuple):
     jobs: int
     replays: int
     passes: list[int]  # of each replay
+    made: float  # share of the job's calls in a pass, of the replay with least
 
     def share(self, *verdicts: str) -> float:
         """The share of the job's time inside MPI in rows with these verdicts."""
@@ -60,13 +61,26 @@ def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:
         )
     jobs, replays = ([*with_groups_of(jobs[0], runs)] for runs in (jobs, replays))
     passes = [_passes(jobs[0], replay) for replay in replays]
+    made = min(_calls(run) / (number or 1) for run, number in zip(replays, passes))
+    if 0 in passes:
+        raise UsageError(
+            "replay",
+            f"check needs a kit of the whole job: a replay made {units.count(round(made))} of its "
+            f"{units.counted(_calls(jobs[0]), 'call')} (commprof-run --record for as long as a "
+            "short job takes)",
+        )
     whole_ns = sum(row.total_ns for key, row in jobs[0].rows.items() if key.measure == "call")
     rows = [
         _checked(key, row, jobs, replays, passes, whole_ns)
         for key, row in jobs[0].rows.items()
         if row.family not in SETUP and key.measure in ("call", "completion") and row.count
     ]
-    return Check(sorted(rows, key=lambda row: -row.share), len(jobs), len(replays), passes)
+    made /= _calls(jobs[0]) or 1
+    return Check(sorted(rows, key=lambda row: -row.share), len(jobs), len(replays), passes, made)
+
+
+def _calls(run: Figures) -> int:
+    return sum(row.count for row in run.rows.values() if row.family not in SETUP)
 
 
 def _passes(job: Figures, replay: Figures) -> int:
