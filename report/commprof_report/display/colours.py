@@ -23,7 +23,7 @@ DARK = {
     TRANSFER: "#3f9fd8",
     UNSPLIT: "#34607c",
     FILES: "#b9847a",
-    OUTSIDE: "#2c353f",
+    OUTSIDE: "#3d4854",
     IN_MPI: "#5d6a76",
     ALERT: "#ff6b6b",
     COMPUTING: "#8c9cac",

@@ -170,7 +170,13 @@ def drawing(name: str, data: dict[str, object]) -> str:
 def picture(svg: bytes | None, description: str) -> str:
     """As an image, so that nothing inside it can reach the page."""
     data = base64.b64encode(svg or b"").decode("ascii")
-    return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">' if svg else ""
+    drawn = f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
+    return scrolled(drawn) if svg else ""
+
+
+def scrolled(drawn: str) -> str:
+    """A drawing that scrolls sideways on a narrow screen."""
+    return f'<div class="scroll" tabindex="0">{drawn}</div>'
 
 
 def table(

@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("steps-data").textContent);
   const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
   const choice = document.getElementById("timeline-step"); // null: there is no timeline
-  const LEFT = 58, RIGHT = 8, TOP = 124, BOTTOM = 308, MARK = 5, GAP_FROM = 5;
+  const LEFT = 58, RIGHT = 8, TOP = data.notes.some(Boolean) ? 124 : 30, BOTTOM = TOP + 184, MARK = 5, GAP_FROM = 5;
   const NEAREST_TICKS = 70, NEAREST_NOTES = 11;
 
   const { first, last, times, parts } = data;

@@ -62,9 +62,9 @@
     table.parentElement.after(button);
   }
 
-  /* Where columns are beyond the edge. */
-  function hint(table) {
-    const around = table.parentElement, said = made("span", { className: "hint", textContent: "more columns: scroll to the right \u2192" });
+  /* Where columns, or a part of a picture, are beyond the edge. */
+  function hint(around) {
+    const said = made("span", { className: "hint", textContent: "more: scroll to the right \u2192" });
     around.after(said);
     const look = () => {
       const isMore = around.scrollLeft + around.clientWidth < around.scrollWidth - 1;
@@ -99,7 +99,7 @@
     if (table.querySelector("[data-exact]")) table.parentElement.after(exactBytes(table));
     table.parentElement.after(copy, " ");
     if (table.tBodies[0].rows.length > MOST_SHORT) shorten(table);
-    hint(table);
     if (table.tBodies[0].rows.length >= FEWEST_FILTERED) filter(table);
   }
+  document.querySelectorAll(".scroll").forEach(hint);
 })();

@@ -30,7 +30,7 @@
   const lanes = ranks.flatMap((lane) => [lane, ...lane.gpus]);
   const windows = data.windows.map(([begin, end]) => ({
     begin, end, most: Math.max(...ranks.map(({ pieces }) => shown(pieces, begin, end).length)) }));
-  let rows = [], rowOf = new Map(), from = 0, until = data.span, top = 0, high = 1, named = null;
+  let rows = [], rowOf = new Map(), from = 0, until = data.span, top = 0, high = 1, named = null, names = [];
 
   function unpack(packed) {
     const lane = { ...packed, cells: places(packed.cells) };
@@ -128,6 +128,7 @@
     pen.beginPath();
     pen.rect(LEFT, TOP, width() - LEFT, whole - TOP);
     pen.clip();
+    names = [];
     const close = windows.filter(isClose);
     const isCovered = close.some(({ begin, end }) => begin <= from && end >= until);
     if (gpusBox.checked || !isCovered) drawBins(seen);
@@ -138,6 +139,7 @@
       if (messagesBox.checked) drawMessages();
     }
     for (const step of data.steps) if (x(step.end) - x(step.begin) >= NARROWEST_STEP && step.begin < until && step.end > from) drawStep(step);
+    drawNames();
     if (named) drawNamed();
     pen.restore();
   }
@@ -280,10 +282,16 @@
     if (tall < LABEL - 2 || wide < 30 || !call) return;
     const name = data.names[call].replace("MPI_", "");
     if (once(`width ${name}`, () => pen.measureText(name).width) > wide - 8) return;
-    const [red, green, blue] = parse(colour);
-    pen.fillStyle = red * 0.3 + green * 0.59 + blue * 0.11 > 130 ? "#1c2733" : "#ffffff";
+    const [red, green, blue] = parse(colour), ink = red * 0.3 + green * 0.59 + blue * 0.11 > 130 ? "#1c2733" : "#ffffff";
+    names.push([ink, name, left + 4, above + tall / 2 + 3]);
+  }
+
+  function drawNames() {
     pen.textAlign = "left";
-    pen.fillText(name, left + 4, above + tall / 2 + 4);
+    for (const [ink, ...text] of names) {
+      pen.fillStyle = ink;
+      pen.fillText(...text);
+    }
   }
 
   function drawInFlight(lane, row) {
@@ -339,7 +347,7 @@
     return pen.createPattern(own, "repeat");
   });
 
-  /* When it begins and ends on each rank; its critical path, the latest part first. */
+  /* When it begins and ends on each rank; its critical path, the latest part first, below the names of calls. */
   function drawStep({ times, path }) {
     if (high >= ARROWS_FROM)
       for (const [rank, ...edges] of times)
@@ -349,9 +357,9 @@
     pen.lineWidth = 2;
     pen.beginPath();
     for (const [rank, begin, end] of path) {
-      const middle = middleOf(rowOf.get(rank) ?? 0);
-      pen.lineTo(x(end), middle);
-      pen.lineTo(x(begin), middle);
+      const row = rowOf.get(rank) ?? 0, edge = y(row) + barHeight(rows[row]) * 0.88;
+      pen.lineTo(x(end), edge);
+      pen.lineTo(x(begin), edge);
     }
     pen.stroke();
   }

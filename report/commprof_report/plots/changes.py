@@ -53,7 +53,8 @@ def drawings(answers: Comparison, measures: Mapping[str, Sequence[Compared]]) ->
     """An SVG for each measure, one below the other. measures: a row for each side but the first, by
     the measure's name."""
     place = _scale_of_changes(measures, answers.rules.min_effect)
-    return "".join(_drawing(answers, *measure, place) for measure in measures.items())
+    drawn = [_drawing(answers, *measure, place) for measure in measures.items()]
+    return page.scrolled("".join(drawn))
 
 
 def _scale_of_changes(measures: Mapping[str, Sequence[Compared]], min_effect: float) -> Place:
