@@ -148,6 +148,7 @@ def _job(
         run,
         day[:7],
         {
+            "folder": [],
             "setting": settings,
             "bucket": buckets,
             "host": hosts,

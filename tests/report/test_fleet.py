@@ -49,6 +49,15 @@ def test_a_run_that_is_added_again_counts_once(report, store, run_folder):
     assert row["jobs"] == 1
 
 
+def test_a_folder_is_opened_again_only_when_it_has_changed(report, store, run_folder):
+    """Its rank 0 is damaged meanwhile, which leaves the folder's time as it is."""
+    (run_folder / "rank-0.db").write_bytes(b"")
+    assert report("fleet", "add", store, run_folder).err == ""
+    os.utime(run_folder, (0, 0))
+    said = report("fleet", "add", store, run_folder)
+    assert "rank-0.db: is empty" in said.err and said.out.startswith("0 jobs added; 1 known")
+
+
 def test_jobs_of_several_files_are_all_counted(report, run_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "AT_ONCE", 1)
     monkeypatch.setattr(stores, "IN_PART", 1)

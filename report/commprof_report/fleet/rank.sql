@@ -13,22 +13,19 @@ waiting AS (
     JOIN call ON call.name = cell.call
     WHERE library = 'mpi' AND measure = 'call' AND (waits_for LIKE 'all%' OR family = 'completion')
 ),
-said AS (
-    SELECT max(CASE key WHEN 'host' THEN value END) AS host,
-           max(CASE key WHEN 'program' THEN value END) AS program,
-           max(CASE key WHEN 'mpi_version' THEN value END) AS mpi_version,
-           max(CASE key WHEN 'user_id' THEN value END) AS user_id,
-           max(CASE key WHEN 'process_state' THEN value END) AS process_state,
-           max(CASE key WHEN 'last_sign_unix_ns' THEN CAST(value AS INTEGER) END)
-               AS last_sign_unix_ns
-    FROM fact
+own AS (
+    SELECT rank.*, host.value AS host,
+           (SELECT value FROM fact WHERE fact.world_rank = rank.world_rank
+                AND key = 'process_state') AS process_state,
+           (SELECT CAST(value AS INTEGER) FROM fact WHERE fact.world_rank = rank.world_rank
+                AND key = 'last_sign_unix_ns') AS last_sign_unix_ns
+    FROM rank
+    LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 )
 SELECT run_id, world_rank, world_size, start_unix_ns,
        max(0, coalesce(wall_ns, last_sign_unix_ns - start_unix_ns, counted_ns)) AS wall_ns,
        CASE WHEN ended <> 'running' OR process_state = 'running' THEN ended
             ELSE 'killed' END AS ended,
        min(counted_ns, coalesce((SELECT max(in_mpi_ns) FROM inside), 0)) AS in_mpi_ns,
-       coalesce(sync_ns, 0) AS sync_ns,
-       coalesce(host, '') AS host, coalesce(program, '') AS program,
-       coalesce(mpi_version, '') AS mpi_version, user_id
-FROM rank, waiting, said;
+       coalesce(sync_ns, 0) AS sync_ns, coalesce(host, '') AS host
+FROM own, waiting;

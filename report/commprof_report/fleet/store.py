@@ -18,19 +18,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Union
 
 from ..base import Progress, ReportError, UsageError, by, gathered
 from ..base.files import renamed_whole
 from ..base.workers import side_by_side
 from ..run.database import file_of
 from ..run.rank_files import RankFile, folder_scan, is_of_rank, runs_split
-from .job import Job, hashed, job_read, run_key
+from .job import Job, folder_job, hashed, job_read, run_key
 
 
-SCHEMA = 1
+SCHEMA = 2
 _KEYS = {"run": "BIGINT", "part": "BIGINT"}  # of a job; of the file that holds its rows
 TABLES = {  # the job last: what it stands for has been written then
+    "folder": {**_KEYS, "folder": "BIGINT", "changed_ns": "BIGINT"},
     "setting": {**_KEYS, "name": "VARCHAR", "value": "VARCHAR"},
     "bucket": {
         **_KEYS,
@@ -87,6 +88,7 @@ PARTITIONS = {"month": "VARCHAR", "cluster": "VARCHAR"}  # in the names of folde
 NAMES = ("user", "program", "host", "library", "setting")  # what a store may leave out
 AT_ONCE = 64  # folders that a process reads
 IN_PART = 5_000  # jobs of a file
+Found = Union[Job, RankFile, ReportError]
 COLUMN_OF = {"user": "user_name", "program": "program", "library": "library"}  # of table job
 
 
@@ -99,6 +101,10 @@ class Store(NamedTuple):
         """As the store says it."""
         digest = hashlib.sha256(f"{self.salt}{name}".encode()).hexdigest()
         return digest[:16] if self.salt and name else name
+
+    def mark(self, folder: Path) -> int:
+        """Its path names users, so it is hashed, too."""
+        return hashed(f"{self.salt}{folder.resolve()}")
 
 
 def duckdb() -> Any:
@@ -147,11 +153,15 @@ def job_files(store: Store) -> list[Path]:
     return sorted(store.folder.glob("job/*/*/part-*.parquet"))
 
 
-def known(store: Store) -> set[int]:
-    """The runs that the store has."""
-    files = [str(path) for path in job_files(store)]
-    found = duckdb().read_parquet(files).project("run").fetchall() if files else ()
-    return {run for (run,) in found}
+def known(store: Store) -> tuple[set[int], dict[int, tuple[int, int]]]:
+    """The runs that the store has; by the mark of a folder that has files of one of them alone: the
+    run, and when the folder had changed last."""
+    if not job_files(store):
+        return set(), {}
+    jobs = duckdb().read_parquet(files_of(store, "job")).project("run")
+    runs = {run for (run,) in jobs.fetchall()}
+    folders = duckdb().read_parquet(files_of(store, "folder")).project("folder, run, changed_ns")
+    return runs, {mark: (run, ns) for mark, run, ns in folders.fetchall() if run in runs}
 
 
 def jobs_write(store: Store, jobs: Sequence[Job], cluster: str) -> None:
@@ -179,6 +189,8 @@ def _allowed(store: Store, table: str, rows: Iterable[tuple]) -> Iterator[tuple]
         values = dict(zip(columns, row))
         if table == "job":
             values |= {"user_name": store.user(values["user_name"]), **left_out}
+        elif table == "folder":
+            values["folder"] = store.mark(values["folder"])
         yield tuple(values.values())
 
 
@@ -236,36 +248,53 @@ def add(
     store: Store, folders: Sequence[Path], cluster: str, quiet_s: float, problems: list[ReportError]
 ) -> Counter[str]:
     """How many jobs are `added`, `known` and `not complete yet`. quiet_s: a run that lacks a rank's
-    database is left for later until none of its files has changed for so long."""
-    have = known(store)
-    files: list[RankFile] = []
-    for found, faults in _of_parts(_scanned, folders, "looking at"):
-        files += found
-        problems += [ReportError(*fault) for fault in faults]
-    fresh: dict[int, list[RankFile]] = {}
-    counts: Counter[str] = Counter()
-    for run in _runs(files):
-        why = (
-            "known"
-            if run_key(run) in have
-            else "added"
-            if _is_quiet(run, quiet_s)
-            else "not complete yet"
-        )
-        if why == "added":
-            fresh[run_key(run)] = run
-        else:
-            counts[why] += 1
+    database is left for later until none of its files has changed for so long. Folders that have
+    not changed since their run was added are not read."""
+    runs, marks = known(store)
+    marked = {folder: marks.get(store.mark(folder), (0, 0)) for folder in folders}
+    changed = {run for folder, (run, ns) in marked.items() if ns != _changed_ns(folder)}
+    old = {run for run, _ in marked.values()} - changed
+    fresh = [folder for folder, (run, _) in marked.items() if run in changed]
     jobs: list[Job] = []
-    for read, faults in _of_parts(_jobs_read, [*fresh.values()], "reading"):
-        jobs += read
-        problems += [ReportError(*fault) for fault in faults]
-        counts["added"] += len(read)
+    files: list[RankFile] = []
+    counts: Counter[str] = Counter()
+
+    def take(found: Iterable[Found]) -> None:
+        for each in found:
+            if isinstance(each, RankFile):
+                files.append(each)
+            elif isinstance(each, ReportError):
+                problems.append(each)
+            elif each.run in runs:
+                old.add(each.run)
+            else:
+                jobs.append(each)
+                runs.add(each.run)
+                counts["added"] += 1
         if len(jobs) >= IN_PART:
             jobs_write(store, jobs, cluster)
-            jobs = []
+            jobs.clear()
+
+    for found in _of_parts(_folders_read, fresh, "looking at"):
+        take(found)
+    waiting = []
+    for run in _runs(files):
+        if run_key(run) in runs:
+            old.add(run_key(run))
+        elif _is_quiet(run, quiet_s):
+            waiting.append(run)
+        else:
+            counts["not complete yet"] += 1
+    for found in _of_parts(_runs_read, waiting, "reading"):
+        take(found)
     jobs_write(store, jobs, cluster)
+    counts["known"] = len(old)
     return counts
+
+
+def _changed_ns(folder: Path) -> int:
+    """-1: it is not there, which whoever reads it says."""
+    return folder.stat().st_mtime_ns if folder.exists() else -1
 
 
 def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple]:
@@ -277,12 +306,16 @@ def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple
             progress.step()
 
 
-def _scanned(folders: Sequence[Path]) -> tuple[list[RankFile], list[tuple[str, str]]]:
-    """Files of ranks, and problems."""
-    scans = [folder_scan(folder) for folder in folders]
-    return [file for scan in scans for file in scan.files], [
-        (problem.subject, problem.what) for scan in scans for problem in scan.problems
-    ]
+def _folders_read(folders: Sequence[Path]) -> list[Found]:
+    """Jobs that are whole in a folder, and the files of others."""
+    found: list[Found] = []
+    for folder in folders:
+        if job := folder_job(folder):
+            found.append(job)
+        else:
+            scan = folder_scan(folder)
+            found += [*scan.files, *scan.problems]
+    return found
 
 
 def _runs(files: list[RankFile]) -> Iterator[list[RankFile]]:
@@ -297,16 +330,14 @@ def _runs(files: list[RankFile]) -> Iterator[list[RankFile]]:
         yield from [run] if is_one else folders.values()
 
 
-def _jobs_read(runs: Sequence[Sequence[RankFile]]) -> tuple[list[Job], list[tuple[str, str]]]:
-    """And problems."""
-    jobs: list[Job] = []
-    faults: list[tuple[str, str]] = []
+def _runs_read(runs: Sequence[Sequence[RankFile]]) -> list[Found]:
+    found: list[Found] = []
     for files in runs:
         try:
-            jobs.append(job_read(files))
+            found.append(job_read(files))
         except ReportError as error:
-            faults.append((error.subject, error.what))
-    return jobs, faults
+            found.append(error)
+    return found
 
 
 def _is_quiet(files: Sequence[RankFile], quiet_s: float) -> bool:

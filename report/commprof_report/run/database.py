@@ -89,8 +89,12 @@ def database_create() -> RunConnection:
 
 def database_ranks(path: Path) -> list[Row]:
     """The ranks in a file. Raises ReportError if it is not a commprof database."""
-    with _opened(path) as (connection, _, _):
-        ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
+    with database_open(path) as (connection, _, _):
+        return ranks_in(path, connection)
+
+
+def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
+    ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
     if (
@@ -180,7 +184,7 @@ def _after(script: str) -> sqlite3.Connection:
 
 def database_is_plain(path: Path) -> bool:
     """Whether this is a commprof database to which nothing was added."""
-    with _opened(path) as (_, _, is_plain):
+    with database_open(path) as (_, _, is_plain):
         return is_plain
 
 
@@ -191,7 +195,7 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
+def database_open(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
     """The file, the version of its schema, and whether its owner has added nothing to it."""
     with (
         _read_only(path) as file,
@@ -243,7 +247,7 @@ def database_count(
 ) -> Counted:
     """The counts of a function of its connection and its tables of samples that have rows.
     Raises ReportError."""
-    with _opened(path) as (connection, version, _):
+    with database_open(path) as (connection, version, _):
         return count(connection, _filled(connection, "main", version, SAMPLED))
 
 
