@@ -22,7 +22,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Tuple, TypeVar
+from typing import Any, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -239,14 +239,9 @@ def _damage(path: Path, error: Exception) -> ReportError:
     )
 
 
-Counted = TypeVar("Counted")
-
-
-def database_count(
-    path: Path, count: Callable[[sqlite3.Connection, list[str]], Counted]
-) -> Counted:
-    """The counts of a function of its connection and its tables of samples that have rows.
-    Raises ReportError."""
+def database_count(path: Path, count: Callable[[sqlite3.Connection, list[str]], Any]) -> Any:
+    """What a function finds by its connection and its tables of samples that have rows. Raises
+    ReportError."""
     with database_open(path) as (connection, version, _):
         return count(connection, _filled(connection, "main", version, SAMPLED))
 

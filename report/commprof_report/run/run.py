@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base import Progress, ReportError, gathered, query, units
 from ..base.files import common_folder, distinct
@@ -176,12 +176,12 @@ def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
         return
     chosen = databases[:: -(-len(databases) // COUNTED_FILES)]
 
-    def ask(count: Callable) -> Iterator[Any]:
-        for path in chosen:
-            with suppress(ReportError):  # it is said when the file is read
-                yield database_count(path, count)
-
-    thinning.expect(ask, len(databases) / len(chosen))
+    found = []
+    for path in chosen:
+        with suppress(ReportError):  # it is said when the file is read
+            found.append(database_count(path, thinning.times))
+    if found:
+        thinning.expect(found, len(chosen) / len(databases))
 
 
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:

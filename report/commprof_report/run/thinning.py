@@ -17,10 +17,10 @@ and would outweigh those of all the others.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
+from ..base import Ints, np
 from .ledger_format import WINDOW_NS_LOG2
 from .ledger_samples import covered, in_windows
 
@@ -34,20 +34,14 @@ BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
 
 
-class Sampled(NamedTuple):
-    """A table whose rows are retained or not."""
-
-    kind: str
-    time: str = "end_ns"  # the column that says in which window a row is
-
-
+# by table whose rows are retained or not: the kind, and the column that says in which window they are
 SAMPLED = {
-    "sample": Sampled(CALLS),
-    "sample_message": Sampled(CALLS),
-    "sample_start": Sampled(CALLS),
-    "sample_epoch": Sampled(CALLS),
-    "region_span": Sampled(CALLS),
-    "gpu_sample": Sampled(ACTIVITIES, "start_ns"),
+    "sample": (CALLS, "end_ns"),
+    "sample_message": (CALLS, "end_ns"),
+    "sample_start": (CALLS, "end_ns"),
+    "sample_epoch": (CALLS, "end_ns"),
+    "region_span": (CALLS, "end_ns"),
+    "gpu_sample": (ACTIVITIES, "start_ns"),
 }
 WINDOWS = {  # by kind: SQL that reads the windows, deletes them, and inserts those that remain
     CALLS: (
@@ -63,7 +57,7 @@ WINDOWS = {  # by kind: SQL that reads the windows, deletes them, and inserts th
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
 }
-Counts = dict[str, Counter[int]]  # by kind: samples by window
+Times = dict[str, Ints]  # by kind: when each sample was, in ns since 1970
 # SQL: whether a row is in a window that the mask of its rank, which has a record, leaves out
 OF_RECORD = (
     "coalesce({time} >> {log2} & (SELECT window_mask FROM {database}.rank WHERE rank.world_rank = "
@@ -74,7 +68,7 @@ OF_RECORD = (
 def time_of(table: str, database: str = "main") -> str:
     """SQL: when a row was, in ns since 1970."""
     own = f"FROM {database}.rank WHERE rank.world_rank = {table}.world_rank"
-    return f"((SELECT start_unix_ns {own}) + {SAMPLED[table].time})"
+    return f"((SELECT start_unix_ns {own}) + {SAMPLED[table][1]})"
 
 
 class Thinning:
@@ -98,47 +92,24 @@ class Thinning:
         """Share of the run's time in which calls are retained."""
         return 0.5 ** bin(self.masks[CALLS]).count("1")
 
-    def expect(self, ask: Callable[[Callable[..., Any]], Iterable[Any]], times: float) -> None:
-        """Settles what is not read of the run, before any of it is. ask: calls a function with the
-        connection of each of some files, of which the run has `times` as many, and its tables."""
-        extents = [extent for found in ask(self.extents) for extent in found]
-        if self.most is None or sum(count for count, _, _ in extents) * times <= self.most:
-            return
-        self._windows_choose(extents)
-        counts: Counts = {kind: Counter() for kind in self.masks}
-        for found in ask(self.counts):
-            for kind, of_kind in found.items():
-                counts[kind].update(of_kind)
-        self._leave_out(counts, times)
+    def expect(self, found: Iterable[Times], share: float) -> None:
+        """Settles what is not read of the run, before any of it is. found: the times in some files,
+        which are so large a share of all."""
+        times = {kind: np.concatenate([each[kind] for each in found]) for kind in self.masks}
+        if self.most is not None and _number(times) > self.most * share:
+            self._windows_choose(times)
+            self._leave_out(times, share)
 
-    def extents(
-        self, connection: sqlite3.Connection, tables: Iterable[str]
-    ) -> list[tuple[int, int, int]]:
-        """By table: the number of its samples, and the first and last of their times."""
-        found = [
-            connection.execute(
-                f"SELECT count(*), min({time}), max({time}) FROM {table} NOT INDEXED "
-                f"WHERE NOT ({passed}) AND typeof({time}) = 'integer'"
-            ).fetchone()
-            for table, passed in self.passed(connection, tables).items()
-            for time in [time_of(table)]
-        ]
-        return [extent for extent in found if extent[0]]
-
-    def counts(self, connection: sqlite3.Connection, tables: Iterable[str]) -> Counts:
-        """The samples that the masks do not leave out."""
-        counts: Counts = {kind: Counter() for kind in self.masks}
+    def times(self, connection: sqlite3.Connection, tables: Iterable[str]) -> Times:
+        """Those of the samples that the masks do not leave out."""
+        found: dict[str, list[int]] = {kind: [] for kind in self.masks}
         for table, passed in self.passed(connection, tables).items():
-            counts[SAMPLED[table].kind].update(
-                dict(
-                    connection.execute(
-                        f"SELECT {time_of(table)} >> {self.window_ns_log2}, count(*) FROM {table} "
-                        f"NOT INDEXED WHERE NOT ({passed}) AND typeof({time_of(table)}) = "
-                        "'integer' GROUP BY 1"
-                    )
-                )
+            asked = (
+                f"SELECT {time_of(table)} AS time FROM {table} NOT INDEXED WHERE NOT ({passed}) "
+                "AND typeof(time) = 'integer'"
             )
-        return counts
+            found[SAMPLED[table][0]] += (time for (time,) in connection.execute(asked))
+        return {kind: np.array(times, np.int64) for kind, times in found.items()}
 
     def passed(
         self, connection: sqlite3.Connection, tables: Iterable[str], database: str = "main"
@@ -147,7 +118,7 @@ class Thinning:
         has_record = not self.with_record and _has_record(connection, database)
         found = {}
         for table in filter(SAMPLED.__contains__, tables):
-            kind, time = SAMPLED[table].kind, time_of(table, database)
+            kind, time = SAMPLED[table][0], time_of(table, database)
             mask, log2 = self.masks[kind], self.window_ns_log2
             found[table] = f"coalesce({time} >> {log2} & {mask}, 0)" if mask else "0"
             if kind == CALLS and has_record:
@@ -172,10 +143,10 @@ class Thinning:
         newest = _rows(connection, "max(rowid)")
         if self.most is None or self.retained + newest - self.newest <= self.most:
             return
+        times = self.times(connection, SAMPLED)
         if not self.is_needed:
-            self._windows_choose(self.extents(connection, SAMPLED))
-        counts = self.counts(connection, SAMPLED)
-        self._leave_out(counts, times_later=max(1.0, self.files / self.files_read))
+            self._windows_choose(times)
+        self._leave_out(times, later=max(1.0, self.files / self.files_read))
         connection.execute("BEGIN")
         for table, passed in self.passed(connection, SAMPLED).items():
             connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
@@ -189,28 +160,24 @@ class Thinning:
             if mask:
                 self._windows_cut(connection, kind, mask)
 
-    def _windows_choose(self, extents: Sequence[tuple[int, int, int]]) -> None:
+    def _windows_choose(self, times: Times) -> None:
         """Settles how long windows are, before anything is left out."""
-        _, low_ns, high_ns = zip(*extents)
-        length_ns = max(high_ns) - min(low_ns)
+        every = np.concatenate([*times.values()])
+        length_ns = int(every.max()) - int(every.min())
         self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
 
-    def _leave_out(self, counts: Counts, times: float = 1.0, times_later: float = 1.0) -> None:
-        """Adds bits to the mask of the kind with most samples until there are few enough, of
-        `times` as many as were counted. Stretches are as short as is right if there will be
-        `times_later` as many."""
-        while (
-            self.most is not None
-            and (found := sum(map(_total, counts.values()))) * times > self.most
-        ):
-            kind = max(counts, key=lambda kind: _total(counts[kind]))
-            bit = _bit(counts[kind], self.masks[kind], found * times * times_later / self.most)
+    def _leave_out(self, times: Times, share: float = 1.0, later: float = 1.0) -> None:
+        """Adds bits to the mask of the kind with most samples until there are few enough, of which
+        these are a share. Stretches are as short as is right if there will be `later` times as
+        many."""
+        windows = {kind: of_kind >> self.window_ns_log2 for kind, of_kind in times.items()}
+        while self.most is not None and (found := _number(windows) / share) > self.most:
+            kind = max(windows, key=lambda kind: len(windows[kind]))
+            bit = _bit(windows[kind], self.masks[kind], found * later / self.most)
             if bit is None:
                 break
             self.masks[kind] |= 1 << bit
-            counts[kind] = Counter(
-                {window: count for window, count in counts[kind].items() if not window >> bit & 1}
-            )
+            windows[kind] = windows[kind][windows[kind] >> bit & 1 == 0]
 
     def _windows_cut(self, connection: sqlite3.Connection, kind: str, mask: int) -> None:
         select, delete, insert = WINDOWS[kind]
@@ -240,30 +207,24 @@ def _has_record(connection: sqlite3.Connection, database: str) -> bool:
     return connection.execute(ranks).fetchone() is not None
 
 
-def _total(counts: Counter[int]) -> int:
-    return sum(counts.values())
+def _number(times: Times) -> int:
+    return sum(map(len, times.values()))
 
 
-def _bit(counts: Counter[int], mask: int, excess: float) -> int | None:
+def _bit(windows: Ints, mask: int, excess: float) -> int | None:
     """The bit to add to the mask: from the preferred one on, then below it, the first that is
-    balanced, else the one nearest to that. None: no bit leaves out any. As in samples.c. excess:
-    how many times too many samples there are."""
+    balanced, else the one nearest to that. None: no bit leaves out any. As in samples.c. windows:
+    of each sample; excess: how many times too many samples there are."""
+    first, last = int(windows.min()), int(windows.max())
     preferred = (
-        mask.bit_length()
-        or max(1, int((max(counts) - min(counts) + 1) / (STRETCHES * excess))).bit_length() - 1
+        mask.bit_length() or max(1, int((last - first + 1) / (STRETCHES * excess))).bit_length() - 1
     )
-    highest = max(counts).bit_length()
-    lesser = {bit: _lesser_part(counts, bit) for bit in range(highest) if not mask >> bit & 1}
-    order = [
-        bit
-        for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest))))
-        if lesser.get(bit)
-    ]
-    balanced = (bit for bit in order if BALANCED * lesser[bit] >= _total(counts))
-    return next(balanced, max(order, key=lesser.__getitem__, default=None))
-
-
-def _lesser_part(counts: Counter[int], bit: int) -> int:
-    """How many samples the bit leaves out or retains, whichever is less."""
-    left_out = sum(count for window, count in counts.items() if window >> bit & 1)
-    return min(left_out, _total(counts) - left_out)
+    highest = last.bit_length()
+    lesser: dict[
+        int, int
+    ] = {}  # by bit: how many samples it leaves out or retains, whichever is less
+    for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest)))):
+        left_out = int(np.count_nonzero(windows >> bit & 1)) if not mask >> bit & 1 else 0
+        lesser[bit] = min(left_out, len(windows) - left_out)
+    balanced = (bit for bit, number in lesser.items() if BALANCED * number >= len(windows))
+    return next(balanced, max(filter(lesser.get, lesser), key=lesser.__getitem__, default=None))
