@@ -86,10 +86,8 @@ FROM with_members;
 
 -- Point-to-point peers by world rank. For NCCL a rank knows only the peer's number in the communicator; the peer's own database has its
 -- world rank. null: its database was not read, or the communicator has no number of its own.
-CREATE TEMP TABLE rank_in_nccl (identity TEXT, comm_rank INTEGER, world_rank INTEGER, PRIMARY KEY (identity, comm_rank)) WITHOUT ROWID;
-INSERT INTO rank_in_nccl SELECT identity, comm_rank, min(world_rank) FROM communicator WHERE library = 'nccl' GROUP BY identity, comm_rank;
-
 CREATE TEMP TABLE run_peer AS
+WITH rank_in_nccl AS (SELECT identity, comm_rank, min(world_rank) AS world_rank FROM communicator WHERE library = 'nccl' GROUP BY 1, 2)
 SELECT peer.world_rank, peer.call, direction, CASE WHEN peer.communicator = 0 THEN peer ELSE rank_in_nccl.world_rank END AS peer,
        count, bytes, time_ns
 FROM peer
@@ -129,13 +127,6 @@ JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE doing_call <> '';
 
--- How bandwidth is computed, by call.bandwidth (schema.sql). blocks: 'n' if S is n times `bytes`, else '1'. passes: busbw is S / t
--- times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.
-CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER);
-INSERT INTO bandwidth_rule VALUES
-    ('one-way', '1', 0), ('allreduce', '1', 2), ('reduce-scatter', '1', 1), ('allgather', 'n', 1),
-    ('prefix', '1', NULL), ('own-size', '1', NULL);
-
 -- Maps a rank's number for a region to its name; '' is outside all regions.
 CREATE TEMP TABLE region_of AS
 SELECT used.world_rank, used.region,
@@ -143,44 +134,42 @@ SELECT used.world_rank, used.region,
 FROM (SELECT world_rank, region FROM cell UNION SELECT world_rank, region FROM region_span) AS used
 LEFT JOIN region AS own USING (world_rank, region);
 
--- The user's selection: everything, until selection.py removes rows.
+-- The user's selection: everything, until selection.py removes rows and adds the range of sizes, one row.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
--- The range of sizes that the user selected, for single calls: one row, with the selection.
 CREATE TEMP TABLE selected_size (low_bytes INTEGER NOT NULL, high_bytes INTEGER NOT NULL);
 
 -- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
 -- Ranks of one kernel share its cores, whatever their hosts' names.
 CREATE TEMP VIEW rank_use AS
-WITH read AS (
-    SELECT world_rank, key, value, max(0, min(CAST(value AS INTEGER), 1 << 60)) AS number
-    FROM fact
-    WHERE key IN ('host', 'boot_id', 'cpu_quota_cores', 'cpu_quota_cgroup') OR key GLOB 'begin.*' OR key GLOB 'last.*'
+WITH used AS (
+    SELECT last.world_rank, substr(last.key, 6) AS what,
+           max(0, min(CAST(last.value AS INTEGER), 1 << 60)) - max(0, min(CAST(begun.value AS INTEGER), 1 << 60)) AS number
+    FROM fact AS last
+    JOIN fact AS begun ON begun.world_rank = last.world_rank AND begun.key = 'begin.' || substr(last.key, 6)
+    WHERE last.key GLOB 'last.*'
 ),
-known AS (
-    SELECT world_rank,
-           max(CASE key WHEN 'host' THEN value END) AS host,
-           max(CASE key WHEN 'boot_id' THEN value END) AS boot_id,
-           max(CASE key WHEN 'begin.affinity' THEN value END) AS begin_affinity,
-           max(CASE key WHEN 'last.affinity' THEN value END) AS last_affinity,
+summed AS (
+    SELECT world_rank, sum(CASE WHEN what IN ('cpu_user_ns', 'cpu_system_ns') THEN number END) AS cpu_ns,
+           sum(CASE what WHEN 'since_start_ns' THEN number END) AS elapsed_ns,
+           sum(CASE what WHEN 'voluntary_switches' THEN number END) AS voluntary_switches,
+           sum(CASE what WHEN 'involuntary_switches' THEN number END) AS involuntary_switches,
+           sum(CASE what WHEN 'throttled_ns' THEN number END) AS throttled_ns, sum(CASE what WHEN 'stolen_ns' THEN number END) AS stolen_ns
+    FROM used
+    GROUP BY world_rank
+),
+place AS (
+    SELECT world_rank, max(CASE key WHEN 'host' THEN value END) AS host, max(CASE key WHEN 'boot_id' THEN value END) AS boot_id,
+           coalesce(max(CASE key WHEN 'last.affinity' THEN value END), max(CASE key WHEN 'begin.affinity' THEN value END)) AS affinity,
            max(CASE key WHEN 'cpu_quota_cores' THEN CAST(value AS REAL) END) AS quota_cores,
-           max(CASE key WHEN 'cpu_quota_cgroup' THEN value END) AS quota_cgroup,
-           sum(CASE WHEN key IN ('last.cpu_user_ns', 'last.cpu_system_ns') THEN number END)
-           - sum(CASE WHEN key IN ('begin.cpu_user_ns', 'begin.cpu_system_ns') THEN number END) AS cpu_ns,
-           sum(CASE key WHEN 'last.since_start_ns' THEN number END)
-           - sum(CASE key WHEN 'begin.since_start_ns' THEN number END) AS elapsed_ns,
-           sum(CASE key WHEN 'last.voluntary_switches' THEN number END)
-           - sum(CASE key WHEN 'begin.voluntary_switches' THEN number END) AS voluntary_switches,
-           sum(CASE key WHEN 'last.involuntary_switches' THEN number END)
-           - sum(CASE key WHEN 'begin.involuntary_switches' THEN number END) AS involuntary_switches,
-           sum(CASE key WHEN 'last.throttled_ns' THEN number END) - sum(CASE key WHEN 'begin.throttled_ns' THEN number END) AS throttled_ns,
-           sum(CASE key WHEN 'last.stolen_ns' THEN number END) - sum(CASE key WHEN 'begin.stolen_ns' THEN number END) AS stolen_ns
-    FROM read
+           max(CASE key WHEN 'cpu_quota_cgroup' THEN value END) AS quota_cgroup
+    FROM fact
     GROUP BY world_rank
 )
-SELECT world_rank, host, coalesce(boot_id, host) AS kernel, coalesce(last_affinity, begin_affinity) AS affinity, quota_cores, quota_cgroup,
-       cpu_ns, elapsed_ns, cpu_ns * 1.0 / nullif(elapsed_ns, 0) AS cpu_share, voluntary_switches, involuntary_switches,
-       involuntary_switches * 1e9 / nullif(cpu_ns, 0) AS involuntary_switches_per_cpu_s, throttled_ns, stolen_ns
-FROM known;
+SELECT world_rank, host, coalesce(boot_id, host) AS kernel, affinity, quota_cores, quota_cgroup, cpu_ns, elapsed_ns,
+       cpu_ns * 1.0 / nullif(elapsed_ns, 0) AS cpu_share, voluntary_switches, involuntary_switches, throttled_ns, stolen_ns,
+       involuntary_switches * 1e9 / nullif(cpu_ns, 0) AS involuntary_switches_per_cpu_s
+FROM place
+LEFT JOIN summed USING (world_rank);

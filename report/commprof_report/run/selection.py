@@ -24,7 +24,6 @@ from ..base import (
     Row,
     Texts,
     UsageError,
-    found_in,
     np,
     numbered,
     option,
@@ -160,20 +159,20 @@ class Selection(Run):
 
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
     """Applies the filters to the run; `cells_of` then has the selected counters."""
-    texts = {}
-    if arguments.call:
-        texts["call"] = _calls(run, arguments.call)
-    if arguments.communicator:
-        texts["identity"] = identities_find(run, arguments.communicator)
-    if arguments.region:
-        texts["region"] = _regions(run, arguments.region)
+    texts = {
+        column: find(run, wanted)
+        for option, column, find in (
+            ("call", "call", _calls),
+            ("communicator", "identity", identities_find),
+            ("region", "region", _regions),
+        )
+        if (wanted := getattr(arguments, option))
+    }
     ranks = _ranks(run, arguments.rank) if arguments.rank else None
     for column, kept in {**texts, **({"rank": ranks} if ranks else {})}.items():
         forget, keep = KEEP[column]
         run.connection.execute(forget)
         run.connection.executemany(keep, [(value,) for value in kept])
-    if getattr(arguments, "memory_kind", None):
-        texts["memory_kind"] = _memory_kinds(run, arguments.memory_kind)
     sizes = arguments.bytes or ByteRange(None, None)
     if arguments.bytes:
         _sizes(run, sizes)
@@ -181,7 +180,8 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
     run.connection.execute(
         "INSERT INTO selected_size VALUES (?, ?)", [min(bound, MOST) for bound in bounds]
     )
-    run.connection.chosen = Chosen(run.connection, texts, ranks, sizes, bins)
+    memory_kind = getattr(arguments, "memory_kind", None) or "*"
+    run.connection.chosen = Chosen(run.connection, texts, ranks, sizes, memory_kind, bins)
     return Selection(run, filters(arguments))
 
 
@@ -265,11 +265,6 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     )
 
 
-def _memory_kinds(run: Run, wanted: str) -> set[str]:
-    known = _column(run, "SELECT DISTINCT memory_kind FROM cell")
-    return {kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)}
-
-
 def _sizes(run: Run, sizes: ByteRange) -> None:
     """Raises UsageError if no call has such a size; names the nearest one."""
     low, high = sizes.low or 0, MOST if sizes.high is None else sizes.high
@@ -291,48 +286,30 @@ def _ranks(run: Run, spans: list[range]) -> list[int]:
     return chosen
 
 
-CELLS = (
-    "SELECT cell, world_rank, thread, call, communicator, bytes, measure, memory_kind, region,"
-    " is_folded, count, CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes,"
-    " total_ns, min_ns, max_ns, blocked_ns FROM cell ORDER BY cell"
-)
-# of a call that the schema does not know
-UNKNOWN = {
-    "family": "unknown",
-    "library": "mpi",
-    "form": "blocking",
-    "bandwidth": "unrated",
-    "waits_for": "nobody",
-}
 TEXTS = frozenset(
-    ("call", "measure", "memory_kind", "region", "identity", "label", "timed", "traffic", *UNKNOWN)
+    "call measure memory_kind region identity label timed traffic family library form bandwidth "
+    "waits_for".split()
 )
 
 
 class Cells(Counters):
-    """following: columns that follow from another one, as the values at each of its values."""
-
     text_names = TEXTS
 
     def __init__(self, chosen: Chosen) -> None:
         self.chosen, self.connection, self.texts = chosen, chosen.connection, Texts()
-        self.columns = columns_of(self.connection.execute(CELLS), self.texts)
-        self.following: dict[str, tuple[str, np.ndarray]] = {}
-        self._calls_describe()
-        self._communicators_describe()
+        memory_kind = "*>*" if chosen.memory_kind == MIXED else chosen.memory_kind
+        found = SQL.run(self.connection, "cells", memory_kind=memory_kind)
+        self.columns = columns_of(found, self.texts)
         self._sizes_bin(chosen.bins)
 
     def __len__(self) -> int:
         return len(self.columns["cell"])
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("columns", "following") or name.startswith("__"):
+        if name == "columns" or name.startswith("__"):
             raise AttributeError(name)
         if name in ("traffic", "is_told"):
             self._traffic_add()
-        if name in self.following:
-            key, values = self.following[name]
-            return values[self.columns[key]]
         return self.columns[name]
 
     def take(self, flags: Flags) -> Cells:
@@ -365,27 +342,6 @@ class Cells(Counters):
             self.connection, self.cell, "SELECT cell AS number, bucket, count FROM bucket"
         )
 
-    def _calls_describe(self) -> None:
-        known = self.connection.execute(f"SELECT name, {', '.join(UNKNOWN)} FROM call")
-        described = {name: values for name, *values in known}
-        calls, unknown = list(self.texts.texts), [*UNKNOWN.values()]
-        timed = ["call" if text == "poll" else text for text in calls]
-        for name, *of_texts in zip(UNKNOWN, *(described.get(call, unknown) for call in calls)):
-            self.following[name] = "call", self.texts.all(of_texts)
-        self.following["timed"] = "measure", self.texts.all(timed)
-
-    def _communicators_describe(self) -> None:
-        known = columns_of(self.connection.execute("SELECT * FROM communicator_of"), self.texts)
-        self.columns["communicator"] = found_in(
-            [self.world_rank, self.communicator], [known["world_rank"], known["communicator"]]
-        )
-        self.following.update(
-            {name: ("communicator", known[name]) for name in ("identity", "label", "size")}
-        )
-        regions = columns_of(self.connection.execute("SELECT * FROM region_of"), self.texts)
-        place = found_in([self.world_rank, self.region], [regions["world_rank"], regions["region"]])
-        self.columns["region"] = regions["region_name"][place]
-
     def _sizes_bin(self, bins: str) -> None:
         """bytes_low, bytes_high: the bin of each size."""
         keys = self.bytes, self.is_folded
@@ -393,10 +349,9 @@ class Cells(Counters):
         _, first = np.unique(number, return_index=True)
         sizes = zip(*(key[first].tolist() for key in keys))
         of_sizes = [BINS[bins](size, bool(is_folded)) for size, is_folded in sizes]
-        self.columns["own_size"] = number
-        for place, name in enumerate(("bytes_low", "bytes_high")):
-            values = [NONE if each[place] is None else each[place] for each in of_sizes]
-            self.following[name] = "own_size", np.array(values, np.int64)
+        for name, values in zip(("bytes_low", "bytes_high"), list(zip(*of_sizes)) or ((), ())):
+            known = np.array([NONE if value is None else value for value in values], np.int64)
+            self.columns[name] = known[number]
 
     def _traffic_add(self) -> None:
         """Traffic of the whole run, whatever is selected."""
@@ -443,24 +398,18 @@ class Chosen:
         texts: Mapping[str, Collection[str]],
         ranks: Collection[int] | None,
         sizes: tuple[int | None, int | None],
+        memory_kind: str,
         bins: str,
     ) -> None:
         self.connection, self.texts, self.ranks = connection, texts, ranks
-        self.sizes, self.bins = sizes, bins
+        self.sizes, self.memory_kind, self.bins = sizes, memory_kind, bins
 
     def has(self, name: str, text: str) -> bool:
         return name not in self.texts or text in self.texts[name]
 
     @cached_property
     def cells(self) -> Cells:
-        cells = Cells(self)
-        low, high = self.sizes
-        flags = (cells.bytes >= (low or 0)) & (high is None or cells.bytes <= high)
-        for name, texts in self.texts.items():
-            flags &= cells.is_in(name, *texts)
-        if self.ranks is not None:
-            flags &= np.isin(cells.world_rank, [*self.ranks])
-        return cells if flags.all() else cells.take(flags)
+        return Cells(self)
 
 
 def cells_of(connection: Any) -> Cells:

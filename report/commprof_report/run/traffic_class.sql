@@ -1,32 +1,29 @@
 -- Which traffic is bulk, which is control? For the whole run, whatever is selected; tables that every room may read.
 -- Threads that negotiate, as Horovod's does: beside the main one, and reducing bits or gathering bytes again and again. What they call is
 -- told by what it is: bits, and bytes or single numbers from or to a root, are control; all else is data, of whatever size.
-CREATE TEMP TABLE told_sample (
-    world_rank INTEGER, thread INTEGER, call TEXT, bytes INTEGER, signature INTEGER, is_control INTEGER NOT NULL, calls INTEGER NOT NULL,
-    is_round INTEGER NOT NULL, PRIMARY KEY (world_rank, thread, call, bytes, signature)
-) WITHOUT ROWID;
-INSERT INTO told_sample
-SELECT world_rank, thread, call, bytes, signature,
+CREATE TEMP TABLE told_sample AS
+SELECT world_rank, thread, call, bytes, signature, count(*) AS calls,
        (op IN ('MPI_BAND', 'MPI_BOR') AND datatype <> 'MPI_BYTE') OR (
            call IN ('MPI_Gather', 'MPI_Gatherv', 'MPI_Bcast') AND (datatype = 'MPI_BYTE' OR (datatype = 'MPI_INT' AND signature.count = 1))
-       ),
-       count(*),
-       (op IN ('MPI_BAND', 'MPI_BOR') AND datatype <> 'MPI_BYTE') OR (call = 'MPI_Gatherv' AND datatype = 'MPI_BYTE')
+       ) AS is_control,
+       (op IN ('MPI_BAND', 'MPI_BOR') AND datatype <> 'MPI_BYTE') OR (call = 'MPI_Gatherv' AND datatype = 'MPI_BYTE') AS is_round
 FROM sample
 JOIN signature USING (world_rank, signature)
 JOIN thread USING (world_rank, thread)
 WHERE NOT is_main AND sequence IS NOT NULL AND bytes IS NOT NULL
 GROUP BY world_rank, thread, call, bytes, signature;
 
-CREATE TEMP TABLE negotiating (world_rank INTEGER, thread INTEGER, PRIMARY KEY (world_rank, thread)) WITHOUT ROWID;
-INSERT INTO negotiating
-SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= :fewest_rounds;
 -- The root of a Gatherv sends nothing, so its own calls do not say that it gathers bytes.
-INSERT OR IGNORE INTO negotiating SELECT DISTINCT world_rank, thread
-FROM sample JOIN communicator USING (world_rank, communicator)
-JOIN thread USING (world_rank, thread) WHERE call = 'MPI_Gatherv' AND NOT is_main AND identity IN (
-    SELECT identity FROM negotiating JOIN sample USING (world_rank, thread)
-    JOIN communicator USING (world_rank, communicator) WHERE call = 'MPI_Gatherv');
+CREATE TEMP TABLE negotiating AS
+WITH sending AS (SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY 1, 2 HAVING total(calls) >= :fewest_rounds),
+gathering AS (
+    SELECT DISTINCT world_rank, thread, identity
+    FROM sample JOIN communicator USING (world_rank, communicator) JOIN thread USING (world_rank, thread)
+    WHERE call = 'MPI_Gatherv' AND NOT is_main
+)
+SELECT world_rank, thread FROM sending
+UNION
+SELECT world_rank, thread FROM gathering WHERE identity IN (SELECT identity FROM gathering JOIN sending USING (world_rank, thread));
 
 DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM negotiating);
 
