@@ -245,8 +245,8 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def step(self) -> None:
-        self.done += 1
+    def step(self, more: int = 1) -> None:
+        self.done += more
         if self.is_wanted and time.monotonic() >= self.next_s:
             self.next_s = time.monotonic() + BETWEEN_S
             self.is_shown = True

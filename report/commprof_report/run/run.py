@@ -133,37 +133,30 @@ def _parts_take(
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
     read = partial(_part_read, run.path, with_histograms)
     for part, (database, notes) in zip(parts, side_by_side(read, parts)):
-        is_read = bool(database) and _part_take(run, database)
-        run.notes += notes if is_read else []
-        for file in part:
-            if not is_read:
+        try:
+            with NamedTemporaryFile(prefix="commprof-") as aside:
+                aside.write(database)
+                aside.flush()
+                database_copy(run.connection, Path(aside.name), with_histograms=True)
+            run.notes += notes
+        except (ReportError, OSError):  # each file of the part alone may fit into the run
+            for file in part:
                 _file_take(run, file, with_histograms)
-            progress.step()
+        progress.step(len(part))
 
 
 def _part_read(
     path: Path, with_histograms: bool, files: Sequence[RankFile]
 ) -> tuple[bytes, list[str]]:
-    """The counters of some ranks as a file of their own, empty if there is no space for it; and
-    notes."""
+    """The counters of some ranks as a file of their own, incomplete if there is no space for it;
+    and notes."""
     part = Run(path)
     for file in files:
         _file_take(part, file, with_histograms)
     with NamedTemporaryFile(prefix="commprof-") as aside:
         with suppress(sqlite3.Error):
             database_write(part.connection, Path(aside.name))
-            return aside.read(), part.notes
-    return b"", []
-
-
-def _part_take(run: Run, database: bytes) -> bool:
-    """False: each file of the part alone may fit into the run."""
-    with suppress(ReportError, OSError), NamedTemporaryFile(prefix="commprof-") as aside:
-        aside.write(database)
-        aside.flush()
-        database_copy(run.connection, Path(aside.name), with_histograms=True)
-        return True
-    return False
+        return aside.read(), part.notes
 
 
 def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
