@@ -71,7 +71,8 @@ SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 # nodelete: exit handlers, threads and keys outlive a dlclose.
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so -Wl,-z,nodelete $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so
-PROGRAMS := commprof-run commprof-replay hvprof-report commprof-experiment
+SCRIPTS := hvprof-report commprof-experiment commprof-tune
+PROGRAMS := commprof-run commprof-replay $(SCRIPTS)
 
 OF_OLD_GLIBC := src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 OF_MPI := src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c
@@ -125,7 +126,7 @@ $(BUILD)/bin/commprof-replay: $(REPLAY_SOURCES) $(PROGRAM_HEADERS) $(STAND_INS) 
 	$(Q)$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) \
 		-Wl,--dynamic-list=src/tools/replay/exported.list -o $@
 
-$(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
+$(addprefix $(BUILD)/bin/,$(SCRIPTS)): $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)
 	$(call SAY,LN)
 	$(Q)ln -sf $(abspath $<) $@
@@ -271,7 +272,7 @@ FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g'
 .PHONY: install install-programs uninstall
 install: install-programs man $(COMPLETIONS) ## install under PREFIX (with DESTDIR, DEBUG_INFO=1)
 	install -d $(addprefix $(SHARE)/,commprof doc/commprof/docs/gallery man/man1 man/man3 man/man7)
-	install -m 755 report/hvprof-report report/commprof-experiment $(TO)/bin/
+	install -m 755 $(SCRIPTS:%=report/%) $(TO)/bin/
 	cd report && find commprof_report -type f ! -name '*.pyc' \
 		-exec install -D -m 644 {} $(abspath $(SHARE))/commprof/{} \;
 	for file in $(READ_BY_REPORTER); do \

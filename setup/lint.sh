@@ -127,7 +127,7 @@ subjects() {
 
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
-mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment tests/gpu/run)
+mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment report/commprof-tune tests/gpu/run)
 
 if has_the_clang_format; then
     check "formatting (clang-format)" clang_format "${c_files[@]}"

@@ -128,6 +128,11 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def tune() -> int:
+    """commprof-tune: a command as a program of its own."""
+    return main(["tune", *sys.argv[1:]])
+
+
 def main(words: list[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):

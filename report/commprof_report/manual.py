@@ -236,16 +236,16 @@ def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 def words_of_parser(program: str, parser: argparse.ArgumentParser) -> dict[str, Words]:
     """Behind the program, and behind each of its commands."""
     commands = _subparsers(parser)
-    options: dict[str, Words] = {
+    return {
         f"{program} {command}": {
-            name: None if action.nargs == 0 else tuple(map(str, action.choices or ()))
+            name: tuple(map(str, action.choices or ()))
+            if action.option_strings and action.nargs != 0
+            else None
             for action in own._actions
-            for name in action.option_strings
+            for name in action.option_strings or action.choices or ()
         }
         for command, own in {"": parser, **commands}.items()
     }
-    options[f"{program} "].update(dict.fromkeys(commands))
-    return options
 
 
 def words_of_program(path: str) -> Words:
@@ -283,9 +283,11 @@ def script(shell: str, table: Mapping[str, Words]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1] in SHELLS:
+        reports = words_of_parser(PROGRAM, parser_build())
         known = {
             **{f"{Path(path).name} ": words_of_program(path) for path in sys.argv[2:]},
-            **words_of_parser(PROGRAM, parser_build()),
+            **reports,
+            "commprof-tune ": reports[f"{PROGRAM} tune"],
             **words_of_parser(experiment_main.PROGRAM, experiment_main.parser_build()),
         }
         sys.stdout.write(script(sys.argv[1], known))

@@ -15,6 +15,7 @@ from .tools import check_profiles, say
 
 PLACES = (  # under usr/
     "bin/commprof-experiment",
+    "bin/commprof-tune",
     "include/commprof.h",
     "share/pkgconfig/commprof.pc",
     "share/bash-completion/completions/hvprof-report",

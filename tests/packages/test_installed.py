@@ -50,6 +50,8 @@ def test_bash_completes_commands_options_and_choices(prefix):
     ]
     assert bash_offers(prefix, "hvprof-report", "sizes", "run") == []  # files
     assert bash_offers(prefix, "commprof-experiment", "re") == ["resume"]
+    assert bash_offers(prefix, "commprof-tune", "p") == ["plan"]
+    assert bash_offers(prefix, "commprof-tune", "search", "--bud") == ["--budget"]
 
 
 def test_bash_completes_the_settings(prefix):

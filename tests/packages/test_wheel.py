@@ -88,6 +88,7 @@ def check_environment(environment: Path, folder: Path) -> None:
     assert say(environment / "commprof-experiment", "--help").startswith(
         "usage: commprof-experiment"
     )
+    assert say(environment / "commprof-tune", "--help").startswith("usage: hvprof-report tune")
 
 
 def test_a_wheel_holds_libraries_that_run_on_glibc_2_17(wheel, tmp_path):
