@@ -87,13 +87,13 @@ class Proof:
         return f"{self.program} {self.steps} {sizes}"
 
     def searched(self, case: str, sizes: str, plant: str) -> str:
-        """Folder of a search in the kit of a run."""
-        launch = f"env {plant} {self.library.launch}" if plant else self.library.launch
+        """Folder of a search in the kit of a run, with the plant in the environment."""
+        launch, begin = self.library.launch, f"export {plant}; " if plant else ""
         run, kit, found = (f"{self.name}-{case}{end}" for end in (".job", ".kit", ".tuned"))
-        self.shell(f"{launch} commprof-run --record 600 --output {run} {self.job(sizes)}")
+        self.shell(f"{begin}{launch} commprof-run --record 600 --output {run} {self.job(sizes)}")
         self.shell(f"hvprof-report replay kit {run} -o {kit}")
         self.shell(
-            f"hvprof-report tune search {kit} --budget {self.budget} -o {found} "
+            f"{begin}hvprof-report tune search {kit} --budget {self.budget} -o {found} "
             f"--launch {shlex.quote(f'{launch} {{}}')}"
         )
         self.shell(f"hvprof-report tune write {found}")
@@ -107,7 +107,7 @@ class Proof:
         if not (self.folder / found / "settings.sh").exists():
             print(f"{self.name}: MISSED, no file is written", flush=True)
             return
-        print(self.shell(f"hvprof-report tune verify {found}"), flush=True)
+        print(self.shell(f"export {plant}; hvprof-report tune verify {found}"), flush=True)
         job = f"{launch} {{}} {self.job(self.library.sizes)}"
         settings = self.folder / found / "settings.sh"
         commands = (job, f"env {plant} {job}", f"export {plant}; . {settings}; {job}")

@@ -15,7 +15,7 @@ import pytest
 
 from .harness import launch
 from .libraries import Mpi
-from .reporter import answer
+from .reporter import answer, the_program
 from .test_replay import REPLAY
 
 pytestmark = pytest.mark.slow
@@ -121,6 +121,32 @@ def test_candidates_take_turns_within_a_launch_and_send_other_messages(mpi, kind
     assert alone[0] == found[2]
 
 
+def test_launches_of_their_own_send_what_turns_in_one_launch_do(
+    mpi, kind, kit, tmp_path, monkeypatch
+):
+    """By variables of the environment, as for a library that cannot switch."""
+    the_program()  # which sets the path
+    from commprof_report.tune.algorithms import Candidate
+    from commprof_report.tune.evidence import Raced, Tried
+    from commprof_report.tune.search import Launcher
+
+    for name, value in mpi.environment.items():
+        monkeypatch.setenv(name, value)
+    segment = 0 if mpi.family == "openmpi" else None
+    candidates = [Candidate("as launched"), Candidate(kind.name, kind.better, segment)]
+    row = Raced("MPI_Allreduce", BYTES, RANKS, 0.5, [Tried(each) for each in candidates])
+    launched = shlex.join([*mpi.mpirun, "-n", str(RANKS)]) + " {}"
+    found = [
+        Launcher(launched, str(REPLAY), kit, tmp_path, separate=separate).run(
+            kind.family, [row], 2, counting=True
+        )
+        for separate in (False, True)
+    ]
+    turns, own = ([outcome.counts(0, place) for place in (0, 1)] for outcome in found)
+    assert turns == own and own[0] != own[1]
+    assert found[1].layout == [RANKS] and found[1].nodes == {0: 1}
+
+
 def test_no_call_but_that_of_the_row_has_another_algorithm(mpi, kind, kit, tmp_path):
     """A row of another size is none of the kit's; the Bcast is as launched."""
     bcast = f"MPI_Bcast,8192,{RANKS},-,-,-"
@@ -158,7 +184,9 @@ def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple
         json.dumps(
             {
                 "format": "commprof-tune",
-                "version": 1,
+                "version": 2,
+                "layout": [RANKS],
+                "stands": None,
                 "family": kind.family,
                 "library": "test",
                 "path": path,
@@ -172,6 +200,7 @@ def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple
                         "call": "MPI_Allreduce",
                         "bytes": BYTES,
                         "ranks": RANKS,
+                        "nodes": 1,
                         "share": 0.5,
                         "tried": [{**each, "transfer_ns": 1.0, "fate": ""} for each in tried],
                         "pairs": [[100.0, 50.0 + number] for number in range(8)],
@@ -182,11 +211,13 @@ def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple
     )
 
 
-def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(
-    mpi, kind, kit, tmp_path, monkeypatch
-):
-    """Also with the variable that set it, which takes precedence over a file of MPICH's; and only
-    by the calls that the rule is for. Without the file verify says that it was not taken."""
+@pytest.fixture
+def written(mpi, kind, kit, tmp_path, monkeypatch, request) -> Path:
+    """The folder of a search where a bad algorithm is set, with the file. Tests with a family are
+    of that one alone."""
+    arguments = getattr(request.node, "callspec").params
+    if arguments.get("family", mpi.family) != mpi.family:
+        pytest.skip(f"a file of {arguments['family']}")
     monkeypatch.setenv("PATH", f"{REPLAY.parent}:{os.environ['PATH']}")
     for name, value in {**mpi.environment, kind.variable: kind.forced}.items():
         monkeypatch.setenv(name, value)
@@ -196,12 +227,111 @@ def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(
     )
     evidence(mpi, kind, kit, tmp_path, [found[0], found[1]])
     assert answer("tune", "write", tmp_path).exit_status == 0
-    outcome = answer("tune", "verify", tmp_path)
+    return tmp_path
+
+
+def test_a_file_is_written_and_taken_where_a_bad_algorithm_was_set(written):
+    """Also with the variable that set it, which takes precedence over a file of MPICH's; and only
+    by the calls that the rule is for. Without the file verify says that it was not taken."""
+    outcome = answer("tune", "verify", written)
     assert outcome.exit_status == 0, outcome
     assert "Taken           1 of 1 rule" in outcome.stdout
-    settings = tmp_path / "settings.sh"
+    settings = written / "settings.sh"
     settings.write_text(
-        "".join(line for line in settings.read_text().splitlines(True) if "unset" in line)
+        "".join(line for line in settings.read_text().splitlines(True) if "export" not in line)
     )
-    outcome = answer("tune", "verify", tmp_path)
+    outcome = answer("tune", "verify", written)
     assert outcome.exit_status == 1 and "NOT taken: MPI_Allreduce" in outcome.stdout
+
+
+def file_changed(folder: Path, *changes: tuple[str, str]) -> None:
+    (path,) = folder.glob("rules.*")
+    text = path.read_text()
+    for before, after in changes:
+        assert before in text, text
+        text = text.replace(before, after)
+    path.write_text(text)
+
+
+ZERO = "0 0 0 0 # as the library decides\n"
+RULED = f"4 # ranks and more\n3 # sizes of messages\n{ZERO}"
+
+
+def without_file(folder: Path) -> None:
+    (path,) = folder.glob("rules.*")
+    path.unlink()
+
+
+def without_a_rule_for_size_0(folder: Path) -> None:
+    without = "4 # ranks and more\n2 # sizes of messages\n"
+    file_changed(folder, (RULED, without))
+
+
+def for_fewer_ranks(folder: Path) -> None:
+    """Closed above them."""
+    moved = ("4 # ranks and more", "2 # ranks and more"), ("5 # ranks", "3 # ranks")
+    file_changed(folder, *moved)
+
+
+def as_json(folder: Path) -> None:
+    assert answer("tune", "write", folder, "--format", "openmpi-json").exit_status == 0
+
+
+def with_the_variable(folder: Path) -> None:
+    settings = folder / "settings.sh"
+    lines = settings.read_text().splitlines(True)
+    settings.write_text("".join(line for line in lines if "unset" not in line))
+
+
+def for_fewer_ranks_of_a_node(folder: Path) -> None:
+    path = folder / "evidence.json"
+    path.write_text(path.read_text().replace('"nodes": 1', '"nodes": 2'))
+    assert answer("tune", "write", folder).exit_status == 0
+
+
+def with_one_collective(folder: Path) -> None:
+    (path,) = folder.glob("rules.*")
+    table = json.loads(path.read_text())
+    path.write_text(json.dumps({"collective=allreduce": table["collective=allreduce"]}))
+
+
+def with_an_unknown_algorithm(folder: Path) -> None:
+    file_changed(folder, ("MPIR_Allreduce_intra_recursive_doubling", "MPIR_Allreduce_intra_none"))
+
+
+SILENT, LOUD = "NOT taken: MPI_Allreduce", "failed, "
+
+
+@pytest.mark.parametrize(
+    ("family", "broken", "said"),
+    [
+        ("openmpi", without_file, SILENT),
+        ("openmpi", without_a_rule_for_size_0, SILENT),
+        ("openmpi", for_fewer_ranks, SILENT),
+        ("openmpi", as_json, SILENT),
+        ("mpich", without_file, LOUD),
+        ("mpich", with_one_collective, LOUD),
+        ("mpich", with_an_unknown_algorithm, LOUD),
+        ("mpich", with_the_variable, SILENT),
+        ("mpich", for_fewer_ranks_of_a_node, SILENT),
+    ],
+)
+def test_verify_sees_each_way_in_which_a_library_ignores_a_file(written, family, broken, said):
+    broken(written)
+    outcome = answer("tune", "verify", written)
+    assert outcome.exit_status == 1 and said in outcome.stdout + outcome.stderr, outcome
+
+
+@pytest.mark.parametrize("family", ["openmpi"])
+def test_rules_of_open_mpi_are_open_upwards_unless_they_are_closed(written, family):
+    """A rule for 2 ranks holds for 4, where nothing closes it."""
+    for_fewer_ranks(written)
+    closing = f"3 # ranks and more\n1 # sizes of messages\n{ZERO}"
+    file_changed(written, (closing, ""), ("3 # sizes of communicators", "2 # sizes"))
+    assert answer("tune", "verify", written).exit_status == 0
+
+
+@pytest.mark.parametrize("family", ["openmpi"])
+def test_the_file_wins_over_a_variable_of_open_mpi(written, family):
+    with_the_variable(written)
+    assert answer("tune", "verify", written).exit_status == 0

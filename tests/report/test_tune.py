@@ -15,14 +15,32 @@ from commprof_report.base import ReportError, UsageError
 from commprof_report.commands import tune as command
 from commprof_report.compare.judge import Rules
 from commprof_report.tune import evidence as evidences
-from commprof_report.tune import formats, launches
-from commprof_report.tune.algorithms import AS_LAUNCHED, Candidate, Variable, library_read
+from commprof_report.tune import formats, search
+from commprof_report.tune.algorithms import (
+    AS_LAUNCHED,
+    SWITCHING,
+    Candidate,
+    Library,
+    Variable,
+    environment,
+    library_read,
+)
 from commprof_report.tune.evidence import Evidence, Raced, Rule, Span, Tried, rules_of
-from commprof_report.tune.launches import Call, Launcher, Outcome
+from commprof_report.tune.search import (
+    Call,
+    DEFAULT,
+    Launcher,
+    Outcome,
+    REFUSED,
+    SLOWER,
+    Search,
+    UNCHANGED,
+)
 from commprof_report.tune.rows import Row, rows_of_kit
-from commprof_report.tune.search import DEFAULT, REFUSED, SLOWER, UNCHANGED, Search
+from compared_runs import experiment
 from parallel import world
 from planted import Cell, Rank, Sample, Window
+from planted_job import HostClock, Job
 
 LAUNCHED = Candidate(AS_LAUNCHED)
 RING, TREE = Candidate("ring", 4, 0), Candidate("segmented_ring", 5, 8192)
@@ -123,6 +141,15 @@ def test_algorithms_of_mpich_are_read_from_lines_that_run_together():
     ]
 
 
+def test_intel_mpi_has_numbers_and_cannot_switch():
+    library = library_read(["library Intel(R) MPI Library 2021.12 for Linux* OS", "path x"])
+    assert library.family == "Intel MPI" not in SWITCHING
+    found = library.candidates("MPI_Alltoall", 10_000)
+    assert [each.word for each in found] == ["-", "1", "2", "3", "4"]
+    assert environment("Intel MPI", "MPI_Alltoall", found[2]) == {"I_MPI_ADJUST_ALLTOALL": "2"}
+    assert environment("Intel MPI", "MPI_Alltoall", found[0]) == {}
+
+
 def test_a_library_without_such_variables_has_no_family():
     assert library_read(["library Other 1", "path x", "variable some_algorithm 0 1=a"]).family == ""
 
@@ -143,6 +170,8 @@ class Machine(NamedTuple):
     times_ns: dict[str, int]
     messages: dict[str, int]
     refused: tuple[str, ...] = ()
+    layer: str = "ucx"
+    pass_s: float = 1e-5
 
 
 class Doubled(Launcher):
@@ -160,7 +189,13 @@ class Doubled(Launcher):
             for passed in range(passes + 1)
         ]
         return Outcome(
-            library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()), "ucx", calls, 0.1, 1e-4, 4
+            library_read(OPEN_MPI.replace(" 5 0", " 0 0").splitlines()),
+            self.machine.layer,
+            calls,
+            0.1,
+            self.machine.pass_s,
+            [4],
+            {0: 1},
         )
 
     def call(self, row: int, place: int, name: str, passed: int) -> Call:
@@ -191,11 +226,13 @@ SENT = {
 }
 
 
-def searched(machine: Machine) -> tuple[Evidence, Doubled]:
+def searched(
+    machine: Machine, unproven: bool = False, separate: bool = False
+) -> tuple[Evidence, Doubled]:
     launcher = Doubled("mpirun {}", "commprof-replay", Path("kit"), Path("folder"))
-    launcher.machine, launcher.launched = machine, []
+    launcher.machine, launcher.launched, launcher.separate = machine, [], separate
     rows = [Row("MPI_Allreduce", 10_000, 4, 10)]
-    found = Search(launcher, rows, 60.0, "abc", Rules(), lambda text: None).run()
+    found = Search(launcher, rows, 60.0, "abc", Rules(), lambda text: None, unproven).run()
     return found, launcher
 
 
@@ -237,16 +274,74 @@ def test_the_last_candidate_is_out_if_it_is_slower_than_the_default(capsys):
     assert "as launched" in capsys.readouterr().out
 
 
+class Separate(Launcher):
+    """Each launch has the candidate that its variables choose."""
+
+    chosen: list[dict[str, str]]
+
+    def launched(self, words, chosen, passes, counting, timeout_s):
+        self.chosen.append(dict(chosen))
+        number = int(chosen.get("OMPI_MCA_coll_tuned_allreduce_algorithm", 0))
+        calls = [Call(row, 0, 100 + number, False, ((number, 8),)) for row in range(len(words))]
+        return Outcome(Library(), "ucx", calls, 1.0, 0.1, [4], {})
+
+
+def test_a_library_that_cannot_switch_has_a_launch_for_each_candidate_in_turn():
+    launcher = Separate("mpirun {}", "commprof-replay", Path("kit"), Path("folder"), separate=True)
+    launcher.chosen = []
+    rows = [
+        Raced("MPI_Allreduce", 8, 4, 0.5, [Tried(LAUNCHED), Tried(RING), Tried(TREE)]),
+        Raced("MPI_Bcast", 8, 4, 0.5, [Tried(LAUNCHED)]),
+    ]
+    found = launcher.run("Open MPI", rows, 1)
+    assert launcher.chosen == [
+        {},
+        {
+            "OMPI_MCA_coll_tuned_allreduce_algorithm": "4",
+            "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "0",
+        },
+        {
+            "OMPI_MCA_coll_tuned_allreduce_algorithm": "5",
+            "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "8192",
+        },
+    ]
+    assert [found.transfer_ns(0, place) for place in range(3)] == [100, 104, 105]
+    assert len(found.of(1, 0)) == 3 and found.seconds == 3
+    before = list(launcher.chosen)
+    launcher.run("Open MPI", rows, 1)
+    assert launcher.chosen[3:] == before[::-1]
+
+
+def test_a_search_knows_that_each_candidate_costs_a_launch():
+    found, launcher = searched(Machine(TIMES, SENT), separate=True)
+    turns = [len(rows[0]) for rows in launcher.launched]
+    assert rules_of(found, Rules()) and found.launches == sum(turns)
+
+
+@pytest.mark.parametrize(("unproven", "rules"), [(False, 0), (True, 1)])
+def test_candidates_whose_messages_cannot_be_counted_are_out_unless_asked_for(unproven, rules):
+    found, _ = searched(Machine(TIMES, SENT, layer="no"), unproven)
+    assert len(rules_of(found, Rules())) == rules
+
+
 @pytest.mark.parametrize(("time_ns", "rows"), [(80, 0), (100, 1)])
 def test_a_row_of_less_than_1_percent_is_not_searched(time_ns, rows):
     """A pass takes 0.1 ms, and has a call of 11 times that."""
-    found, launcher = searched(Machine({**TIMES, AS_LAUNCHED: time_ns}, SENT))
+    found, launcher = searched(Machine({**TIMES, AS_LAUNCHED: time_ns}, SENT, pass_s=1e-4))
     assert len(found.rows) == rows and (len(launcher.launched) > 1) == bool(rows)
 
 
 @pytest.mark.parametrize(("gain", "count"), [(0.01, 0), (0.1, 1)])
 def test_a_rule_needs_a_least_gain_beyond_the_least_effect(gain, count):
     assert len(rules_of(found_by("Open MPI", raced(65536, gain)), Rules())) == count
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.03, 0), (0.05, 1)])
+def test_there_is_no_file_for_less_than_the_least_effect_of_the_whole(share, count):
+    """Half of each call is gained."""
+    row = raced(65536, 0.5)
+    row.share = share
+    assert len(rules_of(found_by("Open MPI", row), Rules())) == count
 
 
 def test_too_few_launches_prove_nothing():
@@ -263,7 +358,7 @@ def test_evidence_is_read_as_it_was_written(tmp_path):
     found = found_by("Open MPI", raced(65536, 0.5))
     evidences.write(tmp_path, found)
     assert evidences.read(tmp_path) == found
-    (tmp_path / "evidence.json").write_text('{"format": "commprof-tune", "version": 1}')
+    (tmp_path / "evidence.json").write_text('{"format": "commprof-tune", "version": 2}')
     with pytest.raises(ReportError, match="is damaged"):
         evidences.read(tmp_path)
 
@@ -331,6 +426,7 @@ def test_a_json_file_of_open_mpi_has_closed_ranges():
         {
             "comm_size_min": 8,
             "comm_size_max": 8,
+            "comm_rank_distribution": "any",
             "rules": [{"msg_size_min": 8192, "msg_size_max": 8192, "alg": 4, "segsize": 0}],
         }
     ]
@@ -347,7 +443,7 @@ def library_file(path: Path, text: str) -> Path:
 def test_a_file_of_mpich_is_the_librarys_own_table_with_branches_before_its_own(tmp_path):
     path = library_file(tmp_path / "libmpich.so", json.dumps(TABLE))
     rules = [
-        Rule("MPI_Allreduce", 4, (Span(8, 64, RING),)),
+        Rule("MPI_Allreduce", 4, (Span(8, 64, RING),), nodes=2),
         Rule("MPI_Allgather", 8, (Span(1024, 1024, Candidate("nb", 1)),)),
     ]
     written = formats.mpich_json(found_by("MPICH", path=path), rules)
@@ -359,18 +455,18 @@ def test_a_file_of_mpich_is_the_librarys_own_table_with_branches_before_its_own(
         == (TABLE["collective=allreduce"]["comm_type=inter"])
     )
     branch = values["collective=allreduce"]["comm_type=intra"]
+    of_sizes = {
+        "avg_msg_size<8": own,
+        "avg_msg_size<65": {"algorithm=MPIR_Allreduce_intra_ring": {}},
+        "avg_msg_size=any": own,
+    }
+    of_nodes = {"comm_avg_ppn<=1": own, "comm_avg_ppn<=2": of_sizes, "comm_size=any": own}
     assert [*branch.items()] == [
-        ("comm_size<4", own),
-        (
-            "comm_size<=4",
-            {
-                "avg_msg_size<8": own,
-                "avg_msg_size<65": {"algorithm=MPIR_Allreduce_intra_ring": {}},
-                "avg_msg_size=any": own,
-            },
-        ),
+        ("comm_size<=3", own),
+        ("comm_size<=4", of_nodes),
         ("comm_size=any", own),
     ]
+    assert [*branch["comm_size<=4"].items()] == [*of_nodes.items()]
     inside = values["collective=allgather"]["comm_type=intra"]["comm_size<=8"]
     assert [*inside] == ["total_msg_size<8192", "total_msg_size<8193", "total_msg_size=any"]
     assert inside["total_msg_size<8193"] == {"algorithm=MPIR_Allgather_allcomm_nb": {}}
@@ -401,6 +497,75 @@ def test_files_that_cannot_be_tried_here_say_so():
         assert "not tried" in formats.FORMATS[name].untried
 
 
+def nccl_runs(folder: Path) -> list[Path]:
+    """Eight blocks: in b, with another protocol, AllReduces of 1 MiB take half the time, and those
+    of 8 MiB as long."""
+    runs = []
+    for block in range(8):
+        for place, side in enumerate("ab" if block % 2 == 0 else "ba"):
+            start_ns = 60 * (2 * block + place) * planted.SECOND
+            job = Job([HostClock(77, wall_ns=start_ns)] * 2)
+            group = job.group((0, 1), library="nccl")
+            for number, (size, gain) in enumerate(((1 << 20, 0.5), (8 << 20, 0.0)), 1):
+                lasts_ns = 1_000_000 + 1000 * block
+                arrivals = [20_000_000 * number] * 2
+                what = {"group": group, "message_bytes": size}
+                job.collective("ncclAllReduce", arrivals, [lasts_ns] * 2, **what)
+                how = {
+                    "call": "ncclAllReduce",
+                    "communicator": group.communicator,
+                    "bytes": size,
+                }
+                for rank in range(2):
+                    taken = lasts_ns * (1 - gain * (side == "b"))
+                    cell = {"measure": "device", "duration_ns": round(taken), "region": 0}
+                    job.made.append({"world_rank": rank, **how, **cell})
+                protocol = "LL128" if side == "b" else "SIMPLE"
+                kind = {"algorithm": "RING", "protocol": protocol, "channels": 16, "count": 1}
+                job.add("nccl_algorithm", world_rank=0, is_folded=0, **how, **kind)
+            runs.append(job.write(folder / f"{side}-{block}.db"))
+    return runs
+
+
+def csv_rules(text: str) -> list[tuple[str, range, str, str, str, str]]:
+    """As NCCL's example tuner reads them: collective, sizes with both ends, algorithm, protocol,
+    nodes, ranks; -1: any."""
+    return [
+        (call, range(int(low), int(high) + 1), algorithm, protocol, nodes, ranks)
+        for call, low, high, algorithm, protocol, _, nodes, ranks, *_ in (
+            line.split(",") for line in text.splitlines()
+        )
+    ]
+
+
+def test_nccls_protocol_of_a_size_is_found_written_and_seen_to_be_taken(tmp_path, capsys):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    runs = experiment(folder, nccl_runs(folder))
+    command_run("nccl", runs, "-o", tmp_path / "tuned")
+    (rule,) = command_run("write", tmp_path / "tuned")
+    assert rule == Rule(
+        "ncclAllReduce", 2, (Span(1 << 20, 1 << 20, Candidate("RING/LL128", 1)),), 1
+    )
+    assert csv_rules((tmp_path / "tuned" / "rules.csv").read_text()) == [
+        ("allreduce", range(1 << 20, (1 << 20) + 1), "ring", "ll128", "1", "2")
+    ]
+    command_run("verify", tmp_path / "tuned", runs)
+    said = capsys.readouterr().out
+    assert "1 of 1 rule (recorded algorithms)" in said and "measured in the job itself" in said
+    for run in folder.glob("b-*.db"):
+        planted.execute(run, "UPDATE nccl_algorithm SET protocol = 'SIMPLE'")
+    with pytest.raises(ReportError, match="not taken"):
+        command_run("verify", tmp_path / "tuned", runs)
+
+
+def test_nccl_counts_an_allgather_by_what_all_ranks_give():
+    rule = Rule("ncclAllGather", 8, (Span(512, 1024, Candidate("TREE/LL", 1)),))
+    assert csv_rules(formats.nccl_csv(found_by("NCCL"), [rule])) == [
+        ("allgather", range(4096, 8193), "tree", "ll", "-1", "8")
+    ]
+
+
 def test_a_format_of_another_library_is_refused():
     with pytest.raises(UsageError, match="mpich-json is for MPICH"):
         formats.format_named(found_by("Open MPI"), "mpich-json")
@@ -426,7 +591,7 @@ def test_nothing_is_written_without_a_gain(tmp_path, capsys):
     assert "nothing to write" in capsys.readouterr().out
 
 
-def command_run(action: str, *paths: Path):
+def command_run(action: str, *paths: object):
     from commprof_report.main import parser_build
 
     arguments = parser_build(["tune"]).parse_args(["tune", action, *map(str, paths)])
@@ -444,7 +609,7 @@ def test_a_calls_transfer_is_from_the_last_arrival_to_the_last_return(tmp_path):
         race_file(tmp_path, 0, "0 0 0 0 0 10 20 3 24", "0 0 1 1 0 100 160 1 8"),
         race_file(tmp_path, 1, "0 0 0 0 0 12 22 1 8", "0 0 1 1 0 140 150 1 8"),
     ]
-    outcome = launches.read(files, 1.0)
+    outcome = search.read(files, 1.0)
     assert outcome.calls == [
         Call(0, 0, 0, False, ((1, 8), (3, 24))),
         Call(0, 1, 20, False, ((1, 8), (1, 8))),
@@ -455,7 +620,7 @@ def test_a_calls_transfer_is_from_the_last_arrival_to_the_last_return(tmp_path):
 def test_ranks_that_had_other_candidates_are_an_error(tmp_path):
     files = [race_file(tmp_path, rank, f"0 0 1 {rank} 0 1 2 0 0") for rank in range(2)]
     with pytest.raises(ReportError, match="ranks disagree"):
-        launches.read(files, 1.0)
+        search.read(files, 1.0)
 
 
 def test_rows_are_words_of_the_replayer():
@@ -471,11 +636,11 @@ def test_rows_are_words_of_the_replayer():
             Tried(TREE),
         ],
     )
-    assert launches.words_of("Open MPI", row) == (
+    assert search.words_of("Open MPI", row) == (
         "MPI_Allreduce,65536,4,coll_tuned_allreduce_algorithm,"
         "coll_tuned_allreduce_algorithm_segmentsize,-,4:0,5:8192"
     )
-    assert launches.words_of("", evidences.as_launched("MPI_Bcast", 8, 4)) == "MPI_Bcast,8,4,-,-,-"
+    assert search.words_of("", evidences.as_launched("MPI_Bcast", 8, 4)) == "MPI_Bcast,8,4,-,-,-"
 
 
 def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:

@@ -2,8 +2,9 @@
 kit, call by call, under the job's own arrivals. A rule is written only where the least gain that
 the interval holds exceeds the least effect, for the sizes and communicators that were measured, and
 only for an algorithm that was shown to run: it sends other messages than the default. Works with
-Open MPI 4.1 and MPICH 4.0, whose algorithms MPI_T can choose; under others it says that it cannot
-search.
+Open MPI 4.1 and MPICH 4.0, whose algorithms MPI_T can choose. A library that cannot switch, like
+Intel MPI, has a launch for each algorithm in turn, chosen by variables of the environment; that was
+tried with those of Open MPI.
 
 - plan RUN|KIT says which calls are worth it, which algorithms there are for them, and how long a
   search takes. Where ranks wait for each other, no algorithm helps: late says for whom.
@@ -13,6 +14,13 @@ search.
   With an experiment of the job (commprof-experiment) of an arm without the file and one with it, is
   the job faster?
 - auto RUN|KIT --launch 'mpirun -n 4 {}' -o DIR does all of it, with the kit in place of the job.
+  With --job 'mpirun -n 4 {} ./program' the job itself runs, too: it is recorded if there is no RUN,
+  compared with its replay, and at the end runs in turn with the file and without. {} stands for
+  commprof-run.
+- nccl EXPERIMENT -o DIR finds NCCL's faster algorithms and protocols, by size, in runs of the job:
+  the first arm as NCCL decides, the others with NCCL_ALGO and NCCL_PROTO.
+
+DIR/report.html has all of it as a page.
 
 Another algorithm adds numbers up in another order: results may differ in their last bits.
 """
@@ -33,34 +41,36 @@ from ..base.files import written_whole
 from ..compare.comparison import compare as compare_sides
 from ..compare.judge import Rules, fewest_pairs
 from ..compare.sentences import change_text, finding_text, interval_text
-from ..display import tables
+from ..compare.sides import checked_read, checked_write
+from ..display import page as pages, tables
 from ..display.tables import Column
-from ..experiment.plan import PLACEHOLDER, program_find
+from ..experiment.plan import PLACEHOLDER, ended, program_find
 from ..late.late_ranks import Late, late
 from ..replay import kit as kits
 from ..replay.from_run import kit_of
 from ..run.alignment import align
-from ..tune import evidence as evidences
-from ..tune import formats
-from ..tune.algorithms import Library, library_read
+from ..tune import evidence as evidences, formats, nccl
+from ..tune.algorithms import NCCL, SWITCHING, Library, library_read
 from ..tune.evidence import (
     Evidence,
     Raced,
     Rule,
     as_launched,
     fingerprint,
-    is_gain,
+    gains,
     judged,
     rules_of,
+    stands_text,
 )
-from ..tune.launches import Launcher
+from ..tune.search import Launcher, Search, cannot_search
 from ..tune.rows import Row, rows_of_kit, rows_of_run
-from ..tune.search import Search, cannot_search
-from . import Command, common, compare
+from . import Command, common, compare, replay
 from .compare import percent
 
 MOST_ROWS = 1000  # with most calls
-KIT, SETTINGS, ADVICE = "job.kit", "settings.sh", "how-to-apply.txt"
+KIT, SETTINGS, ADVICE, PAGE = "job.kit", "settings.sh", "how-to-apply.txt", "report.html"
+CHECK_BLOCKS = 4  # of the job and its replay
+RECORDED_S = 600  # of the job, at most
 BITS = "Another algorithm adds numbers up in another order: results may differ in their last bits."
 
 
@@ -74,6 +84,10 @@ def launch(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> None:
     RUN[arguments.action](arguments)
+
+
+def say(text: str) -> None:
+    print(units.visible(text), flush=True)
 
 
 def rules_by(arguments: argparse.Namespace) -> Rules:
@@ -117,28 +131,29 @@ def plan(arguments: argparse.Namespace) -> None:
     if path and is_kit(path):
         kit, _ = kits.read(path)
         rows, window_s, waits = rows_of_kit(path), kit.window_ns * 1e-9, ""
+        stands = stands_text(with_check(Evidence("", "", "", "", "", ""), path))
     else:
         arguments.run = arguments.runs
         selected = common.open_selected(arguments, with_histograms=False, with_samples=True)
         answers = late(selected, align(selected.connection))
         rows, window_s, waits = rows_of_run(answers), window_of(answers), waits_text(answers)
+        stands = f"on {units.share(answers.run.coverage or 0.0)} of the time inside MPI"
     library = listed(arguments.mpi)
     if not library.family:
         raise cannot_search(library.version)
     worth = [row for row in rows if row.is_worth]
-    launches = (
-        2
-        + fewest_pairs(Rules().judge(True, max(1, len(worth))).level)
-        + max(
-            (math.ceil(math.log2(len(library.candidates(row.call, row.bytes)))) for row in worth),
-            default=0,
-        )
-    )
+    most = max((len(library.candidates(row.call, row.bytes)) for row in worth), default=1)
+    launches = 2 + math.ceil(math.log2(most))
+    pairs = fewest_pairs(Rules().judge(True, max(1, len(worth))).level)
+    launches += pairs
+    if arguments.separate or library.family not in SWITCHING:
+        launches = 1 + 3 * most + 2 * pairs
     print(
         common.facts_text(
             (
                 ("Library", library.version),
                 ("Worth it", worth_text(rows, worth, waits)),
+                ("Stands", stands if worth else ""),
                 (
                     "Search",
                     f"about {units.counted(launches, 'launch')}, at least "
@@ -205,6 +220,14 @@ def window_of(answers: Late) -> float:
     return float(part.graph.played_ns) * 1e-9 if part else 0.0
 
 
+def with_check(found: Evidence, kit: Path) -> Evidence:
+    """For how much of the job replays of the kit stand, if a check of it lies beside it."""
+    beside = Path(f"{kit}.check")
+    if beside.exists() and (checked := checked_read(beside)).kit == kits.read(kit)[1]:
+        found.stands, found.failing = checked.share, ", ".join(checked.failing)
+    return found
+
+
 def search(arguments: argparse.Namespace) -> Evidence:
     kit, output = only(arguments, "one kit"), output_of(arguments)
     _, digest = kits.read(kit)
@@ -219,11 +242,22 @@ def search(arguments: argparse.Namespace) -> Evidence:
         arguments.budget,
         digest,
         rules_by(arguments),
-        lambda text: print(units.visible(text), flush=True),
+        say,
+        arguments.unproven,
     ).run()
+    evidences.write(output, with_check(found, kit))
+    print_search(found, rules_by(arguments))
+    write_page(output, found, rules_by(arguments))
+    return found
+
+
+def find_nccl(arguments: argparse.Namespace) -> None:
+    experiment, output = only(arguments, "one experiment"), output_of(arguments)
+    sides = compare.read(compare.chosen([experiment]), 0.0)
+    found = nccl.evidence_of(sides, str(experiment))
     evidences.write(output, found)
     print_search(found, rules_by(arguments))
-    return found
+    write_page(output, found, rules_by(arguments))
 
 
 def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> Launcher:
@@ -233,31 +267,31 @@ def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> L
         output / KIT,
         output,
         before,
+        arguments.separate,
     )
+
+
+def search_facts(found: Evidence, rules: Rules) -> list[tuple[str, str]]:
+    written = len(rules_of(found, rules))
+    return [
+        ("Library", found.library),
+        (
+            "Search",
+            f"{units.counted(found.launches, 'launch')} in "
+            f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
+        ),
+        (
+            "Faster",
+            f"{units.counted(written, 'rule')} to write"
+            if written
+            else f"nothing: no algorithm is proven to be faster by {units.share(rules.min_effect)}",
+        ),
+        ("Stands", stands_text(found)),
+    ]
 
 
 def print_search(found: Evidence, rules: Rules) -> None:
-    written = len(rules_of(found, rules))
-    print(
-        "\n"
-        + common.facts_text(
-            (
-                ("Library", found.library),
-                (
-                    "Search",
-                    f"{units.counted(found.launches, 'launch')} in "
-                    f"{units.duration(found.seconds * 1e9)}; messages counted by {found.counted}",
-                ),
-                (
-                    "Faster",
-                    f"{units.counted(written, 'rule')} to write"
-                    if written
-                    else "nothing: no algorithm is proven to be faster by "
-                    f"{units.share(rules.min_effect)}",
-                ),
-            )
-        )
-    )
+    print("\n" + common.facts_text(search_facts(found, rules)))
     if found.rows:
         print("\n" + tables.text_table(search_columns(found, rules), found.rows))
 
@@ -325,8 +359,10 @@ def advice(
         for row in gains(found, by_rules)
         if row.best
     )
+    layout = ", ".join(map(str, found.layout))
     return [
-        f"{formats.about(found)}; valid for this version, these sizes and these ranks only.",
+        f"{formats.about(found)}; valid for this version, these sizes and these ranks only, on "
+        f"{units.counted(len(found.layout), 'node')} of {layout} ranks.",
         "",
         "Before mpirun, in the shell or the job's script:",
         "",
@@ -335,6 +371,8 @@ def advice(
         *(formats.span_text(rule, span) for rule in rules for span in rule.spans),
         "",
         *proven,
+        f"The measurements stand {stands_text(found)}.",
+        *(["That these algorithms ran is not proven."] if found.counted == "no" else []),
         "",
         *filter(None, [chosen.untried]),
         "Options of mpirun (--mca) take precedence over these variables.",
@@ -342,11 +380,8 @@ def advice(
     ]
 
 
-def gains(found: Evidence, rules: Rules) -> list[Raced]:
-    return [row for row in found.rows if is_gain(judged(found, row, rules), rules.min_effect)]
-
-
-def verify(arguments: argparse.Namespace) -> None:
+def verify(arguments: argparse.Namespace) -> bool:
+    """False: the job's own runs do not show that it is faster."""
     if not 1 <= len(arguments.runs) <= 2:
         raise UsageError("tune", "verify takes the folder of a search, and an experiment")
     folder, *experiment = arguments.runs
@@ -354,40 +389,51 @@ def verify(arguments: argparse.Namespace) -> None:
     if not (folder / SETTINGS).exists():
         raise ReportError(folder, f"has no {SETTINGS}: hvprof-report tune write writes it")
     raced = gains(found, by_rules)
-    arguments.launch = arguments.launch or found.launch
-    taken = taken_rows(arguments, folder, raced)
-    print(
-        common.facts_text(
-            (
-                ("Predicted", predicted_text(found, raced, by_rules)),
-                (
-                    "Taken",
-                    f"{sum(taken)} of {units.counted(len(taken), 'rule')} (message counts)"
-                    if found.counted != "no"
-                    else "not known: messages cannot be counted here",
-                ),
-                *(
-                    ("Verified", f"{pair.verdict.side}: {finding_text(pair)}")
-                    for each in experiment
-                    for pair in compare_sides(
-                        compare.read(compare.chosen([each]), 0.0), by_rules
-                    ).pairs
-                ),
-            )
-        )
-    )
-    for row, is_taken in zip(raced, taken):
+    sides = compare.read(compare.chosen(experiment), 0.0) if experiment else []
+    pairs = compare_sides(sides, by_rules).pairs if sides else []
+    if found.family == NCCL:
+        rules = rules_of(found, by_rules)
+        taken = [bool(sides) and nccl.is_taken(sides[-1].runs, rule) for rule in rules]
+        names = [formats.span_text(rule, rule.spans[0]) for rule in rules]
+    else:
+        arguments.launch = arguments.launch or found.launch
+        taken = taken_rows(arguments, folder, found, raced)
+        names = [f"{row.call} {units.size(row.bytes)} on {row.ranks} ranks" for row in raced]
+    proof = "recorded algorithms" if found.family == NCCL else "message counts"
+    facts = [
+        ("Predicted", predicted_text(found, raced, by_rules)),
+        (
+            "Taken",
+            f"{sum(taken)} of {units.counted(len(taken), 'rule')} ({proof})"
+            if found.counted != "no"
+            else "not known: messages cannot be counted here",
+        ),
+        *(("Verified", f"{pair.verdict.side}: {finding_text(pair)}") for pair in pairs),
+    ]
+    is_idle = bool(pairs) and pairs[-1].verdict.verdict != "less"
+    if is_idle:
+        facts.append(("Not used", f"{SETTINGS}: the job is not shown to be faster with it"))
+    print(common.facts_text(facts))
+    write_page(folder, found, by_rules, facts)
+    for name, is_taken in zip(names, taken):
         if not is_taken:
-            print(f"NOT taken: {row.call} {units.size(row.bytes)} on {row.ranks} ranks")
-    if not all(taken):
+            print(f"NOT taken: {name}")
+    if not all(taken) and found.counted != "no":
         raise ReportError(folder, "a rule is not taken; is something set by options of mpirun?")
+    return not is_idle
 
 
-def taken_rows(arguments: argparse.Namespace, folder: Path, raced: Sequence[Raced]) -> list[bool]:
+def taken_rows(
+    arguments: argparse.Namespace, folder: Path, found: Evidence, raced: Sequence[Raced]
+) -> list[bool]:
     """Does each row send, with the file, what its algorithm sent in the search?"""
     launched = [as_launched(row.call, row.bytes, row.ranks) for row in raced]
     before = f". {shlex.quote(str((folder / SETTINGS).resolve()))}\n"
+    arguments.separate = False
     outcome = launcher(arguments, folder, before).run("", launched, 1, counting=True)
+    if outcome.layout != found.layout:
+        ranks = (" and ".join(map(str, layout)) for layout in (outcome.layout, found.layout))
+        raise ReportError(folder, "ranks of nodes: {}; the search had {}".format(*ranks))
     return [
         row.best is not None and outcome.counts(number, 0) == row.best.counts
         for number, row in enumerate(raced)
@@ -402,25 +448,95 @@ def predicted_text(found: Evidence, raced: Sequence[Raced], rules: Rules) -> str
     )
     return (
         f"a pass of the replay {units.change(estimate)} {interval_text(low, high)}, by calls that "
-        f"have {units.share(sum(share for share, _ in parts))} of it"
+        f"have {units.share(sum(share for share, _ in parts))} of it; stands {stands_text(found)}"
     )
+
+
+def write_page(
+    folder: Path, found: Evidence, rules: Rules, verified: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Everything of a search, and how it is applied, if it is."""
+    tried = [(row, each) for row in found.rows for each in row.tried]
+    applied = folder / ADVICE
+    lines = applied.read_text(encoding="utf-8").splitlines() if applied.exists() else []
+    parts = [
+        pages.header("tune", [], [], search_facts(found, rules), verified),
+        pages.section("Calls", "", pages.table(search_columns(found, rules), found.rows)),
+        pages.section("Algorithms", "", pages.table(TRIED, tried)),
+        pages.section("How to apply", "", pages.bullets(filter(None, lines))) if lines else "",
+    ]
+    with written_whole(folder / PAGE, 0o666) as output:
+        output.write(pages.page("tune", parts))
+
+
+TRIED = [
+    Column("call", lambda each: each[0].call),
+    Column("bytes", lambda each: units.size(each[0].bytes)),
+    Column("ranks", lambda each: units.count(each[0].ranks)),
+    Column("algorithm", lambda each: each[1].candidate.text, is_number=False),
+    Column("sends", lambda each: fingerprint(each[1].counts), is_number=False),
+    Column("out, because", lambda each: each[1].fate, is_number=False),
+]
 
 
 def auto(arguments: argparse.Namespace) -> None:
     needed(arguments, "launch", "--launch 'mpirun -n RANKS {}'")
     output = output_of(arguments)
+    if arguments.job and not arguments.runs:
+        say("recording the job")
+        arguments.runs = [record(arguments.job, output)]
     if not (len(arguments.runs) == 1 and is_kit(arguments.runs[0])):
         arguments.run = arguments.runs
         profiled = common.open_noted(arguments, with_samples=True, most_samples=None)
         kits.write(kit_of(profiled), output / KIT)
         arguments.runs = [output / KIT]
+    if arguments.job:
+        arms = {"job": arguments.job, "replay": arguments.launch}
+        kit = ["--kit", str(arguments.runs[0])]
+        experiment = run_experiment(output / "check", CHECK_BLOCKS, arms, *kit)
+        jobs, replays = replay.sides_checked([experiment])
+        checked = replay.result_of(replay.check(jobs, replays), replays)
+        checked_write(Path(f"{arguments.runs[0]}.check"), checked, 0o666)
     search(arguments)
     arguments.runs = [output]
-    if write(arguments):
-        verify(arguments)
+    if not write(arguments):
+        return
+    if arguments.job:
+        settings = shlex.quote(str((output / SETTINGS).resolve()))
+        arms = {"default": arguments.job, "tuned": f". {settings}; {arguments.job}"}
+        needed_blocks = fewest_pairs(rules_by(arguments).judge(True, 1).level)
+        arguments.runs.append(run_experiment(output / "experiment", needed_blocks + 2, arms))
+    if not verify(arguments):
+        (output / SETTINGS).unlink()
+        say(f"{SETTINGS} is removed")
 
 
-RUN = {"plan": plan, "search": search, "write": write, "verify": verify, "auto": auto}
+def record(job: str, output: Path) -> Path:
+    run = output / "job"
+    words = [program_find("commprof-run"), "--record", str(RECORDED_S), "--output", str(run)]
+    with open(output / "job.log", "ab") as log:
+        if why := ended(job.replace(PLACEHOLDER, shlex.join(words)), None, log, None):
+            raise ReportError(job, f"failed, {why}; see {log.name}")
+    return run
+
+
+def run_experiment(folder: Path, blocks: int, arms: dict[str, str], *more: str) -> Path:
+    words = [program_find("commprof-experiment"), "run", str(folder), "--blocks", str(blocks)]
+    for name, command in arms.items():
+        words += ["--arm", f"{name}: {command}"]
+    if subprocess.run([*words, *more], check=False).returncode:
+        raise ReportError(folder, "the runs of the job failed")
+    return folder
+
+
+RUN = {
+    "plan": plan,
+    "search": search,
+    "nccl": find_nccl,
+    "write": write,
+    "verify": verify,
+    "auto": auto,
+}
 
 COMMANDS = {
     "tune": Command(
@@ -451,6 +567,24 @@ COMMANDS = {
             ),
             option("-o", "--output", type=Path, metavar="DIR", help="for what a search finds"),
             option(
+                "--job",
+                type=launch,
+                metavar="COMMAND",
+                help="of auto: the job; {} stands for commprof-run",
+            ),
+            option(
+                "--separate",
+                action="store_true",
+                help="a launch for each algorithm, chosen by the environment, as for libraries that "
+                "cannot switch",
+            ),
+            option(
+                "--unproven",
+                action="store_true",
+                help="search also where messages cannot be counted: that an algorithm ran is not "
+                "proven then",
+            ),
+            option(
                 "--format",
                 choices=tuple(formats.FORMATS),
                 help="of write (default: that of the library that was searched)",
@@ -479,6 +613,11 @@ COMMANDS = {
             ),
             ("The file", "hvprof-report tune write tuned"),
             ("Is it taken?", "hvprof-report tune verify tuned"),
+            (
+                "All of it, with the job itself",
+                "hvprof-report tune auto --launch 'mpirun -n 4 {}' --job 'mpirun -n 4 {} ./app' "
+                "-o tuned",
+            ),
         ),
         ("replay", "compare"),
     )

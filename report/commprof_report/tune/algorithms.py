@@ -3,7 +3,7 @@
 The list has a line for each of MPI_T's variables that choose algorithms. Open MPI enumerates the
 values. MPICH 4 does not: it describes them in a text whose lines have run together ("... recursive
 doubling algorithmring - Force ring algorithm"), in the order of their numbers; the names are known
-from the table of algorithms inside the library.
+from the table of algorithms inside the library. Intel MPI's are numbers in its documentation.
 """
 
 from __future__ import annotations
@@ -16,9 +16,16 @@ from typing import NamedTuple
 
 from ..base import ReportError
 
-OPEN_MPI, MPICH = "Open MPI", "MPICH"
-# variables of the two libraries, by the collective's name
-VARIABLES = {OPEN_MPI: "coll_tuned_{}_algorithm", MPICH: "MPIR_CVAR_{}_INTRA_ALGORITHM"}
+OPEN_MPI, INTEL, MPICH, NCCL = "Open MPI", "Intel MPI", "MPICH", "NCCL"
+# their variables, by the collective's name
+VARIABLES = {
+    OPEN_MPI: "coll_tuned_{}_algorithm",
+    INTEL: "I_MPI_ADJUST_{}",
+    MPICH: "MPIR_CVAR_{}_INTRA_ALGORITHM",
+}
+SWITCHING = (OPEN_MPI, MPICH)  # within a launch; by MPI_T
+# how many it has; Intel MPI Library Developer Reference, I_MPI_ADJUST Family
+INTEL_ALGORITHMS = {"ALLGATHER": 5, "ALLREDUCE": 12, "ALLTOALL": 4, "BCAST": 14, "REDUCE": 11}
 SEGMENTS = "coll_tuned_{}_algorithm_segmentsize"
 RACED = ("MPI_Allreduce", "MPI_Bcast", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce")
 SEGMENT_BYTES = (8192, 65536)
@@ -59,7 +66,7 @@ class Library:
 
     @property
     def family(self) -> str:
-        """Empty: its algorithms cannot be chosen by MPI_T."""
+        """Empty: it is not known how its algorithms are chosen."""
         return next(
             (
                 family
@@ -92,16 +99,28 @@ class Library:
 
 
 def collective(call: str) -> str:
-    return call.removeprefix("MPI_").lower()
+    return call.removeprefix("MPI_").removeprefix("nccl").lower()
 
 
 def variable_name(family: str, call: str) -> str:
     name = collective(call)
-    return VARIABLES[family].format(name.upper() if family == MPICH else name)
+    return VARIABLES[family].format(name if family == OPEN_MPI else name.upper())
 
 
 def segments_name(family: str, call: str) -> str:
     return SEGMENTS.format(collective(call)) if family == OPEN_MPI else "-"
+
+
+def environment(family: str, call: str, candidate: Candidate) -> dict[str, str]:
+    """Variables by which a launch has the candidate; none for what was launched."""
+    if candidate.value < 0:
+        return {}
+    prefix = "OMPI_MCA_" if family == OPEN_MPI else ""
+    value = candidate.name if family == MPICH else str(candidate.value)
+    found = {f"{prefix}{variable_name(family, call)}": value}
+    if candidate.segment is not None:
+        found[f"{prefix}{segments_name(family, call)}"] = str(candidate.segment)
+    return found
 
 
 def library_read(lines: Iterable[str], names: frozenset[str] | None = None) -> Library:
@@ -123,6 +142,13 @@ def library_read(lines: Iterable[str], names: frozenset[str] | None = None) -> L
             found.variables[name] = Variable(
                 int(launched), {int(value): item for value, item in items}
             )
+    if found.version.startswith("Intel(R) MPI"):
+        found.variables = {
+            VARIABLES[INTEL].format(name): Variable(
+                0, {number: f"number {number}" for number in range(1, most + 1)}
+            )
+            for name, most in INTEL_ALGORITHMS.items()
+        }
     return found
 
 

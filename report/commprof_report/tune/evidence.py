@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..base import ReportError
+from ..base import ReportError, units
 from ..base.files import (
     json_read,
     list_in,
@@ -18,9 +18,9 @@ from ..base.files import (
     whole_in,
 )
 from ..compare.judge import NOTHING, Compared, Rules
-from .algorithms import AS_LAUNCHED, Candidate
+from .algorithms import AS_LAUNCHED, NCCL, Candidate
 
-FILE, FORMAT, VERSION = "evidence.json", "commprof-tune", 1
+FILE, FORMAT, VERSION = "evidence.json", "commprof-tune", 2
 MOST = 10**15
 
 
@@ -47,6 +47,7 @@ class Raced:
     share: float
     tried: list[Tried] = field(default_factory=list)
     pairs: list[list[float]] = field(default_factory=list)
+    nodes: int = 0
 
     @property
     def left(self) -> list[Tried]:
@@ -74,10 +75,13 @@ class Evidence:
     path: str
     kit: str  # SHA-256
     launch: str
-    counted: str  # by which messages were counted
+    counted: str  # by which messages were counted; no: that algorithms ran is not proven
     launches: int = 0
     seconds: float = 0.0
     rows: list[Raced] = field(default_factory=list)
+    layout: list[int] = field(default_factory=list)  # ranks of each node, most first
+    stands: float | None = None  # share of the job's time inside MPI; None: not checked
+    failing: str = ""  # rows for which it does not stand
 
 
 def write(folder: Path, evidence: Evidence) -> None:
@@ -104,8 +108,11 @@ def read(folder: Path) -> Evidence:
             whole_in(values, "launches", 0, MOST),
             number_in(values, "seconds", 0, MOST, 0),
             [_row(row) for row in list_in(values, "rows")],
+            [int(ranks) for ranks in list_in(values, "layout")],
+            None if values["stands"] is None else number_in(values, "stands", 0, 1.001),
+            text_in(values, "failing"),
         )
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ReportError(path, f"is damaged: {error}") from None
 
 
@@ -120,6 +127,7 @@ def _row(values: Any) -> Raced:
             for each in list_in(values, "tried")
         ],
         [[float(ns) for ns in pair] for pair in list_in(values, "pairs")],
+        whole_in(values, "nodes", 0, MOST),
     )
 
 
@@ -145,34 +153,40 @@ class Span:
 
 @dataclass(frozen=True)
 class Rule:
-    """The spans of a call on communicators of so many ranks, in order. Outside of them the
-    library decides as without a file."""
+    """The spans of a call on communicators of so many ranks on so many nodes, in order. Outside of
+    them the library decides as without a file. nodes 0: not known."""
 
     call: str
     ranks: int
     spans: tuple[Span, ...]
+    nodes: int = 0
+
+    @property
+    def per_node(self) -> int:
+        """The most ranks of a node, if they are spread evenly."""
+        return -(-self.ranks // self.nodes) if self.nodes else 0
 
 
 def rules_of(evidence: Evidence, rules: Rules) -> list[Rule]:
     """A gain at one size is no gain at another: between two sizes of the job an algorithm applies
-    only if both have it."""
-    groups: dict[tuple[str, int], list[Raced]] = {}
+    only if both have it. There are none unless all together gain more than the least effect."""
+    groups: dict[tuple[str, int], dict[int, list[tuple[float, Raced]]]] = {}
     for row in evidence.rows:
-        groups.setdefault((row.call, row.ranks), []).append(row)
-    found = []
-    for (call, ranks), rows in sorted(groups.items()):
-        chosen = [
-            (
-                row.bytes,
-                row.best.candidate
-                if row.best and is_gain(judged(evidence, row, rules), rules.min_effect)
-                else None,
-            )
-            for row in sorted(rows, key=lambda row: row.bytes)
-        ]
+        answer = judged(evidence, row, rules)
+        least = answer.high or 0.0 if row.best and is_gain(answer, rules.min_effect) else 0.0
+        sizes = groups.setdefault((row.call, row.ranks), {})
+        sizes.setdefault(row.bytes, []).append((least, row))
+    found, whole = [], 0.0
+    for (call, ranks), sizes in sorted(groups.items()):
+        chosen: list[tuple[int, Candidate | None]] = []
+        for size, own in sorted(sizes.items()):
+            least, row = min(own, key=lambda each: each[0])
+            whole -= least * row.share
+            chosen.append((size, row.best.candidate if row.best and least else None))
+        nodes = {row.nodes for own in sizes.values() for _, row in own}
         if spans := _merged(chosen):
-            found.append(Rule(call, ranks, spans))
-    return found
+            found.append(Rule(call, ranks, spans, nodes.pop() if len(nodes) == 1 else 0))
+    return found if whole > rules.min_effect else []
 
 
 def _merged(chosen: Sequence[tuple[int, Candidate | None]]) -> tuple[Span, ...]:
@@ -185,6 +199,36 @@ def _merged(chosen: Sequence[tuple[int, Candidate | None]]) -> tuple[Span, ...]:
             spans.append(Span(size, size, candidate))
         before = candidate
     return tuple(spans)
+
+
+def gains(evidence: Evidence, rules: Rules) -> list[Raced]:
+    """The rows whose candidates the rules have."""
+    found = rules_of(evidence, rules)
+    return [
+        row
+        for row in evidence.rows
+        if row.best
+        and any(
+            (row.call, row.ranks) == (rule.call, rule.ranks)
+            and span.low <= row.bytes <= span.high
+            and row.best.candidate == span.candidate
+            for rule in found
+            for span in rule.spans
+        )
+    ]
+
+
+def stands_text(evidence: Evidence) -> str:
+    """Fidelity, beside each number of a search."""
+    if evidence.family == NCCL:
+        return "measured in the job itself"
+    if evidence.stands is None:
+        return (
+            "for an unknown share of the job (hvprof-report replay check JOB... -- REPLAY... -o "
+            "KIT.check, then search again)"
+        )
+    failing = f"; not for {evidence.failing}" if evidence.failing else ""
+    return f"for {units.share(evidence.stands)} of the job's time inside MPI{failing}"
 
 
 def fingerprint(counts: Sequence[Sequence[int]]) -> str:

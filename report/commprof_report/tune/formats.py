@@ -20,10 +20,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base import ReportError, UsageError, units
-from .algorithms import MPICH, OPEN_MPI, Candidate, collective, variable_name
+from .algorithms import (
+    INTEL,
+    MPICH,
+    NCCL,
+    OPEN_MPI,
+    SWITCHING,
+    Candidate,
+    collective,
+    variable_name,
+)
 from .evidence import Evidence, Rule, Span
 
-INTEL, NCCL = "Intel MPI", "NCCL"
 COLLECTIVES = {  # their numbers in Open MPI's files
     "MPI_Allgather": 0,
     "MPI_Allreduce": 2,
@@ -32,7 +40,11 @@ COLLECTIVES = {  # their numbers in Open MPI's files
     "MPI_Reduce": 11,
 }
 # their message is what all ranks send together, or what each rank sends to all
-SCALED = {OPEN_MPI: ("MPI_Allgather", "MPI_Alltoall"), MPICH: ("MPI_Allgather",)}
+SCALED = {
+    OPEN_MPI: ("MPI_Allgather", "MPI_Alltoall"),
+    MPICH: ("MPI_Allgather",),
+    NCCL: ("ncclAllGather",),
+}
 DEFAULT = Candidate("as the library decides", 0)
 MOST_TABLE = 1 << 20  # bytes
 PAGE = 4096
@@ -115,6 +127,7 @@ def openmpi_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
                     {
                         "comm_size_min": rule.ranks,
                         "comm_size_max": rule.ranks,
+                        "comm_rank_distribution": distribution(rule),
                         "rules": [sizes(rule, span) for span in rule.spans],
                     }
                     for rule in own
@@ -123,6 +136,10 @@ def openmpi_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
             },
         }
     )
+
+
+def distribution(rule: Rule) -> str:
+    return "single-node" if rule.nodes == 1 else "one-per-node" if rule.per_node == 1 else "any"
 
 
 def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
@@ -137,13 +154,22 @@ def mpich_json(evidence: Evidence, rules: Sequence[Rule]) -> str:
         inside = before
         for rule in reversed(own):
             inside = {
-                f"comm_size<{rule.ranks}": before,
-                f"comm_size<={rule.ranks}": of_sizes(rule, before),
+                f"comm_size<={rule.ranks - 1}": before,
+                f"comm_size<={rule.ranks}": of_nodes(rule, before),
                 "comm_size=any": inside,
             }
         branch["comm_type=intra"] = inside
     text = json_text(table)
     return text if len(text.encode()) % PAGE else f"{text}\n"
+
+
+def of_nodes(rule: Rule, before: Any) -> dict[str, Any]:
+    """MPICH compares with the mean number of ranks that a communicator has on a node."""
+    own = of_sizes(rule, before)
+    if not rule.per_node:
+        return own
+    fewer = {f"comm_avg_ppn<={rule.per_node - 1}": before} if rule.per_node > 1 else {}
+    return {**fewer, f"comm_avg_ppn<={rule.per_node}": own, "comm_size=any": before}
 
 
 def of_sizes(rule: Rule, before: Any) -> dict[str, Any]:
@@ -192,7 +218,7 @@ def nccl_csv(evidence: Evidence, rules: Sequence[Rule]) -> str:
     return "".join(
         f"{collective(rule.call)},{message_bytes(NCCL, rule.call, rule.ranks, span.low)},"
         f"{message_bytes(NCCL, rule.call, rule.ranks, span.high)},"
-        f"{span.candidate.name.lower().replace('/', ',')},-1,-1,{rule.ranks},-1,-1\n"
+        f"{span.candidate.name.lower().replace('/', ',')},-1,{rule.nodes or -1},{rule.ranks},-1,-1\n"
         for rule in rules
         for span in rule.spans
     )
@@ -269,10 +295,24 @@ def json_text(values: Any) -> str:
 
 def forced(evidence: Evidence, rules: Sequence[Rule]) -> list[str]:
     """Variables of the environment that would take precedence over the file."""
-    if evidence.family not in (OPEN_MPI, MPICH):
+    if evidence.family not in SWITCHING:
         return []
     prefix = "OMPI_MCA_" if evidence.family == OPEN_MPI else ""
     return [f"{prefix}{variable_name(evidence.family, call)}" for call in by_call(rules)]
+
+
+FENCE = """\
+# for {0} ranks a node, as far as the batch system tells
+case "${{SLURM_TASKS_PER_NODE:-{0}}}" in
+{0} | "{0}(x"*")") ;;
+*) echo "not applied: {0} ranks a node are needed, not $SLURM_TASKS_PER_NODE" >&2; return 1 ;;
+esac
+"""
+
+
+def fence(layout: Sequence[int]) -> str:
+    """Not every format can tell ranks of a node; Slurm can."""
+    return FENCE.format(layout[0]) if len(set(layout)) == 1 else ""
 
 
 def settings_text(evidence: Evidence, rules: Sequence[Rule], chosen: Format, file: Path) -> str:
@@ -280,6 +320,7 @@ def settings_text(evidence: Evidence, rules: Sequence[Rule], chosen: Format, fil
     return "".join(
         (
             f"# {about(evidence)}\n",
+            fence(evidence.layout),
             *(f"unset {name}\n" for name in forced(evidence, rules)),
             *(f"export {name}='{value.format(file)}'\n" for name, value in chosen.settings),
         )
