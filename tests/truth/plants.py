@@ -88,22 +88,34 @@ PLANTS = [
         is_recorded=False,
         **WHY,
     ),
-    Plant(
-        "a rank that is late now and then",
-        "now_and_then",
-        3,
+    *(
+        Plant(
+            f"a rank that is late in one round of {often}",
+            f"plan:LA/{often}",
+            ranks,
+            (1,),
+            "unknown",
+            is_recorded=False,
+            rounds=rounds,
+        )
+        for often, ranks, rounds in ((4, 2, 32), (7, 3, 48), (8, 3, 16), (10, 3, 48))
+    ),
+    imbalance(
+        "slow rank behind a slow first communicator",
+        "plan_set_up:Lq",
         (1,),
-        "unknown",
+        "",
         is_recorded=False,
     ),
-    Plant(
-        "a rank that is late in one round of ten",
-        "one_in_ten",
-        3,
+    imbalance(
+        "rank that works between Iallreduce and Wait",
+        "plan:ICW",
         (1,),
-        "unknown",
+        "MPI_Iallreduce",
+        3,
+        reason="computes",
         is_recorded=False,
-        rounds=3 * ROUNDS,
+        rounds=2 * ROUNDS,
     ),
     imbalance(
         "slow second thread",

@@ -21,8 +21,9 @@ SUMS = (  # of its waits
     Field("sampled_ns", "the time of these collectives and calls"),
     Field(
         "coverage",
-        "wait and transfer over total_ns: the share of that time that the verdict is based on, if "
-        "all calls were sampled",
+        "wait and transfer over total_ns without set-up (calls that create communicators before a "
+        "rank's first other call): the share of that time that the verdict is based on, if all "
+        "calls were sampled",
     ),
     Field(
         "sampled_share",

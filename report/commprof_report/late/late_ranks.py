@@ -69,7 +69,7 @@ from .judgement import (
 )
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import Known, are_chosen, known
+from .reading import Known, are_chosen, known, set_up_ns
 from .retimed import Part, Retimed, retimed
 from .sums import (
     HeldUp,
@@ -224,7 +224,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         kind = Kind.UNKNOWN
     verdict: dict[str, Any] = dict(verdict=kind, blocks=blocks)
     if to_blame:
-        is_in = is_in_played(found, named)
+        is_in = is_in_played(found, named) and played.shows(named)
         verdict |= dict(
             late_ranks=units.Ranks(named),
             late_share=to_blame.share,
@@ -251,7 +251,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
             else None,
             late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
         )
-        why = in_files(found.lines, own) or reason(connection, own, last=last)
+        called = split.of_all.called
+        is_of_another = is_beside_main(split.run) and len(called.calls) < len(called.of_threads)
+        # readings are those of the main thread
+        why = in_files(found.lines, own)
+        if not why and (last or not is_of_another):
+            why = reason(connection, own, last=last)
     finalize_ns, finalize_rank = final_wait(connection, alignment)
     completed = split.of_all.completed
     completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
@@ -404,7 +409,10 @@ def split(run: Selection, alignment: Alignment) -> Split:
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
     inside = list(SQL.rows(connection, "time_inside"))
-    return Split(about, of_all, sums, list(counted_ns), inside, run_row(sums, counted_ns, inside))
+    row = run_row(
+        sums, counted_ns, inside, set_up_ns(connection, of_all.called.calls, about, texts)
+    )
+    return Split(about, of_all, sums, list(counted_ns), inside, row)
 
 
 def stages(run: Selection, alignment: Alignment) -> Stages:

@@ -1,8 +1,8 @@
 """The run as a graph that can be played again (retime/graph.py), and what would be gained without
 some ranks being late.
 
-The calls are those of the ranks' timelines, in the windows in which all calls of all ranks were
-sampled. A call depends on the starts that the wait split knows: those of a collective's other
+The calls are those of all threads, each a chain, in the windows in which all calls of all ranks
+were sampled. Efficiencies are those of the threads of the ranks' timelines. A call depends on the starts that the wait split knows: those of a collective's other
 members as far as they matter to this rank, of the other side of a message, of the call with which
 a rank came back that had made no progress. Of NCCL the kernels on the devices are the calls, in a
 graph of their own.
@@ -18,6 +18,7 @@ from ..base import (
     NONE,
     Columns,
     Flags,
+    Floats,
     Groups,
     Ints,
     Texts,
@@ -41,7 +42,7 @@ from ..retime.graph import (
     efficiency,
 )
 from ..run.alignment import Alignment, storable
-from ..run.unseen import FAR_NS, without_holes
+from ..run.unseen import FAR_NS, holes_aligned, without_holes
 from ..run.sampled import sampled
 from .depends import (
     ALL,
@@ -56,14 +57,15 @@ from .depends import (
 )
 from .reading import Known
 from .timelines import Called
+from .verdict import MAJORITY
 from .wait_split import LATE_PARTNER, NO_PROGRESS, WaitSplit
 
 ROUNDED_NS = 2  # times on the run's axis
 
 
 class Played(Columns):
-    """The calls of the graph, by rank and window, in order of time: world_rank, window, call;
-    entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's axis; own_end_ns,
+    """The calls of the graph, by rank, thread and window, in order of time: world_rank, thread,
+    window, call; entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's axis; own_end_ns,
     in the rank's own time."""
 
 
@@ -107,12 +109,24 @@ class Part:
         return max(0, before_ns - after_ns) / self.share
 
     def sooner_ns(self, times_ns: Ints, ranks: Sequence[int]) -> float:
-        """By how much the other ranks are done sooner, on average, or the run is shorter."""
-        chains, ends = self.graph.chains, self.graph.ends
-        others = ~np.isin(chains.world_rank, ranks)
-        sooner_ns = int((self.before_ns - times_ns)[ends][others].sum()) / self.share
-        number = len(np.unique(chains.world_rank[others]))
-        return max(self.saved_ns(times_ns), sooner_ns / max(1, number))
+        """By how much threads of the other ranks are done sooner, on average, or the run is
+        shorter."""
+        return max(self.saved_ns(times_ns), float(self._each_sooner_ns(times_ns, ranks).mean()))
+
+    def _each_sooner_ns(self, times_ns: Ints, ranks: Sequence[int]) -> Floats:
+        """By how much each thread of the other ranks is done sooner."""
+        graph = self.graph
+        others = np.flatnonzero(~np.isin(graph.chains.world_rank, ranks))
+        order, threads = grouped(graph.chains.world_rank[others], graph.chains.thread[others])
+        sooner_ns = threads.sum((self.before_ns - times_ns)[graph.ends][others[order]])
+        return np.append(sooner_ns, 0)[: max(1, len(threads))] / self.share
+
+    def shows(self, times_ns: Ints, ranks: Sequence[int]) -> bool:
+        """Threads of a rank wait for one another in ways that are not seen: where one is done
+        sooner by twice what the run is, that may be so."""
+        most_ns = float(self._each_sooner_ns(times_ns, ranks).max())
+        is_alone = bool(self.graph.chains.is_followed.all())
+        return is_alone or self.saved_ns(times_ns) >= MAJORITY * most_ns
 
     @cached_property
     def ideal_ns(self) -> Ints:
@@ -122,8 +136,8 @@ class Part:
 
     @cached_property
     def efficiency(self) -> Efficiency:
-        graph = self.graph
-        useful_ns = np.bincount(numbered(graph.chains.world_rank), graph.useful_ns())
+        graph, own = self.graph, self.graph.chains.is_followed
+        useful_ns = np.bincount(numbered(graph.chains.world_rank[own]), graph.useful_ns()[own])
         return efficiency(useful_ns, int(graph.lasts_ns(self.ideal_ns).sum()), graph.played_ns)
 
     def efficiency_within(self, spans: Mapping[int, Ints]) -> Efficiency:
@@ -131,7 +145,8 @@ class Part:
         played. The ideal time and the time are those of the rank with the longest ones."""
         sums, chains = [], self.graph.chains
         for rank, (known_ns, ideal_ns, useful_ns) in self._times.items():
-            at, own = spans.get(rank, np.empty((0, 2), np.int64)), chains.world_rank == rank
+            at = spans.get(rank, np.empty((0, 2), np.int64))
+            own = (chains.world_rank == rank) & chains.is_followed
             first = np.searchsorted(chains.begin_ns[own], at[:, 0], "right") - 1
             at = at[(first >= 0) & (at[:, 1] <= chains.end_ns[own][first])]
             played = (np.interp(at, known_ns, ns) for ns in (useful_ns, ideal_ns))
@@ -155,6 +170,7 @@ class Part:
             ],
             axis=1,
         )
+        rows = rows[:, chains.is_followed[rows[0]]]
         rows = rows[:, np.argsort(rows[1], kind="stable")]
         chain, known_ns, at_ns, worked_ns = rows
         return {
@@ -190,6 +206,9 @@ class Retimed:
             for part, times_ns in self.without(ranks)
         )
 
+    def shows(self, ranks: tuple[int, ...]) -> bool:
+        return all(part.shows(times_ns, ranks) for part, times_ns in self.without(ranks))
+
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner other ranks, or all, would be done."""
         return self._most(part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks))
@@ -206,12 +225,13 @@ def retimed(
     sampled_share: float | None,
 ) -> Retimed:
     waits, texts, collectives = split.waits, split.texts, split.sure
-    run, windows = _Run(connection, alignment, known, texts), _windows(split.called)
+    run = _Run(connection, alignment, known, texts)
+    windows = without_holes(*holes_aligned(connection, alignment)[1:])
 
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
         if not len(played):
             return None
-        chains = _chains(played, windows, run)
+        chains = _chains(played, windows, run, split.called.threads)
         edges = _Edges(played, len(chains))
         members, depends = edges.of_collectives(own, texts)
         if is_host:
@@ -223,7 +243,10 @@ def retimed(
     kernels = collectives.take(collectives.is_nccl)
     return Retimed(
         part(
-            _on_host(split.called, windows), windows, collectives.take(~collectives.is_nccl), True
+            _on_host(split.called, alignment, windows),
+            windows,
+            collectives.take(~collectives.is_nccl),
+            True,
         ),
         part(_on_device(kernels), np.array([[-FAR_NS, FAR_NS]]), kernels, False),
         sampled_share,
@@ -241,7 +264,7 @@ def _part(
     texts: Texts,
 ) -> Part | None:
     """None: nothing lasted, or clocks are broken. share: see Part."""
-    chain = Groups(played.world_rank, played.window)
+    chain = Groups(played.world_rank, played.thread, played.window)
     calls = Calls(chain=chain.of_row, start_ns=played.entered_ns, end_ns=played.end_ns)
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
@@ -260,22 +283,25 @@ def _part(
     return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
 
 
-def _on_host(called: Called, windows: Ints) -> Played:
+def _on_host(called: Called, alignment: Alignment, windows: Ints) -> Played:
     """Polls count as part of the call that they came before."""
-    samples = called.calls
+    samples = called.of_threads
+    samples = samples.take(np.lexsort((samples.thread, samples.world_rank)))
+    start_ns = alignment.aligned(samples.world_rank, samples.start_ns)
     is_poll = (samples.polled_ns != NONE) & (samples.start_ns == samples.polled_since_ns)
-    end_ns = called.start_ns + samples.end_ns - samples.start_ns
+    end_ns = start_ns + samples.end_ns - samples.start_ns
     window = np.searchsorted(windows[:, 0], end_ns) - 1
     own = np.flatnonzero(~is_poll & (window >= 0) & (end_ns <= windows[window, 1]))
-    samples, start_ns, end_ns = samples.take(own), called.start_ns[own], end_ns[own]
+    samples, start_ns, end_ns = samples.take(own), start_ns[own], end_ns[own]
     window = window[own]
-    chain = Groups(samples.world_rank, window)
+    chain = Groups(samples.world_rank, samples.thread, window)
     before_ns = np.append(NONE, end_ns[:-1])
     before_ns[chain.first] = NONE
     polled_ns = np.where(samples.polled_ns == NONE, 0, samples.polled_ns)
     entered_ns = np.minimum(start_ns, np.maximum(before_ns, start_ns - polled_ns))
     return Played(
         world_rank=samples.world_rank,
+        thread=samples.thread,
         window=window,
         call=samples.call,
         entered_ns=entered_ns,
@@ -288,6 +314,7 @@ def _on_host(called: Called, windows: Ints) -> Played:
 def _on_device(rows: Collectives) -> Played:
     found = Played(
         world_rank=rows.world_rank,
+        thread=np.full(len(rows), NONE),
         window=np.zeros(len(rows), np.int64),
         call=rows.call,
         entered_ns=rows.begun_ns,
@@ -296,12 +323,6 @@ def _on_device(rows: Collectives) -> Played:
         own_end_ns=rows.end_ns,
     )
     return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
-
-
-def _windows(called: Called) -> Ints:
-    """Begin and end, on the run's axis, of the times in which no rank has a hole."""
-    holes = [np.empty((2, 0), np.int64), *map(np.stack, called.gaps.values())]
-    return without_holes(*np.concatenate(holes, axis=1))
 
 
 class _Run:
@@ -343,19 +364,31 @@ class _Run:
         return float((own_ns[:, 1] - own_ns[:, 0]).sum()) / max(1, self.end_ns - begin_ns)
 
 
-def _chains(played: Played, windows: Ints, run: _Run) -> Chains:
+def _chains(played: Played, windows: Ints, run: _Run, threads: Mapping[int, int]) -> Chains:
     """The time of a rank in a window before its first call is known. After the last one it is not,
-    unless the run ends: it may be in a call that is not sampled."""
-    groups = Groups(played.world_rank, played.window)
+    unless the run ends: it may be in a call that is not sampled. Only the thread with a rank's last
+    call then goes on. threads: those of the timelines, by rank; a device has none."""
+    groups = Groups(played.world_rank, played.thread, played.window)
     first, last = groups.first, groups.first + groups.counts - 1
-    rank, window = played.world_rank[first], played.window[first]
+    rank, thread, window = played.world_rank[first], played.thread[first], played.window[first]
+    order, of_rank = grouped(rank, window)
+    is_last = np.zeros(len(rank), bool)
+    is_last[order[of_rank.first_most(played.end_ns[last][order])]] = True
     begin_ns, end_ns = played.entered_ns[first].copy(), played.end_ns[last].copy()
     for chain, own in enumerate(rank.tolist()):
         since_ns, until_ns = run.around(own, int(begin_ns[chain]), int(end_ns[chain]))
         begin_ns[chain] = min(begin_ns[chain], max(windows[window[chain], 0], since_ns))
-        if windows[window[chain], 1] >= until_ns:
+        if is_last[chain] and windows[window[chain], 1] >= until_ns:
             end_ns[chain] = until_ns
-    return Chains(world_rank=rank, window=window, begin_ns=begin_ns, end_ns=end_ns)
+    is_followed = (thread == NONE) | (thread == [threads.get(own, NONE) for own in rank.tolist()])
+    return Chains(
+        world_rank=rank,
+        thread=thread,
+        window=window,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        is_followed=is_followed,
+    )
 
 
 class _Edges:
@@ -363,7 +396,10 @@ class _Edges:
 
     def __init__(self, played: Played, chains: int) -> None:
         self.played, self.first_group = played, len(played) + chains
-        self.rows = dict(by_rank(played.world_rank))
+        self.rows = {
+            rank: rows[np.argsort(played.start_ns[rows], kind="stable")]
+            for rank, rows in by_rank(played.world_rank)
+        }
 
     def at(self, ranks: Ints, times_ns: Ints, until_ns: Ints | None = None) -> tuple[Ints, Ints]:
         """The call at whose start, or how much later, a rank did something at that time; -1: it has

@@ -126,7 +126,8 @@ def little_headline(late: Late) -> str:
 def by_call_headline(late: Late) -> str:
     calls = late.blame.calls
     said = [
-        f"{units.rank_names(each.named.ranks, 16)} in {each.call}" for each in calls[:MOST_CALLS]
+        f"{units.rank_names(each.named.ranks, 16)} in {where_text(late, each)}"
+        for each in calls[:MOST_CALLS]
     ]
     said += [f"{len(calls) - MOST_CALLS} more"] * (len(calls) > MOST_CALLS)
     return f"different ranks are late in different calls: {', '.join(said)}"
@@ -320,8 +321,15 @@ def call_text(late: Late, cause: CallCause) -> str:
     why = f" ({reason_text(reason)})" if reason else ""
     return (
         f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting in "
-        f"{cause.call}{why}"
+        f"{where_text(late, cause)}{why}"
     )
+
+
+def where_text(late: Late, cause: CallCause) -> str:
+    """MPI_Allreduce; where ranks are late in it on several communicators, on which"""
+    if [each.call for each in late.blame.calls].count(cause.call) == 1:
+        return cause.call
+    return f"{cause.call} on {late.stages.split.known.communicators[cause.identity].label}"
 
 
 def marks_text(last: Last) -> str:

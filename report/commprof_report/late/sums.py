@@ -507,9 +507,11 @@ def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[s
     return dict(sorted(known, key=lambda each: (-each[1], each[0]))[:3])
 
 
-def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row]) -> Row:
+def run_row(
+    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row], set_up_ns: Mapping[int, int]
+) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
-    samples' times are rounded apart from it."""
+    samples' times are rounded apart from it. set_up_ns: no part of what should be split."""
     own = sums.of_ranks(counted_ns)
     waits = sums.waits
     wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
@@ -524,13 +526,14 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row]) ->
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
+    to_split_ns = whole_ns - sum(ns for rank, ns in set_up_ns.items() if rank in counted_ns)
     return sums_row(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),
         message_calls=int((sequence < 0).sum()),
         total_ns=min(int(whole_ns), MOST_NUMBER),
         sampled_ns=sampled_ns,
-        coverage=share(split_ns, max(whole_ns, split_ns)),
+        coverage=share(split_ns, max(to_split_ns, split_ns)),
         sampled_share=share(sampled_ns, split_ns),
         wait_ns=rounded(wait_ns),
         transfer_ns=rounded(transfer_ns),

@@ -137,6 +137,8 @@ class Lines(Dict[int, Timeline]):
 class Called(NamedTuple):
     """The calls of each rank's thread that is its timeline, in order of time."""
 
+    of_threads: Calls  # of all threads, likewise
+    threads: dict[int, int]  # by rank, the one that is the timeline
     calls: Calls
     start_ns: Ints  # on the run's axis
     states: Ints  # of those that are not split
@@ -149,10 +151,12 @@ def called(
 ) -> Called:
     samples = joined(Calls, [samples, polls(samples)])
     samples = samples.take(np.lexsort((samples.end_ns, samples.start_ns, samples.world_rank)))
-    calls = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
-    threads = followed(connection, calls)
-    calls = calls.take(is_on(calls, threads))
+    every = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
+    threads = followed(connection, every)
+    calls = every.take(is_on(every, threads))
     return Called(
+        every,
+        threads,
         calls,
         alignment.aligned(calls.world_rank, calls.start_ns),
         _states(calls.call, known, texts),

@@ -238,7 +238,8 @@ class Case:
         is last, and has the waiting of all who are not."""
         waited_ns = self.participants.waited_ns
         order = sorted(waited_ns, key=waited_ns.__getitem__)
-        most, ns = nameable(order), np.array([waited_ns[rank] for rank in order], float)
+        most = nameable(order, self.participants.members)
+        ns = np.array([waited_ns[rank] for rank in order], float)
         rest_ns = (ns.sum() - np.cumsum(ns))[:most] / np.arange(len(ns) - 1, 0, -1)[:most]
         hardly = np.flatnonzero(ns[: len(rest_ns)] <= threshold("late.hardly") * rest_ns)
         ranks = order[: int(hardly.max(initial=-1)) + 1]
@@ -396,9 +397,16 @@ def spans(length: int, number: int) -> list[tuple[int, int]]:
     return list(zip(edges, edges[1:]))
 
 
-def nameable(units: Sequence[int]) -> int:
-    """How many of them may be named."""
-    return max(1, len(units) // whole("late.ranks-per-named"))
+def nameable(units: Sequence[int], members: Mapping[int, Collection[int]]) -> int:
+    """How many of them may be named: a part of each of the jobs that no communicator joins."""
+    part_of = {unit: {unit} for unit in units} if members else {}
+    for own in members.values():
+        parts = {id(part_of[unit]): part_of[unit] for unit in own if unit in part_of}
+        if len(parts) > 1:
+            job = set[int]().union(*parts.values())
+            part_of.update(dict.fromkeys(job, job))
+    jobs = {id(job): len(job) for job in part_of.values()} or {0: len(units)}
+    return sum(max(1, ranks // whole("late.ranks-per-named")) for ranks in jobs.values())
 
 
 class Compared(NamedTuple):
@@ -446,7 +454,8 @@ class Suspects:
 
     def beyond_chance(self, level: float) -> LateUnits | None:
         """The fewest units that cause most of the whole cost, each beyond chance."""
-        order = self.order[: nameable(self.units)] if self.is_enough else []
+        most = nameable(self.units, self.members)
+        order = self.order[:most] if self.is_enough else []
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
         fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
         found = dict(self._sure(order[:fewest], level))
@@ -475,7 +484,7 @@ class Suspects:
         """The units with the largest costs that are far beyond chance, if these are few and cause a
         notable part of the whole cost, or many times the mean of all where these are many. Where
         beyond_chance finds none, it is less than half."""
-        most, whole_ns = nameable(self.units), self.costs.whole_ns
+        most, whole_ns = nameable(self.units, self.members), self.costs.whole_ns
         notable_ns = whole_ns * min(MOSTLY, threshold("late.times-others") / len(self.units))
         order = self.order[: most + 1]
         if not self.is_enough or sum(self.caused_ns[unit] for unit in order[:most]) < notable_ns:
@@ -618,7 +627,8 @@ def _by_call(costs: Costs, participants: Participants) -> dict[tuple[int, int], 
     cases = {}
     for rows in np.split(order, groups.first[1:]):
         call, identity = int(costs.call[rows[0]]), int(costs.identity[rows[0]])
-        own = participants._replace(ranks=participants.members[identity])
+        members = participants.members[identity]
+        own = participants._replace(ranks=members, members={identity: members})
         cases[call, identity] = Case(costs.take(rows), own)
     return cases
 

@@ -6,7 +6,7 @@ transfers.
                                  ^ start that both depend on  among them; `gap` after that the next
                                                               one of its chain starts.
 
-A chain is what one rank called in a window in which all calls of all ranks were sampled. A node is
+A chain is what one thread called in a window in which all calls of all ranks were sampled. A node is
 the start of a call, the end of a chain, or a group: the last of several starts, which all ranks of
 a collective depend on. So each node is the maximum over its edges of (source + delta), plus a
 weight. Nodes are played level by level; all of a level at once. Without a change each node has
@@ -48,7 +48,8 @@ class Calls(Columns):
 class Chains(Columns):
     """A row for each chain, by its number.
 
-    world_rank, window
+    world_rank, thread, window
+    is_followed  it is of the thread that stands for its rank
     begin_ns  its first gap begins; the start of its first call if that is not known
     end_ns    its last gap ends; the end of its last call if that is not known
     """

@@ -221,9 +221,10 @@ def by_calls(
         return none(
             f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
+    # of as many ranks those with the most time in steps: the slow half of a job
     steps, *others = sorted(
         _together(own, groups, alignment),
-        key=lambda each: len(np.unique(each.world_rank)),
+        key=lambda each: (len(np.unique(each.world_rank)), (each.end_ns - each.begin_ns).sum()),
         reverse=True,
     )
     stepping_ranks = {*np.unique(steps.world_rank).tolist()}

@@ -1,4 +1,4 @@
-/* plants NAME ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every
+/* plants NAME[:PLAN] ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every
  * rank works for BASE_US; RANKS (such as 2,3) work DELAY_US longer where the plant NAME says so,
  * and the others wait for them. Without delay it is the plant's balanced twin.
  *
@@ -316,19 +316,6 @@ static void helped(int round)
     allreduce();
 }
 
-static void now_and_then(int round)
-{
-    work_or_be_late(is_late_rank && round % 8 == 3);
-    allreduce();
-}
-
-/* One round in ten, after the first ones. */
-static void one_in_ten(int round)
-{
-    work_or_be_late(is_late_rank && round % 10 == 3);
-    allreduce();
-}
-
 /* The second third of the run. */
 static void one_third(int round)
 {
@@ -384,13 +371,18 @@ static void receive_from(int peer, int bytes)
            MPI_STATUS_IGNORE);
 }
 
-static void pass(int bytes)
+static void pass_message(int bytes)
 {
-    work_or_be_late(is_late_rank);
     if (rank % 2 == 0)
         send_to(rank + 1, bytes);
     else
         receive_from(rank - 1, bytes);
+}
+
+static void pass(int bytes)
+{
+    work_or_be_late(is_late_rank);
+    pass_message(bytes);
 }
 
 static void pass_eager(int round)
@@ -749,14 +741,15 @@ static void ddp(int round)
  * each, behind three status bits; a tensor's first time, and without the cache always, by name at
  * rank 0. What they agree on they sum in few messages, cut differently in each round. */
 enum horovod_options {
-    COMPUTING = 1,  /* the late rank computes longer, in place of sleeping */
-    BACKWARD = 2,   /* it is late in the second half of the backward pass */
-    SOME = 4,       /* it is late in every other epoch */
-    EVALUATING = 8, /* after each epoch the ranks agree on two metrics */
-    WIDE = 16,      /* 130 tensors */
-    BY_NAME = 32,   /* without the cache */
-    HANGING = 64,   /* it does not hand over its last gradient, and never returns */
-    MULTIPLE = 128, /* of other plants: the main thread calls MPI at the same time */
+    COMPUTING = 1,     /* the late rank computes longer, in place of sleeping */
+    BACKWARD = 2,      /* it is late in the second half of the backward pass */
+    SOME = 4,          /* it is late in every other epoch */
+    EVALUATING = 8,    /* after each epoch the ranks agree on two metrics */
+    WIDE = 16,         /* 130 tensors */
+    BY_NAME = 32,      /* without the cache */
+    HANGING = 64,      /* it does not hand over its last gradient, and never returns */
+    MULTIPLE = 128,    /* of other plants: the main thread calls MPI at the same time */
+    SLOW_SET_UP = 256, /* the last rank comes late to the first communicator */
 };
 enum { WORDS = 3, PLACES = 64, STATUS_BITS = 3, EPOCH = 8, RANKS_MOST = 8 };
 enum { MESSAGE_BYTES = TENSOR_LIST_OF_NONE + PLACES * WORDS * TENSOR_BYTES };
@@ -951,6 +944,82 @@ static void horovod_regions(int round)
     commprof_region_end();
 }
 
+/* Plans: the letters after plan: are a round. LW/4: rank late in one round of 4. */
+
+static char *plan;
+
+static void bytes_call(int letter)
+{
+    int count = COUNT / size;
+    switch (letter) {
+    case 'a':
+        LOGGED("call", Alltoall, "world", NOBODY, count * 8, values, count, MPI_DOUBLE, sums[0],
+               count, MPI_DOUBLE, MPI_COMM_WORLD);
+        break;
+    case 'g':
+        LOGGED("call", Allgather, "world", NOBODY, count * 8, values, count, MPI_DOUBLE, sums[0],
+               count, MPI_DOUBLE, MPI_COMM_WORLD);
+        break;
+    case 's':
+        LOGGED("call", Reduce_scatter_block, "world", NOBODY, count * 8, values, sums[0], count,
+               MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    case 'r':
+        LOGGED("call", Reduce, "world", 0, sizeof values, values, sums[0], COUNT, MPI_DOUBLE,
+               MPI_SUM, 0, MPI_COMM_WORLD);
+        break;
+    case 'b':
+        LOGGED("call", Bcast, "world", 0, sizeof values, values, COUNT, MPI_DOUBLE, 0,
+               MPI_COMM_WORLD);
+        break;
+    default:
+        CHECK(letter == 'q');
+        LOGGED("call", Allreduce, "replicas", NOBODY, sizeof values, values, sums[0], COUNT,
+               MPI_DOUBLE, MPI_SUM, replicas_of_stage);
+    }
+}
+
+static void play_plan(int round)
+{
+    static struct pending pending;
+    const char *every = strchr(plan, '/');
+    int is_late = is_late_rank && (!every || round % atoi(every + 1) == 3);
+    for (const char *at = plan; *at && at != every; at++) {
+        switch (*at) {
+        case 'w':
+            work(base_ns);
+            break;
+        case 'L':
+            work_or_be_late(is_late);
+            break;
+        case 'C':
+            compute(base_ns + (is_late ? delay_ns : 0));
+            break;
+        case 'A':
+            allreduce();
+            break;
+        case 'B':
+            barrier();
+            break;
+        case 'I':
+            PENDING(&pending, "start", Iallreduce, "world", NOBODY, sizeof values, values,
+                    sums[pending.count], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            break;
+        case 'W':
+            complete(&pending);
+            break;
+        case 'p':
+            pass_message(EAGER);
+            break;
+        case 'P':
+            pass_message(RENDEZVOUS);
+            break;
+        default:
+            bytes_call(*at);
+        }
+    }
+}
+
 static const struct {
     const char *name;
     void (*round)(int round);
@@ -974,8 +1043,6 @@ static const struct {
     {"drift", drift, 0, NULL, 0},
     {"computing", computing, 0, NULL, 0},
     {"helped", helped, 0, NULL, 0},
-    {"now_and_then", now_and_then, 0, NULL, 0},
-    {"one_in_ten", one_in_ten, 0, NULL, 0},
     {"one_third", one_third, 0, NULL, 0},
     {"sizes", sizes, 0, NULL, 0},
     {"second_thread", beside_second, 0, second_thread, MULTIPLE},
@@ -997,6 +1064,8 @@ static const struct {
     {"independent_halves", sum_in_stage, 2, NULL, 0},
     {"pairs", sum_in_stages, 4, NULL, 0},
     {"1f1b", one_forward_one_backward, 4, NULL, 0},
+    {"plan", play_plan, 2, NULL, 0},
+    {"plan_set_up", play_plan, 2, NULL, SLOW_SET_UP},
     {"ddp", ddp, 0, ddp_thread, 0},
     {"horovod", horovod, 0, horovod_thread, 0},
     {"horovod_marks", horovod_marks, 0, horovod_thread, 0},
@@ -1055,6 +1124,8 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 6);
     size_t plant = 0;
+    if ((plan = strchr(argv[1], ':')))
+        *plan++ = 0;
     while (plant < sizeof plants / sizeof plants[0] && strcmp(plants[plant].name, argv[1]))
         plant++;
     CHECK(plant < sizeof plants / sizeof plants[0]);
@@ -1076,6 +1147,8 @@ int main(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &beside_world);
     pthread_t thread;
     gradients_of_step = options & WIDE ? 130 : gradients_of_step;
+    if (options & SLOW_SET_UP && rank == size - 1)
+        sleep_ns(1350000000);
     if (plants[plant].stages)
         prepare_pipeline(plants[plant].stages);
     if (plants[plant].thread)
