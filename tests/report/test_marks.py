@@ -315,4 +315,4 @@ def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
         "rank 3 reaches the mark last in 36 of 80 steps, 20.0 ms (median) after the mean of the "
         "others: 45.0 % of what the last ranks are behind"
     )
-    assert (lasts(0.45).ranks, lasts(1 / 6).ranks) == ((3,), ())
+    assert (lasts(0.45).named.ranks, lasts(1 / 6).named) == ((3,), None)

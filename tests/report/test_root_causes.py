@@ -267,7 +267,7 @@ def test_efficiencies_of_the_run_and_of_its_steps(late, report, tmp_path, text):
         assert row["parallel_efficiency"] == pytest.approx(mean / (most + 0.02), rel=1e-5)
     assert (
         "Efficiency 67.5 % = 67.6 % load balance x 100.0 % serialization x 99.9 % transfer "
-        "(POP; from 100.0 % of the run)" in " ".join(text(job, "summary").split())
+        "(POP; from 100.0 % of the time without set-up)" in " ".join(text(job, "summary").split())
     )
 
 

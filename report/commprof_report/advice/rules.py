@@ -33,7 +33,7 @@ from ..late.sentences import (
     when_text,
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
-from ..run.crowding import core_uses, cores_of, scheduling_text
+from ..run.crowding import core_uses, cores_of
 from ..run.unseen import merged, missing, reason_text
 from .inputs import (
     BACKGROUND,
@@ -484,9 +484,9 @@ def cores(inputs: Inputs) -> Iterator[Finding]:
     """Before it is so, no other time can be trusted."""
     if inputs.late.crowding:
         yield Finding(
-            f"give each rank a core: ranks {scheduling_text(inputs.late.crowding)}",
+            "give each rank a core of its own",
             f"{inputs.answers.summary.crowding}. Until each has one, the times of calls may be the "
-            "scheduler's: nothing is said of what could be saved in them",
+            "scheduler's",
             "start fewer ranks, bind them otherwise, or ask for a larger quota or a machine of "
             "their own; then look again",
             SURE,

@@ -427,7 +427,10 @@ def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
     return [
         *details(late),
         ("Based on", basis_text(late.run) if is_split else ""),
-        ("Efficiency", f"{efficiency} (POP; from {share} of the run)" if efficiency else ""),
+        (
+            "Efficiency",
+            f"{efficiency} (POP; from {share} of the time without set-up)" if efficiency else "",
+        ),
         *final_facts(late),
     ]
 

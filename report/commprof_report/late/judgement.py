@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..base import Row, gathered, np, present, query, threshold, units
-from ..run.crowding import CpuTimeRow, Use, core_uses, cpu_times, use_of
+from ..run.crowding import CpuTimeRow, Crowding, Use, core_uses, cpu_times, use_of
 from ..run.unseen import holes
 from .marks import Last
 from .sums import HeldUp
@@ -48,12 +48,41 @@ class Kind(Enum):
     BY_CALL = "by-call"
     SPREAD = "spread"
     MARKS = "marks"
+    CORES = "cores"
 
     def __str__(self) -> str:
         return self.value
 
 
 NAMING = Kind.IMBALANCE, Kind.MOSTLY
+
+
+def lacks_cores(
+    crowding: Sequence[Crowding],
+    counted: Row,
+    unknown_ns: int,
+    explained_ns: float,
+    reasons: set[str],
+) -> bool:
+    """A core for each rank might save as much as is explained otherwise, over all ranks, so a late
+    rank may merely not have been scheduled. reasons: why ranks are late."""
+    is_explained = not reasons.isdisjoint((*OWN, LOST_CORE))
+    return (
+        bool(crowding)
+        and not is_explained
+        and explained_ns < schedulers_ns(crowding, counted, unknown_ns)
+    )
+
+
+def schedulers_ns(crowding: Sequence[Crowding], counted: Row, unknown_ns: int) -> float:
+    """The most that a core for each rank could save, over all ranks: as long as they waited for
+    one; and no longer than they did outside MPI, one after the other, and were in calls but for
+    waiting whose cause is known. Infinite if it is not known how long they waited for a core."""
+    lost = [each.lost for each in crowding]
+    wait_ns = sum(each.wait_ns if each else float("inf") for each in lost)
+    outside_ns = counted.ranks * sum(each.outside_ns for each in lost if each)
+    inside_ns = counted.total_ns - counted.wait_ns + unknown_ns
+    return min(wait_ns, outside_ns + inside_ns) if all(lost) else wait_ns
 
 
 def notable_ns(counted: Row) -> float:
@@ -77,22 +106,13 @@ def judged(
 
 def judged_at_marks(last: Last) -> dict[str, Any]:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
-    nobody = dict(
+    return dict(
         verdict=Kind.MARKS,
-        late_p=last.p,
         late_mark=last.region or "commprof_step",
         late_mark_steps=last.judged,
+        late_mark_times=last.times if last.named else None,
         late_mark_lead_ns=last.lead_ns,
         blocks=last.blocks,
-    )
-    if not last.ranks:
-        return nobody
-    return dict(
-        nobody,
-        late_ranks=units.Ranks(last.ranks),
-        late_share=last.share,
-        late_gain_ns=last.gain_ns,
-        late_mark_times=last.times,
     )
 
 

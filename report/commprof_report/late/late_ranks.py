@@ -61,6 +61,7 @@ from .judgement import (
     is_notable,
     judged,
     judged_at_marks,
+    lacks_cores,
     late_region,
     notable_ns,
     progress_share,
@@ -156,7 +157,7 @@ class Late(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN)
+        return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN, Kind.CORES)
 
     @property
     def is_negotiated(self) -> bool:
@@ -203,12 +204,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
     blamed = NOBODY if is_negotiated else blamed_of(found, costs, participants)
     crowded = crowding(connection)
 
-    def are_scheduled_late(named: Named | Last) -> bool:
+    def are_scheduled_late(named: Named, last: Last | None = None) -> bool:
         """Some of ranks that share cores always come last: these are named for less than half of
         the waiting only if readings of CPU time show that it is not for want of a core."""
         if not crowded or not named.is_mostly:
             return False
-        found = reason(connection, named.ranks, last=named if isinstance(named, Last) else None)
+        found = reason(connection, named.ranks, last=last)
         return found is None or found.kind not in OWN
 
     blamed, _ = without(blamed, are_scheduled_late)
@@ -226,31 +227,35 @@ def late(run: Selection, alignment: Alignment) -> Late:
     if to_blame:
         is_in = is_in_played(found, named) and played.shows(named)
         verdict |= dict(
-            late_ranks=units.Ranks(named),
-            late_share=to_blame.share,
             late_progress_share=progress_share(named, waiting_for_progress, ranks),
             late_gain_ns=played.gain_ns(named) if played.share * is_in else None,
             late_gain_share=played.share * is_in,
-            late_p=to_blame.p,
         )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
-    if last and last.ranks and are_scheduled_late(last):
-        last = last._replace(ranks=())
+    if last and last.named and are_scheduled_late(last.named, last):
+        last = last._replace(named=None)
     if last and last.is_known:
-        verdict = judged_at_marks(last)
+        verdict, to_blame = judged_at_marks(last), last.named
     why = None
-    if own := verdict.get("late_ranks"):
-        verdict.update(
-            late_region=late_region(connection, own),
-            late_programs=", ".join(
+    if to_blame:
+        own = to_blame.ranks
+        # the gain at marks is that of the test; else that of the calls played again
+        verdict = {
+            "late_ranks": units.Ranks(own),
+            "late_share": to_blame.share,
+            "late_gain_ns": to_blame.gain_ns,
+            "late_p": to_blame.p,
+            "late_region": late_region(connection, own),
+            "late_programs": ", ".join(
                 name for name, ranks_of in run.programs.items() if {*ranks_of} & {*own}
             )
             if len(run.programs) > 1
             else None,
-            late_hosts=units.Listed(sorted({hosts[rank] for rank in own})),
-        )
+            "late_hosts": units.Listed(sorted({hosts[rank] for rank in own})),
+            **verdict,
+        }
         called = split.of_all.called
         is_of_another = is_beside_main(split.run) and len(called.calls) < len(called.of_threads)
         # readings are those of the main thread
@@ -269,8 +274,22 @@ def late(run: Selection, alignment: Alignment) -> Late:
         sums.texts,
     )
     links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
-    slowest = links[0] if links else None
     sizes = size_rows(sums, split.known.communicators, split.known.calls)
+    slow = slow_size(sizes, split.run.sampled_share, notable_ns(split.run))
+    of_calls = call_reasons(connection, blamed.calls)
+    kinds = {each.kind for each in (why, *of_calls.values()) if each}
+    explained_ns = split.run.wait_ns - unknown_ns
+    if (gain_ns := verdict.get("late_gain_ns")) is not None:
+        explained_ns = gain_ns * split.run.ranks
+    explained_ns = max(explained_ns, slow.get("slow_size_excess_ns", 0) * split.run.ranks)
+    if (
+        kind is not Kind.NONE
+        and not (last and last.named)
+        and lacks_cores(crowded, split.run, unknown_ns, explained_ns, kinds)
+    ):
+        verdict = {"verdict": Kind.CORES, "blocks": blocks}
+        blamed, serving, why, links, slow = NOBODY, None, None, [], {}
+    slowest = links[0] if links else None
     work = working(played, split.run, is_negotiated)
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
@@ -291,7 +310,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
             slow_link_receiver=slowest and slowest.receiver,
             slow_link_times=slowest and slowest.times,
             slow_link_excess_ns=slowest and round(slowest.excess_ns),
-            **slow_size(sizes, split.run.sampled_share, notable_ns(split.run)),
+            **slow,
             late_reason=why and why.kind,
             late_reason_ns=why and round(why.own_ns),
             late_reason_others_ns=why and round(why.others_ns),
@@ -312,7 +331,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         costs=costs,
         participants=participants,
         reason=why,
-        call_reasons=call_reasons(connection, blamed.calls),
+        call_reasons=of_calls,
         crowding=crowded,
         unfinished=unfinished_ranks(connection),
         processes=processes,

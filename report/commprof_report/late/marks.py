@@ -26,7 +26,7 @@ from typing import Callable, NamedTuple
 from ..base import Ints, Row, gathered, np, query, threshold
 from ..base.same_steps import matched, warm_up
 from ..run.selection import CONTROL_BYTES
-from .verdict import FEWEST_BLOCKS, MAJORITY, NOTABLE, Participants, blame, block_count, costs_of
+from .verdict import FEWEST_BLOCKS, NOTABLE, Named, Participants, blame, block_count, costs_of
 
 SQL = query.beside(__file__)
 
@@ -51,23 +51,21 @@ class WaitRegion(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The ranks that are last beyond chance at a point of a step. region: the wait region at whose
-    begin ranks are compared; HANDED: where they hand their tensors over; "": a mark."""
+    """Which ranks come last to a point of a step. region: the wait region at whose begin ranks are
+    compared; HANDED: where they hand their tensors over; "": a mark."""
 
     region: str
     judged: int  # steps, or visits to the region, after the warm-up
     by_step: Mapping[int, tuple[int, float]]  # the last rank and its distance, if it is sure
     behind_ns: float  # the sum of what the last ranks of all judged ones, sure or not, are behind
     waits_ns: Mapping[int, int]  # by rank: from its arrivals, if known, to the last ones
-    ranks: tuple[int, ...] = ()
-    p: float | None = None
+    named: Named | None = None  # the ranks that are last beyond chance
     blocks: int = 0
-    gain_ns: int = 0
     open_share: float = 0.0  # of steps, in which no two ranks are known to have come when
 
     @property
     def is_known(self) -> bool:
-        return self.judged >= FEWEST_BLOCKS and (bool(self.ranks) or not self.is_open)
+        return self.judged >= FEWEST_BLOCKS and (bool(self.named) or not self.is_open)
 
     @property
     def is_open(self) -> bool:
@@ -82,7 +80,7 @@ class Last(NamedTuple):
     @property
     def leads_ns(self) -> list[float]:
         """Distances from the mean of the others, of these ranks, or the leader."""
-        ranks = self.ranks or (self.leader,)
+        ranks = self.named.ranks if self.named else (self.leader,)
         return [lead_ns for rank, lead_ns in self.by_step.values() if rank in ranks]
 
     @property
@@ -97,10 +95,6 @@ class Last(NamedTuple):
     @property
     def share(self) -> float:
         return sum(self.leads_ns) / self.behind_ns if self.by_step else 0.0
-
-    @property
-    def is_mostly(self) -> bool:
-        return self.share < MAJORITY
 
 
 def marked_rows(connection: Connection) -> list[Row]:
@@ -179,7 +173,7 @@ def last_at_marks(
             return found[0]
     if region and region.name != HANDED:
         found.append(_judged(region.name, _visited(region, aligned_ns), error_ns))
-    if not any(each.ranks for each in found) and (marked := marked_rows(connection)):
+    if not any(each.named for each in found) and (marked := marked_rows(connection)):
         steps = (
             (
                 row.step,
@@ -190,7 +184,7 @@ def last_at_marks(
             for row in marked
         )
         found.append(_judged("", steps, error_ns))
-    return next((each for each in found if each.ranks), found[-1] if found else None)
+    return next((each for each in found if each.named), found[-1] if found else None)
 
 
 def last_to_hand_over(rows: Sequence[Row], aligned_ns: AlignedNs) -> Last:
@@ -322,7 +316,7 @@ def judge(
     costs = costs_of(range(len(times)), late, leads_ns)
     least_ns = NOTABLE * thinned * sum(lengths_ns[step] for step in times)
     named = blame(costs, Participants(ranks), gain_ns, least_ns).named
-    found = found._replace(p=named and named.p, blocks=block_count(costs))
-    if named is None or named.gain_ns < least_ns:
-        return found
-    return found._replace(ranks=named.ranks, gain_ns=named.gain_ns)
+    if named and named.gain_ns < least_ns:
+        named = None
+    found = found._replace(named=named, blocks=block_count(costs))
+    return found._replace(named=named and named._replace(share=found.share))

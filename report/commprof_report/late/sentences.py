@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..base import Row, Unknown, np, present, threshold, units
 from ..run.crowding import scheduling_text
-from .judgement import LOST_CORE, OWN, Kind, is_few_transfers, longer_text, reason_text
+from .judgement import Kind, is_few_transfers, longer_text, reason_text, schedulers_ns
 from .late_ranks import Late, LateRow
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
@@ -66,20 +66,12 @@ def headline(late: Late) -> str:
 
 def verdict_text(late: Late) -> str:
     """The same within a sentence."""
-    if not lacks_cores(late):
-        return HEADLINES[late.run.verdict](late)
-    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
-    return (
-        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
-        "other times may be the scheduler's"
-    )
+    return HEADLINES[late.run.verdict](late)
 
 
 def details(late: Late) -> Iterator[tuple[str, str]]:
     """The lines that qualify the headline."""
     row = late.run
-    if lacks_cores(late):
-        return
     if cause := cause_text(late):
         yield "Cause", cause
     if row.late_ranks is not None and late.reason:
@@ -93,29 +85,15 @@ def is_crowded(late: Late) -> bool:
 
 
 def lacks_cores(late: Late) -> bool:
-    """A core for each rank might save as much as the waiting that is explained, so a late rank may
-    merely not have been scheduled. Ranks that hand over last, or come last to marks, are named on
-    crowded hosts only if that does not explain it."""
-    row = late.run
-    if not late.crowding or late.last and late.last.ranks:
-        return False
-    kinds = {why.kind for why in (late.reason, *late.call_reasons.values()) if why}
-    explained_ns = row.wait_ns - row.unknown_cause_ns
-    if row.late_gain_ns is not None:
-        explained_ns = row.late_gain_ns * row.ranks
-    explained_ns = max(explained_ns, (row.slow_size_excess_ns or 0) * row.ranks)
-    return kinds.isdisjoint((*OWN, LOST_CORE)) and explained_ns < schedulers_ns(late)
+    return late.run.verdict is Kind.CORES
 
 
-def schedulers_ns(late: Late) -> float:
-    """The most that a core for each rank could save, over all ranks: as long as they waited for
-    one; and no longer than they did outside MPI, one after the other, and were in calls but for
-    waiting whose cause is known. Infinite if it is not known how long they waited for a core."""
-    row, lost = late.run, [each.lost for each in late.crowding]
-    wait_ns = sum(each.wait_ns if each else float("inf") for each in lost)
-    outside_ns = row.ranks * sum(each.outside_ns for each in lost if each)
-    inside_ns = row.total_ns - row.wait_ns + row.unknown_cause_ns
-    return min(wait_ns, outside_ns + inside_ns) if all(lost) else wait_ns
+def cores_headline(late: Late) -> str:
+    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
+    return (
+        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
+        "other times may be the scheduler's"
+    )
 
 
 def little_headline(late: Late) -> str:
@@ -226,7 +204,7 @@ def gain_text(row: LateRow) -> str:
 
 def marks_headline(late: Late) -> str:
     last = present(late.last)
-    if last.ranks:
+    if last.named:
         return named_headline(late)
     if last.leader is None:
         notable = units.share(NOTABLE_LEAD)
@@ -252,6 +230,7 @@ HEADLINES: Mapping[Kind, Callable[[Late], str]] = {
     Kind.BY_CALL: by_call_headline,
     Kind.SPREAD: spread_headline,
     Kind.MARKS: marks_headline,
+    Kind.CORES: cores_headline,
 }
 
 
@@ -337,7 +316,7 @@ def marks_text(last: Last) -> str:
     others. Without ranks that are last beyond chance: the one that is behind the most."""
     if last.leader is None:
         return f"in {judged_text(last)}"
-    ranks = last.ranks or (last.leader,)
+    ranks = last.named.ranks if last.named else (last.leader,)
     return (
         f"{units.rank_names(ranks, None)} {reaching(last.region, len(ranks))} last in "
         f"{last.times:,} of {judged_text(last)}, {units.duration(last.lead_ns)} (median) after the "
@@ -430,8 +409,9 @@ def _started(call: str) -> str:
 def held_up_text(late: Late) -> str:
     """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
     completes it; empty: it is not notable, or ranks wait for cores as long."""
-    whole_ns = sum(late.held_up.values())
-    if whole_ns <= max(NOTABLE * late.run.counted_ns, schedulers_ns(late)):
+    row, whole_ns = late.run, sum(late.held_up.values())
+    scheduled_ns = schedulers_ns(late.crowding, row, row.unknown_cause_ns)
+    if whole_ns <= max(NOTABLE * late.run.counted_ns, scheduled_ns):
         return ""
     (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
     return (

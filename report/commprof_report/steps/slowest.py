@@ -87,9 +87,9 @@ def _slowest_ranks(
         for row in costs.steps
         for rank, lead in [by_step.get(row.step, (None, None))]
     ]
-    if not last.ranks:
+    if not last.named:
         return rows, _not_named(late, last.judged)
-    return rows, answer(last.judged, "", units.Ranks(last.ranks), last.times, last.lead_ns)
+    return rows, answer(last.judged, "", units.Ranks(last.named.ranks), last.times, last.lead_ns)
 
 
 def _by_calls(
@@ -117,6 +117,8 @@ def _by_calls(
 def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
     if late.is_negotiated:
         return not_known(late)
+    if lacks_cores(late):
+        return Unknown("ranks lack cores of their own")
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
     if costs.is_driven and costs.main_poll_share >= COVERED:
