@@ -212,7 +212,7 @@ def advice(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: Wo
         rows,
         key=lambda row: (
             -row.found,
-            row.rule != CORES,
+            row.found and row.rule != CORES,
             row.saving_ns is None,
             -(row.saving_ns or 0),
         ),

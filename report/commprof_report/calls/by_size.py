@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import exp, log, log2
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Tuple
 
 from ..base import (
     AS_EVERYWHERE,
@@ -288,6 +288,7 @@ def octaves(row: Row) -> float:
 
 
 APART, NOTABLE = threshold("calls.neighbours"), threshold("calls.odd-sizes")
+Point = Tuple[int, float]  # bytes, ns
 
 
 class OddSizes(NamedTuple):
@@ -341,9 +342,16 @@ def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
             if not row.power_of_two and 0 < place < len(powers):
                 below, above = powers[place - 1], powers[place]
                 if above.bytes_low <= APART * below.bytes_low:
-                    yield row, _between(below, above, row.bytes_low)
+                    near = [(each.bytes_low, each.p50_ns) for each in (below, above)]
+                    yield row, line_ns(row.bytes_low, *near)
 
 
-def _between(below: Row, above: Row, size: int) -> float:
-    part = log(size / below.bytes_low) / log(above.bytes_low / below.bytes_low)
-    return exp((1 - part) * log(below.p50_ns) + part * log(above.p50_ns))
+def line_ns(size: int, below: Point | None, above: Point | None) -> float:
+    """How long a call of this size takes by the sizes next to it: on the line between them; beyond
+    the largest in proportion to the bytes; below the smallest as long as that."""
+    if below is None:
+        return above[1] if above else 0.0
+    if above is None:
+        return below[1] * size / below[0]
+    part = log(size / below[0]) / log(above[0] / below[0])
+    return exp((1 - part) * log(below[1]) + part * log(above[1]))

@@ -287,7 +287,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
         and not (last and last.named)
         and lacks_cores(crowded, split.run, unknown_ns, explained_ns, kinds)
     ):
-        verdict = {"verdict": Kind.CORES, "blocks": blocks}
+        verdict = {"blocks": blocks} if to_blame else verdict
+        verdict["verdict"] = Kind.CORES
         blamed, serving, why, links, slow = NOBODY, None, None, [], {}
     slowest = links[0] if links else None
     work = working(played, split.run, is_negotiated)

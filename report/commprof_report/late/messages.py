@@ -67,6 +67,7 @@ from ..run.sampled import sampled
 from ..run.unseen import FAR_NS, without_holes
 from .depends import LONG_AGO_NS, Operations, Waits
 from .reading import CallInfo, Clocks, Known, are_chosen
+from .verdict import LEVEL, Suspects, costs_of
 
 SQL = query.beside(__file__)
 
@@ -310,9 +311,6 @@ def _moved_bytes(
     return found
 
 
-FEWEST = whole("late.blocks")
-
-
 class Link(NamedTuple):
     sender: int | None  # None: not known which, as one call completes the messages of several
     receiver: int | None
@@ -355,23 +353,35 @@ def slow_links(
     is_sent, is_near = is_sent[order], is_near[order]
     kinds = Groups(waits.call, waits.identity, waits.bytes, is_near)
     others_ns = _between_others(waits, pairs, kinds)
-    slow: list[tuple[Link, tuple[int, int], bool]] = []
+    excess_ns = np.maximum(0, waits.transfer_ns - pairs.spread(others_ns)) * factor
     low_ns, middle_ns = (of_groups(waits.transfer_ns, pairs, percent) for percent in (25, 50))
-    is_slow = low_ns >= threshold("late.slow-link") * others_ns
-    is_slow &= (others_ns > 0) & (pairs.counts >= FEWEST)
+    is_slow = (others_ns > 0) & (low_ns >= threshold("late.slow-link") * others_ns)
+    if not is_slow.any():
+        return []
+    suspects = _suspects(pairs, kinds, excess_ns)
+    slow: list[tuple[Link, tuple[int, int], bool]] = []
     for pair in np.flatnonzero(is_slow).tolist():
-        first = pairs.first[pair]
-        rows = slice(first, first + pairs.counts[pair])
-        excess_ns = np.maximum(0, waits.transfer_ns[rows] - others_ns[pair]) * factor[rows]
-        ends = int(waits.world_rank[first]), int(waits.peer[first])
+        rows = slice(pairs.first[pair], pairs.first[pair] + pairs.counts[pair])
+        if suspects.chance(pair) >= LEVEL:
+            continue
+        ends = int(waits.world_rank[rows.start]), int(waits.peer[rows.start])
         link = Link(
-            *(ends if is_sent[first] else ends[::-1]),
-            texts.texts[waits.call[first]],
+            *(ends if is_sent[rows.start] else ends[::-1]),
+            texts.texts[waits.call[rows.start]],
             float(middle_ns[pair] / others_ns[pair]),
-            float(excess_ns.sum()),
+            float(excess_ns[rows].sum()),
         )
         slow.append((link, ends, bool((waits.operations[rows] == 1).all())))
     return sorted(map(_of_pair, _by_ends(slow)), key=lambda link: -link.excess_ns)
+
+
+def _suspects(pairs: Groups, kinds: Groups, excess_ns: Floats) -> Suspects:
+    """Pairs in place of ranks, and what their messages of one kind, one after the other, take more
+    than usual in place of waiting."""
+    kind_of = kinds.of_row[pairs.first]
+    costs = costs_of(numbered(pairs.place(), kinds.of_row).tolist(), pairs.of_row, excess_ns)
+    members = {kind: own.tolist() for kind, own in by_rank(kind_of)}
+    return Suspects(costs.changed(identity=kinds.of_row), range(len(pairs)), members)
 
 
 def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]:

@@ -32,7 +32,7 @@ from .verdict import (
 ALL = threshold("base.all")
 NOTABLE_SHARE = threshold("late.rest")
 MOST_CALLS = 2  # in the headline
-UNKNOWN = Kind.NONE, Kind.UNKNOWN
+UNKNOWN = Kind.NONE, Kind.UNKNOWN, Kind.CORES
 
 
 POLLS = (
@@ -427,6 +427,7 @@ def unknown(late: Late) -> Unknown:
     ranks = len(late.participants.ranks)
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
+        (lacks_cores(late), "ranks lack cores of their own"),
         (
             not row.total_ns,
             "NCCL's collectives were not timed on the device (the GPU was not traced)",

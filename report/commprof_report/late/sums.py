@@ -39,6 +39,7 @@ from ..base.summarize import (
 )
 from ..base.units import NO_VALUE, size
 from ..base.units import share as share_text
+from ..calls.by_size import line_ns
 from .causes import Causes, Compared
 from .columns import sums_row
 from .depends import Waits
@@ -427,10 +428,8 @@ def slow_size(rows: Sequence[Row], sampled_share: float | None, least_ns: float)
         # in rooted ones data may move before the last arrival
         own = [row for row in own if row.busbw_bytes_per_s and row.collectives >= FEWEST_BLOCKS]
         for before, row, after in zip([None, *own], own, [*own[1:], None]):
-            grown = row.bytes / before.bytes if before and not after else 1
-            usual_ns = max(
-                (grown * near.transfer_p50_ns for near in (before, after) if near), default=0
-            )
+            near = (each and (each.bytes, each.transfer_p50_ns) for each in (before, after))
+            usual_ns = line_ns(row.bytes, *near)
             more_ns = (row.transfer_p50_ns - usual_ns) * row.collectives / (sampled_share or 1)
             is_slow = row.transfer_p25_ns >= threshold("late.slow-link") * usual_ns > 0
             if is_slow and more_ns >= least_ns:

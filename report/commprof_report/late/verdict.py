@@ -471,13 +471,13 @@ class Suspects:
         return bool(min(ns[number - 1] / ns[0], 1 - ns[number] / ns[number - 1]) >= MAJORITY)
 
     def _chance_beside(self, several: Sequence[int], unit: int) -> float:
-        """The same as _chance, of one of several units that are equally late: each takes the cost
+        """The same as chance, of one of several units that are equally late: each takes the cost
         of some arrivals from the others, so it is compared without these."""
         others = {*several} - {unit}
         members = {identity: {*own} - others for identity, own in self.members.items()}
         rest = self.costs.take(~np.isin(self.costs.cause_rank, list(others)))
         units = [each for each in self.units if each not in others]
-        p = Suspects(rest, units, members, self.is_brief)._chance(unit)
+        p = Suspects(rest, units, members, self.is_brief).chance(unit)
         return p / len(units) * comb(len(self.units), len(several))
 
     def below_half(self, level: float) -> LateUnits | None:
@@ -497,10 +497,10 @@ class Suspects:
     def _sure(self, order: Sequence[int], level: float) -> Iterator[tuple[int, float]]:
         """The units, in this order, up to the first that is not beyond chance; with its
         probability."""
-        chances = ((unit, self._chance(unit)) for unit in order)
+        chances = ((unit, self.chance(unit)) for unit in order)
         return takewhile(lambda each: each[1] < level, chances)
 
-    def _chance(self, unit: int) -> float:
+    def chance(self, unit: int) -> float:
         """The bound of the probability that chance alone shows what a unit costs, corrected; at all
         arrivals, or at the costliest ones, which are the same whichever unit was late at them."""
         compared = self._compared

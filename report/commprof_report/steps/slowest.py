@@ -115,10 +115,8 @@ def _by_calls(
 
 
 def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
-    if late.is_negotiated:
+    if late.is_negotiated or lacks_cores(late):
         return not_known(late)
-    if lacks_cores(late):
-        return Unknown("ranks lack cores of their own")
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
     if costs.is_driven and costs.main_poll_share >= COVERED:

@@ -10,7 +10,7 @@ from commprof_report.base import NONE, Columns, Row, Texts, np, table
 from commprof_report.late.reading import CallInfo, is_resolved
 from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
 from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
-from commprof_report.late.messages import FEWEST, are_possible, slow_links
+from commprof_report.late.messages import are_possible, slow_links
 from commprof_report.late.marks import last_ranks, region_of
 from commprof_report.late.causes import comparable, largest
 from commprof_report.late.wait_split import is_explained
@@ -18,6 +18,7 @@ from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
+    FEWEST_BLOCKS,
     LEVEL,
     LONG_BLOCK,
     MOSTLY_LEVEL,
@@ -202,7 +203,7 @@ def among_links(pairs: int, times: float) -> str:
             False,
         )
         for pair in range(pairs)
-        for message in range(FEWEST)
+        for message in range(FEWEST_BLOCKS)
     ]
     waits = table(Waits, rows, texts, NAMES)
     infos = {
