@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from math import exp, log
 from statistics import median
 from typing import Any, NamedTuple, Union
 
@@ -390,3 +391,12 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
     found = dict(zip(order, accumulate(corrected, min)))
     return [found[index] for index in range(len(ps))]
+
+
+def line_ns(size: int, below: tuple[int, float], above: tuple[int, float] | None) -> float:
+    """How long a call of this size takes by the sizes next to it, which have bytes and durations:
+    on the line between them on logarithmic axes; beyond the largest in proportion to the bytes."""
+    if above is None:
+        return below[1] * size / below[0]
+    part = log(size / below[0]) / log(above[0] / below[0])
+    return exp((1 - part) * log(below[1]) + part * log(above[1]))

@@ -16,9 +16,9 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import exp, log, log2
+from math import log2
 from sqlite3 import Connection
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 from ..base import (
     AS_EVERYWHERE,
@@ -42,6 +42,7 @@ from ..base.summarize import (
     Sums,
     View,
     hvprof_classes,
+    line_ns,
     ratio,
     summarize,
     summed,
@@ -288,7 +289,6 @@ def octaves(row: Row) -> float:
 
 
 APART, NOTABLE = threshold("calls.neighbours"), threshold("calls.odd-sizes")
-Point = Tuple[int, float]  # bytes, ns
 
 
 class OddSizes(NamedTuple):
@@ -296,7 +296,6 @@ class OddSizes(NamedTuple):
     calls would take on the line; excess_ns: what they take beyond it, negative: less."""
 
     call: str
-    library: str
     sizes: int
     calls: int
     line_ns: float
@@ -310,21 +309,21 @@ class OddSizes(NamedTuple):
 def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
     """Calls with the most time first, as far as medians show that they differ from the line."""
     found: dict[str, list[tuple[Row, float]]] = {}
-    for row, line_ns in _with_line(best_timed(rows)):
-        found.setdefault(row.call, []).append((row, line_ns))
+    for row, usual_ns in _with_line(best_timed(rows)):
+        found.setdefault(row.call, []).append((row, usual_ns))
     answers = [
         OddSizes(
             call,
-            own[0][0].library,
             len({row.bytes for row, _ in own}),
             sum(row.count for row, _ in own),
-            sum(row.count * line_ns for row, line_ns in own),
-            sum(row.count * (row.p50_ns - line_ns) for row, line_ns in own),
+            sum(row.count * usual_ns for row, usual_ns in own),
+            sum(row.count * (row.p50_ns - usual_ns) for row, usual_ns in own),
         )
         for call, own in found.items()
     ]
-    notable = (each for each in answers if abs(each.share) >= NOTABLE)
-    return sorted(notable, key=lambda each: -each.line_ns)
+    return sorted(
+        (each for each in answers if abs(each.share) >= NOTABLE), key=lambda each: -each.line_ns
+    )
 
 
 def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
@@ -342,16 +341,5 @@ def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
             if not row.power_of_two and 0 < place < len(powers):
                 below, above = powers[place - 1], powers[place]
                 if above.bytes_low <= APART * below.bytes_low:
-                    near = [(each.bytes_low, each.p50_ns) for each in (below, above)]
+                    near = ((each.bytes_low, each.p50_ns) for each in (below, above))
                     yield row, line_ns(row.bytes_low, *near)
-
-
-def line_ns(size: int, below: Point | None, above: Point | None) -> float:
-    """How long a call of this size takes by the sizes next to it: on the line between them; beyond
-    the largest in proportion to the bytes; below the smallest as long as that."""
-    if below is None:
-        return above[1] if above else 0.0
-    if above is None:
-        return below[1] * size / below[0]
-    part = log(size / below[0]) / log(above[0] / below[0])
-    return exp((1 - part) * log(below[1]) + part * log(above[1]))

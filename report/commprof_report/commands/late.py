@@ -37,7 +37,7 @@ from ..base import Field, Row, option, present, shown, units, whole
 from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind
-from ..late.late_ranks import Late, LateRow, late
+from ..late.late_ranks import Late, late
 from ..late.marks import HANDED
 from ..late.sentences import (
     ALL,
@@ -169,7 +169,7 @@ def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     unfinished = unfinished_text(answers) if answers.unfinished else ""
     said = [
         *details(answers),
-        ("Certainty", "" if row.late_ranks is None else certainty_text(row)),
+        ("Certainty", certainty_text(row) if answers.is_known and row.late_ranks else ""),
         *final_facts(answers),
         (
             "Unfinished",
@@ -262,7 +262,7 @@ def marks_basis_text(answers: Late) -> str:
     ).replace(",:", ":")
 
 
-def unjudged_text(row: LateRow) -> str:
+def unjudged_text(row: Row) -> str:
     return (
         (
             f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since "
@@ -273,7 +273,7 @@ def unjudged_text(row: LateRow) -> str:
     )
 
 
-def coverage_text(row: LateRow) -> str:
+def coverage_text(row: Row) -> str:
     text = basis_text(row)
     if present(row.sampled_share) >= ALL:
         text += f": {calls_text(row)}"
@@ -296,7 +296,7 @@ def part_of_run_text(profiled: Profiled, world_size: int) -> str:
     )
 
 
-def certainty_text(row: LateRow) -> str:
+def certainty_text(row: Row) -> str:
     """The test is defined in docs/METHODS.md."""
     chance = f"{max(present(row.late_p), 1e-9):.1g}"
     played = units.share(row.late_gain_share)
@@ -307,7 +307,7 @@ def certainty_text(row: LateRow) -> str:
     )
 
 
-def clock_text(row: LateRow) -> str:
+def clock_text(row: Row) -> str:
     text = "all ranks read one clock: no error seen"
     if row.unconnected_clocks:
         groups = row.unconnected_clocks + 1

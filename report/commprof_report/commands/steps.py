@@ -39,7 +39,7 @@ from itertools import chain, repeat
 from ..base import Field, Row, attempt, option, present, shown, units
 from ..display import page, tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, LateRow, late
+from ..late.late_ranks import Late, late
 from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import bars as plot
@@ -240,7 +240,7 @@ def time_text(summary: StepsRow) -> str:
     return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}{share}"
 
 
-def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, str]]:
+def share_facts(summary: StepsRow, late: Row | None) -> Iterator[tuple[str, str]]:
     if summary.step_ns is None:
         return
     thread, waited = thread_text(summary), ""

@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base import Row, gathered, np, present, query, threshold, units
 from ..run.crowding import CpuTimeRow, Crowding, Use, core_uses, cpu_times, use_of
 from ..run.unseen import holes
 from .marks import Last
-from .sums import HeldUp
 from .timelines import COUNT, FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import (
     COVERED,
@@ -89,38 +88,15 @@ def notable_ns(counted: Row) -> float:
     return max(1.0, NOTABLE * counted.counted_ns / max(1, counted.ranks))
 
 
-def is_notable(gain_ns: float, counted: Row) -> bool:
-    return gain_ns >= notable_ns(counted)
-
-
 def judged(
     counted: Row, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> tuple[Kind, Named | None]:
     """The verdict, and the ranks that it names: only if another rank could be done notably
     sooner."""
     kind, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    if not (named and is_notable(named.gain_ns, counted)):
+    if named is None or named.gain_ns < notable_ns(counted):
         return Kind.SPREAD if kind in NAMING else kind, None
     return kind, named if kind in (Kind.TRANSFER, *NAMING) else None
-
-
-def judged_at_marks(last: Last) -> dict[str, Any]:
-    """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
-    return dict(
-        verdict=Kind.MARKS,
-        late_mark=last.region or "commprof_step",
-        late_mark_steps=last.judged,
-        late_mark_times=last.times if last.named else None,
-        late_mark_lead_ns=last.lead_ns,
-        blocks=last.blocks,
-    )
-
-
-def progress_share(ranks: Container[int], held_up: HeldUp, rows: Sequence[Row]) -> float:
-    """The share of the waiting for these ranks that is for their progress in operations that they
-    have begun."""
-    whole_ns = sum(row.cost_ns for row in rows if row.rank in ranks)
-    return sum(ns for (rank, _), ns in held_up.items() if rank in ranks) / (whole_ns or 1)
 
 
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:

@@ -58,13 +58,10 @@ from .judgement import (
     call_reasons,
     in_files,
     is_by_transfer,
-    is_notable,
     judged,
-    judged_at_marks,
     lacks_cores,
     late_region,
     notable_ns,
-    progress_share,
     reason,
     without,
 )
@@ -105,11 +102,8 @@ from .wait_split import WaitSplit, wait_split
 SQL = query.beside(__file__)
 
 
-LateRow = Row  # columns.py
-
-
 class Late(NamedTuple):
-    run: LateRow
+    run: Row
     ranks: list[Row]
     hosts: list[Row]
     calls: list[Row]
@@ -145,7 +139,7 @@ class Late(NamedTuple):
             return ()
         hosts = {rank: groups.get(rank, "") for rank in self.participants.ranks}
         named = blamed_of(self.stages, self.costs, self.participants._replace(hosts=hosts)).named
-        return named.ranks if named and is_notable(named.gain_ns, self.run) else ()
+        return named.ranks if named and named.gain_ns >= notable_ns(self.run) else ()
 
     @property
     def timelines(self) -> Lines:
@@ -226,8 +220,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
     verdict: dict[str, Any] = dict(verdict=kind, blocks=blocks)
     if to_blame:
         is_in = is_in_played(found, named) and played.shows(named)
+        waited_ns = sum(row.cost_ns for row in ranks if row.rank in named)
+        held_ns = sum(ns for (rank, _), ns in waiting_for_progress.items() if rank in named)
         verdict |= dict(
-            late_progress_share=progress_share(named, waiting_for_progress, ranks),
+            late_progress_share=held_ns / (waited_ns or 1),
             late_gain_ns=played.gain_ns(named) if played.share * is_in else None,
             late_gain_share=played.share * is_in,
         )
@@ -237,7 +233,15 @@ def late(run: Selection, alignment: Alignment) -> Late:
     if last and last.named and are_scheduled_late(last.named, last):
         last = last._replace(named=None)
     if last and last.is_known:
-        verdict, to_blame = judged_at_marks(last), last.named
+        to_blame = last.named
+        verdict = dict(
+            verdict=Kind.MARKS,
+            late_mark=last.region or "commprof_step",
+            late_mark_steps=last.judged,
+            late_mark_times=last.times if last.named else None,
+            late_mark_lead_ns=last.lead_ns,
+            blocks=last.blocks,
+        )
     why = None
     if to_blame:
         own = to_blame.ranks
@@ -273,7 +277,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         split.known.hosts,
         sums.texts,
     )
-    links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
+    links = [link for link in links if link.excess_ns >= notable_ns(split.run)]
     sizes = size_rows(sums, split.known.communicators, split.known.calls)
     slow = slow_size(sizes, split.run.sampled_share, notable_ns(split.run))
     of_calls = call_reasons(connection, blamed.calls)
@@ -287,7 +291,6 @@ def late(run: Selection, alignment: Alignment) -> Late:
         and not (last and last.named)
         and lacks_cores(crowded, split.run, unknown_ns, explained_ns, kinds)
     ):
-        verdict = {"blocks": blocks} if to_blame else verdict
         verdict["verdict"] = Kind.CORES
         blamed, serving, why, links, slow = NOBODY, None, None, [], {}
     slowest = links[0] if links else None
@@ -375,8 +378,9 @@ def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int |
 
 
 def unfinished_ranks(connection: Connection) -> list[int]:
-    rows = SQL.run(connection, "unfinished", notable=threshold("late.unfinished"))
-    return [rank for (rank,) in rows]
+    return [
+        rank for (rank,) in SQL.run(connection, "unfinished", notable=threshold("late.unfinished"))
+    ]
 
 
 def _members(waits: Waits) -> dict[int, Sequence[int]]:

@@ -379,7 +379,9 @@ def _suspects(pairs: Groups, kinds: Groups, excess_ns: Floats) -> Suspects:
     """Pairs in place of ranks, and what their messages of one kind, one after the other, take more
     than usual in place of waiting."""
     kind_of = kinds.of_row[pairs.first]
-    costs = costs_of(numbered(pairs.place(), kinds.of_row).tolist(), pairs.of_row, excess_ns)
+    costs = costs_of(
+        numbered(pairs.place(), kinds.of_row).tolist(), pairs.of_row.tolist(), excess_ns.tolist()
+    )
     members = {kind: own.tolist() for kind, own in by_rank(kind_of)}
     return Suspects(costs.changed(identity=kinds.of_row), range(len(pairs)), members)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ..base import Row, Unknown, np, present, threshold, units
 from ..run.crowding import scheduling_text
 from .judgement import Kind, is_few_transfers, longer_text, reason_text, schedulers_ns
-from .late_ranks import Late, LateRow
+from .late_ranks import Late
 from .marks import HANDED, NOTABLE_LEAD, Last
 from .verdict import (
     COVERED,
@@ -191,7 +191,7 @@ def does_text(late: Late) -> str:
     return f"{units.agreeing('cause', number)} {units.share(row.late_share)} of the waiting"
 
 
-def gain_text(row: LateRow) -> str:
+def gain_text(row: Row) -> str:
     """Without that the run is 1.90 s (13.0 %) shorter"""
     if row.late_gain_ns is None:
         return "What the run would gain is not known"
@@ -240,7 +240,7 @@ def cause_text(late: Late) -> str:
         return marks_text(present(late.last))
     if late.run.verdict is Kind.BY_CALL:
         return "; ".join(call_text(late, each) for each in late.blame.calls)
-    if late.run.late_ranks is not None:
+    if late.blame.named and late.run.late_ranks is not None:
         return blamed_text(late)
     analysed = late.run.collectives + late.run.message_calls
     calls = late.run.transfer_calls
@@ -248,7 +248,7 @@ def cause_text(late: Late) -> str:
     return few_text(late.run) if late.run.verdict is Kind.TRANSFER and is_few else ""
 
 
-def few_text(row: LateRow) -> str:
+def few_text(row: Row) -> str:
     """half of the transfer is in 1 of 120 analysed calls"""
     analysed = units.counted(row.collectives + row.message_calls, "analysed call")
     return f"half of the transfer is in {row.transfer_calls:,} of {analysed}"
@@ -280,14 +280,14 @@ def when_text(late: Late) -> str:
     return f", nearly all of it in {few:,} of {arrivals}" if few else ""
 
 
-def late_text(row: LateRow) -> str:
+def late_text(row: Row) -> str:
     """rank 3 (ocean) on node01"""
     program = f" ({row.late_programs})" if row.late_programs else ""
     place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
     return f"{units.rank_names(row.late_ranks, None)}{program}{place}"
 
 
-def is_mostly(row: LateRow) -> bool:
+def is_mostly(row: Row) -> bool:
     """Ranks are named that cause less than half of the waiting."""
     return row.late_share is not None and row.late_share < MAJORITY
 
@@ -367,7 +367,7 @@ def link_text(late: Late) -> str:
     )
 
 
-def slow_size_text(row: LateRow) -> str:
+def slow_size_text(row: Row) -> str:
     """MPI_Allreduce of 64 KiB takes 17 times what its neighbours take, without waiting"""
     if not row.slow_size_call:
         return ""
@@ -396,14 +396,9 @@ def is_through_link(late: Late) -> bool:
     return is_all and lost_ns >= MAJORITY * late.run.late_gain_ns
 
 
-def is_held_up(row: LateRow) -> bool:
+def is_held_up(row: Row) -> bool:
     """The others wait for the named ranks mostly in operations that these have begun."""
     return (row.late_progress_share or 0.0) >= MAJORITY
-
-
-def _started(call: str) -> str:
-    side = "its receive for " if "send" in call else "its send for " if "recv" in call else ""
-    return f"{side}{call} and the call that completes it"
 
 
 def held_up_text(late: Late) -> str:
@@ -414,9 +409,11 @@ def held_up_text(late: Late) -> str:
     if whole_ns <= max(NOTABLE * late.run.counted_ns, scheduled_ns):
         return ""
     (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
+    side = "its receive for " if "send" in call else "its send for " if "recv" in call else ""
     return (
         f"{units.duration(whole_ns)} of waiting for ranks outside MPI, "
-        f"{units.share(most_ns / whole_ns)} of it for rank {rank} between {_started(call)}"
+        f"{units.share(most_ns / whole_ns)} of it for rank {rank} between {side}"
+        f"{call} and the call that completes it"
     )
 
 
@@ -486,12 +483,12 @@ def nobody_text(late: Late) -> str:
     return f"no {finished}call makes ranks wait for each other" if is_none else ""
 
 
-def unknown_cause_text(row: LateRow) -> str:
+def unknown_cause_text(row: Row) -> str:
     share = units.share(row.unknown_cause_ns / (row.wait_ns or 1))
     return f"the cause of {share} of the waiting is not known"
 
 
-def is_unknown(row: LateRow) -> bool:
+def is_unknown(row: Row) -> bool:
     """Waiting is notable, and the cause of half of it or more is not known."""
     return (
         row.wait_ns >= NOTABLE * row.counted_ns
@@ -528,20 +525,17 @@ def unfinished_text(late: Late) -> str:
     return f"{units.rank_names(late.unfinished)} {has} not returned from {its} last call"
 
 
-def part_text(row: LateRow) -> str:
-    return "all" if present(row.coverage) >= ALL else units.share(row.coverage)
-
-
-def basis_text(row: LateRow) -> str:
+def basis_text(row: Row) -> str:
     """98.2 % of the time inside MPI; or, where samples stand for more calls: 5.1 % of the time
     inside MPI in 25 collectives, scaled to 98.2 %"""
+    part = "all" if present(row.coverage) >= ALL else units.share(row.coverage)
     if present(row.sampled_share) >= ALL:
-        return f"{part_text(row)} of the time inside MPI"
+        return f"{part} of the time inside MPI"
     sampled = units.share(present(row.coverage) * present(row.sampled_share))
-    return f"{sampled} of the time inside MPI in {calls_text(row)}, scaled to {part_text(row)}"
+    return f"{sampled} of the time inside MPI in {calls_text(row)}, scaled to {part}"
 
 
-def calls_text(row: LateRow) -> str:
+def calls_text(row: Row) -> str:
     """25 collectives and 50 calls for messages"""
     said = [units.counted(row.collectives, "collective")] if row.collectives else []
     if row.message_calls:

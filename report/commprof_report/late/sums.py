@@ -29,6 +29,7 @@ from ..base import (
 from ..base.summarize import (
     Counters,
     View,
+    line_ns,
     of_groups,
     ratio,
     summarize,
@@ -39,7 +40,6 @@ from ..base.summarize import (
 )
 from ..base.units import NO_VALUE, size
 from ..base.units import share as share_text
-from ..calls.by_size import line_ns
 from .causes import Causes, Compared
 from .columns import sums_row
 from .depends import Waits
@@ -427,7 +427,7 @@ def slow_size(rows: Sequence[Row], sampled_share: float | None, least_ns: float)
     for own in by(rows, lambda row: (row.call, row.identity)).values():
         # in rooted ones data may move before the last arrival
         own = [row for row in own if row.busbw_bytes_per_s and row.collectives >= FEWEST_BLOCKS]
-        for before, row, after in zip([None, *own], own, [*own[1:], None]):
+        for before, row, after in zip(own, own[1:], [*own[2:], None]):
             near = (each and (each.bytes, each.transfer_p50_ns) for each in (before, after))
             usual_ns = line_ns(row.bytes, *near)
             more_ns = (row.transfer_p50_ns - usual_ns) * row.collectives / (sampled_share or 1)

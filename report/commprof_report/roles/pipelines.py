@@ -109,7 +109,7 @@ def ranks_waited_for(
 ) -> Collection[int]:
     """The ranks that late names, of the run or of single calls; or those of a stage that the same
     test names, if it is slow in all replicas: they may be more than late may name."""
-    if late.run.late_ranks is not None:
+    if late.is_known and late.run.late_ranks is not None:
         return late.run.late_ranks
     stages = {rank: str(place) for each in chains for place, rank in enumerate(each.ranks)}
     named, slow = late.named_among(stages), set()

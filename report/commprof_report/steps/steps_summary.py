@@ -24,7 +24,7 @@ from statistics import fmean
 from ..base import Row, attempt, by_rank, grouped, np, query, threshold, units
 from ..base.summarize import of_values
 from ..calls.parts import Negotiation, negotiation
-from ..late.late_ranks import Late, LateRow
+from ..late.late_ranks import Late
 from ..late.marks import HANDED, WaitRegion, covered_ns, handed_rows, marked_rows, steps_agreed_on
 from ..late.sentences import inside_text, is_mostly
 from ..retime.graph import Efficiency
@@ -335,7 +335,7 @@ def _negotiation(found: Negotiation | None) -> dict:
     }
 
 
-def headline(steps: StepsRow, late: LateRow | None) -> str:
+def headline(steps: StepsRow, late: Row | None) -> str:
     """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a
     mean step. Or that none is known, and why. Empty if it is not known what the driving thread
     does. `late`: the verdict on all calls of the run, if there is one."""
@@ -388,7 +388,7 @@ def outside_text(steps: StepsRow) -> str:
     return "outside MPI or in polls" if steps.main_poll_share > NOTABLE_POLLS else "outside MPI"
 
 
-def _named(ranks: units.Ranks, late: LateRow) -> str:
+def _named(ranks: units.Ranks, late: Row) -> str:
     region = late.late_region if ranks == late.late_ranks else None
     return units.rank_names(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
 
