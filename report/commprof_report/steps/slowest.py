@@ -190,7 +190,7 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 def _judged(rows: Sequence[StepRow], caused: dict[int, Caused], late: Late) -> Slowest:
     """For the ranks that hvprof-report late names: in how many steps the others wait for them."""
     ranks = late.run.late_ranks
-    if ranks is None or lacks_cores(late):
+    if ranks is None:
         return _not_named(late, len(rows))
     least = MOSTLY if is_mostly(late.run) else MAJORITY
     found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
