@@ -31,33 +31,49 @@ static bool append(char *text, size_t bytes, const char *more)
 
 enum { EVERY_RANK = -2 };
 
+enum { RANK_BYTES = 16 };
+
+/* What a letter behind % stands for, or NULL. For EVERY_RANK, names that differ between ranks are
+ * a character that matches any; `rank` has room for the number of a rank. */
+static const char *meaning(char letter, bool has_job, int world_rank, char *rank)
+{
+    static const char any_rank[] = {ANY_RANK, '\0'}, any_host[] = {ANY_HOST, '\0'},
+                      any_program[] = {ANY_PROGRAM, '\0'};
+    bool is_every = world_rank == EVERY_RANK;
+    switch (letter) {
+    case 'h':
+        return is_every ? any_host : host_name();
+    case 'p': /* without the job, other runs have such folders */
+        return is_every && has_job ? any_program : provenance_program();
+    case 'r':
+        snprintf(rank, RANK_BYTES, "%d", world_rank);
+        return is_every ? any_rank : rank;
+    case 'j':
+        return provenance_job_id();
+    case 'u':
+        return provenance_user();
+    case 'd':
+        return provenance_date();
+    case '%':
+        return "%";
+    default:
+        return NULL;
+    }
+}
+
 /* %h host, %p program, %r rank, %j job id, %u user, %d date, %% a percent sign; all other
  * characters are literal. */
 static bool expand(char *path, size_t bytes, const char *pattern, int world_rank)
 {
-    char number[16], letter[3];
-    snprintf(number, sizeof number, "%d", world_rank);
-    const char *rank = world_rank == EVERY_RANK ? (char[]){ANY_RANK, '\0'} : number;
-    const char *host = world_rank == EVERY_RANK ? (char[]){ANY_HOST, '\0'} : host_name();
-    /* without the job, other runs have such folders */
-    const char *program = world_rank == EVERY_RANK && strstr(pattern, "%j")
-                              ? (char[]){ANY_PROGRAM, '\0'}
-                              : provenance_program();
+    char rank[RANK_BYTES], letter[2] = "";
+    bool has_job = strstr(pattern, "%j");
     path[0] = '\0';
     for (; *pattern; pattern++) {
-        const char *piece = letter;
-        snprintf(letter, sizeof letter, "%c", *pattern);
-        if (pattern[0] == '%' && pattern[1] && strchr("hprjud%", pattern[1])) {
+        const char *piece = *pattern == '%' ? meaning(pattern[1], has_job, world_rank, rank) : NULL;
+        if (piece)
             pattern++;
-            piece = *pattern == 'h'   ? host
-                    : *pattern == 'p' ? program
-                    : *pattern == 'r' ? rank
-                    : *pattern == 'j' ? provenance_job_id()
-                    : *pattern == 'u' ? provenance_user()
-                    : *pattern == 'd' ? provenance_date()
-                                      : "%";
-        }
-        if (!append(path, bytes, piece))
+        letter[0] = *pattern;
+        if (!append(path, bytes, piece ? piece : letter))
             return false;
     }
     return true;
@@ -598,16 +614,21 @@ static int open_ledger_on_the_node(struct run_folder *folder, int world_rank, si
     return error;
 }
 
+static int open_ledger_at_first(struct run_folder *folder, int world_rank, size_t limit_bytes,
+                                bool is_safe)
+{
+    if (*settings.ledger)
+        return open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes);
+    return is_safe ? ledger_open(folder->ledger_file, limit_bytes) : FILESYSTEMS_UNSAFE;
+}
+
 /* An unsafe run folder alone causes no message: most are on network file systems. */
 static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes,
                        void (*complain)(const char *line))
 {
     char line[3 * PATH_MAX + 512];
     bool is_safe = filesystems_are_safe(folder->path);
-    int error = *settings.ledger
-                    ? open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes)
-                : is_safe ? ledger_open(folder->ledger_file, limit_bytes)
-                          : FILESYSTEMS_UNSAFE;
+    int error = open_ledger_at_first(folder, world_rank, limit_bytes, is_safe);
     if (!error)
         return 0;
     int used = snprintf(line, sizeof line, "cannot keep the ledger in %s: %s; ",

@@ -133,21 +133,27 @@ static bool is_boundary(const struct text *text, const char *at)
            (at - text->begin > 1 && at[-2] == '\\');
 }
 
+/* Behind what matches '_' of a pattern at `at`, or NULL: at its ends a boundary of words, else
+ * what may stand between two. */
+static const char *match_gap(const struct text *text, const char *at, bool is_at_an_end)
+{
+    if (!is_at_an_end)
+        return skip(text, at, "_-. ");
+    return is_boundary(text, at) ? at : NULL;
+}
+
 /* Behind what matches the pattern at `at`, or NULL. */
 static const char *match(const struct text *text, const char *at, const char *pattern)
 {
     if (lower(*at) != pattern[*pattern == '_'])
         return NULL;
-    for (const char *p = pattern; *p; p++)
-        if (*p == '_' && (p == pattern || !p[1])) {
-            if (!is_boundary(text, at))
-                return NULL;
-        } else if (*p == '_')
-            at = skip(text, at, "_-. ");
+    for (const char *p = pattern; *p && at; p++)
+        if (*p == '_')
+            at = match_gap(text, at, p == pattern || !p[1]);
         else if (*p == ' ')
             return at == text->end || is_blank(*at) ? at : NULL;
-        else if (at == text->end || lower(*at++) != *p)
-            return NULL;
+        else
+            at = at < text->end && lower(*at) == *p ? at + 1 : NULL;
     return at;
 }
 
@@ -179,10 +185,17 @@ static char before(const struct text *text, const char *word)
     return word > text->begin ? word[-1] : '\0';
 }
 
-/* Decides what the name hides that is a part of `word` and ends before `behind`. Returns where the
- * word ends. */
-static const char *judge(const struct text *text, const char *word, const char *behind,
-                         bool is_program, struct finding *finding)
+/* A name, and what is around it. */
+struct place {
+    const char *shown, *end; /* behind the letters of its word, and behind the word */
+    const char *value;       /* behind closing quotes and blanks */
+    char joint;              /* what is there, or zero */
+    bool is_apart;           /* blanks alone are between word and value */
+    bool is_joined;          /* by = or the like */
+    bool is_value, is_file;  /* the word is a value itself, or the name of a file */
+};
+
+static struct place look_around(const struct text *text, const char *word, const char *behind)
 {
     const char *shown = behind, *end;
     while (shown < text->end && (is_letter(*shown) || is_one_of(*shown, "_-.")))
@@ -191,25 +204,42 @@ static const char *judge(const struct text *text, const char *word, const char *
         end++;
     const char *closed = skip(text, end, "\"'`\\]"), *value = skip(text, closed, " \t\r\n");
     char joint = value < text->end ? *value : '\0';
-    bool is_value = is_one_of(before(text, word), "=:,([{");
-    bool is_file = !is_program && ((word > text->begin + 1 && word[-1] == '/') ||
-                                   memchr(behind, '.', (size_t)(end - behind)));
+    return (struct place){
+        .shown = shown,
+        .end = end,
+        .value = value,
+        .joint = joint,
+        .is_joined = is_one_of(joint, "=:") || (joint == '/' && value == end),
+        .is_apart = closed == end && value > end,
+        .is_value = is_one_of(before(text, word), "=:,([{"),
+        .is_file = (word > text->begin + 1 && word[-1] == '/') ||
+                   memchr(behind, '.', (size_t)(end - behind)),
+    };
+}
+
+/* Decides what the name hides that is a part of `word` and ends before `behind`. Returns where the
+ * word ends. */
+static const char *judge(const struct text *text, const char *word, const char *behind,
+                         bool is_program, struct finding *finding)
+{
+    struct place at = look_around(text, word, behind);
+    bool is_before_value = at.is_apart && at.joint && (!at.is_value || word >= finding->cut);
     finding->is_found = true;
-    if (is_one_of(joint, "=:") || (joint == '/' && value == end)) {
-        value = skip(text, value, "=:/>\"'`\\ \t");
+    if (at.is_joined) {
+        const char *value = skip(text, at.value, "=:/>\"'`\\ \t");
         hide_from(finding, value);
         finding->awaits_argument |= value == text->end;
-    } else if (closed == end && joint && value > end && (!is_value || word >= finding->cut))
-        hide_from(finding, shown < end ? shown : value);
-    else if (joint || is_value) {
+    } else if (is_before_value)
+        hide_from(finding, at.shown < at.end ? at.shown : at.value);
+    else if (at.joint || at.is_value) {
         finding->is_whole = true;
-        finding->awaits_argument |= !joint;
-    } else if (!is_file) {
+        finding->awaits_argument |= !at.joint;
+    } else if (is_program || !at.is_file) {
         finding->is_whole |= word > text->begin && word < finding->cut;
         finding->awaits_argument = true;
-        hide_from(finding, shown);
+        hide_from(finding, at.shown);
     }
-    return end;
+    return at.end;
 }
 
 /* Whether a secret may be in another place than behind its name: in a pipe, a variable, a call. */
@@ -273,31 +303,53 @@ static void put_mask(struct output *output)
 
 /* Words that look random */
 
+static bool is_path_or_mask(const char *at, const char *end)
+{
+    bool is_path = *at == '/' ? end - at > 1 && at[1] != '/' : is_one_of(*at, ".~");
+    return is_path || (end - at > 1 && *at == '0' && at[1] == 'x');
+}
+
+struct tally {
+    size_t same, digits, run;              /* of the run of letters and digits */
+    size_t length, turns, small, capitals; /* of the word */
+};
+
+static void count(struct tally *tally, char last, char now)
+{
+    bool is_turn = is_lower(last) ? is_upper(now) : is_digit(last) && is_letter(now);
+    bool is_same = (is_lower(now) && is_lower(last)) || (is_upper(now) && is_upper(last));
+    tally->same = is_same ? tally->same + 1 : is_letter(now);
+    tally->digits += is_digit(now);
+    tally->run++;
+    tally->length++;
+    tally->turns += is_turn;
+    tally->small += is_lower(now);
+    tally->capitals += is_turn && is_upper(now);
+}
+
+static bool is_key(const struct tally *run)
+{
+    return run->same >= 24 || (run->run >= 20 && run->digits && run->digits < run->run);
+}
+
 /* Keys and tokens have long runs of letters and digits, or many turns: a letter behind a digit, a
  * capital behind a small letter. Local paths and hexadecimal masks of cores are shown. */
 static bool is_random(const char *at, const char *end)
 {
-    size_t same = 0, digits = 0, run = 0, length = 0, turns = 0, small = 0, capitals = 0;
-    bool is_path = *at == '/' ? end - at > 1 && at[1] != '/' : is_one_of(*at, ".~");
-    if (is_path || (end - at > 1 && *at == '0' && at[1] == 'x'))
+    struct tally all = {0};
+    if (is_path_or_mask(at, end))
         return false;
     for (char last = '\0'; at < end; last = *at++) {
         if (!is_letter(*at) && !is_digit(*at)) {
-            same = digits = run = 0;
+            all.same = all.digits = all.run = 0;
             continue;
         }
-        bool is_turn = is_lower(last) ? is_upper(*at) : is_digit(last) && is_letter(*at);
-        bool is_same = (is_lower(*at) && is_lower(last)) || (is_upper(*at) && is_upper(last));
-        same = is_same ? same + 1 : is_letter(*at);
-        digits += is_digit(*at);
-        small += is_lower(*at);
-        capitals += is_turn && is_upper(*at);
-        turns += is_turn;
-        length++;
-        if (same >= 24 || (++run >= 20 && digits && digits < run))
+        count(&all, last, *at);
+        if (is_key(&all))
             return true;
     }
-    return small && capitals && length >= 16 && turns >= 5 && 6 * turns >= length;
+    return all.small && all.capitals && all.length >= 16 && all.turns >= 5 &&
+           6 * all.turns >= all.length;
 }
 
 static void put_random(struct output *output, const char *at, const char *end)

@@ -253,25 +253,26 @@ static bool can_be_preloaded_into(void)
 
 /* The loader ignores LD_PRELOAD in a program with set-id bits or file capabilities. Set-id bits of
  * a script have no effect. */
-static void examine_rights(void)
+static void examine_set_id(void)
 {
     struct stat found;
-    char capability[64];
     if (stat(patient.path, &found) != 0)
         return;
-    const char *of_user =
-        found.st_mode & S_ISUID && found.st_uid != getuid() ? "set-user-ID" : NULL;
-    const char *of_group =
-        found.st_mode & S_ISGID && found.st_mode & S_IXGRP && found.st_gid != getgid()
-            ? "set-group-ID"
-            : NULL;
-    if (of_user || of_group)
+    bool is_of_user = found.st_mode & S_ISUID;
+    bool is_of_group = found.st_mode & S_ISGID && found.st_mode & S_IXGRP;
+    bool is_other_user = is_of_user && found.st_uid != getuid();
+    if (is_other_user || (is_of_group && found.st_gid != getgid()))
         PROBLEM("rights: %s is %s: the loader ignores LD_PRELOAD there", patient.path,
-                of_user ? of_user : of_group);
-    else if (found.st_mode & (S_ISUID | (found.st_mode & S_IXGRP ? S_ISGID : 0)))
+                is_other_user ? "set-user-ID" : "set-group-ID");
+    else if (is_of_user || is_of_group)
         note("rights: %s is set-user-ID or set-group-ID; for users other than you, the loader "
              "ignores LD_PRELOAD",
              patient.path);
+}
+
+static void examine_capabilities(void)
+{
+    char capability[64];
     bool has_capabilities =
         getxattr(patient.path, "security.capability", capability, sizeof capability) > 0;
     if (has_capabilities && getuid() != 0)
@@ -654,28 +655,35 @@ static void examine_fortran(void)
 
 /* Programs that are not linked with an MPI library */
 
+/* Whether this file, which Python has loaded, is an MPI library. */
+static bool examine_loaded(const char *path, const char *version)
+{
+    struct elf_file file;
+    if (is_ours(path) || !elf_open(&file, path))
+        return false;
+    bool is_mpi = elf_is_elf(&file) && is_an_mpi(&file);
+    if (is_mpi) {
+        fine("Python: mpi4py can be imported");
+        examine_mpi_library(path, &file, version);
+    }
+    elf_close(&file);
+    return is_mpi;
+}
+
 static void examine_python(void)
 {
     char *answer = ask_python(patient.path), *rest = answer, *line;
     const char *version = "";
     bool is_found = false;
     while (rest && (line = strsep(&rest, "\n"))) {
-        struct elf_file file;
         if (strncmp(line, "version ", 8) == 0)
             version = line + 8;
         if (strncmp(line, "error ", 6) == 0)
             note("Python: mpi4py cannot be imported (%s); MPI that is loaded in another way is "
                  "profiled as well",
                  line + 6);
-        if (is_found || strncmp(line, "file ", 5) != 0 || is_ours(line + 5) ||
-            !elf_open(&file, line + 5))
-            continue;
-        is_found = elf_is_elf(&file) && is_an_mpi(&file);
-        if (is_found) {
-            fine("Python: mpi4py can be imported");
-            examine_mpi_library(line + 5, &file, version);
-        }
-        elf_close(&file);
+        if (!is_found && strncmp(line, "file ", 5) == 0)
+            is_found = examine_loaded(line + 5, version);
     }
     if (!is_found && !(answer && strstr(answer, "error ")))
         note("Python: importing mpi4py did not show which MPI it uses; MPI that is loaded "
@@ -764,7 +772,8 @@ bool doctor_examine(char *const command[], const char *library)
     examine_skipped_programs(command);
     if (is_found && find_program(program) && finds_script(command) && open_program() &&
         runs_on_this_machine() && can_be_preloaded_into()) {
-        examine_rights();
+        examine_set_id();
+        examine_capabilities();
         examine_preloads();
         ask_the_loader();
         examine_sanitizers();
