@@ -30,6 +30,7 @@ FOR_SCRIPTS = [
     if "--json" in parser._option_string_actions
     and name not in ("export", "fleet")  # which asks a store: test_fleet.py
 ]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SELECTS = ("--memory-kind", "--sort", "--metric", "--bins")  # other rows, with the same keys
 
 
@@ -202,9 +203,21 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "page", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda page: page.stem
-)
+def sentences(text: str) -> Iterator[str]:
+    """Without code; items of lists and cells of tables are sentences of their own."""
+    text = re.sub(r"(?ms)^```.*?^```|^ {4}[^\n]*$", "", text)
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\.))| \| ", text):
+        yield from re.split(r"(?<=[.:!?])\s+(?=[A-Z`*\[(])", part)
+
+
+def test_few_sentences_have_more_than_35_words():
+    words = [
+        len(re.findall(r"\S*\w\S*", each)) for page in PAGES for each in sentences(page.read_text())
+    ]
+    assert sum(number > 35 for number in words) < 0.05 * sum(number > 2 for number in words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_a_page_and_its_heading(page):
     links = re.findall(r"\]\((?!http)([^)#\s]*)#?(\S*?)\)", page.read_text())
     dead = [
