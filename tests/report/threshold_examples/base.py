@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commprof_report.base.same_steps import agree, matched, warm_up
-from commprof_report.late.sentences import part_text
+from commprof_report.late.sentences import basis_text
 
 from .late import RUN
 
@@ -40,7 +40,7 @@ def slow_start(share: float) -> str:
 
 
 EXAMPLES = {
-    "base.all": lambda share: part_text(RUN._replace(coverage=share)),
+    "base.all": lambda share: basis_text(RUN._replace(coverage=share)).partition(" of ")[0],
     "base.missed-steps": missed,
     "base.several-steps": longer_steps,
     "base.same-step": apart,
