@@ -45,7 +45,7 @@ SERVER = "/usr/lib/postgresql/15/bin"
 @pytest.fixture(scope="module", autouse=True)
 def packages():
     """From the package registry, into build/engines."""
-    names = ["duckdb", "sqlglot", "chdb", "pyspark"]
+    names = ["duckdb", "sqlglot", "chdb", "pyspark", "grafana-foundation-sdk"]
     made = subprocess.run([ROOT / "setup/engines.sh", *names], capture_output=True, text=True)
     if made.returncode:
         pytest.skip(f"no engines: {made.stderr[-200:]}")
@@ -126,6 +126,27 @@ def test_the_queries_of_the_dashboard_answer_as_the_questions_do(store, postgres
         assert len(rows) == len(wanted) and (wanted or question == "libraries"), question
         assert all(all(map(same, *pair)) for pair in zip(rows, wanted)), question
     assert "MPI_Allreduce" in psql(postgresql, [grafana.CALLS]).split()
+
+
+def same_below(ours: object, read: object) -> bool:
+    """Whether all that we say is in what was read; more may be there, by default."""
+    if isinstance(ours, dict) and isinstance(read, dict):
+        return all(key in read and same_below(ours[key], read[key]) for key in ours)
+    if isinstance(ours, list) and isinstance(read, list):
+        return len(ours) == len(read) and all(map(same_below, ours, read))
+    return ours == read
+
+
+def test_grafana_s_own_types_read_all_of_the_dashboard():
+    """As Grafana's authors publish them for its versions; a Grafana itself is not to be had here."""
+    types = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.models import units
+
+    read = types.Dashboard.from_json(grafana.dashboard())
+    assert same_below(grafana.dashboard(), json.loads(JSONEncoder().encode(read)))
+    assert not same_below({"panels": [{"no": 1}] * 5}, json.loads(JSONEncoder().encode(read)))
+    assert all(unit in vars(units).values() for unit in grafana.UNITS.values())
 
 
 def test_a_spark_cluster_of_two_workers_gives_the_same_rows(store):
