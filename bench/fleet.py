@@ -80,7 +80,7 @@ def question_cost(store: Store, question: str) -> None:
     began = time.monotonic(), cpu_s()
     engine = engine_open(store, "duckdb")
     rows = answers(engine, question, {"call": "MPI_Allreduce", "job": "100003"})
-    peak = re.search(r"VmHWM: *(\d+)", Path("/proc/self/status").read_text())
+    peak = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())
     print(
         f"  {question}: {len(rows)} rows, {time.monotonic() - began[0]:.1f} s, "
         f"{cpu_s() - began[1]:.1f} s of CPU time, {int(peak[1]) // 1024} MiB",

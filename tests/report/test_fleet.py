@@ -203,6 +203,7 @@ def test_users_are_hashed_and_names_left_out_as_the_store_says(report, run_folde
     assert "node" not in "".join(
         path.read_bytes().decode("latin-1") for path in store.glob("*/*/*/*.parquet")
     )
+    assert {row["run_id"] for row in answer(report, store, "job", "1")} == {"1"}
     assert (store / "store.json").stat().st_mode & 0o777 == 0o600
     assert report("fleet", "add", store, run_folder, "--keep", "host").status == 2
 

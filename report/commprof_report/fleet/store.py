@@ -189,6 +189,8 @@ def _allowed(store: Store, table: str, rows: Iterable[tuple]) -> Iterator[tuple]
         values = dict(zip(columns, row))
         if table == "job":
             values |= {"user_name": store.user(values["user_name"]), **left_out}
+            if "host" not in store.keep:  # whose name precedes the number under Hydra and PMIx
+                values["run_id"] = re.sub(r".*[A-Za-z][^-]*-?", "", values["run_id"])
         elif table == "folder":
             values["folder"] = store.mark(values["folder"])
         yield tuple(values.values())
