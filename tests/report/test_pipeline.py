@@ -220,6 +220,27 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
 
 
+def test_an_exchange_by_doubling_is_no_ring():
+    """Ranks exchange with rank ^ 1, then with rank ^ 2, as an Allreduce of four does; their twins
+    pass on in both directions what they have received."""
+    pairs = [(rank, rank ^ step) for rank in range(4) for step in (1, 2)]
+    rows = [MessageRow(*pair, 10, 100) for pair in pairs]
+    doubling, passing = (
+        [MessageTime(rank, rank ^ step, is_sent, 0) for rank in range(4) for step, is_sent in steps]
+        for steps in (
+            10 * [(1, True), (1, False), (2, True), (2, False)],
+            10 * [(1, False), (2, False), (2, True), (1, True)],
+        )
+    )
+    ring, web = [[0, 1, 2, 3]], []
+    assert [
+        (found.rings, found.webs) for found in (graph(rows, passing), graph(rows, doubling))
+    ] == [
+        (ring, web),
+        (web, ring),
+    ]
+
+
 def test_a_rank_that_passes_nothing_on_is_no_stage():
     """Rank 0 gives work to 1 and 2, or collects theirs. Its twin gives it to 1, who sends it on to
     2."""
@@ -377,7 +398,8 @@ def test_rare_small_messages_do_not_spoil_a_line():
     assert [chain.ranks for chain in graph([*lines, MessageRow(2, 0, 10, 99)]).chains] == [
         (0, 1, 2)
     ]
-    assert graph([*lines, MessageRow(2, 0, 10, 100)]).rings == [[0, 1, 2]]
+    assert graph([*lines, MessageRow(2, 0, 10, 100)]).webs == [[0, 1, 2]]
+    assert graph([*lines, MessageRow(2, 0, 10, 10_000)]).rings == [[0, 1, 2]]
 
 
 def test_a_few_messages_are_no_pipeline():

@@ -149,6 +149,7 @@ def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool
 FEWEST = whole("roles.messages")
 ALIKE = threshold("roles.direction")
 PASSED_ON = threshold("roles.passed-on")
+RING = threshold("roles.ring")
 
 
 # All messages from one rank to another; messages.sql.
@@ -199,7 +200,8 @@ def graph(rows: Iterable[Row], times: Iterable[Row] = ()) -> Graph:
         elif max(len(neighbours[rank]) for rank in ranks) > 2:
             found.webs.append(ranks)
         elif not ends:
-            found.rings.append(ranks)
+            is_ring = _goes_round(_walk(ranks[0], neighbours), sent, times_of)
+            (found.rings if is_ring else found.webs).append(ranks)
         elif _is_passed_on(line := _walk(ends[0], neighbours), sent):
             if _is_exchange(line, sent, times_of):
                 found.exchanges.append(ranks)
@@ -239,11 +241,32 @@ def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
 
 
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
-    """The ranks from one end of a line to the other."""
+    """The ranks from one end of a line to the other, or once around a ring."""
     ranks = [start]
     for rank in ranks:  # and those that are reached meanwhile
-        ranks += [other for other in neighbours[rank] if other not in ranks[-2:-1]][:1]
+        ranks += [other for other in neighbours[rank] if other not in ranks][:1]
     return tuple(ranks)
+
+
+def _goes_round(
+    ring: Sequence[int], sent: dict[tuple[int, int], int], times_of: dict[int, list[Row]]
+) -> bool:
+    """Whether each rank sends about as much to the next one, and all but the first not before they
+    have received, in each direction that there is: an exchange with both neighbours in turn, or a
+    tree up and down, goes nowhere."""
+    around = []
+    for way in ((*ring, *ring[:2]), (*ring[::-1], *ring[:-3:-1])):
+        sums = [sent.get(step, 0) for step in zip(way, way[1:])]
+        around += [way] if min(sums) > RING * max(sums) else []
+    shares = [
+        [
+            _passed_on(times_of[rank], before, after)
+            for before, rank, after in zip(way, way[1:], way[2:])
+            if rank in times_of
+        ]
+        for way in around
+    ]
+    return bool(around) and all(sorted(own)[:2][-1] >= PASSED_ON for own in shares if own)
 
 
 def _is_passed_on(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> bool:
