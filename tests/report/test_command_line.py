@@ -112,6 +112,17 @@ def test_a_run_may_have_any_name(report, run_folder, monkeypatch):
     assert report("sumary").status == 0
 
 
+SHOWN = "summary late steps calls ranks sizes latency traffic hvprof peers communicators regions "
+SHOWN += "pipeline advise gpu seen stuck"
+
+
+def test_sentences_keep_within_the_terminal(report, run_folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    for command in SHOWN.split():
+        wide = [line for line in report(command, run_folder).out.split("\n") if len(line) > 70]
+        assert all("  " in line.strip() for line in wide), "columns are two spaces apart"
+
+
 def test_a_reader_that_leaves_early_is_no_error(run_folder):
     command = f"{sys.executable} -B {PROGRAM} export {run_folder} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)

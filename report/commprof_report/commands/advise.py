@@ -24,7 +24,6 @@ be saved.
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -43,7 +42,7 @@ from ..steps.steps_summary import steps_or_none
 from ..summary.run_summary import run_summary
 from . import Command, common
 
-WIDTH = 110
+WIDTH, INDENT = 110, "   "
 MOST_PIECES = 10
 NOT_FOUND, NOTHING = FOLDED = "Looked for and not found", "Nothing to look at"
 COLUMNS = (
@@ -89,15 +88,13 @@ def blocks(rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str
     pieces = [row for row in rows if row.found]
     left = units.counted(len(pieces) - MOST_PIECES, "more piece")
     return [
-        common.lines_text(textwrap.wrap(verdict(rows), WIDTH, break_on_hyphens=False)),
+        "\n".join(common.wrapped(verdict(rows), WIDTH)),
         *(piece_text(*each) for each in enumerate(pieces[:MOST_PIECES], 1)),
         f"... and {left}; --json has them all." if len(pieces) > MOST_PIECES else "",
-        common.lines_text(
+        "\n".join(
             line
             for head, parts in closing(rows, unsampled, part)
-            for line in textwrap.wrap(
-                f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
-            )
+            for line in common.wrapped(f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH)
         ),
     ]
 
@@ -134,11 +131,11 @@ def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
 
 
 def piece_text(number: int, row: Advice) -> str:
-    return common.lines_text(
+    return "\n".join(
         (
             f"{number}. {head_text(row)}",
-            *wrapped(f"{row.evidence}."),
-            *wrapped(f"-> {row.suggestion}."),
+            *common.wrapped(f"{row.evidence}.", WIDTH, INDENT),
+            *common.wrapped(f"-> {row.suggestion}.", WIDTH, INDENT),
         )
     )
 
@@ -147,12 +144,6 @@ def head_text(row: Advice) -> str:
     saved = saving_text(row)
     return units.capital(row.title) + (
         f": could save {saved} (estimate; {row.certainty})" if saved else ""
-    )
-
-
-def wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False
     )
 
 

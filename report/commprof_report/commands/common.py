@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -122,23 +125,45 @@ def answer(
         tables.write_rows(arguments, rows, [getattr(field, "key", field) for field in fields])
     else:
         said = "" if rows else nothing()
-        print(said or "\n\n".join(filter(None, blocks())))
+        print(lines_text((said or "\n\n".join(filter(None, blocks()))).split("\n")))
+
+
+def screen() -> int:
+    """The columns of the terminal; WIDEST where the text goes elsewhere."""
+    is_known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return max(2 * HEAD_WIDTH, shutil.get_terminal_size().columns) if is_known else WIDEST
+
+
+def wrapped(text: str, most: int = WIDEST, indent: str = "") -> list[str]:
+    """Lines within the terminal, and within `most`. No number is parted from its unit."""
+    width, kept = min(most, screen()), OF_A_NUMBER.sub(KEPT, units.visible(text))
+    lines = textwrap.wrap(
+        kept,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return [line.replace(KEPT, " ") for line in lines]
 
 
 def lines_text(lines: Iterable[str]) -> str:
-    return "\n".join(map(units.visible, lines))
+    """Sentences within the terminal; tables, whose columns are two spaces apart, as they are."""
+    fitted: list[str] = []
+    for line in map(units.visible, lines):
+        bare = line.lstrip()
+        is_whole = len(line) <= screen() or "  " in bare
+        fitted += [line] if is_whole else wrapped(bare, indent=line[: -len(bare)])
+    return "\n".join(fitted)
 
 
 def facts_text(facts: Iterable[tuple[str, str]], width: int = WIDEST) -> str:
-    """A line for each fact that has a text, or several where it is wider. No number is parted from
-    its unit."""
+    """A line for each fact that has a text, or several where it is wider."""
     lines = []
     for head, text in facts:
-        kept = OF_A_NUMBER.sub(KEPT, units.visible(text))
-        for part in textwrap.wrap(
-            kept, width - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False
-        ):
-            lines.append(f"{units.visible(head):<{HEAD_WIDTH}}{part}".replace(KEPT, " "))
+        for part in wrapped(text, min(width, screen()) - HEAD_WIDTH):
+            lines.append(f"{units.visible(head):<{HEAD_WIDTH}}{part}")
             head = ""
     return "\n".join(lines)
 

@@ -63,7 +63,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, Cursor
-from typing import Callable, TextIO
+from typing import TextIO
 
 from ..base import ReportError, UsageError, attempt, option, print_note, units
 from ..base.files import renamed_whole, written_whole
@@ -148,38 +148,34 @@ def run(arguments: argparse.Namespace) -> None:
     form.write(arguments)
 
 
-def write_json(arguments: argparse.Namespace) -> None:
-    if arguments.output:
-        write_files(arguments, "json", json_write)
-        return
+def write_tables(ending: str, arguments: argparse.Namespace) -> None:
+    """A file a table, in a folder; without one all JSON together, or one table as CSV."""
     wanted = arguments.table or TABLES
-    connection = opened(arguments, wanted).connection
-    tables.write_json(
-        sys.stdout,
-        ({"table": table, **record} for table in wanted for record in records(connection, table)),
-    )
-
-
-def json_write(connection: Connection, table: str, path: Path) -> None:
-    with text_open(path) as file:
-        tables.write_json(file, records(connection, table))
-
-
-def write_csv(arguments: argparse.Namespace) -> None:
-    if arguments.output:
-        write_files(arguments, "csv", csv_write)
-    elif len(arguments.table or TABLES) > 1:
+    if ending == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError(
             "export", "CSV holds one table: choose --table, or --output for a folder of files"
         )
+    run = opened(arguments, wanted)
+    if arguments.output:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        for table in wanted:
+            with renamed_whole(arguments.output / f"{table}.{ending}", run.mode) as aside:
+                with text_open(aside) as file:
+                    table_write(ending, file, run.connection, table)
+    elif ending == "csv":
+        table_write(ending, sys.stdout, run.connection, *wanted)
     else:
-        connection = opened(arguments, arguments.table).connection
-        tables.write_csv(sys.stdout, *fields_and_rows(connection, *arguments.table))
+        each = ((table, records(run.connection, table)) for table in wanted)
+        tables.write_json(
+            sys.stdout, ({"table": table, **record} for table, rows in each for record in rows)
+        )
 
 
-def csv_write(connection: Connection, table: str, path: Path) -> None:
-    with text_open(path) as file:
+def table_write(ending: str, file: TextIO, connection: Connection, table: str) -> None:
+    if ending == "csv":
         tables.write_csv(file, *fields_and_rows(connection, table))
+    else:
+        tables.write_json(file, records(connection, table))
 
 
 def write_parquet(arguments: argparse.Namespace) -> None:
@@ -190,18 +186,6 @@ def write_parquet(arguments: argparse.Namespace) -> None:
     run = opened(arguments, wanted)
     for table in wanted:
         parquet.write(run.connection, table, arguments.output, run.mode)
-
-
-def write_files(
-    arguments: argparse.Namespace, ending: str, write: Callable[[Connection, str, Path], None]
-) -> None:
-    """A file a table, in a folder."""
-    wanted = arguments.table or TABLES
-    run = opened(arguments, wanted)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    for table in wanted:
-        with renamed_whole(arguments.output / f"{table}.{ending}", run.mode) as aside:
-            write(run.connection, table, aside)
 
 
 def write_sqlite(arguments: argparse.Namespace) -> None:
@@ -270,8 +254,8 @@ Format = namedtuple("Format", "write without_table is_timeline", defaults=["", F
 
 
 FORMATS = {
-    "json": Format(write_json),
-    "csv": Format(write_csv),
+    "json": Format(partial(write_tables, "json")),
+    "csv": Format(partial(write_tables, "csv")),
     "parquet": Format(write_parquet),
     "sqlite": Format(write_sqlite, "a database holds all tables"),
     "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
@@ -344,11 +328,13 @@ COMMANDS = {
             option(
                 "--table",
                 choices=(*TABLES, *VIEWS),
+                metavar="TABLE",
                 action="append",
-                help="this table only; may be repeated",
+                help=f"this table only, or one of {', '.join(VIEWS)}; may be repeated",
             ),
             option(
                 "--output",
+                "-o",
                 type=Path,
                 metavar="PATH",
                 help="a folder, one file a table; for sqlite, Prometheus and Perfetto a file",

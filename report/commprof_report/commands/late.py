@@ -30,7 +30,6 @@ that is too coarse, durations beyond the shortest count as waiting, marked with 
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from ..base import Field, Row, option, present, shown, units, whole
@@ -139,7 +138,7 @@ def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     left = "\n--by call has each communicator of a family." * (len(calls) < len(answers.calls))
     by_rank = tables.first_rows(columns, ranks, MOST_ROWS, more)
     return {
-        "rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}",
+        "rank": "\n".join((by_rank, *common.wrapped(legend(ranks), WIDTH))),
         "host": tables.text_table(cause_columns(HOST, hosts), hosts) if hosts else "",
         "call": tables.text_table(CALL_COLUMNS, calls) + left,
         "state": tables.text_table(STATE, answers.states) if answers.states else "",

@@ -25,7 +25,6 @@ a reason there is one line, "all calls".
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
@@ -127,7 +126,7 @@ def show_unseen(arguments: argparse.Namespace) -> None:
 def blocks(run: Selection, answers: RunSummary, whole: Alignment | None) -> Iterator[str]:
     """The headline, what was counted, and the rest of the screen."""
     summary = answers.summary
-    yield textwrap.fill(units.visible(attempt("Waiting", run_headline, answers.late) or ""), WIDTH)
+    yield "\n".join(common.wrapped(attempt("Waiting", run_headline, answers.late) or "", WIDTH))
     yield common.lines_text(run_lines(run, summary))
     if has_mpi(summary):
         yield from (share_text_block(answers), calls_text(answers))
