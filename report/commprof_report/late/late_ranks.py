@@ -67,7 +67,7 @@ from .judgement import (
 )
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import Known, are_chosen, known, set_up_ns
+from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
     HeldUp,
@@ -433,9 +433,9 @@ def split(run: Selection, alignment: Alignment) -> Split:
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
     inside = list(SQL.rows(connection, "time_inside"))
-    row = run_row(
-        sums, counted_ns, inside, set_up_ns(connection, of_all.called.calls, about, texts)
-    )
+    calls = of_all.called.set_up
+    calls = calls.take(are_chosen(connection, texts, call=calls.call))
+    row = run_row(sums, counted_ns, inside, calls)
     return Split(about, of_all, sums, list(counted_ns), inside, row)
 
 

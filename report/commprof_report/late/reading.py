@@ -250,15 +250,12 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     return calls.changed(polled_ns=calls.polled_ns + more_ns)
 
 
-def set_up_ns(connection: Connection, calls: Calls, known: Known, texts: Texts) -> dict[int, int]:
-    """By rank the time in the chosen calls that create communicators before its first call of
-    another kind: set-up, as MPI_Init is. calls: by rank, in order of time."""
-    is_setting_up = known.which(calls.call, texts, lambda call: call.family == "communicator")
+def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
+    """The calls that create communicators before a rank's first call of another kind: set-up, as
+    MPI_Init is. calls: by rank, in order of time."""
+    is_creating = known.which(calls.call, texts, lambda call: call.family == "communicator")
     ranks = Groups(calls.world_rank)
-    is_first = ranks.place() < ranks.spread(ranks.first_at(~is_setting_up) - ranks.first)
-    own = is_first & are_chosen(connection, texts, call=calls.call)
-    spent_ns = ranks.sum(np.where(own, calls.end_ns - calls.start_ns, 0))
-    return dict(zip(calls.world_rank[ranks.first].tolist(), spent_ns.tolist()))
+    return ranks.place() < ranks.spread(ranks.first_at(~is_creating) - ranks.first)
 
 
 def is_asleep(use: Use, between_ns: int) -> bool:

@@ -43,7 +43,7 @@ from ..retime.graph import (
 )
 from ..run.alignment import Alignment, storable
 from ..run.unseen import FAR_NS, holes_aligned, without_holes
-from ..run.sampled import sampled
+from ..run.sampled import Calls as SampledCalls, sampled
 from .depends import (
     ALL,
     LONG_AGO_NS,
@@ -57,7 +57,7 @@ from .depends import (
 )
 from .reading import Known
 from .timelines import Called
-from .verdict import MAJORITY
+from .verdict import MAJORITY, jobs
 from .wait_split import LATE_PARTNER, NO_PROGRESS, WaitSplit
 
 ROUNDED_NS = 2  # times on the run's axis
@@ -87,11 +87,15 @@ class Part:
         self.before_ns = graph.play(self.unchanged)
 
     def without(self, ranks: Sequence[int]) -> Change:
-        """These ranks take no longer than the others do."""
+        """These ranks take no longer than those do with which they communicate, through others or
+        not."""
         lead_ns = np.zeros(len(self.graph.gap_ns), np.int64)
         lead_ns[: len(self.graph.calls)] = self.graph.lead_ns(ranks)
+        theirs = [job for job in self.jobs if not job.isdisjoint(ranks)]
+        others = sorted(set[int]().union(*theirs) - {*ranks})
         usual = self.unchanged._replace(
-            gap_ns=self.gaps.as_others(ranks, lead_ns), transfer_ns=self.transfers.as_others(ranks)
+            gap_ns=self.gaps.as_others(ranks, others, lead_ns),
+            transfer_ns=self.transfers.as_others(ranks, others),
         )
         excess_ns = (
             int((before - after).sum()) for before, after in zip(self.unchanged[:2], usual[:2])
@@ -101,6 +105,10 @@ class Part:
             if is_by_transfers(*excess_ns)
             else usual._replace(transfer_ns=self.unchanged.transfer_ns)
         )
+
+    @cached_property
+    def jobs(self) -> list[set[int]]:
+        return jobs([*{*self.ranks.tolist()}], dict(enumerate(self.graph.met().tolist())))
 
     def saved_ns(self, times_ns: Ints) -> float:
         before_ns, after_ns = (
@@ -225,7 +233,7 @@ def retimed(
     sampled_share: float | None,
 ) -> Retimed:
     waits, texts, collectives = split.waits, split.texts, split.sure
-    run = _Run(connection, alignment, known, texts)
+    run = _Run(connection, alignment, known, split.called.set_up, texts)
     windows = without_holes(*holes_aligned(connection, alignment)[1:])
 
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
@@ -326,18 +334,25 @@ def _on_device(rows: Collectives) -> Played:
 
 
 class _Run:
-    """When each rank's run began and ended, on the run's axis, between MPI_Init and MPI_Finalize as
+    """When each rank's run began and ended, on the run's axis, between set-up and MPI_Finalize as
     far as these were sampled."""
 
     def __init__(
-        self, connection: Connection, alignment: Alignment, known: Known, texts: Texts
+        self,
+        connection: Connection,
+        alignment: Alignment,
+        known: Known,
+        set_up: SampledCalls,
+        texts: Texts,
     ) -> None:
         calls = sampled(connection).in_texts(texts).calls
         calls = calls.take(known.which(calls.call, texts, lambda call: call.family == "setup"))
-        begins, ends = (
-            alignment.aligned(calls.world_rank, times) for times in (calls.start_ns, calls.end_ns)
+        rank, begins, ends = (
+            np.append(getattr(calls, name), getattr(set_up, name))
+            for name in ("world_rank", "start_ns", "end_ns")
         )
-        self.setup = {rank: (begins[own], ends[own]) for rank, own in by_rank(calls.world_rank)}
+        begins, ends = (alignment.aligned(rank, times) for times in (begins, ends))
+        self.setup = {each: (begins[own], ends[own]) for each, own in by_rank(rank)}
         walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall")
         bounds = [
             (rank, *(storable(alignment.aligned_ns(rank, time_ns)) for time_ns in (0, wall_ns)))

@@ -507,10 +507,10 @@ def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[s
 
 
 def run_row(
-    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row], set_up_ns: Mapping[int, int]
+    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[Row], setting_up: Columns
 ) -> Row:
     """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
-    samples' times are rounded apart from it. set_up_ns: no part of what should be split."""
+    samples' times are rounded apart from it. setting_up: calls that need not be split."""
     own = sums.of_ranks(counted_ns)
     waits = sums.waits
     wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
@@ -525,7 +525,8 @@ def run_row(
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
-    to_split_ns = whole_ns - sum(ns for rank, ns in set_up_ns.items() if rank in counted_ns)
+    is_chosen = np.isin(setting_up.world_rank, list(counted_ns))
+    to_split_ns = whole_ns - int((setting_up.end_ns - setting_up.start_ns)[is_chosen].sum())
     return sums_row(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),

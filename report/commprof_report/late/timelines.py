@@ -24,7 +24,7 @@ from ..run.alignment import Alignment
 from ..run.unseen import holes_aligned
 from ..run.sampled import Calls
 from .depends import Waits
-from .reading import Known, followed, is_on, polls
+from .reading import Known, are_setting_up, followed, is_on, polls
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN, NEGOTIATING, ABSENT = STATES = range(8)
 COUNT = len(STATES)
@@ -137,7 +137,8 @@ class Lines(Dict[int, Timeline]):
 class Called(NamedTuple):
     """The calls of each rank's thread that is its timeline, in order of time."""
 
-    of_threads: Calls  # of all threads, likewise
+    of_threads: Calls  # of all threads, likewise, without set-up
+    set_up: Calls
     threads: dict[int, int]  # by rank, the one that is the timeline
     calls: Calls
     start_ns: Ints  # on the run's axis
@@ -154,8 +155,10 @@ def called(
     every = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
     threads = followed(connection, every)
     calls = every.take(is_on(every, threads))
+    is_set_up = are_setting_up(every, known, texts)
     return Called(
-        every,
+        every.take(~is_set_up),
+        every.take(is_set_up),
         threads,
         calls,
         alignment.aligned(calls.world_rank, calls.start_ns),

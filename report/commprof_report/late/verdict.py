@@ -236,9 +236,10 @@ class Case:
     def wider(self, found: Named) -> list[Named]:
         """With these ranks, the others that hardly wait either: of ranks that are equally late, one
         is last, and has the waiting of all who are not."""
-        waited_ns = self.participants.waited_ns
-        order = sorted(waited_ns, key=waited_ns.__getitem__)
-        most = nameable(order, self.participants.members)
+        waited_ns, members = self.participants.waited_ns, self.participants.members
+        theirs = [job for job in jobs([*waited_ns], members) if not job.isdisjoint(found.ranks)]
+        order = sorted(sorted(set[int]().union(*theirs)), key=waited_ns.__getitem__)
+        most = nameable(order, members)
         ns = np.array([waited_ns[rank] for rank in order], float)
         rest_ns = (ns.sum() - np.cumsum(ns))[:most] / np.arange(len(ns) - 1, 0, -1)[:most]
         hardly = np.flatnonzero(ns[: len(rest_ns)] <= threshold("late.hardly") * rest_ns)
@@ -397,16 +398,21 @@ def spans(length: int, number: int) -> list[tuple[int, int]]:
     return list(zip(edges, edges[1:]))
 
 
-def nameable(units: Sequence[int], members: Mapping[int, Collection[int]]) -> int:
-    """How many of them may be named: a part of each of the jobs that no communicator joins."""
+def jobs(units: Sequence[int], members: Mapping[int, Collection[int]]) -> list[set[int]]:
+    """The parts of a job that no communicator joins."""
     part_of = {unit: {unit} for unit in units} if members else {}
     for own in members.values():
         parts = {id(part_of[unit]): part_of[unit] for unit in own if unit in part_of}
         if len(parts) > 1:
             job = set[int]().union(*parts.values())
             part_of.update(dict.fromkeys(job, job))
-    jobs = {id(job): len(job) for job in part_of.values()} or {0: len(units)}
-    return sum(max(1, ranks // whole("late.ranks-per-named")) for ranks in jobs.values())
+    return list({id(job): job for job in part_of.values()}.values()) or [{*units}]
+
+
+def nameable(units: Sequence[int], members: Mapping[int, Collection[int]]) -> int:
+    """How many of them may be named, of each job."""
+    each = whole("late.ranks-per-named")
+    return sum(max(1, len(job) // each) for job in jobs(units, members))
 
 
 class Compared(NamedTuple):

@@ -173,6 +173,15 @@ class Graph:
         np.maximum.at(lead_ns, depends.source, waited_ns)
         return lead_ns
 
+    def met(self) -> np.ndarray:
+        """The ranks, two in a row, of calls that depend on each other."""
+        rank, members = self.chains.world_rank[self.calls.chain], self.members
+        depends = self.depends.take(self.depends.source < len(self.calls))
+        is_same = members.group[1:] == members.group[:-1]
+        of_members = np.stack([rank[members.call[:-1]], rank[members.call[1:]]], 1)[is_same]
+        of_calls = np.stack([rank[depends.call], rank[depends.source]], 1)
+        return np.unique(np.concatenate([of_members, of_calls]), axis=0)
+
     @property
     def ends(self) -> slice:
         return slice(len(self.calls), len(self.calls) + len(self.chains))
@@ -260,18 +269,20 @@ class Usual:
         at = self.groups.first[:, None] + np.rint(place).astype(np.int64)
         self.quantiles = values_ns[self.order][at] if len(first) else np.empty((0, QUANTILES))
 
-    def as_others(self, ranks: Sequence[int], lead_ns: Ints | None = None) -> Ints:
-        """The values if those of these ranks were no longer than what the other ranks take for the
-        same kind: each quantile no longer than the median of the others' same quantile. What no
+    def as_others(
+        self, ranks: Sequence[int], others: Sequence[int], lead_ns: Ints | None = None
+    ) -> Ints:
+        """The values if those of these ranks were no longer than what the others take for the same
+        kind: each quantile no longer than the median of the others' same quantile. What no
         other rank does is shorter by what others wait after it (lead_ns), if that is known."""
         found, is_own = self.values_ns.copy(), np.isin(self.rank, ranks)
-        alone = []
+        alone, is_other = [], np.isin(self.rank, others)
         for group in np.flatnonzero(is_own).tolist():
-            others = self.quantiles[(self.kind == self.kind[group]) & ~is_own]
+            usual = self.quantiles[(self.kind == self.kind[group]) & is_other]
             begin, count = int(self.groups.first[group]), int(self.groups.counts[group])
             rows = self.order[begin : begin + count]
-            if len(others):
-                usual_ns = _spread(np.median(others, axis=0), count)
+            if len(usual):
+                usual_ns = _spread(np.median(usual, axis=0), count)
                 found[rows] = np.minimum(found[rows], usual_ns)
             else:
                 alone.append(rows)
