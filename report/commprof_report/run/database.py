@@ -97,18 +97,11 @@ def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
     ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
-    if (
-        not all(_is_rank(rank) for rank in ranks)
-        or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1
-    ):
+    kinds: tuple[Any, ...] = (str, int, int, int, (int, type(None)))
+    are_right = all(isinstance(*each) for rank in ranks for each in zip(rank, kinds))
+    if not are_right or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1:
         raise ReportError(path, "is damaged: impossible values in table rank")
     return ranks
-
-
-def _is_rank(rank: Row) -> bool:
-    end_unix_ns = rank.start_unix_ns if rank.end_unix_ns is None else rank.end_unix_ns
-    numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, end_unix_ns)
-    return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
 
 
 def _database_check(
@@ -261,24 +254,17 @@ def _copy_attached(
     with connection:
         connection.execute("BEGIN")
         for table in filled:
-            statement = _copying(table, version, passed.get(table, "0"))
-            _copy_rows(connection, path, table, statement, first)
-
-
-def _copy_rows(
-    connection: sqlite3.Connection, path: Path, table: str, statement: str, first: dict[str, int]
-) -> None:
-    """The constraints of the schema check each row as well."""
-    why = ""
-    try:
-        connection.execute(statement, first)
-        return
-    except sqlite3.IntegrityError as error:
-        why = f" ({error})"
-    except sqlite3.OperationalError as error:
-        if "user-defined function" not in str(error):
-            raise
-    raise ReportError(path, f"is damaged: impossible values in table {table}{why}")
+            try:
+                # the constraints of the schema check each row as well
+                connection.execute(_copying(table, version, passed.get(table, "0")), first)
+            except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+                is_constraint = isinstance(error, sqlite3.IntegrityError)
+                if not is_constraint and "user-defined function" not in str(error):
+                    raise
+                why = f" ({error})" * is_constraint
+                raise ReportError(
+                    path, f"is damaged: impossible values in table {table}{why}"
+                ) from None
 
 
 def free_number(connection: sqlite3.Connection, column: str) -> int:
@@ -432,24 +418,20 @@ def unpacked(path: Path) -> Iterator[Path]:
     if file_of(path) == path:
         yield path
         return
+    member = archive_members(path.parent).get(path.name)
+    if not member:
+        raise ReportError(path, "is not in the archive")
+    begin, member_bytes = member
     with ExitStack() as stack:
         try:
+            archive = stack.enter_context(regular_open(path.parent))
             aside = stack.enter_context(NamedTemporaryFile(prefix="commprof-"))
-            aside.write(_read(path))
+            archive.seek(begin)
+            aside.write(archive.read(member_bytes))
             aside.flush()
         except OSError as error:
             raise ReportError(path, f"cannot be unpacked: {error.strerror or error}") from None
         yield Path(aside.name)
-
-
-def _read(path: Path) -> bytes:
-    member = archive_members(path.parent).get(path.name)
-    if not member:
-        raise ReportError(path, "is not in the archive")
-    with regular_open(path.parent) as file:
-        begin, member_bytes = member
-        file.seek(begin)
-        return file.read(member_bytes)
 
 
 MOST_SUM = (1 << 63) - 1  # largest integer of SQLite

@@ -84,20 +84,17 @@ def folder_scan(folder: Path) -> Folder:
     above, names = (
         (folder, sorted(_names(folder))) if folder.is_dir() else (folder.parent, [folder.name])
     )
-    files: dict[Path, RankFile] = {}
     problems: list[ReportError] = []
+    found: list[RankFile | ReportError] = []
     paths = rank_paths(above, names, problems)
     parts = [
         paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)
     ]
     with Progress("looking at", len(paths)) as progress:
         for part in side_by_side(_part_scan, parts):
-            for found in part:
-                if isinstance(found, RankFile):
-                    files[found.path] = found
-                else:
-                    problems.append(found)
-                progress.step()
+            found += part
+            progress.step(len(part))
+    problems += [file for file in found if isinstance(file, ReportError)]
     beside = os.listdir(folder) if folder.is_dir() else []
     asides = {
         prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in beside)
@@ -105,7 +102,7 @@ def folder_scan(folder: Path) -> Folder:
     }
     if not paths and not problems:
         problems.append(ReportError(folder, _why_empty(names)))
-    return Folder(list(files.values()), asides, problems)
+    return Folder([file for file in found if isinstance(file, RankFile)], asides, problems)
 
 
 def _part_scan(paths: Sequence[Path]) -> list[RankFile | ReportError]:
@@ -166,7 +163,7 @@ def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) 
             ]
         except ReportError as error:
             problems.append(error)
-    return sorted(paths, key=_database_first)
+    return sorted(paths, key=lambda path: (rank_of_file(path), path.suffix, path.name))
 
 
 def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
@@ -234,11 +231,6 @@ def _why_empty(names: list[str]) -> str:
 def rank_of_file(path: Path) -> int:
     """The rank whose file has this name, one of rank_paths."""
     return int(present(RANK_FILE.fullmatch(path.name))[1])
-
-
-def _database_first(path: Path) -> tuple[int, bool, str]:
-    match = present(RANK_FILE.fullmatch(path.name))
-    return int(match[1]), match[2] == "ledger", path.name
 
 
 def file_scan(path: Path) -> RankFile:
@@ -364,23 +356,14 @@ def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
         depth = len(folder.relative_to(top).parts)
         entries += len(files) + len(subfolders)
         if files and depth:
-            yield from _found(folder, files)
+            paths = rank_paths(folder, files, [])
+            ranks = sorted({rank_of_file(path) for path in paths})
+            readable = (file for file in map(_scanned, paths) if isinstance(file, RankFile))
+            yield from (FoundRun([folder], file, ranks) for file in islice(readable, 1))
         if depth == DEPTH or (files and depth):
             subfolders.clear()
         if entries >= MOST_ENTRIES:
             return
-
-
-def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
-    """The run in a folder; nothing if none of its files can be read."""
-    paths = rank_paths(folder, names, [])
-    ranks = sorted({rank_of_file(path) for path in paths})
-    for path in paths:
-        try:
-            yield FoundRun([folder], file_scan(path), ranks)
-            return
-        except ReportError:
-            continue
 
 
 def runs_inside(folder: Path) -> list[str]:
