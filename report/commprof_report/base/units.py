@@ -351,22 +351,11 @@ def members_shown(text: str) -> str:
     )
 
 
-class Gathered:
-    """The SQL aggregate members_gathered(comm_rank, world_rank, size): the world ranks of a
-    communicator in which each rank knows only its own number, in order; ends with "..." if not all
-    of them were read."""
-
-    def __init__(self) -> None:
-        self.ranks: dict[int, int] = {}
-        self.size = 0
-
-    def step(self, comm_rank: int, world_rank: int, size: int) -> None:
-        self.ranks[comm_rank] = world_rank
-        self.size = size
-
-    def finalize(self) -> str:
-        known = members_text([rank for _, rank in sorted(self.ranks.items())])
-        return known if len(self.ranks) >= self.size else f"{known},{CUT_SHORT}"
+def members_listed(ranks: str, size: int) -> str:
+    """The members of a communicator in which each rank knows only its own number: of ranks such as
+    0,1,2, in order; ends with "..." if not all of them were read."""
+    known = [*map(int, ranks.split(","))]
+    return members_text(known) + f",{CUT_SHORT}" * (len(known) < size)
 
 
 def members_text(ranks: Sequence[int]) -> str:

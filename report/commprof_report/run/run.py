@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..base import Progress, ReportError, gathered, query, units
 from ..base.files import common_folder, distinct
 from ..base.workers import side_by_side
-from ..base.units import Gathered, members_shown, spans_in
+from ..base.units import members_listed, members_shown, spans_in
 from . import process
 from .database import (
     ARCHIVE,
@@ -310,8 +310,7 @@ def _ranks_check(run: Run) -> None:
         )
     _programs_find(run)
     _copies_note(run)
-    # typeshed knows aggregates of one integer alone
-    run.connection.create_aggregate("members_gathered", 3, Gathered)  # type: ignore[arg-type]
+    run.connection.create_function("members_listed", 2, members_listed, deterministic=True)
     run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")

@@ -38,9 +38,9 @@ LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_s
 -- combined (base/units.py).
 CREATE TEMP TABLE run_communicator AS
 WITH gathered AS (
-    SELECT identity, members_gathered(comm_rank, world_rank, size) AS members
-    FROM communicator
-    WHERE communicator > 1 AND library = 'nccl' AND members = ''
+    SELECT identity, members_listed(group_concat(world_rank), max(size)) AS members
+    FROM (SELECT identity, comm_rank, max(world_rank) AS world_rank, max(size) AS size FROM communicator
+          WHERE communicator > 1 AND library = 'nccl' AND members = '' GROUP BY 1, 2 ORDER BY 1, 2)
     GROUP BY identity
 ),
 described AS (
