@@ -263,14 +263,14 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
         if chunk.kind == ledger.KERNELS
         else ledger.ENTRIES.get(chunk.kind, layout("fact"))
     )
-    entries = at + ledger.CHUNK.bytes
+    entries = at + ledger.CHUNK.itemsize
     for _ in range(chance.choice((1, 1, 2, 8))):
-        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.bytes)))
-        if entries + (index + 1) * entry.bytes <= len(data):
+        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.itemsize)))
+        if entries + (index + 1) * entry.itemsize <= len(data):
             field_change(
                 data,
                 entry,
-                entries + index * entry.bytes,
+                entries + index * entry.itemsize,
                 chance.choice(list(planted.offsets(entry))),
                 chance,
             )
@@ -289,7 +289,7 @@ def field_change(
     start = at + planted.offsets(layout)[field]
     others = [
         offset
-        for offset in (*planted.offsets(layout).values(), layout.bytes)
+        for offset in (*planted.offsets(layout).values(), layout.itemsize)
         if offset > planted.offsets(layout)[field]
     ]
     width = min(others) - planted.offsets(layout)[field]

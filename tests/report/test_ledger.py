@@ -206,8 +206,8 @@ def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
     usage = {**USED, "affinity": [0x10F, 3, *[0] * 14], **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
     at = planted.offsets(ledger.HEADER)[where]
-    data[at : at + layout("usage").bytes] = np.array(
-        [tuple(usage[field] for field in layout("usage").members)], layout("usage").dtype
+    data[at : at + layout("usage").itemsize] = np.array(
+        [tuple(usage[field] for field in layout("usage").dtype.names)], layout("usage").dtype
     ).tobytes()
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)

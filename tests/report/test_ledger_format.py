@@ -125,7 +125,7 @@ def test_every_field_is_at_the_compiler_s_offset(in_c, struct):
     }
     ours = {name: at for name, at in offsets(layout).items() if name not in WITHOUT_OFFSET}
     assert ours == theirs
-    assert layout.bytes == int(in_c[struct])
+    assert layout.itemsize == int(in_c[struct])
 
 
 def test_histogram_buckets_of_the_schema_are_those_of_the_tests():

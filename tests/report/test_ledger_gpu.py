@@ -373,7 +373,7 @@ def chunk_at(one: Written, kind: int) -> int:
         for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == kind
     ]
-    return start + ledger.CHUNK.bytes
+    return start + ledger.CHUNK.itemsize
 
 
 def test_names_of_kernels_end_with_the_first_that_is_damaged(written):

@@ -87,13 +87,15 @@ class Written:
             entry = ledger.ENTRIES[number(kind)]
             for place in range(chunk.used if chunk.kind == number(kind) else 0):
                 for field, value in fields.items():
-                    self.put(entry, at + ledger.CHUNK.bytes + place * entry.bytes, field, value)
+                    self.put(
+                        entry, at + ledger.CHUNK.itemsize + place * entry.itemsize, field, value
+                    )
         return self
 
     def put(self, layout: Layout, at: int, field: str, value: int) -> None:
         ends = [
             end
-            for end in (*planted.offsets(layout).values(), layout.bytes)
+            for end in (*planted.offsets(layout).values(), layout.itemsize)
             if end > planted.offsets(layout)[field]
         ]
         start, end = at + planted.offsets(layout)[field], at + min(ends)
@@ -481,7 +483,7 @@ def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
         for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
         if one.data[at] == ledger.SIGNATURES
     )
-    at = chunk + ledger.CHUNK.bytes + planted.offsets(layout("signature"))[field]
+    at = chunk + ledger.CHUNK.itemsize + planted.offsets(layout("signature"))[field]
     width = {"signature": 4, "memory_kind": 1}.get(field, 8)
     one.data[at : at + width] = value.to_bytes(width, "little")
     assert one.ask("SELECT signature FROM signature") == []
@@ -566,7 +568,7 @@ def test_an_anchor_close_to_the_beginning_is_not_used(written):
 def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     """The chunk of samples of a ledger, and where its pages begin."""
     chunk = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))[0]
-    pages = chunk[ledger.CHUNK.bytes :]
+    pages = chunk[ledger.CHUNK.itemsize :]
     return pages, [
         at
         for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
@@ -589,7 +591,7 @@ def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
 
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
-    sample = first + planted.offsets(layout("page"))["samples"] + layout("sample").bytes
+    sample = first + planted.offsets(layout("page"))["samples"] + layout("sample").itemsize
     settled = ledger._pages_settled(
         pages, changed(pages, sample, layout("sample"), "bytes_and_signature")
     )

@@ -43,6 +43,7 @@ from .ledger_format import (
     CALLS,
     CELLS,
     CHUNK_BYTES,
+    CHUNK_HEADER_BYTES,
     COLUMNS,
     FACTS,
     FORMAT,
@@ -82,7 +83,7 @@ HISTOGRAM_BUCKETS, SUB_BUCKETS = (
     FORMAT.numbers[f"HISTOGRAM_{name}"] for name in ("BUCKETS", "SUB_BUCKETS")
 )
 HEADER, CHUNK, CELL, BLOCK = (layout(name) for name in ("header", "chunk", "cell", "block"))
-CHUNK_ROOM = CHUNK_BYTES - CHUNK.bytes
+CHUNK_ROOM = CHUNK_BYTES - CHUNK_HEADER_BYTES
 # kinds of chunks: the struct of their entries
 ENTRIES = {
     number(kind): layout(struct)
@@ -307,7 +308,7 @@ def _header_read(path: Path, file: BinaryIO):
     if header.magic != MAGIC:
         raise ReportError(path, "is not a commprof ledger")
     version_check(path, "ledger", header.version, VERSION, VERSION)
-    ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.bytes, CELL.bytes, HISTOGRAM_BUCKETS)
+    ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.itemsize, CELL.itemsize, HISTOGRAM_BUCKETS)
     theirs = header[1:7]
     if theirs != ours:
         raise ReportError(
@@ -331,8 +332,10 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
     found, damaged = [], []
     for index in range(min(claimed, there, MOST_CHUNKS)):
         at = HEADER_BYTES + index * CHUNK_BYTES
-        chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
-        entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+        chunk = CHUNK.unpack(
+            os.pread(file.fileno(), CHUNK.itemsize, at).ljust(CHUNK.itemsize, b"\0")
+        )
+        entry_bytes = ENTRIES[chunk.kind].itemsize if chunk.kind in ENTRIES else 1
         is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == entry_bytes
         if not is_known or chunk.used * chunk.entry_bytes > CHUNK_ROOM:
             damaged.append(index)
@@ -343,7 +346,7 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
             f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out"
         )
     for index, chunk in sorted(found, key=lambda place: place[1].kind != SAMPLES):
-        data = _entries_read(chunk, file, HEADER_BYTES + index * CHUNK_BYTES + CHUNK.bytes)
+        data = _entries_read(chunk, file, HEADER_BYTES + index * CHUNK_BYTES + CHUNK.itemsize)
         yield chunk.kind, Chunk(index, chunk.thread, data, chunk.used)
 
 
@@ -403,10 +406,10 @@ def _texts(ledger: Ledger, kind: int, data: bytes) -> Iterator[tuple[Any, bytes]
     with or, of a name, its second number says."""
     struct, what = TEXTS[kind]
     offset = 0
-    while offset + struct.bytes <= len(data):
+    while offset + struct.itemsize <= len(data):
         entry = struct.unpack(data, offset)
         sizes = [getattr(entry, field) for field in entry._fields if field.endswith("_bytes")]
-        at, end = offset + struct.bytes, offset + struct.bytes + sum(sizes)
+        at, end = offset + struct.itemsize, offset + struct.itemsize + sum(sizes)
         if end > len(data) or not (sizes[0] or kind != FACTS):
             ledger.damage.append(
                 f"some {what} {'are' if what.endswith('s') else 'is'} damaged and left out"
@@ -470,7 +473,7 @@ def cells_sum(ledger: Ledger) -> tuple[Sums, np.ndarray]:
         [CELL.array(b""), *(CELL.array(chunk.data)[: chunk.used] for chunk in chunks)]
     )
     number, thread = np.repeat(chunk_number, used), np.repeat(chunk_thread, used)
-    at = number * CHUNK_BYTES + CELL.bytes * Groups(number).place()
+    at = number * CHUNK_BYTES + CELL.itemsize * Groups(number).place()
     folding = np.repeat(np.array([folds[chunk.thread] for chunk in chunks], np.uint64), used)
     counts = _live(cells, Groups(thread).place() + 1, folding)
     cells, thread, at = cells[counts], thread[counts], at[counts]
@@ -492,7 +495,7 @@ def _buckets(
     number, start = np.divmod(at[entry] + cells["blocks"][entry, block], CHUNK_BYTES)
     known = np.array([(chunk.number, chunk.thread) for chunk in chunks], np.int64).reshape(-1, 2)
     place = found_in((number, thread[entry]), tuple(known.T))
-    is_there = (place >= 0) & (start <= CHUNK_ROOM - BLOCK.bytes) & (start % 8 == 0)
+    is_there = (place >= 0) & (start <= CHUNK_ROOM - BLOCK.itemsize) & (start % 8 == 0)
     is_sound = np.ones(len(cells), bool)
     is_sound[entry[~is_there]] = False
     entry, block = entry[is_there], block[is_there]

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from ..base import np, row_type
 from ..base.files import source_text
 
-# the types of numpy; each ends in its bytes
+# the types of numpy
 CODES = {
-    "char": "S1",
+    "char": "S",
     "int32_t": "<i4",
     "int64_t": "<i8",
     "uint8_t": "u1",
@@ -42,37 +42,29 @@ UNION = re.compile(r"union \{(?:[^{}]|\{[^{}]*\})*?\s(\w+ \w+;)\s*\};")
 class Layout:
     """A struct of the ledger: its fields in order, without padding. One entry is a named tuple, in
     which structs and arrays are sequences; many are an array of numpy, with a column for each
-    field. members: by name the element, and of an array its length."""
+    field. members: of each the name, the element, and of an array its length."""
 
-    def __init__(self, name: str, members: dict[str, tuple[str | Layout, int]]) -> None:
+    def __init__(self, name: str, members: list[tuple]) -> None:
         self.name, self.members = name, members
-        self.bytes: int = sum(
-            (length or 1) * (kind.bytes if isinstance(kind, Layout) else int(kind[-1]))
-            for kind, length in members.values()
-        )
-
-    @property
-    def make(self) -> Any:
-        return row_type(self.name, self.members)._make
 
     @cached_property
     def dtype(self) -> np.dtype:
-        return np.dtype([_column(name, *member) for name, member in self.members.items()])
+        return np.dtype([(name, getattr(of, "dtype", of), size) for name, of, size in self.members])
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def make(self) -> Any:
+        return row_type(self.name, self.dtype.names or ())._make
 
     def unpack(self, data: bytes, offset: int = 0):
         return self.make(np.frombuffer(data, self.dtype, 1, offset).tolist()[0])
 
     def array(self, data: bytes) -> np.ndarray:
         """The entries; bytes behind the last whole one are left out."""
-        return np.frombuffer(data, self.dtype, len(data) // self.bytes)
-
-
-def _column(name: str, kind: str | Layout, length: int) -> tuple:
-    """The field of a numpy.dtype; a text has no NULs at its end."""
-    if kind == "S1":
-        return name, f"S{length}"
-    element = kind.dtype if isinstance(kind, Layout) else kind
-    return (name, element, (length,)) if length else (name, element)
+        return np.frombuffer(data, self.dtype, len(data) // self.itemsize)
 
 
 class Format:
@@ -90,7 +82,7 @@ class Format:
             if define:
                 self.numbers[define] = self._number(value)
             elif name:
-                self.layouts[name] = Layout(name, dict(self._members(members)))
+                self.layouts[name] = Layout(name, [*self._members(members)])
             value = -1
             for enumerator in filter(None, map(str.strip, (enumerators or "").split(","))):
                 name, _, expression = enumerator.partition("=")
@@ -104,15 +96,18 @@ class Format:
             re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers
         )
 
-    def _members(self, members: str) -> Iterator[tuple[str, tuple[str | Layout, int]]]:
-        """The names of a struct's members; what each is, and of arrays the length."""
+    def _members(self, members: str) -> Iterator[tuple]:
+        """The names of a struct's members; what each is, and of arrays the length. A text has no
+        NULs at its end."""
         plain = UNION.sub(r"\1", " ".join(members.split()))
         plain = BIT_FIELDS.sub(r"\2 \1_and_\3;", plain)
         for member in MEMBER.finditer(plain):
             kind = member["type"].rpartition("struct ")[2]
             for declared in member["names"].split(","):
                 name, _, length = declared.strip().rstrip("]").partition("[")
-                yield name, (self.layouts.get(kind) or CODES[kind], self._number(length or "0"))
+                size: Any = self._number(length) if length else ()
+                of = self.layouts.get(kind) or CODES[kind]
+                yield (name, f"S{size}", ()) if of == "S" else (name, of, size)
 
 
 FORMAT = Format(source_text("ledger/ledger_format.h"))
