@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -55,8 +55,6 @@ MOST_RATE = 1e-3
 FAR_NS = 1e13  # more than clocks drift apart in a run
 FIRST_SLACK_NS = 1_000  # by which contradictory bounds are relaxed; doubled until they agree
 
-Polygon = list[tuple[float, float]]
-
 
 class Bound(NamedTuple):
     """At time `at_ns` the difference of two clocks is at most `difference_ns` (is_upper) or at
@@ -72,9 +70,9 @@ class Interval(NamedTuple):
     high: float
 
 
-Pair = tuple[int, int]
-Bounds = dict[Pair, list[Bound]]  # of the pair's difference; times are those of the first clock
-Walls = dict[int, int]  # by clock, how far its host's wall clock is ahead of it
+Bounds = dict[
+    tuple[int, int], list[Bound]
+]  # of the pair's difference; times are those of the first clock
 
 
 class Error(NamedTuple):
@@ -95,36 +93,33 @@ class Clock:
         self.island = island  # the lowest clock that calls connect it with
         self.readings, self.axis_times, self.errors = (list(column) for column in zip(*knots))
         self.violation_ns = 0  # the largest contradiction between two of its own ranks
+        runs, rises = (
+            [after - before for before, after in zip(times, times[1:])]
+            for times in (self.readings, self.axis_times)
+        )
+        # before the first knot, from each one on, and behind the last: in each run, how much
+        # longer it is on the axis
+        self.runs = [1, *runs, 1]
+        self.gains = [0, *(rise - run for rise, run in zip(rises, runs)), 0]
 
     def axis_ns(self, reading_ns: int) -> int:
-        after = bisect_right(self.readings, reading_ns)
-        if not 0 < after < len(self.readings):
-            nearest = 0 if after == 0 else -1
-            return reading_ns - self.readings[nearest] + self.axis_times[nearest]
-        before = after - 1
-        rise, run = (
-            self.axis_times[after] - self.axis_times[before],
-            self.readings[after] - self.readings[before],
-        )
-        return self.axis_times[before] + (reading_ns - self.readings[before]) * rise // run
+        line = bisect_right(self.readings, reading_ns)
+        knot = max(line - 1, 0)
+        since_ns = reading_ns - self.readings[knot]
+        return self.axis_times[knot] + since_ns + since_ns * self.gains[line] // self.runs[line]
 
     def axis_times_ns(self, readings_ns: np.ndarray) -> np.ndarray:
         """axis_ns of many readings."""
-        readings, times = (
+        readings, times, runs, gains = (
             np.array([storable(time_ns) for time_ns in column], np.int64)
-            for column in (self.readings, self.axis_times)
+            for column in (self.readings, self.axis_times, self.runs, self.gains)
         )
-        before = np.clip(np.searchsorted(readings, readings_ns, "right") - 1, 0, len(readings) - 1)
-        since_ns = readings_ns - readings[before]
-        axis_ns = times[before] + since_ns
-        run, more = (
-            np.append(np.diff(readings), 1),
-            np.append(np.diff(times) - np.diff(readings), 0),
-        )
-        inside = (readings_ns >= readings[0]) & (before < len(readings) - 1)
-        is_small = float(run.max()) * float(np.abs(more).max()) < 1 << 62
-        exact_ns = np.where(inside, since_ns, 0).astype(np.int64 if is_small else object)
-        return axis_ns + (exact_ns * more[before] // run[before]).astype(np.int64)
+        line = np.searchsorted(readings, readings_ns, "right")
+        knot = np.maximum(line - 1, 0)
+        since_ns = readings_ns - readings[knot]
+        is_small = float(runs.max()) * float(np.abs(gains).max()) < 1 << 62
+        gained_ns = since_ns.astype(np.int64 if is_small else object) * gains[line] // runs[line]
+        return times[knot] + since_ns + gained_ns.astype(np.int64)
 
     def error(self, reading_ns: int) -> float:
         """Error bound of the mapped time, relative to the first clock of its island."""
@@ -171,11 +166,7 @@ class Alignment:
         of them on the axis, and the rate at which the axis runs faster."""
         for rank, clock in self.clock_of.items():
             knots = [reading_ns - self.starts[rank] for reading_ns in clock.readings]
-            rises, runs = (
-                [after - before for before, after in zip(times, times[1:])]
-                for times in (clock.axis_times, clock.readings)
-            )
-            drifts = [0.0, *((rise - run) / run for rise, run in zip(rises, runs)), 0.0]
+            drifts = [gain / run for gain, run in zip(clock.gains, clock.runs)]
             for since_ns, until_ns, drift in zip([0, *knots], [*knots, MOST_NS], drifts):
                 since_ns, until_ns = max(since_ns, 0), storable(until_ns)
                 if since_ns < until_ns:
@@ -369,9 +360,10 @@ def _pairs(groups: Groups) -> tuple[Ints, Ints]:
     return first[order], second[order]
 
 
-def _clocks_lay(walls: Walls, bounds: Bounds) -> dict[int, Clock]:
+def _clocks_lay(walls: dict[int, int], bounds: Bounds) -> dict[int, Clock]:
     """Places the clocks of each island on the axis of its lowest clock; the islands' axes are
-    related by their wall clocks, as if these were right."""
+    related by their wall clocks, as if these were right. walls: by clock, how far its host's wall
+    clock is ahead of it."""
     clocks: dict[int, Clock] = {}
     while len(clocks) < len(walls):
         first = min(walls.keys() - clocks.keys())
@@ -383,7 +375,7 @@ def _clocks_lay(walls: Walls, bounds: Bounds) -> dict[int, Clock]:
     return clocks
 
 
-def _island(first: int, walls: Walls, bounds: Bounds) -> list[Clock]:
+def _island(first: int, walls: dict[int, int], bounds: Bounds) -> list[Clock]:
     """The clocks that bounds connect with the first one, placed on its axis."""
     bounded = {first, *chain.from_iterable(bounds)}
     rough = {
@@ -433,25 +425,36 @@ def _knots(times: Sequence[int]) -> list[int]:
     return knots
 
 
-def _tighten(first: int, intervals: dict[Pair, Interval]) -> dict[int, Interval]:
+def _tighten(first: int, intervals: dict[tuple[int, int], Interval]) -> dict[int, Interval]:
     """Intervals of the difference first - clock for each clock: shortest paths through the pairs'
     bounds, in both directions."""
-    most, least = {first: 0.0}, {first: 0.0}
-    for _ in range(MOST_ROUNDS):
-        before = (dict(most), dict(least))
-        for (here, there), (low, high) in intervals.items():
-            _lower(most, there, most.get(here, math.inf) + high)
-            _lower(most, here, most.get(there, math.inf) - low)
-            _lower(least, there, least.get(here, math.inf) - low)
-            _lower(least, here, least.get(there, math.inf) + high)
-        if before == (most, least):
-            break
+    most = _shortest(
+        first,
+        chain.from_iterable(
+            ((here, there, high), (there, here, -low))
+            for (here, there), (low, high) in intervals.items()
+        ),
+    )
+    least = _shortest(
+        first,
+        chain.from_iterable(
+            ((here, there, -low), (there, here, high))
+            for (here, there), (low, high) in intervals.items()
+        ),
+    )
     return {clock: Interval(-least.get(clock, math.inf), high) for clock, high in most.items()}
 
 
-def _lower(values: dict[int, float], key: int, value: float) -> None:
-    if value < values.get(key, math.inf):
-        values[key] = value
+def _shortest(first: int, steps: Iterable[tuple[int, int, float]]) -> dict[int, float]:
+    """The length of the shortest path to each clock that steps lead to."""
+    steps, found = list(steps), {first: 0.0}
+    for _ in range(MOST_ROUNDS):
+        before = dict(found)
+        for here, there, length in steps:
+            found[there] = min(found.get(there, math.inf), found.get(here, math.inf) + length)
+        if before == found:
+            break
+    return found
 
 
 def _clock(clock: int, island: int, knots: Sequence[int], intervals: Sequence[Interval]) -> Clock:
@@ -506,9 +509,17 @@ def _extent(
 ) -> tuple[Interval, Interval]:
     """The range of the difference at the start and at the end of a segment. Contradictory bounds
     are relaxed by as little as necessary, and the ranges grow by as much."""
-    slack = 0.0
+    slack, drift = 0.0, MOST_RATE * length
     while True:
-        polygon = _polygon(cuts, length, start, end, slack)
+        low, high = start.low - slack, start.high + slack
+        polygon = [
+            (low, low - drift),
+            (high, high - drift),
+            (high, high + drift),
+            (low, low + drift),
+        ]
+        for weight, difference, sign in (*cuts, (1.0, end.high, 1), (1.0, end.low, -1)):
+            polygon = _cut(polygon, weight, difference + sign * slack, sign)
         if polygon:
             at_start, at_end = zip(*polygon)
             return Interval(min(at_start) - slack, max(at_start) + slack), Interval(
@@ -517,27 +528,15 @@ def _extent(
         slack = 2 * slack or FIRST_SLACK_NS
 
 
-def _polygon(
-    cuts: Sequence[tuple[float, float, int]],
-    length: int,
-    start: Interval,
-    end: Interval,
-    slack: float,
-) -> Polygon:
-    low, high, drift = start.low - slack, start.high + slack, MOST_RATE * length
-    polygon = [(low, low - drift), (high, high - drift), (high, high + drift), (low, low + drift)]
-    for weight, difference, sign in (*cuts, (1.0, end.high, 1), (1.0, end.low, -1)):
-        polygon = _cut(polygon, weight, difference + sign * slack, sign)
-    return polygon
-
-
-def _cut(polygon: Polygon, weight: float, difference: float, sign: int) -> Polygon:
+def _cut(
+    polygon: list[tuple[float, float]], weight: float, difference: float, sign: int
+) -> list[tuple[float, float]]:
     """The part of the polygon in which sign x ((1 - weight) x start + weight x end - difference) <=
     0."""
     beyond = [sign * ((1 - weight) * start + weight * end - difference) for start, end in polygon]
     if not polygon or max(beyond) <= 0:
         return polygon
-    clipped: Polygon = []
+    clipped: list[tuple[float, float]] = []
     for here, point in enumerate(polygon):
         before = here - 1
         if (beyond[before] > 0) != (beyond[here] > 0):
