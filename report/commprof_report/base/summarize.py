@@ -102,7 +102,7 @@ class Sums:
 
     def histograms(self) -> Histogram:
         """A histogram for each group, whose number is its row."""
-        return summed(self.counters.histogram, self.of_rows(None), len(self))
+        return summed(self.counters.histogram, self.of_rows(None))
 
     def of_rows(self, where: Where | None) -> Ints:
         """By row of the counters: its group, or -1."""
@@ -287,7 +287,6 @@ BINS = {"exact": exact, "pow2": pow2, "hvprof": hvprof}
 
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 BUCKETS = 512  # at least as many as a histogram has
-BUCKETS_AT_ONCE = 1 << 22  # buckets of groups that are summed at once
 ASKED = (50, 95, 99)
 BEYOND = 100  # percents of calls: fewer beyond a percentile do not support it
 
@@ -325,23 +324,15 @@ def of_buckets(
     return found[percent].item()
 
 
-def summed(histogram: Histogram, group_of_row: Ints, groups: int) -> Histogram:
-    """The histogram of each group, whose number stands for its row; -1: in none. In pieces, so that
-    buckets that no call is in take little memory."""
+def summed(histogram: Histogram, group_of_row: Ints) -> Histogram:
+    """The histogram of each group, whose number stands for its row; -1: in none."""
     group = group_of_row[histogram.row]
-    width = int(histogram.bucket.max(initial=0)) + 1
-    keys: list[Ints] = [np.zeros(0, np.int64)]
-    counts: list[Floats] = [np.zeros(0)]
-    for first in range(0, groups, max(1, BUCKETS_AT_ONCE // width)):
-        last = min(groups, first + max(1, BUCKETS_AT_ONCE // width))
-        own = (group >= first) & (group < last)
-        key = (group[own] - first).astype(np.int64) * width + histogram.bucket[own]
-        calls = np.bincount(key, histogram.count[own])
-        used = np.flatnonzero(calls)
-        keys.append(used + first * width)
-        counts.append(calls[used])
-    key = np.concatenate(keys)
-    return histogram._replace(row=key // width, bucket=key % width, count=np.concatenate(counts))
+    own = np.flatnonzero((group >= 0) & (histogram.count > 0))
+    order, groups = grouped(group[own], histogram.bucket[own])
+    rows = own[order]
+    first = rows[groups.first]
+    calls = groups.sum(histogram.count[rows].astype(float))
+    return histogram._replace(row=group[first], bucket=histogram.bucket[first], count=calls)
 
 
 def of_histograms(
@@ -354,7 +345,7 @@ def of_histograms(
 ) -> dict[int, Floats]:
     """By percent, those of each group. Null where too few calls support it: p95 needs 20, p99
     100."""
-    found = summed(histogram, group_of_row, len(least_ns))
+    found = summed(histogram, group_of_row)
     groups, number = Groups(found.row), found.row
     before = np.cumsum(found.count) - found.count
     own = 100 * found.count

@@ -251,7 +251,7 @@ def latency_rows(
     flags &= cells.bytes_low >= (low or 0)
     if high is not None:
         flags &= cells.bytes_high <= high
-    found = summed(cells.histogram, np.where(flags, 0, -1), 1)
+    found = summed(cells.histogram, np.where(flags, 0, -1))
     low_ns, high_ns = (bounds[found.bucket] for bounds in (found.low_ns, found.high_ns))
     high_ns = np.where(high_ns, high_ns, cells.max_ns[flags].max(initial=0))
     whole = found.count.sum()
