@@ -19,7 +19,7 @@ from ..display import page, pictures, tables
 from ..run import selection
 from ..run.run import Run, run_open
 from ..run.selection import Selection
-from ..run.thinning import MOST_SAMPLES
+from ..run.sampled import MOST_SAMPLES
 from ..run.unseen import unseen_calls_text
 
 

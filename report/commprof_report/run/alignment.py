@@ -70,9 +70,8 @@ class Interval(NamedTuple):
     high: float
 
 
-Bounds = dict[
-    tuple[int, int], list[Bound]
-]  # of the pair's difference; times are those of the first clock
+# of the difference of each pair; times are those of the first clock
+Bounds = dict[tuple[int, int], list[Bound]]
 
 
 class Error(NamedTuple):

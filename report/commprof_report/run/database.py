@@ -28,8 +28,7 @@ from urllib.parse import quote
 from .. import APPLICATION_ID
 from ..base import ReportError, Row, query, version_check
 from ..base.files import library_text, regular_open
-from .sampled import Sampled
-from .thinning import SAMPLED, Thinning
+from .sampled import SAMPLED, Sampled, Thinning
 from .unseen import view_text
 
 SQL = query.beside(__file__)

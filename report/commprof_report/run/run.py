@@ -46,7 +46,7 @@ from .rank_files import (
     runs_split,
     spawned_ranks,
 )
-from .thinning import COUNTED_FILES, MOST_SAMPLES, Thinning
+from .sampled import COUNTED_FILES, MOST_SAMPLES, Thinning
 
 SQL = query.beside(__file__)
 
@@ -91,7 +91,7 @@ def run_open(
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one
     run; without any, the newest run here. Samples of calls and GPUs, their windows, steps and spans
-    of regions are read only on request, at most `most_samples` (thinning.py). Raises ReportError if
+    of regions are read only on request, at most `most_samples` (sampled.py). Raises ReportError if
     there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())

@@ -1,7 +1,18 @@
-"""The sampled calls of a run as columns: what analyses of single calls begin with.
+"""The sampled calls of a run: which of them are retained, and these as columns, what analyses of
+single calls begin with, read from the tables when they are first needed.
 
-The processes that read parts of a large run send them (run.py); of other runs they are read from
-the tables when they are first needed.
+A command requests a number of samples: they are those of the same stretches of time on all ranks.
+During the job, each rank reduces its samples by giving its mask more bits (ledger_format.h). This
+module does the same again, for all ranks at once, with windows that are as short as the samples
+require: there is a mask for calls (with messages, starts and regions), and one for the activities
+of GPUs. Samples that only the record has (COMMPROF_RECORD) are left out, too: they are of one time,
+and would outweigh those of all the others.
+
+    databases   samples of some files are counted -> windows, masks -> rows in windows that have a
+                bit of the mask are not read
+    any file    if the samples read so far are too many after all: another bit; rows that have it
+                are deleted
+    at the end  sample_window and gpu_sample_window are cut
 
 Messages between ranks that read different clocks relate these, for jobs in which no collective
 does: no message has arrived before its send was posted.
@@ -16,15 +27,15 @@ known which of two equal ones is meant: ranks with more messages for each other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Ints,
+    NONE,
     Table,
     TextInts,
     Texts,
@@ -35,6 +46,9 @@ from ..base import (
     read,
     read_large,
 )
+from .ledger_format import WINDOW_NS_LOG2
+from .ledger_samples import covered, in_windows
+
 
 SQL = query.beside(__file__)
 
@@ -200,3 +214,209 @@ def _of(
         done_ns=np.where(is_blocking, rows.end_ns, rows.completed_ns),
         is_received=is_received,
     )
+
+
+MOST_SAMPLES = 500_000
+COUNTED_FILES = 64  # if there are more, so many are counted, the others taken to be like them
+WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
+SHORTEST_NS_LOG2 = 16  # of a window
+# stretches of consecutive windows that are retained at least, if the samples allow that
+STRETCHES = 4
+BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
+CALLS, ACTIVITIES = "calls", "activities"
+
+
+# by table whose rows are retained or not: the kind, and the column that says in which window they are
+SAMPLED = {
+    "sample": (CALLS, "end_ns"),
+    "sample_message": (CALLS, "end_ns"),
+    "sample_start": (CALLS, "end_ns"),
+    "sample_epoch": (CALLS, "end_ns"),
+    "region_span": (CALLS, "end_ns"),
+    "gpu_sample": (ACTIVITIES, "start_ns"),
+}
+WINDOWS = {  # by kind: SQL that reads the windows, deletes them, and inserts those that remain
+    CALLS: (
+        "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank "
+        "USING (world_rank)",
+        "DELETE FROM sample_window",
+        "INSERT INTO sample_window VALUES (?, ?, ?, ?)",
+    ),
+    ACTIVITIES: (
+        "SELECT world_rank, stream, begin_ns, end_ns, start_unix_ns FROM gpu_sample_window JOIN "
+        "rank USING (world_rank)",
+        "DELETE FROM gpu_sample_window",
+        "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
+    ),
+}
+Times = dict[str, Ints]  # by kind: when each sample was, in ns since 1970
+# SQL: whether a row is in a window that the mask of its rank, which has a record, leaves out
+OF_RECORD = (
+    "coalesce({time} >> {log2} & (SELECT window_mask FROM {database}.rank WHERE rank.world_rank = "
+    "{table}.world_rank), 0)"
+)
+
+
+def time_of(table: str, database: str = "main") -> str:
+    """SQL: when a row was, in ns since 1970."""
+    own = f"FROM {database}.rank WHERE rank.world_rank = {table}.world_rank"
+    return f"((SELECT start_unix_ns {own}) + {SAMPLED[table][1]})"
+
+
+class Thinning:
+    """Which samples of a run are retained; `most` None: all."""
+
+    def __init__(self, most: int | None = MOST_SAMPLES) -> None:
+        self.most = most
+        self.with_record = most is None  # and the samples that only the record has
+        self.window_ns_log2 = SHORTEST_NS_LOG2
+        self.masks = {CALLS: 0, ACTIVITIES: 0}
+        self.files, self.files_read = 1, 0
+        # samples after the last deletion, and the sum of their tables' last row numbers
+        self.retained, self.newest = 0, 0
+
+    @property
+    def is_needed(self) -> bool:
+        return any(self.masks.values())
+
+    @property
+    def share(self) -> float:
+        """Share of the run's time in which calls are retained."""
+        return 0.5 ** bin(self.masks[CALLS]).count("1")
+
+    def expect(self, found: Iterable[Times], share: float) -> None:
+        """Settles what is not read of the run, before any of it is. found: the times in some files,
+        which are so large a share of all."""
+        times = {kind: np.concatenate([each[kind] for each in found]) for kind in self.masks}
+        if self.most is not None and _number(times) > self.most * share:
+            self._windows_choose(times)
+            self._leave_out(times, share)
+
+    def times(self, connection: Connection, tables: Iterable[str]) -> Times:
+        """Those of the samples that the masks do not leave out."""
+        found: dict[str, list[int]] = {kind: [] for kind in self.masks}
+        for table, passed in self.passed(connection, tables).items():
+            asked = (
+                f"SELECT {time_of(table)} AS time FROM {table} NOT INDEXED WHERE NOT ({passed}) "
+                "AND typeof(time) = 'integer'"
+            )
+            found[SAMPLED[table][0]] += (time for (time,) in connection.execute(asked))
+        return {kind: np.array(times, np.int64) for kind, times in found.items()}
+
+    def passed(
+        self, connection: Connection, tables: Iterable[str], database: str = "main"
+    ) -> dict[str, str]:
+        """By table of samples, SQL: is a row not retained?"""
+        has_record = not self.with_record and _has_record(connection, database)
+        found = {}
+        for table in filter(SAMPLED.__contains__, tables):
+            kind, time = SAMPLED[table][0], time_of(table, database)
+            mask, log2 = self.masks[kind], self.window_ns_log2
+            found[table] = f"coalesce({time} >> {log2} & {mask}, 0)" if mask else "0"
+            if kind == CALLS and has_record:
+                found[table] += " OR " + OF_RECORD.format(
+                    time=time, log2=WINDOW_NS_LOG2, database=database, table=table
+                )
+        return found
+
+    def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
+        """The same for a ledger's samples; removes those that are not retained."""
+        rank = rows["rank"][0]
+        for table, (kind, time) in SAMPLED.items():
+            masks = [(self.masks[kind], self.window_ns_log2)]
+            if kind == CALLS and not self.with_record and rank.record_begin_ns is not None:
+                masks.append((rank.window_mask, WINDOW_NS_LOG2))
+            for mask, log2 in masks:
+                rows[table] = in_windows(rank.start_unix_ns, mask, rows[table], time, log2)
+
+    def added(self, connection: Connection) -> None:
+        """A file was read. If there are too many samples now, more of them are left out."""
+        self.files_read += 1
+        newest = _rows(connection, "max(rowid)")
+        if self.most is None or self.retained + newest - self.newest <= self.most:
+            return
+        times = self.times(connection, SAMPLED)
+        if not self.is_needed:
+            self._windows_choose(times)
+        self._leave_out(times, later=max(1.0, self.files / self.files_read))
+        connection.execute("BEGIN")
+        for table, passed in self.passed(connection, SAMPLED).items():
+            connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
+        connection.execute("COMMIT")
+        self.retained = _rows(connection, "count(*)")
+        self.newest = _rows(connection, "max(rowid)")
+
+    def finish(self, connection: Connection) -> None:
+        """The windows that remain; after the last file."""
+        for kind, mask in self.masks.items():
+            if mask:
+                self._windows_cut(connection, kind, mask)
+
+    def _windows_choose(self, times: Times) -> None:
+        """Settles how long windows are, before anything is left out."""
+        every = np.concatenate([*times.values()])
+        length_ns = int(every.max()) - int(every.min())
+        self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
+
+    def _leave_out(self, times: Times, share: float = 1.0, later: float = 1.0) -> None:
+        """Adds bits to the mask of the kind with most samples until there are few enough, of which
+        these are a share. Stretches are as short as is right if there will be `later` times as
+        many."""
+        windows = {kind: of_kind >> self.window_ns_log2 for kind, of_kind in times.items()}
+        while self.most is not None and (found := _number(windows) / share) > self.most:
+            kind = max(windows, key=lambda kind: len(windows[kind]))
+            bit = _bit(windows[kind], self.masks[kind], found * later / self.most)
+            if bit is None:
+                break
+            self.masks[kind] |= 1 << bit
+            windows[kind] = windows[kind][windows[kind] >> bit & 1 == 0]
+
+    def _windows_cut(self, connection: Connection, kind: str, mask: int) -> None:
+        select, delete, insert = WINDOWS[kind]
+        windows = connection.execute(select).fetchall()
+        cut = [
+            (world_rank, owner, low_ns, high_ns)
+            for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
+            for low_ns, high_ns in covered(
+                begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2
+            )
+        ]
+        connection.execute(delete)
+        connection.executemany(insert, cut)
+
+
+def _rows(connection: Connection, what: str) -> int:
+    """The sum of an aggregate over the tables of samples."""
+    asked = " + ".join(f"(SELECT coalesce({what}, 0) FROM main.{table})" for table in SAMPLED)
+    return connection.execute(f"SELECT {asked}").fetchone()[0]
+
+
+def _has_record(connection: Connection, database: str) -> bool:
+    columns = connection.execute(f"PRAGMA {database}.table_info(rank)")
+    if not any(name == "record_begin_ns" for _, name, *_ in columns):
+        return False  # an older version
+    ranks = f"SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL"
+    return connection.execute(ranks).fetchone() is not None
+
+
+def _number(times: Times) -> int:
+    return sum(map(len, times.values()))
+
+
+def _bit(windows: Ints, mask: int, excess: float) -> int | None:
+    """The bit to add to the mask: from the preferred one on, then below it, the first that is
+    balanced, else the one nearest to that. None: no bit leaves out any. As in samples.c. windows:
+    of each sample; excess: how many times too many samples there are."""
+    first, last = int(windows.min()), int(windows.max())
+    preferred = (
+        mask.bit_length() or max(1, int((last - first + 1) / (STRETCHES * excess))).bit_length() - 1
+    )
+    highest = last.bit_length()
+    lesser: dict[
+        int, int
+    ] = {}  # by bit: how many samples it leaves out or retains, whichever is less
+    for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest)))):
+        left_out = int(np.count_nonzero(windows >> bit & 1)) if not mask >> bit & 1 else 0
+        lesser[bit] = min(left_out, len(windows) - left_out)
+    balanced = (bit for bit, number in lesser.items() if BALANCED * number >= len(windows))
+    return next(balanced, max(filter(lesser.get, lesser), key=lesser.__getitem__, default=None))
