@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 from ..base import (
     NONE,
     Columns,
-    Flags,
     Floats,
     Ints,
     Row,
@@ -427,8 +426,15 @@ def split(run: Selection, alignment: Alignment) -> Split:
     connection, about = run.connection, known(run.connection)
     of_all = wait_split(run, alignment, about)
     waits, texts = of_all.waits, of_all.texts
-    rows = chosen_rows(connection, waits, texts)
-    sums = scale(connection, waits, rows, texts)
+    is_chosen = are_chosen(
+        connection,
+        texts,
+        call=waits.call,
+        identity=waits.identity,
+        region=waits.region,
+        bytes=waits.bytes,
+    )
+    sums = scale(connection, waits, np.flatnonzero(is_chosen), texts)
     walls = connection.execute("SELECT world_rank, counted_ns FROM rank_wall ORDER BY world_rank")
     ranks = run.connection.chosen.ranks
     counted_ns = {rank: ns for rank, ns in walls if ranks is None or rank in ranks}
@@ -515,16 +521,6 @@ def _efficiencies(
         yield name, part.efficiency_within(own)
 
 
-def chosen_rows(connection: Any, waits: Waits, texts: Texts) -> Ints:
-    """The waits that the user selected, whatever their rank."""
-    found = are_chosen(
-        connection, texts, call=waits.call, identity=waits.identity, region=waits.region
-    )
-    low_bytes, high_bytes = connection.chosen.sizes
-    found &= (waits.bytes >= (low_bytes or 0)) | (low_bytes is None)
-    return np.flatnonzero(found & ((waits.bytes <= (high_bytes or 0)) | (high_bytes is None)))
-
-
 def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sums:
     """The chosen waits, those of which the cells know the time of all such calls. waits: of the
     run; rows: of those that the user selected. If a rank calls NCCL's point-to-point operations on
@@ -536,7 +532,9 @@ def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sum
     sampled, sampled_ns = (
         np.bincount(row[own], weights, len(exact)) for weights in (None, spent_ns[own])
     )
-    is_mixed = _are_mixed(connection, exact, texts)
+    mixed = read(Columns, SQL.run(connection, "mixed_groups"), texts)
+    place = found_in((exact.world_rank, exact.identity), (mixed.world_rank, mixed.identity))
+    is_mixed = (exact.call == texts.number("ncclGroup")) & (place >= 0)
     exact = exact.changed(total_ns=np.where(is_mixed, sampled_ns, exact.total_ns))
     # 0: the cells do not know this call of this rank on this communicator
     of_collectives = np.append(_factors(sampled, sampled_ns, exact.count, exact.total_ns), 0.0)
@@ -553,12 +551,6 @@ def scale(connection: Connection, waits: Waits, rows: Ints, texts: Texts) -> Sum
         exact.take(~is_mixed | (sampled > 0)),
         texts,
     )
-
-
-def _are_mixed(connection: Connection, exact: Columns, texts: Texts) -> Flags:
-    mixed = read(Columns, SQL.run(connection, "mixed_groups"), texts)
-    place = found_in((exact.world_rank, exact.identity), (mixed.world_rank, mixed.identity))
-    return (exact.call == texts.number("ncclGroup")) & (place >= 0)
 
 
 def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:

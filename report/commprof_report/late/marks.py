@@ -129,9 +129,10 @@ def wait_region(connection: Connection) -> WaitRegion | None:
     data = SQL.run(connection, "data_operations", control_bytes=CONTROL_BYTES)
     operations = gathered((rank, span) for rank, *span in data)
     regions = (region_of(name, gathered(own), operations) for name, own in spans.items())
-    found = [each for each in regions if each]
     # the program knows better when it waits
-    return max(found, key=lambda each: (each.name != HANDED, each.time_ns)) if found else None
+    return max(
+        filter(None, regions), key=lambda each: (each.name != HANDED, each.time_ns), default=None
+    )
 
 
 def covered_ns(intervals: Sequence[Span], times: Sequence[Span] | Ints) -> Ints:

@@ -272,13 +272,16 @@ def polls(rows: Calls) -> Calls:
     return rows.changed(start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
 
 
-def are_chosen(connection: Any, texts: Texts, **columns: TextInts) -> Flags:
-    """Which of the calls did the user select, whatever their rank and size? Those on communicators
-    that are not known are among them. columns: call, identity, region."""
+def are_chosen(connection: Any, texts: Texts, **columns: Ints) -> Flags:
+    """Which of the calls did the user select, whatever their rank? Those on communicators that are
+    not known are among them. columns: call, identity, region, bytes."""
     found = np.ones(len(columns["call"]), bool)
     for name, chosen in connection.chosen.texts.items():
         if name in columns:
             found &= texts.among(columns[name], {None, *chosen})
+    for most, sign in zip(connection.chosen.sizes, (-1, 1)):
+        if most is not None and "bytes" in columns:
+            found &= sign * columns["bytes"] <= sign * most
     return found
 
 

@@ -157,9 +157,8 @@ def transfer_headline(late: Late) -> str:
     if late.links:
         return link_text(late)
     if row.slow_size_call:
-        share = units.share(row.slow_size_excess_ns * row.ranks / row.counted_ns)
-        gain = f"{units.duration(row.slow_size_excess_ns)} ({share})"
-        return f"{slow_size_text(row)}. At their pace the run is {gain} shorter"
+        shorter = shorter_text(row.slow_size_excess_ns, row)
+        return f"{slow_size_text(row)}. At their pace {shorter}"
     what = "reading and writing of files" if is_in_files(late) else "transfer"
     also = f", also for {units.rank_names(row.late_ranks, 24)}" if row.late_ranks else ""
     return f"{what} costs most: {moving} of the time, waiting for ranks {waiting}{also}"
@@ -198,8 +197,13 @@ def gain_text(row: Row) -> str:
     share = row.late_gain_ns * row.ranks / row.counted_ns
     if share < NOTABLE:
         return "Other ranks would be done sooner, the run would not"
-    gain = f"{units.duration(row.late_gain_ns)} ({units.share(share)})"
-    return f"Without that the run is {gain} shorter"
+    return f"Without that {shorter_text(row.late_gain_ns, row)}"
+
+
+def shorter_text(gain_ns: float, row: Row) -> str:
+    """the run is 1.90 s (13.0 %) shorter"""
+    share = units.share(gain_ns * row.ranks / row.counted_ns)
+    return f"the run is {units.duration(gain_ns)} ({share}) shorter"
 
 
 def marks_headline(late: Late) -> str:
@@ -544,8 +548,7 @@ def calls_text(row: Row) -> str:
 
 
 def notable_rest(late: Late) -> dict[str, int]:
-    notable_ns = NOTABLE_SHARE * late.run.total_ns
-    return {call: ns for call, ns in late.rest.items() if ns > notable_ns}
+    return {call: ns for call, ns in late.rest.items() if ns > NOTABLE_SHARE * late.run.total_ns}
 
 
 def rest_text(late: Late) -> str:

@@ -488,8 +488,8 @@ def held_up(sums: Sums) -> HeldUp:
         sums, ["last_rank", "call"], lambda rows: rows.is_in("wait_state", NO_PROGRESS)
     )
     keys = zip(groups.last_rank.tolist(), groups.texts(groups.call))
-    known = zip(keys, rounded_all(groups.sum("wait_ns")).tolist())
-    return dict(sorted(known, key=lambda each: (-each[1], each[0])))
+    known_ns = dict(zip(keys, rounded_all(groups.sum("wait_ns")).tolist()))
+    return dict(sorted(known_ns.items(), key=lambda each: (-each[1], each[0])))
 
 
 def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[Row]) -> dict[str, int]:
@@ -552,8 +552,7 @@ def _calls_of_half(sums: Sums, own: Flags) -> int:
     largest_ns = np.sort(operations.sum("transfer_ns"))[::-1]
     if not largest_ns.any():
         return 0
-    calls = int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
-    return min(calls, len(largest_ns))
+    return int(np.searchsorted(np.cumsum(largest_ns), largest_ns.sum() / 2)) + 1
 
 
 def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
