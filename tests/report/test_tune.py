@@ -6,6 +6,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +16,8 @@ import pytest
 from commprof_report.base import ReportError, UsageError
 from commprof_report.commands import tune as command
 from commprof_report.compare.judge import Rules
+from commprof_report.compare.sides import Checked
+from commprof_report.replay import kit as kits
 from commprof_report.tune import evidence as evidences
 from commprof_report.tune import formats, search
 from commprof_report.tune.algorithms import (
@@ -266,11 +270,11 @@ def test_a_healthy_default_gets_no_rule():
     assert found.rows[0].pairs and rules_of(found, Rules()) == []
 
 
-def test_the_last_candidate_is_out_if_it_is_slower_than_the_default(capsys):
+def test_the_last_candidate_is_out_if_it_is_slower_than_the_default(tmp_path, capsys):
     found, _ = searched(Machine({**dict.fromkeys(TIMES, 120), AS_LAUNCHED: 100}, SENT))
     assert {each.fate for each in found.rows[0].tried} == {"", UNCHANGED, SLOWER}
     assert found.rows[0].best is None and not found.rows[0].pairs
-    command.print_search(found, Rules())
+    command.show_search(tmp_path, found, Rules())
     assert "as launched" in capsys.readouterr().out
 
 
@@ -420,18 +424,6 @@ def test_open_mpi_4_and_5_get_the_classic_file_for_they_ignore_json():
     assert "ignore it" in untried.untried
 
 
-def test_a_json_file_of_open_mpi_has_closed_ranges():
-    values = json.loads(formats.openmpi_json(found_by("Open MPI"), CHOSEN))
-    assert values["collectives"]["allgather"] == [
-        {
-            "comm_size_min": 8,
-            "comm_size_max": 8,
-            "comm_rank_distribution": "any",
-            "rules": [{"msg_size_min": 8192, "msg_size_max": 8192, "alg": 4, "segsize": 0}],
-        }
-    ]
-
-
 def library_file(path: Path, text: str) -> Path:
     """With another table before the one that counts, as MPICH has them."""
     path.write_bytes(
@@ -486,13 +478,76 @@ def test_a_library_without_a_table_gets_no_file(tmp_path):
         formats.mpich_json(found_by("MPICH", path=path), CHOSEN)
 
 
-def test_files_that_cannot_be_tried_here_say_so():
-    intel = found_by("Intel MPI")
-    assert formats.intel_env(intel, CHOSEN[1:]) == (
-        "I_MPI_ADJUST_ALLGATHER=4:1024-1024@8-8\nI_MPI_ADJUST_ALLREDUCE=4:8-8@5-5\n"
+def intel_algorithm(text: str, call: str, ranks: int, size: int) -> int:
+    """As Intel MPI's reference has I_MPI_ADJUST_<call>=id:low-high@ranks-ranks;...; 0: its own."""
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        for rule in value.split(";") if name == f"I_MPI_ADJUST_{call}" else ():
+            number, low, high, least, most = map(int, re.split("[:@-]", rule))
+            if low <= size <= high and least <= ranks <= most:
+                return number
+    return 0
+
+
+def test_variables_of_intel_mpi_are_read_as_they_were_meant():
+    text = formats.intel_env(found_by("Intel MPI"), CHOSEN)
+    assert (
+        intel_algorithm(text, "ALLREDUCE", 4, 8) == intel_algorithm(text, "ALLREDUCE", 4, 64) == 4
     )
-    rule = Rule("MPI_Allreduce", 8, (Span(8, 64, Candidate("RING/LL128", 1)),))
-    assert formats.nccl_csv(found_by("NCCL"), [rule]) == "allreduce,8,64,ring,ll128,-1,-1,8,-1,-1\n"
+    assert intel_algorithm(text, "ALLREDUCE", 4, 65536) == 5
+    assert intel_algorithm(text, "ALLGATHER", 8, 1024) == 4  # bytes of a rank
+    for ranks, size in ((4, 7), (4, 65), (4, 65537), (3, 8), (6, 8)):
+        assert intel_algorithm(text, "ALLREDUCE", ranks, size) == 0
+
+
+def json_algorithm(values: dict, call: str, ranks: int, size: int) -> tuple[int, int]:
+    """As Open MPI 6 reads it: the first rule that matches; else (0, 0), its own."""
+    for group in values["collectives"].get(call, []):
+        if group["comm_size_min"] <= ranks <= group["comm_size_max"]:
+            for rule in group["rules"]:
+                if rule["msg_size_min"] <= size <= rule["msg_size_max"]:
+                    return rule["alg"], rule["segsize"]
+    return 0, 0
+
+
+def test_json_of_open_mpi_is_read_as_it_was_meant():
+    values = json.loads(formats.openmpi_json(found_by("Open MPI"), CHOSEN))
+    assert (values["rule_file_version"], values["module"]) == (3, "tuned")
+    assert json_algorithm(values, "allreduce", 4, 64) == (4, 0)
+    assert json_algorithm(values, "allreduce", 4, 65536) == (5, 8192)
+    assert json_algorithm(values, "allgather", 8, 8192) == (4, 0)  # bytes of all ranks
+    for ranks, size in ((4, 65), (4, 65537), (5, 64), (6, 8)):
+        assert json_algorithm(values, "allreduce", ranks, size) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "where"), [(4, 1, "single-node"), (4, 4, "one-per-node"), (4, 2, "any")]
+)
+def test_json_of_open_mpi_says_how_ranks_are_spread(ranks, nodes, where):
+    rule = Rule("MPI_Bcast", ranks, (Span(8, 8, RING),), nodes)
+    (group,) = json.loads(formats.openmpi_json(found_by("Open MPI"), [rule]))["collectives"][
+        "bcast"
+    ]
+    assert group["comm_rank_distribution"] == where
+
+
+@pytest.mark.parametrize(
+    ("slurm", "status"), [("", 0), ("4", 0), ("4(x8)", 0), ("4(x8),2", 1), ("8(x4)", 1), ("40", 1)]
+)
+def test_settings_refuse_another_number_of_ranks_a_node(tmp_path, slurm, status):
+    settings = tmp_path / "settings.sh"
+    settings.write_text(formats.fence([4, 4]) + "export TAKEN=yes\n")
+    command = f". {settings}; status=$?; echo $TAKEN; exit $status"
+    environment = {"SLURM_TASKS_PER_NODE": slurm} if slurm else {}
+    found = subprocess.run(
+        ["/bin/sh", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout.strip()) == (status, "" if status else "yes")
+    assert bool(found.stderr) == bool(status)
+    assert formats.fence([4, 2]) == ""
+
+
+def test_files_that_cannot_be_tried_here_say_so():
     for name in ("openmpi-json", "intel-env", "nccl-csv"):
         assert "not tried" in formats.FORMATS[name].untried
 
@@ -566,6 +621,53 @@ def test_nccl_counts_an_allgather_by_what_all_ranks_give():
     ]
 
 
+@pytest.mark.parametrize("is_faster", [True, False])
+def test_auto_keeps_settings_only_if_the_job_itself_is_faster(tmp_path, monkeypatch, is_faster):
+    """The job is recorded, compared with its replay, and runs with the file and without."""
+    kit, experiments = signed(KIT, tmp_path / "job.kit"), []
+
+    def experiment(folder: Path, blocks: int, arms: dict[str, str], *more: str) -> Path:
+        experiments.append((folder.name, *arms.values(), *more))
+        return folder
+
+    def searched(arguments) -> None:
+        evidences.write(arguments.output, found_by("Open MPI", raced(65536, 0.5)))
+
+    check = Checked(kits.read(kit)[1], 0.9, 0.5, 4, 4, "Open MPI", 0.1, ())
+    for name, value in {
+        "record": lambda job, output: kit,
+        "run_experiment": experiment,
+        "search": searched,
+        "verify": lambda arguments: is_faster,
+    }.items():
+        monkeypatch.setattr(command, name, value)
+    monkeypatch.setattr(command.replay, "sides_checked", lambda words: ([], []))
+    monkeypatch.setattr(command.replay, "check", lambda jobs, replays: None)
+    monkeypatch.setattr(command.replay, "result_of", lambda answers, replays: check)
+    job, folder = "mpirun -n 4 {} ./app", tmp_path / "tuned"
+    command_run("auto", "--job", job, "--launch", "mpirun -n 4 {}", "-o", folder)
+    settings = folder / "settings.sh"
+    assert settings.exists() == is_faster
+    assert experiments == [
+        ("check", job, "mpirun -n 4 {}", "--kit", str(kit)),
+        ("experiment", job, f". {settings}; {job}"),
+    ]
+    checked = command.with_check(found_by("Open MPI"), kit)
+    assert evidences.stands_text(checked) == "for 90.0 % of the job's time inside MPI"
+
+
+def test_a_page_has_the_calls_the_algorithms_and_how_to_apply_the_file(tmp_path):
+    row = raced(65536, 0.5)
+    row.tried.append(Tried(Candidate("linear", 1), fate=SLOWER))
+    found = found_by("Open MPI", row)
+    evidences.write(tmp_path, found)
+    command_run("write", tmp_path)
+    command.write_page(tmp_path, found, Rules(), [("Verified", "in <eight> blocks")])
+    page = (tmp_path / "report.html").read_text()
+    for said in ("64 KiB", "linear", SLOWER, command.BITS, "unknown share", "&lt;eight&gt;"):
+        assert said in page
+
+
 def test_a_format_of_another_library_is_refused():
     with pytest.raises(UsageError, match="mpich-json is for MPICH"):
         formats.format_named(found_by("Open MPI"), "mpich-json")
@@ -614,7 +716,7 @@ def test_a_calls_transfer_is_from_the_last_arrival_to_the_last_return(tmp_path):
         Call(0, 0, 0, False, ((1, 8), (3, 24))),
         Call(0, 1, 20, False, ((1, 8), (1, 8))),
     ]
-    assert (outcome.counted, outcome.world, outcome.transfer_ns(0, 1)) == ("ucx", 2, 20)
+    assert (outcome.counted, outcome.layout, outcome.transfer_ns(0, 1)) == ("ucx", [2], 20)
 
 
 def test_ranks_that_had_other_candidates_are_an_error(tmp_path):

@@ -228,7 +228,7 @@ def with_check(found: Evidence, kit: Path) -> Evidence:
     return found
 
 
-def search(arguments: argparse.Namespace) -> Evidence:
+def search(arguments: argparse.Namespace) -> None:
     kit, output = only(arguments, "one kit"), output_of(arguments)
     _, digest = kits.read(kit)
     rows = rows_of_kit(kit)[:MOST_ROWS]
@@ -245,19 +245,13 @@ def search(arguments: argparse.Namespace) -> Evidence:
         say,
         arguments.unproven,
     ).run()
-    evidences.write(output, with_check(found, kit))
-    print_search(found, rules_by(arguments))
-    write_page(output, found, rules_by(arguments))
-    return found
+    show_search(output, with_check(found, kit), rules_by(arguments))
 
 
 def find_nccl(arguments: argparse.Namespace) -> None:
     experiment, output = only(arguments, "one experiment"), output_of(arguments)
     sides = compare.read(compare.chosen([experiment]), 0.0)
-    found = nccl.evidence_of(sides, str(experiment))
-    evidences.write(output, found)
-    print_search(found, rules_by(arguments))
-    write_page(output, found, rules_by(arguments))
+    show_search(output, nccl.evidence_of(sides, str(experiment)), rules_by(arguments))
 
 
 def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> Launcher:
@@ -290,7 +284,9 @@ def search_facts(found: Evidence, rules: Rules) -> list[tuple[str, str]]:
     ]
 
 
-def print_search(found: Evidence, rules: Rules) -> None:
+def show_search(output: Path, found: Evidence, rules: Rules) -> None:
+    evidences.write(output, found)
+    write_page(output, found, rules)
     print("\n" + common.facts_text(search_facts(found, rules)))
     if found.rows:
         print("\n" + tables.text_table(search_columns(found, rules), found.rows))
@@ -355,7 +351,7 @@ def advice(
     proven = (
         f"{row.call} {units.size(row.bytes)}: {change_text(judged(found, row, by_rules))} a call "
         f"in {len(row.pairs)} launches; {fingerprint(row.best.counts)}, as launched "
-        f"{fingerprint(row.launched.counts)}"
+        f"{fingerprint(row.tried[0].counts)}"
         for row in gains(found, by_rules)
         if row.best
     )

@@ -59,10 +59,6 @@ class Raced:
         """The other one that is left."""
         return self.left[1] if len(self.left) == 2 and self.pairs else None
 
-    @property
-    def launched(self) -> Tried:
-        return self.tried[0]
-
 
 def as_launched(call: str, size: int, ranks: int, share: float = 0.0) -> Raced:
     return Raced(call, size, ranks, share, [Tried(Candidate(AS_LAUNCHED))])

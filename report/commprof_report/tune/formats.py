@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base import ReportError, UsageError, units
+from ..base import ReportError, UsageError, gathered, units
 from .algorithms import (
     INTEL,
     MPICH,
@@ -72,10 +72,8 @@ def steps_of(family: str, rule: Rule) -> list[Step]:
 
 
 def by_call(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
-    found: dict[str, list[Rule]] = {}
-    for rule in sorted(rules, key=lambda rule: (rule.call, rule.ranks)):
-        found.setdefault(rule.call, []).append(rule)
-    return found
+    ordered = sorted(rules, key=lambda rule: (rule.call, rule.ranks))
+    return gathered((rule.call, rule) for rule in ordered)
 
 
 def openmpi_classic(evidence: Evidence, rules: Sequence[Rule]) -> str:
@@ -293,14 +291,6 @@ def json_text(values: Any) -> str:
     return json.dumps(values, indent=1) + "\n"
 
 
-def forced(evidence: Evidence, rules: Sequence[Rule]) -> list[str]:
-    """Variables of the environment that would take precedence over the file."""
-    if evidence.family not in SWITCHING:
-        return []
-    prefix = "OMPI_MCA_" if evidence.family == OPEN_MPI else ""
-    return [f"{prefix}{variable_name(evidence.family, call)}" for call in by_call(rules)]
-
-
 FENCE = """\
 # for {0} ranks a node, as far as the batch system tells
 case "${{SLURM_TASKS_PER_NODE:-{0}}}" in
@@ -316,12 +306,14 @@ def fence(layout: Sequence[int]) -> str:
 
 
 def settings_text(evidence: Evidence, rules: Sequence[Rule], chosen: Format, file: Path) -> str:
-    """For a shell: `. tuned/settings.sh`."""
+    """For a shell: `. tuned/settings.sh`. Without variables that take precedence over the file."""
+    calls = by_call(rules) if evidence.family in SWITCHING else {}
+    prefix = "OMPI_MCA_" if evidence.family == OPEN_MPI else ""
     return "".join(
         (
             f"# {about(evidence)}\n",
             fence(evidence.layout),
-            *(f"unset {name}\n" for name in forced(evidence, rules)),
+            *(f"unset {prefix}{variable_name(evidence.family, call)}\n" for call in calls),
             *(f"export {name}='{value.format(file)}'\n" for name, value in chosen.settings),
         )
     )

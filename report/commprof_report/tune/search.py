@@ -108,7 +108,7 @@ class Search:
         for number, row in enumerate(self.rows):
             calls = first.of(number, 0)
             share = sum(call.transfer_ns for call in calls) * 1e-9 / self.pass_s
-            share *= row.ranks / first.world
+            share *= row.ranks / sum(first.layout)
             text = f"{row.call} {units.size(row.bytes)} on {row.ranks} ranks"
             self.say(f"{text}: {units.share(share)} of a pass is transfer")
             if row._replace(share=share).is_worth:
@@ -167,7 +167,7 @@ class Search:
                 if self.unproven
                 else "messages cannot be counted here: that it ran is not proven"
             )
-        if tried.counts == row.launched.counts:
+        if tried.counts == row.tried[0].counts:
             return DEFAULT
         whole = [each for each in row.tried if each.candidate.value == candidate.value]
         if candidate.segment and any(
@@ -200,7 +200,7 @@ class Search:
             tried.transfer_ns = found.transfer_ns(number, place) or NEVER_NS
         ordered = sorted(own[1:], key=lambda each: each.transfer_ns)
         kept = (len(ordered) + 1) // 2
-        if kept == 1 and ordered[0].transfer_ns > row.launched.transfer_ns:
+        if kept == 1 and ordered[0].transfer_ns > row.tried[0].transfer_ns:
             kept = 0
         for tried in ordered[kept:]:
             tried.fate = SLOWER
@@ -228,8 +228,8 @@ class Search:
                 row.pairs = []
 
 
-SETTINGS = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # harmless to other libraries
-COUNTING = {"OMPI_MCA_pml_monitoring_enable": "1"}
+SETTINGS = "OMPI_MCA_coll_tuned_use_dynamic_rules=1"  # harmless to other libraries
+COUNTING = "OMPI_MCA_pml_monitoring_enable=1"
 MOST_CALLS = 4_000_000  # lines of a rank
 
 
@@ -254,11 +254,6 @@ class Outcome(NamedTuple):
     pass_s: float
     layout: list[int]
     nodes: dict[int, int]
-
-    @property
-    def world(self) -> int:
-        """Ranks."""
-        return sum(self.layout)
 
     def of(self, row: int, place: int) -> list[Call]:
         return [call for call in self.calls if (call.row, call.place) == (row, place)]
@@ -347,7 +342,7 @@ class Launcher:
         replay += ["--race-output", str(output.resolve()), str(self.kit.resolve())]
         if chosen:
             replay = ["env", *(f"{name}={value}" for name, value in chosen.items()), *replay]
-        settings = exports({**SETTINGS, **(COUNTING if counting else {})})
+        settings = f"export {SETTINGS}{f' {COUNTING}' if counting else ''}\n"
         launch = self.launch.replace(PLACEHOLDER, shlex.join(replay))
         begin_s = time.monotonic()
         with open(self.folder / "launches.log", "ab") as log:
@@ -356,10 +351,6 @@ class Launcher:
         if why or not files:
             raise ReportError(self.launch, f"failed, {why or 'it wrote nothing'}; see {log.name}")
         return read(files, time.monotonic() - begin_s)
-
-
-def exports(settings: Mapping[str, str]) -> str:
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
 
 
 def read(files: Sequence[Path], seconds: float) -> Outcome:
