@@ -126,7 +126,7 @@ def test_launches_of_their_own_send_what_turns_in_one_launch_do(
 ):
     """By variables of the environment, as for a library that cannot switch."""
     the_program()  # which sets the path
-    from commprof_report.tune.algorithms import Candidate
+    from commprof_report.tune.evidence import Candidate
     from commprof_report.tune.evidence import Raced, Tried
     from commprof_report.tune.search import Launcher
 

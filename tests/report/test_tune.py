@@ -18,18 +18,22 @@ from commprof_report.commands import tune as command
 from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import Checked
 from commprof_report.replay import kit as kits
-from commprof_report.tune import evidence as evidences
-from commprof_report.tune import formats, search
-from commprof_report.tune.algorithms import (
+from commprof_report.tune import evidence as evidences, formats, search
+from commprof_report.tune.evidence import (
     AS_LAUNCHED,
-    SWITCHING,
     Candidate,
+    Evidence,
     Library,
+    Raced,
+    Rule,
+    SWITCHING,
+    Span,
+    Tried,
     Variable,
     environment,
     library_read,
+    rules_of,
 )
-from commprof_report.tune.evidence import Evidence, Raced, Rule, Span, Tried, rules_of
 from commprof_report.tune.search import (
     Call,
     DEFAULT,

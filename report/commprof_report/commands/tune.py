@@ -50,15 +50,18 @@ from ..replay import kit as kits
 from ..replay.from_run import kit_of
 from ..run.alignment import align
 from ..tune import evidence as evidences, formats, nccl
-from ..tune.algorithms import NCCL, SWITCHING, Library, library_read
 from ..tune.evidence import (
     Evidence,
+    Library,
+    NCCL,
     Raced,
     Rule,
+    SWITCHING,
     as_launched,
     fingerprint,
     gains,
     judged,
+    library_read,
     rules_of,
     stands_text,
 )

@@ -20,17 +20,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base import ReportError, UsageError, gathered, units
-from .algorithms import (
+from .evidence import (
+    Candidate,
+    Evidence,
     INTEL,
     MPICH,
     NCCL,
     OPEN_MPI,
+    Rule,
     SWITCHING,
-    Candidate,
+    Span,
     collective,
     variable_name,
 )
-from .evidence import Evidence, Rule, Span
 
 COLLECTIVES = {  # their numbers in Open MPI's files
     "MPI_Allgather": 0,

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from ..base import UsageError, gathered
 from ..compare.figures import Figures, Key
 from ..compare.sides import Side, in_blocks
-from .algorithms import AS_LAUNCHED, NCCL, Candidate
-from .evidence import Evidence, Raced, Rule, Tried
+from .evidence import AS_LAUNCHED, Candidate, Evidence, NCCL, Raced, Rule, Tried
 
 CALLS = ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "ncclReduce")
 DEVICE = "device"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..base import np, threshold
 from ..late.late_ranks import Late
 from ..replay import kit as kits
-from .algorithms import RACED
+from .evidence import RACED
 
 WORTH = threshold("tune.worth")
 

@@ -28,8 +28,18 @@ from typing import NamedTuple
 from ..base import ReportError, gathered, units
 from ..compare.judge import Rules, fewest_pairs
 from ..experiment.plan import PLACEHOLDER, ended
-from .algorithms import SWITCHING, Library, environment, library_read, segments_name, variable_name
-from .evidence import Evidence, Raced, Tried, as_launched
+from .evidence import (
+    Evidence,
+    Library,
+    Raced,
+    SWITCHING,
+    Tried,
+    as_launched,
+    environment,
+    library_read,
+    segments_name,
+    variable_name,
+)
 from .rows import Row
 
 OF_COUNTS, OF_HALVING = 3, 12  # turns of a candidate, at least and at most
