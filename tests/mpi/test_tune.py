@@ -187,6 +187,7 @@ def evidence(mpi: Mpi, kind: Kind, kit: Path, folder: Path, sent: list[set[tuple
                 "version": 2,
                 "layout": [RANKS],
                 "stands": None,
+                "failing": "",
                 "family": kind.family,
                 "library": "test",
                 "path": path,
@@ -262,6 +263,14 @@ def without_file(folder: Path) -> None:
     path.unlink()
 
 
+def with_an_algorithm_of_nodes(folder: Path) -> None:
+    """Of which the ranks of a node have a communicator as large as the job's, and not that of
+    nodes: there it ends the job."""
+    path = folder / "evidence.json"
+    path.write_text(path.read_text().replace('"recursive_doubling", 3', '"smp", 2'))
+    assert answer("tune", "write", folder).exit_status == 0
+
+
 def without_a_rule_for_size_0(folder: Path) -> None:
     without = "4 # ranks and more\n2 # sizes of messages\n"
     file_changed(folder, (RULED, without))
@@ -314,6 +323,7 @@ SILENT, LOUD = "NOT taken: MPI_Allreduce", "failed, "
         ("mpich", with_an_unknown_algorithm, LOUD),
         ("mpich", with_the_variable, SILENT),
         ("mpich", for_fewer_ranks_of_a_node, SILENT),
+        ("mpich", with_an_algorithm_of_nodes, SILENT),
     ],
 )
 def test_verify_sees_each_way_in_which_a_library_ignores_a_file(written, family, broken, said):

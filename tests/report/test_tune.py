@@ -468,6 +468,27 @@ def test_a_file_of_mpich_is_the_librarys_own_table_with_branches_before_its_own(
     assert inside["total_msg_size<8193"] == {"algorithm=MPIR_Allgather_allcomm_nb": {}}
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "conditions"),
+    [
+        ("MPI_Bcast", "smp", ["comm_hierarchy=parent"]),
+        ("MPI_Allreduce", "smp", ["is_commutative=yes", "comm_hierarchy=parent"]),
+        ("MPI_Allreduce", "reduce_scatter_allgather", ["is_op_built_in=yes", "count=any"]),
+        ("MPI_Alltoall", "brucks", ["is_sendbuf_inplace=no"]),
+        ("MPI_Allgather", "ring", []),
+    ],
+)
+def test_an_algorithm_of_mpich_has_the_conditions_that_it_needs(call, name, conditions):
+    """Elsewhere it is as before; of fewer elements than ranks the exception comes first."""
+    branch, before = formats.guarded(call, Candidate(name, 1), "before"), "before"
+    for condition in conditions:
+        (other,) = branch.keys() - {condition}
+        assert branch[other] == before and ([*branch][0] == other) == (other == "count<pow2")
+        branch = branch[condition]
+    (algorithm,) = branch
+    assert algorithm == f"algorithm=MPIR_{call[4:]}_intra_{name}"
+
+
 def test_a_file_of_mpich_never_fills_whole_pages(tmp_path, monkeypatch):
     path = library_file(tmp_path / "libmpich.so", json.dumps(TABLE))
     rules = [Rule("MPI_Allreduce", 4, (Span(8, 64, RING),))]

@@ -253,7 +253,8 @@ RankRecord = namedtuple("RankRecord", "world_rank begin_ns end_ns asked_ns is_fu
 
 def recorded(connection: Connection, alignment: Alignment) -> tuple[Record | None, tuple[int, int]]:
     """The time that the records of all ranks have in common, on the run's axis. Each begins when
-    the rank's own MPI_Init has returned."""
+    the rank's own MPI_Init has returned: without START none lacks a call of before, and none of
+    after if the job ended."""
     records = [
         RankRecord(*row)
         for row in connection.execute(
@@ -265,10 +266,16 @@ def recorded(connection: Connection, alignment: Alignment) -> tuple[Record | Non
     if not records:
         return None, (0, 0)
     (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
-    since_ns = max(
+    (at_once,) = connection.execute(
+        "SELECT count(*) FROM fact WHERE key = 'settings.COMMPROF_RECORD' AND value NOT GLOB '*@*'"
+    ).fetchone()
+    has_all = at_once == ranks and all(of.reset_ns <= of.begin_ns for of in records)
+    since_ns = (min if has_all else max)(
         alignment.aligned_ns(of.world_rank, max(of.begin_ns, of.reset_ns)) for of in records
     )
-    until_ns = min(alignment.aligned_ns(of.world_rank, of.end_ns) for of in records)
+    until_ns = (min, max)[all(of.is_cut for of in records)](
+        alignment.aligned_ns(of.world_rank, of.end_ns) for of in records
+    )
     ns = max(0, until_ns - since_ns) if len(records) == ranks else 0
     asked_ns = max(of.asked_ns for of in records)
     return Record(ns, asked_ns, _why_short(records, ranks)), (since_ns, until_ns)

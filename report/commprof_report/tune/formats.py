@@ -47,6 +47,17 @@ SCALED = {
     MPICH: ("MPI_Allgather",),
     NCCL: ("ncclAllGather",),
 }
+FEW = "count<pow2"  # fewer elements than ranks, about
+REDUCING = (("count=any", FEW), ("is_op_built_in=yes", "is_op_built_in=no"))
+SMP = ("comm_hierarchy=parent", "comm_hierarchy=any")
+GUARDS = {  # of MPICH's algorithms, or of all of a call: the condition, and what else may be
+    "MPI_Bcast smp": (SMP,),
+    "smp": (SMP, ("is_commutative=yes", "is_commutative=no")),
+    "reduce_scatter_allgather": REDUCING,
+    "reduce_scatter_gather": REDUCING,
+    "pairwise_sendrecv_replace": (("is_sendbuf_inplace=yes", "is_sendbuf_inplace=no"),),
+    "MPI_Alltoall": (("is_sendbuf_inplace=no", "is_sendbuf_inplace=yes"),),
+}
 DEFAULT = Candidate("as the library decides", 0)
 MOST_TABLE = 1 << 20  # bytes
 PAGE = 4096
@@ -178,9 +189,20 @@ def of_sizes(rule: Rule, before: Any) -> dict[str, Any]:
     steps, found = steps_of(MPICH, rule), {}
     for (_, candidate), (following, _) in zip(steps, [*steps[1:], (None, DEFAULT)]):
         key = f"{name}=any" if following is None else f"{name}<{following}"
-        where = "allcomm" if candidate.name == "nb" else "intra"  # of all communicators
-        algorithm = f"MPIR_{collective(rule.call).capitalize()}_{where}_{candidate.name}"
-        found[key] = {f"algorithm={algorithm}": {}} if candidate.value else before
+        found[key] = guarded(rule.call, candidate, before) if candidate.value else before
+    return found
+
+
+def guarded(call: str, candidate: Candidate, before: Any) -> dict[str, Any]:
+    """An algorithm under the conditions that it needs. MPICH does not look for them where a file
+    names it: an smp on the communicator of a node ends the job."""
+    where = "allcomm" if candidate.name == "nb" else "intra"  # of all communicators
+    found: dict[str, Any] = {
+        f"algorithm=MPIR_{collective(call).capitalize()}_{where}_{candidate.name}": {}
+    }
+    names = (f"{call} {candidate.name}", candidate.name, call)
+    for met, other in next((GUARDS[name] for name in names if name in GUARDS), ()):
+        found = {other: before, met: found} if other == FEW else {met: found, other: before}
     return found
 
 
