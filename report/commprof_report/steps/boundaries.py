@@ -211,7 +211,9 @@ def by_calls(
     visits = gathered(
         (rank, Visits(*visit)) for rank, *visit in SQL.run(connection, "region_counts")
     )
-    commands = dict(SQL.run(connection, "command_lines"))
+    commands = dict(
+        connection.execute("SELECT world_rank, value FROM fact WHERE key = 'command_line'")
+    )
     groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, commands, loop)
     if not groups:
         return _why_none(connection, refused)

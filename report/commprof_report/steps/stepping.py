@@ -124,12 +124,14 @@ def steps_of(
 
 def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) -> Found:
     """The level for which there is evidence; if that says several, or there is none, no steps, and
-    all levels. A number on the command line may be that of epochs: it decides only about one."""
+    all levels. A number on the command line may be that of epochs: alone it decides only about the
+    level with most iterations."""
     if not shown:
         return found[0] if found else Found(why="no call repeats")
     told = [one for one in shown if not one.why and {*one.evidence} - {ASKED}]
-    if not told and len(found) == 1 and not shown[0].why and shown[0].evidence:
-        told = [*shown]
+    inner = max(shown, key=lambda one: len(present(one.spans)))
+    if not told and inner.evidence and not inner.why:
+        told = [inner]
     if len(told) == 1 and not chosen:
         return told[0]
     why = shown[0].why if len(shown) == 1 else ""
@@ -164,8 +166,7 @@ def is_asked(found: Found, command: str) -> bool:
         if word.isdigit() and "epoch" not in before.lower()
     ]
     steps = len(present(found.spans))
-    is_told = any(abs(number - steps) <= 1 for number in numbers if number >= FEWEST_ASKED)
-    return is_told and found.share >= IN_REGION
+    return steps >= FEWEST_ASKED and steps in numbers and found.share >= IN_REGION
 
 
 def _with_bytes(
