@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from commprof_report.run.crowding import cores_of, crowding, sentence
 from commprof_report.run.run import run_open
@@ -242,6 +244,25 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
     assert blamed["evidence"].endswith("these times may be the scheduler's")
     blamed = advice(facts_of("0", **READ), facts_of("1", **READ))
     assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
+
+
+def test_where_ranks_lack_cores_no_command_names_one(report, tmp_path):
+    """Rank 1 is late to all of 40 collectives: by its work, or because rank 0 had the core."""
+    job = Job([HostClock()] * 2, wall_ns=SECOND)
+    for step in range(40):
+        begin_ns = step * 20_000_000
+        job.collective("MPI_Allreduce", [begin_ns, begin_ns + 5_000_000], [1_000] * 2)
+    for rank in range(2):
+        job.add("fact", world_rank=rank, key="begin.affinity", value="0")
+    folder = job.write(tmp_path / "run.db")
+    (row,) = report("late", folder, "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"]) == ("cores", "1")
+    for command in ("summary", "late", "steps", "advise"):
+        said = report(command, folder).out
+        assert "Give each rank its own first" in said
+        assert not re.search(r"rank 1 (is|causes|in \d)|Certainty", said, re.IGNORECASE), said
+    advice = report("advise", folder, "--json").rows
+    assert [row["rule"] for row in advice if row["found"]] == ["cores"]
 
 
 def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):

@@ -9,6 +9,9 @@ Each stage is a function of what the stages before it gave; only reading asks th
                   --> retimed       the calls played again: the gain without some ranks    Retimed
                   --> arrival_costs what each late arrival cost (sums.py), which verdict.py judges
 
+"Waiting" in a report is wait_ns of run_row (sums.py): what wait_split.py split, from the arrivals
+that depends.py and messages.py know.
+
 Scaling: only some calls may be sampled, and the cells hold the time of all. From the calls that are
 played again come the efficiencies of the POP centre, of the run and of its regions, too.
 """
