@@ -15,7 +15,7 @@ import planted
 import pytest
 from commprof_report.base import ReportError, UsageError
 from commprof_report.commands import tune as command
-from commprof_report.compare.judge import Rules
+from commprof_report.compare.judge import Rules, VerdictRow
 from commprof_report.compare.sides import Checked
 from commprof_report.replay import kit as kits
 from commprof_report.tune import evidence as evidences, formats, search
@@ -679,6 +679,22 @@ def test_auto_keeps_settings_only_if_the_job_itself_is_faster(tmp_path, monkeypa
     ]
     checked = command.with_check(found_by("Open MPI"), kit)
     assert evidences.stands_text(checked) == "for 90.0 % of the job's time inside MPI"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "high", "is_kept"),
+    [
+        ("less", -0.01, True),
+        ("refused", -0.3, True),
+        ("refused", -0.01, False),
+        ("refused", None, False),
+        ("unknown", 0.1, False),
+        ("same", 0.0, False),
+    ],
+)
+def test_a_disturbed_job_keeps_a_file_only_if_its_estimate_is_clear(verdict, high, is_kept):
+    row = VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "verdict": verdict, "high": high})
+    assert command.is_faster(row, Rules()) == is_kept
 
 
 def test_a_page_has_the_calls_the_algorithms_and_how_to_apply_the_file(tmp_path):

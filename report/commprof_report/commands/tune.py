@@ -39,7 +39,7 @@ from typing import Any
 from ..base import ReportError, UsageError, option, seconds, threshold, units
 from ..base.files import written_whole
 from ..compare.comparison import compare as compare_sides
-from ..compare.judge import Rules, fewest_pairs
+from ..compare.judge import Rules, VerdictRow, fewest_pairs
 from ..compare.sentences import change_text, finding_text, interval_text
 from ..compare.sides import checked_read, checked_write
 from ..display import page as pages, tables
@@ -408,8 +408,13 @@ def verify(arguments: argparse.Namespace) -> bool:
             else "not known: messages cannot be counted here",
         ),
         *(("Verified", f"{pair.verdict.side}: {finding_text(pair)}") for pair in pairs),
+        *(
+            ("Estimate", f"{pair.verdict.metric} {change_text(pair.verdict)}")
+            for pair in pairs
+            if pair.verdict.verdict == "refused"
+        ),
     ]
-    is_idle = bool(pairs) and pairs[-1].verdict.verdict != "less"
+    is_idle = bool(pairs) and not is_faster(pairs[-1].verdict, by_rules)
     if is_idle:
         facts.append(("Not used", f"{SETTINGS}: the job is not shown to be faster with it"))
     print(common.facts_text(facts))
@@ -420,6 +425,12 @@ def verify(arguments: argparse.Namespace) -> bool:
     if not all(taken) and found.counted != "no":
         raise ReportError(folder, "a rule is not taken; is something set by options of mpirun?")
     return not is_idle
+
+
+def is_faster(found: VerdictRow, rules: Rules) -> bool:
+    """Where other work disturbs both sides there is no verdict, and their estimate decides."""
+    is_clear = found.high is not None and found.high < -rules.min_effect
+    return found.verdict == "less" or (found.verdict == "refused" and is_clear)
 
 
 def taken_rows(
@@ -506,7 +517,8 @@ def auto(arguments: argparse.Namespace) -> None:
         needed_blocks = fewest_pairs(rules_by(arguments).judge(True, 1).level)
         arguments.runs.append(run_experiment(output / "experiment", needed_blocks + 2, arms))
     if not verify(arguments):
-        (output / SETTINGS).unlink()
+        for name in (SETTINGS, ADVICE):
+            (output / name).unlink()
         say(f"{SETTINGS} is removed")
 
 
