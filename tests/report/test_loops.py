@@ -225,6 +225,23 @@ def test_a_loop_that_sums_more_than_was_handed_out_is_not_the_step():
     assert steps_of(*calls_of(job), False).evidence == ()
 
 
+@pytest.mark.parametrize(
+    ("handed", "sizes", "is_step"),
+    [
+        (800, (100, 300), False),  # a header, and norms, as once in AMG
+        (32_000, (8_000,), False),  # a coincidence of equal sums
+        (80_000, (10_000, 30_000), True),
+    ],
+)
+def test_few_bytes_and_equal_sums_are_no_parameters(handed, sizes, is_step):
+    job = Job()
+    job.call("Bcast", handed)
+    for place in range(80):
+        job.compute(training.MS)
+        job.call("Allreduce", handed if place == 32 else sizes[place % len(sizes)])
+    assert bool(steps_of(*calls_of(job), False).evidence) == is_step
+
+
 def test_of_regions_in_each_other_the_outer_one_is_the_step():
     job = Job()
     for _ in range(240):

@@ -38,7 +38,7 @@ from .lines import FEWEST_CALLS, OwnCalls
 FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 SPREAD, BETTER = threshold("loops.spread"), threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
-SIZES = 2  # different messages: sums of equal ones may be a coincidence
+LEAST_BYTES = whole("roles.control-bytes")
 FEWEST_ASKED = whole("steps.asked")
 REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
 CHOSEN = "--loop"
@@ -191,7 +191,8 @@ def _with_bytes(
             mended = by_bytes._replace(functions=one.functions, words=one.words) if is_all else one
             evidence = tuple(dict.fromkeys((PARAMETERS, *one.evidence)))
             return [*levels[:place], mended._replace(evidence=evidence), *levels[place + 1 :]]
-    is_varied = len(np.unique(own.bytes[is_reduced])) >= SIZES
+    _, often = np.unique(own.bytes[is_reduced], return_counts=True)
+    is_varied = often.max() < ORDERED * often.sum()  # sums of equal ones may be a coincidence
     is_each = sum(by_bytes.functions.values()) == _handed(own, about, is_reduced).sum()
     return [by_bytes, *levels] if is_varied or is_each or is_negotiated else levels
 
@@ -226,8 +227,10 @@ def _by_bytes(own: OwnCalls, texts: Texts, is_reduced: Flags, step_bytes: int) -
 
 
 def _parameters(own: OwnCalls, about: Columns, is_reduced: Flags) -> int:
-    """Their bytes: those of the bulk broadcasts before the first bulk reduction."""
-    return int(own.bytes[_handed(own, about, is_reduced)].sum())
+    """Their bytes: those of the bulk broadcasts before the first bulk reduction. 0: so few are
+    no parameters."""
+    handed = int(own.bytes[_handed(own, about, is_reduced)].sum())
+    return handed * (handed > LEAST_BYTES)
 
 
 def _handed(own: OwnCalls, about: Columns, is_reduced: Flags) -> Flags:
