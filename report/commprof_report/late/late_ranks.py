@@ -464,12 +464,8 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
         lines,
         compared,
         found.sums.with_causes(causes),
-        played(connection, alignment, found),
+        retimed(connection, alignment, found.known, found.of_all, found.run.sampled_share),
     )
-
-
-def played(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
-    return retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share)
 
 
 def is_beside_main(row: Row) -> bool:
@@ -487,7 +483,7 @@ def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
 def working_of(connection: Connection, alignment: Alignment, split: Split) -> Part | None:
     """The same, of a run that is not analysed further."""
     return working(
-        played(connection, alignment, split),
+        retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share),
         split.run,
         negotiated_share(connection, negotiation(connection)) >= NEGOTIATED,
     )

@@ -358,7 +358,12 @@ def slow_links(
     is_slow = (others_ns > 0) & (low_ns >= threshold("late.slow-link") * others_ns)
     if not is_slow.any():
         return []
-    suspects = _suspects(pairs, kinds, excess_ns)
+    # pairs in place of ranks, and what their messages of one kind, one after the other, take more
+    # than usual in place of waiting
+    arrival = numbered(pairs.place(), kinds.of_row)
+    costs = costs_of(arrival.tolist(), pairs.of_row.tolist(), excess_ns.tolist())
+    members = {kind: own.tolist() for kind, own in by_rank(kinds.of_row[pairs.first])}
+    suspects = Suspects(costs.changed(identity=kinds.of_row), range(len(pairs)), members)
     slow: list[tuple[Link, tuple[int, int], bool]] = []
     for pair in np.flatnonzero(is_slow).tolist():
         rows = slice(pairs.first[pair], pairs.first[pair] + pairs.counts[pair])
@@ -373,17 +378,6 @@ def slow_links(
         )
         slow.append((link, ends, bool((waits.operations[rows] == 1).all())))
     return sorted(map(_of_pair, _by_ends(slow)), key=lambda link: -link.excess_ns)
-
-
-def _suspects(pairs: Groups, kinds: Groups, excess_ns: Floats) -> Suspects:
-    """Pairs in place of ranks, and what their messages of one kind, one after the other, take more
-    than usual in place of waiting."""
-    kind_of = kinds.of_row[pairs.first]
-    costs = costs_of(
-        numbered(pairs.place(), kinds.of_row).tolist(), pairs.of_row.tolist(), excess_ns.tolist()
-    )
-    members = {kind: own.tolist() for kind, own in by_rank(kind_of)}
-    return Suspects(costs.changed(identity=kinds.of_row), range(len(pairs)), members)
 
 
 def _by_ends(slow: list[tuple[Link, tuple[int, int], bool]]) -> list[list[Link]]:

@@ -261,8 +261,8 @@ def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
 def is_asleep(use: Use, between_ns: int) -> bool:
     """Whether a rank is surely blocked in most of the time between its polls, even if it is so in
     all other time outside MPI."""
-    other_ns = max(0.0, use.outside_ns - between_ns)
-    return use.blocked_bounds_ns[0] - other_ns >= threshold("late.reason") * between_ns > 0
+    blocked_ns = use.blocked_bounds_ns[0] - max(0.0, use.outside_ns - between_ns)
+    return blocked_ns >= threshold("late.reason") * between_ns > 0
 
 
 def polls(rows: Calls) -> Calls:

@@ -488,8 +488,10 @@ def nobody_text(late: Late) -> str:
 
 
 def unknown_cause_text(row: Row) -> str:
-    share = units.share(row.unknown_cause_ns / (row.wait_ns or 1))
-    return f"the cause of {share} of the waiting is not known"
+    return (
+        f"the cause of {units.share(row.unknown_cause_ns / (row.wait_ns or 1))} of the waiting is "
+        "not known"
+    )
 
 
 def is_unknown(row: Row) -> bool:
