@@ -20,7 +20,7 @@ from mpi.libraries import libraries
 
 from . import logs
 from .plants import PLANTS, TWINS, Plant
-from .trial import Trial, ahead_ns, holds, play, why_not
+from .trial import Trial, ahead_ns, holds, play, told, why_not
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data/plants.tar.xz"
 RUNS = 5
@@ -82,7 +82,7 @@ def shows(trial: Trial) -> float:
     plant, truth = trial.plant, trial.truth
     if trial.is_twin:
         return 1 - max(truth.is_for([rank]) for rank in range(plant.ranks))
-    return holds(trial) * (truth.is_for(plant.named) if plant.named else 1)
+    return holds(trial, told(trial.run)) * (truth.is_for(plant.named) if plant.named else 1)
 
 
 def record(plant: Plant, is_twin: bool, folder: Path) -> None:

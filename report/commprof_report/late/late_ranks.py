@@ -293,7 +293,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         and not (last and last.named)
         and lacks_cores(crowded, split.run, unknown_ns, explained_ns, kinds)
     ):
-        verdict["verdict"] = Kind.CORES
+        verdict = dict(verdict=Kind.CORES, blocks=blocks)
         blamed, serving, why, links, slow = NOBODY, None, None, [], {}
     slowest = links[0] if links else None
     work = working(played, split.run, is_negotiated)
