@@ -308,20 +308,18 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
     """Which calls are in the page. Steps that were not sampled whole, or that there is no room for,
     are not."""
     shown = len(view.steps)
-    steps = units.counted(len(wanted) if wanted else whole, "step")
-    which = "the median, the longest, and others spread over the run"
-    if wanted:
-        ends = "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]}))
-        which = f"{'step' if len(wanted) == 1 else 'steps'} {ends}"
-    said = f"Single calls of {shown:,} of {steps} are in this page: {which}."
-    if wanted and not shown:
-        said = "None of the steps asked for was sampled whole."
-    elif not wanted and view.is_whole:
-        said = "All sampled calls are in this page."
-    elif not shown:
-        said = "Single calls are in this page where the bar beneath the axis is."
-    elif not wanted and shown == whole:
-        said = "Each step that was sampled whole, after the warm-up, is in this page."
+    of = f"Single calls of {shown:,} of {units.counted(len(wanted) if wanted else whole, 'step')}"
+    ends = "-".join(f"{step:,}" for step in sorted({wanted[0], wanted[-1]})) if wanted else ""
+    which = f"step{'s' * ('-' in ends)} {ends}" if wanted else "the median, the longest, and others"
+    cases = {
+        "None of the steps asked for was sampled whole.": wanted and not shown,
+        f"{of} are in this page: {which}.": wanted,
+        "All sampled calls are in this page.": view.is_whole,
+        "Single calls are in this page where the bar beneath the axis is.": not shown,
+        "Each step that was sampled whole, after the warm-up, is in this page.": shown == whole,
+        f"{of} are in this page: {which} spread over the run.": True,
+    }
+    said = next(text for text, is_so in cases.items() if is_so)
     choice = " Choose one in the list, or by a click on its bar in the picture above."
     return said + choice * bool(shown)
 

@@ -9,8 +9,7 @@ from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from ..base import threshold, units, whole
-from ..base.summarize import DEVIATION, around_median
+from ..base import threshold, units
 from .judge import Compared, Rules, known, median_known
 from .figures import FIGURES, Figures
 from .sides import Side
@@ -25,8 +24,6 @@ def of_sides(sides: Sequence[Side], metric: str, rules: Rules, unmatched: int) -
     if unmatched:
         yield f"{units.counted(unmatched, 'row')} that not every run has left out"
     yield from _own_threads(runs)
-    for side in sides:
-        yield from _outliers(side, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
 
@@ -110,19 +107,6 @@ def coarse_clocks(reference: Side, side: Side, figure: Compared, skipped: float)
             f"differs by {units.duration(change_ns)} a call in {figure.figure}; --metric time "
             "needs no clocks"
         )
-
-
-def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
-    """Runs far from the others of their side, and by `least` or more."""
-    values = known([run.of_run(metric) for run in side.runs])
-    if len(values) < max(whole("compare.outlier-runs"), len(side.runs)):
-        return
-    middle, deviation = around_median(values)
-    for run, value in zip(side.runs, values):
-        far = max(threshold("compare.outlier") * DEVIATION * deviation, least * middle)
-        if deviation and abs(value - middle) > far:
-            apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
-            yield (f"{run.path} stands apart: {metric} {apart}; it is compared like the others")
 
 
 MOST_SETTINGS = 6

@@ -23,21 +23,34 @@ from .judge import Judge, known
 from .row_table import NEGOTIATION, alike, calls_aside, step_difference
 from .sides import DIGITS, Side, kit_replayed, labels_of
 
-KINDS = (
-    "work",
-    "filter",
-    "placement",
-    "program",
-    "binding",
-    "partial",
-    "disturbed",
-    "order",
-    "hosts",
-    "machine",
-)
 MOST_SAID = 3  # rows that are named
 
-Refusal = namedtuple("Refusal", "kind what way_out")
+
+FEWEST_SETS = whole("compare.host-sets")
+WAYS_OUT = {  # by kind
+    "work": "compare the same ranks, input and number of steps, marked where a framework negotiates "
+    "(man commprof_step)",
+    "filter": "record both alike",
+    "placement": "run all with the same ranks on each host",
+    "program": "compare one program with the same arguments",
+    "binding": "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
+    "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores)",
+    "partial": "repeat such a run (in an experiment: remove its folder, then resume) or leave it "
+    "out",
+    "disturbed": "run on nodes of its own with a core for each rank",
+    "order": "alternate the sides (A B B A ...)",
+    "hosts": f"run all on the same nodes, or each side on {FEWEST_SETS} sets of nodes",
+    "machine": "run more blocks on a machine that nothing else uses",
+}
+KINDS = tuple(WAYS_OUT)
+
+
+class Refusal(namedtuple("Refusal", "kind what")):
+    @property
+    def way_out(self) -> str:
+        per_call = ", which compares the rows of both per call" if self.kind == "work" else ""
+        return f"{WAYS_OUT[self.kind]}; or --allow {self.kind}{per_call}"
+
 
 # Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls
 # and calls that only wait. Rows per step are equal by their bytes; negotiation, and beside such
@@ -93,13 +106,12 @@ def _unlike(
     head: str,
     of: Callable[[Figures], Any],
     text: Callable[[Figures], str],
-    way_out: str,
 ) -> Iterator[Refusal]:
     """If runs differ in this, or in that of it which is known: what each side has."""
     known = {side.name: [run for run in side.runs if of(run) is not None] for side in sides}
     if len({of(run) for runs in known.values() for run in runs}) > 1:
         said = [f"{one_of(set(map(text, runs)))} in {name}" for name, runs in known.items() if runs]
-        yield Refusal(kind, f"{head}: {'; '.join(said)}", f"{way_out}; or --allow {kind}")
+        yield Refusal(kind, f"{head}: {'; '.join(said)}")
 
 
 def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
@@ -120,12 +132,8 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
                 )
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
-        way_out = (
-            "compare the same input and number of steps, marked where a framework negotiates (man "
-            "commprof_step); or --allow work, which compares the rows of both per call"
-        )
         what = "; ".join(filter(None, [step_difference(sides), *said[:MOST_SAID]])) + more
-        yield Refusal("work", what, way_out)
+        yield Refusal("work", what)
 
 
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
@@ -224,11 +232,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
         )
     if said:
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        way_out = (
-            "repeat such a run (in an experiment: remove its folder, then resume) or leave "
-            "it out; or --allow partial"
-        )
-        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, way_out)
+        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more)
 
 
 def _faults(run: Figures) -> list[str]:
@@ -253,42 +257,35 @@ def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
     )
     for (_, last, before), (first, _, after) in zip(times, times[1:]):
         if last < first:
-            what = (
-                f"all runs of {before} were made before all of {after}: a change of the "
-                "machine "
-                "would look the same as a difference"
+            yield Refusal(
+                "order",
+                f"all runs of {before} were made before all of {after}: a change of the machine "
+                "would look the same as a difference",
             )
-            yield Refusal("order", what, "alternate the sides (A B B A ...); or --allow order")
             return
 
 
 def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
-    fewest = whole("compare.host-sets")
     for side, own in zip(sides[1:], sets[1:]):
-        if not own & sets[0] and min(len(own), len(sets[0])) < fewest:
+        if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_SETS:
             on = [
                 units.shortened(", ".join(sorted(set().union(*each))), 40)
                 for each in (sets[0], own)
             ]
-            what = (
+            yield Refusal(
+                "hosts",
                 f"{sides[0].name} ran on {on[0]}, {side.name} on {on[1]}: a difference of the "
-                "nodes would look the same"
+                "nodes would look the same",
             )
-            way_out = (
-                f"run all on the same nodes, or each side on {fewest} sets of "
-                "nodes; or --allow hosts"
-            )
-            yield Refusal("hosts", what, way_out)
             return
 
 
-# in what all runs must be alike: kind, what is said, what must be equal, in words, the way out
+# in what all runs must be alike: kind, what is said, what must be equal, in words
 OF_RANKS = (
     "numbers of ranks differ",
     lambda run: run.world_size,
     lambda run: units.counted(run.world_size, "rank"),
-    "compare runs with the same number of ranks",
 )
 RECORDED = (
     (
@@ -296,14 +293,12 @@ RECORDED = (
         "recorded ranks differ",
         lambda run: run.fact("settings.COMMPROF_RANKS"),
         lambda run: f"COMMPROF_RANKS {run.fact('settings.COMMPROF_RANKS') or 'not set'}",
-        "record both alike",
     ),
     (
         "filter",
         "recorded calls differ",
         lambda run: run.fact("settings.COMMPROF_EXCLUDE"),
         lambda run: f"COMMPROF_EXCLUDE {run.fact('settings.COMMPROF_EXCLUDE') or 'not set'}",
-        "record both alike",
     ),
 )
 RUN = (
@@ -313,15 +308,12 @@ RUN = (
         # where missing ranks ran is not known; such runs are refused as partial
         lambda run: None if run.missing else (run.world_size, run.placement),
         layout,
-        "run all with the same ranks on each host",
     ),
     (
         "binding",
         "numbers of cores that a rank may use differ",
         _cores,
         binding,
-        "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
-        "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores)",
     ),
 )
 PROGRAM = (
@@ -329,11 +321,7 @@ PROGRAM = (
     "programs differ",
     program_of,
     lambda run: units.shortened(program_of(run), 100),
-    "compare one program with the same arguments",
 )
-
-
-WAY_OUT = "run on nodes of its own with a core for each rank; or --allow disturbed"
 
 
 def is_disturbed(run: Figures) -> bool:
@@ -360,10 +348,10 @@ def disturbances(judge: Judge, sides: Sequence[Side]) -> tuple[list[Refusal], li
         how = worst.crowding if worst.core_wait is None else worst.core_wait_text
         noted = [f"other work had cores of the ranks in {of_all}, most in {worst.path}: {how}"]
     if len(bad) > threshold("compare.disturbed-blocks") * len(blocks):
-        return [Refusal("disturbed", noted[0], WAY_OUT)], []
+        return [Refusal("disturbed", noted[0])], []
     for what in filter(None, (_wait_differs(judge, sides[0], side) for side in sides[1:])):
         differs = f"other work on the cores of the ranks differs between the sides: {what}"
-        return [Refusal("disturbed", differs, WAY_OUT)], []
+        return [Refusal("disturbed", differs)], []
     return [], [f"{what}; it makes intervals wider" for what in noted]
 
 
@@ -399,9 +387,8 @@ def weighed(
         )
         for what, change in drifts(judge, reference, side):
             if of_metric.change is None or _size(change) >= _size(of_metric.change):
-                way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
                 what = f"{what}: as much as the sides differ in {metric}"
-                refused.append(Refusal("machine", what, way_out))
+                refused.append(Refusal("machine", what))
             else:
                 noted.append(
                     f"the machine was not the same: {what}; the sides differ by more in {metric}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from commprof_report.compare import comparison, notes, refusals, row_table
@@ -182,15 +181,6 @@ def of_settling(share: float) -> str:
     return note(notes._settling(side(runs), 0.0))
 
 
-def of_outlier(deviations: float, runs: int) -> str:
-    """The last of so many runs is that far off."""
-    usual = [1 + 0.001 * place for place in range(runs - 1)]
-    middle = median([*usual, 2.0])
-    deviation = notes.DEVIATION * median(abs(value - middle) for value in [*usual, 2.0])
-    values = [*usual, middle + deviations * deviation]
-    return note(notes._outliers(side(run(time_ns=value) for value in values), "time", 0.0))
-
-
 def of_failures(count: int) -> str:
     failed = Run(1, "a", "block-01/a", FAILED, 1.0, "exit status 7")
     return "ends" if gives_up([failed] * count) else "goes on"
@@ -220,7 +210,5 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.times-the-waits": lambda times: of_waits(0.012, times),
     "compare.host-sets": of_hosts,
     "compare.settling": of_settling,
-    "compare.outlier": lambda deviations: of_outlier(deviations, 100),
-    "compare.outlier-runs": lambda runs: of_outlier(1_000, runs),
     "experiment.failures": of_failures,
 }
