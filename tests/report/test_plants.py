@@ -93,7 +93,11 @@ def test_steps_name_whom_late_names(recorded: Recorded, plant: Plant) -> None:
 @pytest.mark.parametrize("is_twin", [False, True], ids=["slow", "twin"])
 @pytest.mark.parametrize("plant", by_name(plant for plant in RECORDED if plant.program in TRAINING))
 def test_every_step_of_training_is_found(recorded: Recorded, plant: Plant, is_twin: bool) -> None:
-    (steps,) = reporter.rows_of_ended("steps", recorded(plant, is_twin).run.folder)
+    """DistributedDataParallel's plant hands no parameters out, so nothing says which is a step."""
+    folder = recorded(plant, is_twin).run.folder
+    (steps,) = reporter.rows_of_ended("steps", folder)
+    if not steps["delimited_by"]:
+        (steps,) = reporter.rows_of_ended("steps", folder, "--loop", "1")
     by_name = steps["delimited_by"] == "negotiation"  # the first step
     assert steps["steps"] == plant.rounds - by_name
 

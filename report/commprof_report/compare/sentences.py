@@ -68,6 +68,9 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
         why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
         yield "Blocks", f"none: {why}; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
+    stepless = [side.name for side in answers.sides if any(run.steps is None for run in side.runs)]
+    loops = "; hvprof-report steps shows the loops"
+    yield "Steps", f"none known in {' and '.join(stepless)}{loops}" if stepless else ""
     for pair in answers.pairs:
         if pair.verdict.is_control:
             yield "A/A", control_text(answers, pair)

@@ -80,8 +80,7 @@ class Found(NamedTuple):
     @property
     def text(self) -> str:
         """300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B"""
-        steps = len(self.spans) if self.spans else 0
-        return f"{units.count(steps)} x {self.words}" if steps and self.words else ""
+        return f"{units.count(len(self.spans))} x {self.words}" if self.spans and self.words else ""
 
 
 def steps_of(
@@ -128,10 +127,9 @@ def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) 
     level with most iterations."""
     if not shown:
         return found[0] if found else Found(why="no call repeats")
-    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED}]
     inner = max(shown, key=lambda one: len(present(one.spans)))
-    if not told and inner.evidence and not inner.why:
-        told = [inner]
+    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED}]
+    told = told or [one for one in [inner] if not one.why and one.evidence]
     if len(told) == 1 and not chosen:
         return told[0]
     why = shown[0].why if len(shown) == 1 else ""
