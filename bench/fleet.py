@@ -58,21 +58,25 @@ def add_cost(folder: Path, runs: list[Path]) -> None:
 
 
 def made(folder: Path, templates: list[Job], jobs: int) -> Store:
-    """A year of 500 nodes and 200 users; beyond MOST_MADE jobs as copies with other numbers."""
+    """A year of 500 nodes and 200 users; beyond MOST_MADE jobs as copies."""
     whole = store_create(folder / f"whole-{jobs}", None, False)
     fleet = fleets.Fleet(min(jobs, MOST_MADE), days=DAYS, nodes=500, users=200, programs=60)
     found = fleets.jobs_of(fleet, templates)
     while batch := list(islice(found, BATCH)):
         jobs_write(whole, batch, "main")
-    connection = duckdb()
-    for path in [*whole.folder.rglob("*.parquet")] if jobs > MOST_MADE else ():
-        for copy in range(1, jobs // MOST_MADE):
-            rows = connection.sql(
-                f"SELECT * REPLACE (run + {copy} AS run) FROM read_parquet('{path}', "
-                "hive_partitioning = false)"
-            )
-            rows.write_parquet(str(path.with_name(f"part-{copy:02}{path.name[7:]}")))
+    copies_add(whole, jobs // MOST_MADE)
     return whole
+
+
+def copies_add(store: Store, times: int) -> None:
+    """Each job so many times, with numbers of its own."""
+    connection = duckdb()
+    for month in [*store.folder.glob("*/*/*")] if times > 1 else ():
+        rows = connection.sql(
+            f"SELECT files.* REPLACE (run + copy AS run) FROM read_parquet('{month}/*.parquet', "
+            f"hive_partitioning = false) AS files, range(1, {times}) AS copies(copy)"
+        )
+        rows.write_parquet(str(month / "part-copies.parquet"), compression="zstd")
 
 
 def question_cost(store: Store, question: str) -> None:
