@@ -182,8 +182,7 @@ def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
     on, off = (
         _means_within(spans, steps.rows) if windows and steps else [] for spans in (traced, paused)
     )
-    known = [around_median(times) if times else (None, None) for times in (on, off)]
-    return TracingCost(len(on), *known[0], len(off), *known[1], *cost_of(on, off))
+    return TracingCost(len(on), *spread(on), len(off), *spread(off), *cost_of(on, off))
 
 
 def _means_within(spans: Mapping[int, Spans], rows: Boundaries) -> list[float]:
@@ -196,6 +195,11 @@ def _means_within(spans: Mapping[int, Spans], rows: Boundaries) -> list[float]:
     order, groups = grouped(rows.step)
     is_wanted = groups.max(is_looked[order]) & groups.min(is_in[order])
     return means_of_steps(rows)[is_wanted].tolist()
+
+
+def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
+    """The median, and the median absolute deviation from it."""
+    return around_median(times) if times else (None, None)
 
 
 def cost_of(

@@ -70,7 +70,12 @@ def trend_level(p: float) -> str:
 
 def shown(share: float) -> str:
     row = NOTHING._replace(
-        step_ns=1e9, is_driven=1, outside_ns=1e9, communication_ns=share * 1e9, main_poll_share=0.0
+        delimited_by="marks",
+        step_ns=1e9,
+        is_driven=1,
+        outside_ns=1e9,
+        communication_ns=share * 1e9,
+        main_poll_share=0.0,
     )
     return "said" if "in MPI" in headline(row, None) else "silent"
 
