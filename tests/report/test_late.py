@@ -14,7 +14,7 @@ import planted
 import pytest
 from commprof_report.base import Texts
 from commprof_report.late.late_ranks import late as answers
-from commprof_report.late.verdict import Participants, blame, costs_of
+from commprof_report.late.verdict import Participants, blame, costs_of, enough_arrivals
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import FILTERS, select
@@ -1391,3 +1391,28 @@ def test_ranks_that_are_late_in_turn_are_said(report, tmp_path):
 
     assert said(lambda number: number // 16).startswith("Ranks 0, 1, 2, 3 are late in turn, each ")
     assert "in turn" not in said(lambda number: number % 4)
+
+
+@pytest.mark.parametrize(
+    ("late", "begin"),
+    [
+        ((1,), "Rank 1 is late: "),
+        ((1, 3), "Different ranks are late in different calls: rank 1 in MPI_Allreduce on first, "),
+        ((0, 1), "Transfer costs most: "),
+    ],
+)
+def test_each_half_of_a_job_may_have_a_late_rank(late, begin, text):
+    """Nothing joins the halves."""
+    job = Job([HostClock()] * 4, wall_ns=40 * 100 * MS)
+    halves = job.group((0, 1), "first"), job.group((2, 3), "second")
+    for step in range(40):
+        for half in halves:
+            arrivals = [step * 100 * MS + 40 * MS * (rank in late) for rank in half.ranks]
+            job.collective("MPI_Allreduce", arrivals, [2 * MS] * 2, group=half)
+    assert " ".join(text(job).split()).startswith(begin)
+
+
+@pytest.mark.parametrize(("ranks", "enough"), [(2, 9), (3, 8), (64, 8)])
+def test_so_many_late_arrivals_of_one_rank_are_beyond_chance(ranks, enough):
+    assert enough_arrivals(ranks) == enough
+    assert enough == 8 or ranks * ranks**-enough < 0.004 <= ranks * ranks ** (1 - enough)

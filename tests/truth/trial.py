@@ -212,7 +212,7 @@ def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
 
 def holds(trial: Trial, said: Told) -> bool:
     """Where ranks lack cores of their own, the reports rightly name nobody."""
-    if said.cause == "cores":
+    if said.cause == "cores" and trial.plant.named:
         return False
     plant, truth = trial.plant, trial.truth
     waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
