@@ -349,7 +349,7 @@ def load(store: Store, url: str) -> None:
                     f"DROP TABLE IF EXISTS {table}_files CASCADE",
                     f"CREATE TABLE {table}_files ({declared})",
                     f"\\copy {table}_files FROM '{quoted(path)}' WITH CSV HEADER FORCE NOT NULL "
-                    f"{', '.join(name for name, kind in own.items() if kind == 'VARCHAR')}",
+                    f"{', '.join(name for name, kind in columns.items() if kind == 'VARCHAR')}",
                 ),
             )
     psql(url, turned(SQL.text("views").replace("TEMP VIEW", "VIEW"), "postgres"))
