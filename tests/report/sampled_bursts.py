@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import parallel
-from planted import Cell, Collective, Negotiation, Rank, Sample, Signature, Window
+from planted import Cell, Collective, Negotiation, Rank, Sample, Signature, Window, facts_of
 
 RANKS, STEPS, PAUSE_NS, BETWEEN_NS = 2, 100, 20_000_000, 2_000
 GRADIENT, BITS = 1, 2
@@ -71,6 +71,7 @@ def _rank(rank: int, calls: Sequence[Call], times: int, thread: int, more: dict)
         "samples": samples,
         "windows": [Window(0, at_ns + 1, thread)],
         "wall_ns": at_ns + PAUSE_NS,
+        "facts": {**facts_of(rank), "command_line": f"train --steps {times}"},
         "negotiations": [Negotiation(rounds, idle=(len(idle_ns), sum(idle_ns)))] * bool(rounds),
     }
     return Rank(rank, RANKS, **{**known, **more})

@@ -412,6 +412,7 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
             "boot_id": "a1",
             "time_namespace": "time:[1]",
             "nccl.version": "2.28.9",
+            "command_line": "train --steps 20",
         }
         windows = [Window(0, 10**10)]
         ranks.append(
