@@ -59,6 +59,7 @@ def training(
                 **planted.facts_of(0),
                 "boot_id": "a1",
                 "time_namespace": "time:[1]",
+                "command_line": f"python3 train.py --steps {STEPS}",
                 **(facts or {}),
             },
             communicators=[world(rank)],

@@ -214,6 +214,26 @@ def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_ask
     assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "around", "evidence"),
+    [
+        ((40_000, 9_000, 300_000), 0, ("sums of several sizes",)),
+        ((40_000, 9_000), 0, ()),  # as a layer
+        ((8, 16, 24), 0, ()),  # as a solver
+        ((40_000, 9_000, 300_000), 12, ()),  # as blocks of a network, with a loss after twelve
+    ],
+)
+def test_the_only_loop_is_the_step_if_it_sums_messages_of_several_sizes(sizes, around, evidence):
+    job = Job()
+    for place in range(240):
+        job.compute(training.MS)
+        for size in sizes:
+            job.call("Allreduce", size)
+        if around and place % around == around - 1:
+            job.call("Allreduce", 8)
+    assert steps_of(*calls_of(job), False).evidence == evidence
+
+
 def test_a_loop_that_sums_more_than_was_handed_out_is_not_the_step():
     """An input deck was handed out, no parameters."""
     job = Job()

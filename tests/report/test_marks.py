@@ -196,12 +196,12 @@ def test_of_horovod_itself_it_says_what_the_programs_logged(
 @pytest.mark.parametrize(
     ("run", "late"),
     [
-        ("DDP-slow-epochs", "1"),  # 2 of 6, 60 ms a step
+        ("DDP-slow-epochs", None),  # 2 of 6, 60 ms a step; cores cost more, 33.2 % of the time
         ("DDP-healthy", None),
         ("Horovod-slow-epoch-of-4-ranks", "1"),  # 1 of 3
     ],
 )
-def test_on_crowded_cores_a_rank_that_is_slow_in_some_epochs_is_named(report, tmp_path, run, late):
+def test_on_crowded_cores_a_rank_is_named_that_costs_more_than_they_do(report, tmp_path, run, late):
     """Two ranks (four of Horovod) on two cores at a load of 10, beside the programs' own logs."""
     recordings.unpack(tmp_path, [f"{run}/run.db"])
     (row,) = report("late", "--by", "run", "--json", tmp_path / run / "run.db").rows

@@ -78,6 +78,7 @@ def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
         "time_namespace": "time:[1]",
         "nccl.version": "2.28.9",
         "program": "python3",
+        "command_line": "python3 train.py --steps 40",
     }
     more = {"communicators": [nccl(rank, list(range(size)))], **more}
     return Rank(rank, size, facts=facts, cells=list(cells), **more)

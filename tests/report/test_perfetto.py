@@ -230,12 +230,10 @@ def of_grid(report, tmp_path):
     """The trace of a 2 x 2 grid whose rank 2 is late."""
 
     def exported(**how):
-        answer = report(
-            "export",
-            grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"),
-            "--format",
-            "perfetto",
-        )
+        job = grid([{2: 8 * MS}] * 40, **how)
+        for rank in range(4):
+            job.add("fact", world_rank=rank, key="command_line", value="train --steps 40")
+        answer = report("export", job.write(tmp_path / "run.db"), "--format", "perfetto")
         assert answer.status == 0, answer.err
         return parse(answer.out)
 

@@ -214,6 +214,8 @@ TABLE = (
               "a tenth may end within a message", "loops", "probably"),
     Threshold("steps.asked", 10, "on the command line",
               "smaller numbers stand for ranks, layers and threads, too", "loops", "probably"),
+    Threshold("steps.sizes", 3, "sizes of sums in an iteration",
+              "what a layer or a solver sums has one or two", "loops", "probably"),
     Threshold("steps.gradients", 0.98, "share of the bytes broadcast at the start",
               "buffers that are handed out and not reduced are less", "loops", "probably"),
     Threshold("steps.in-region", 0.5, "share of the time from the first call to the last",

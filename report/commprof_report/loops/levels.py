@@ -383,7 +383,7 @@ def nest_text(level: Level, words: Mapping[int, Word]) -> str:
             }
         ]
         often = round(loops.iterations(loop) / loops.iterations(outer))
-        said.append(f"every {often:,}: {_text(loops, rest, words)}")
+        said += [f"every {often:,}: {_text(loops, rest, words)}"] if rest else []
     return "; ".join(said)
 
 

@@ -5,8 +5,9 @@
 
 That calls repeat shows a loop, not that a user would call it a step: an inner solver of equal
 iterations repeats as steps do. A level is the step if the visits to a region or the bytes of the
-parameters say so, or if it is the only one and repeats as often as the command line asks. Otherwise
-all levels are shown, and none is called the step.
+parameters say so, if it repeats as often as the command line asks, or if it is the only one and
+sums messages of several sizes, as gradients are: what a layer or a solver sums has one or two.
+Otherwise all levels are shown, and none is called the step.
 
 All ranks of a communicator make the same collectives in the same order, so steps that end with one
 hold for all of its ranks, by sequence number.
@@ -39,8 +40,9 @@ FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 SPREAD, BETTER = threshold("loops.spread"), threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
 LEAST_BYTES = whole("roles.control-bytes")
-FEWEST_ASKED = whole("steps.asked")
+FEWEST_ASKED, FEWEST_SIZES = whole("steps.asked"), whole("steps.sizes")
 REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
+VARIED = "sums of several sizes"
 CHOSEN = "--loop"
 
 
@@ -67,6 +69,7 @@ class Found(NamedTuple):
     share: float = 0.0  # of the time from the first call to the last, in steps
     median_ns: float = 0.0  # from the end of one to the end of the next
     reduced: int = 0  # bytes that a step reduces
+    sizes: int = 0  # different ones of its bulk reductions that are no control
     levels: tuple[Found, ...] = ()  # loops of which each may be the step, the outermost first
 
     @property
@@ -111,6 +114,7 @@ def steps_of(
             evidence=(
                 *visited(one, visits, span_ns),
                 *one.evidence,
+                *([VARIED] if is_whole and is_varied(one) and len(best) == 1 else []),
                 *([ASKED] if is_whole and is_asked(one, command) else []),
             )
         )
@@ -123,12 +127,12 @@ def steps_of(
 
 def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) -> Found:
     """The level for which there is evidence; if that says several, or there is none, no steps, and
-    all levels. A number on the command line may be that of epochs: alone it decides only about the
-    level with most iterations."""
+    all levels. A number on the command line may be that of epochs, and sums of several sizes may be
+    those of an epoch: alone they decide only about the level with most iterations."""
     if not shown:
         return found[0] if found else Found(why="no call repeats")
     inner = max(shown, key=lambda one: len(present(one.spans)))
-    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED}]
+    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED, VARIED}]
     told = told or [one for one in [inner] if not one.why and one.evidence]
     if len(told) == 1 and not chosen:
         return told[0]
@@ -165,6 +169,11 @@ def is_asked(found: Found, command: str) -> bool:
     ]
     steps = len(present(found.spans))
     return steps >= FEWEST_ASKED and steps in numbers and found.share >= IN_REGION
+
+
+def is_varied(found: Found) -> bool:
+    """Whether nearly all bulk sums are in its iterations, of so many sizes."""
+    return found.sizes >= FEWEST_SIZES and found.confidence >= ORDERED
 
 
 def _with_bytes(
@@ -284,7 +293,8 @@ def _of_level(
     times = np.diff(own.end_ns[last])[is_same]
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
     in_middle = _inside(middle, counted & mine)
-    reduced = int(own.bytes[in_middle & about.is_reduction[own.call]].sum())
+    sums = own.bytes[in_middle & about.is_reduction[own.call]]
+    reduced = int(sums.sum())
     # a loop that sums more than once what was handed out is no step
     least, most = sorted((parameters, reduced))
     is_gradients = is_bulk and 0 < GRADIENTS * most <= least
@@ -301,6 +311,7 @@ def _of_level(
         _share(own, spans),
         middle_of(times),
         reduced,
+        len(np.unique(sums[sums > LEAST_BYTES])) * is_bulk,
     )
 
 

@@ -89,6 +89,13 @@ def asked(times: int) -> str:
     return steps_in(job, times)
 
 
+def sizes(number: int) -> str:
+    job = Job()
+    for place in range(MANY * number):
+        job.call("Allreduce", 2_000 + 1_000 * (place % number))
+    return steps_in(job)
+
+
 def ordered(share: float) -> str:
     """Gradients that are fused otherwise in each step, in some across its end."""
     job = Job()
@@ -134,6 +141,7 @@ EXAMPLES = {
     "loops.fits": lambda share: doubted(confidence=share),
     "loops.better": better,
     "steps.asked": asked,
+    "steps.sizes": sizes,
     "steps.ordered": ordered,
     "steps.gradients": gradients,
     "steps.in-region": in_region,
