@@ -1,8 +1,8 @@
 """Each piece of advice has its evidence, a suggestion, an estimate of how much shorter the run
 could be, and how sure it is; the one that could save most is first. The rules look for
 
-- ranks that lack a core of their own: that comes first, for then the times of calls may be the
-  scheduler's, and none of them is advised to be fused, fewer or overlapped;
+- ranks that lack a core of their own: that comes first, unless a rank is late by more, for then the
+  times of calls may be the scheduler's, and none is advised to be fused, fewer or overlapped;
 - many Allreduces that are too small to be fast and could be fused (in Horovod by its fusion
   threshold and cycle, in PyTorch's DistributedDataParallel by bucket_cap_mb), and Allreduces of a
   few bytes;
@@ -100,11 +100,10 @@ def blocks(rows: Sequence[Advice], unsampled: str, part: Sequence[tuple[str, str
 
 
 def verdict(rows: Sequence[Advice]) -> str:
-    pieces, able = [row for row in rows if row.found], len(able_rules(rows))
-    if pieces:
-        left = units.counted(len(pieces) - 1, "more piece")
-        more = f", and {left} of advice" if len(pieces) > 1 else ""
-        return f"{units.capital(pieces[0].title)}{more}."
+    """Why there is no advice; empty: there is some."""
+    able = len(able_rules(rows))
+    if any(row.found for row in rows):
+        return ""
     if not any(row.analysed for row in rows):
         return "No advice: an analysis that it needs has failed."
     if not able:
