@@ -109,6 +109,7 @@ def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
             "boot_id": f"boot{host:03d}",
             "time_namespace": "time:[1]",
             "program": "train",
+            "command_line": f"train --steps {steps}",
         },
         communicators=[
             communicator_of(WORLD, world_rank, range(world_size), steps),

@@ -862,6 +862,7 @@ class Page(html.parser.HTMLParser):
                     and name == "data-exact"
                     and re.fullmatch("[0-9,.!~* -]*", value or "")
                 )
+                or (tag == "div" and name == "tabindex" and value == "0")
                 or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
                 or (tag == "a" and name == "href" and re.fullmatch("#[a-z-]+", value or ""))
                 or (tag == "meta" and name == "http-equiv" and value == "Content-Security-Policy")

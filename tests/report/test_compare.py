@@ -509,9 +509,9 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, compared):
         run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15)
         for place, run in enumerate(sides(tmp_path, {}))
     ]
-    assert verdict(runs)["refused"] == "work"
+    assert verdict(runs)["refused"] == "work; program"  # its command line asks for them
     assert re.search(r": (\d+) -> (\d+) calls in b", compared(runs).out)
-    assert verdict(runs, "--allow", "work")["verdict"] == "more"
+    assert verdict(runs, "--allow", "work,program")["verdict"] == "more"
     many = [
         run if run.name[0] == "a" else planted(run, 60 * place, {}, calls=120)
         for place, run in enumerate(runs)
@@ -532,11 +532,11 @@ def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, comp
         for block in range(BLOCKS)
         for place, name in enumerate("ab")
     ]
-    assert verdict(runs)["refused"] == "work"
-    found = verdict(runs, "--allow", "work")
+    assert verdict(runs)["refused"] == "work; program"
+    found = verdict(runs, "--allow", "work,program")
     assert (found["verdict"], found["change"]) == ("same", pytest.approx(0, abs=1e-3))
     said = "Note calls differ: transfer is compared as if each run made those of a, in 3 rows"
-    assert said in compared(runs, "--allow", "work").prose
+    assert said in compared(runs, "--allow", "work,program").prose
 
 
 def same_work(text: str) -> str:

@@ -638,7 +638,7 @@ def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report,
         assert (
             said["summary"].startswith("No finished call makes ranks wait for each other.")
         ) == is_unfinished
-        unfinished = "Ranks 0-1 have not returned from their last call."
+        unfinished = "1. Ranks 0-1 have not returned from their last call"
         first = unfinished if is_unfinished else "No advice"
         assert f" {first}" in said["advise"]
         assert ("a rank that the others wait for" in said["advise"]) != is_unfinished

@@ -197,8 +197,8 @@ GPU_RULES = (
 
 
 def advice(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World) -> list[Row]:
-    """All advice: cores, before which no time is sure, unless a rank is late whatever they cost; the
-    largest savings; findings of another kind; then the rules that found nothing."""
+    """All advice: cores, before which no time is sure, unless a rank is late whatever they cost;
+    the largest savings; findings of another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
     rules = (*RULES, *(GPU_RULES if uses_gpu else ()))
@@ -207,13 +207,12 @@ def advice(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: Wo
         for rule in rules
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs) or []
     ]
-    first = None if late.run.late_ranks else CORES
     rows += attempt("Advice, all together", _together, rows, inputs) or []
     return sorted(
         rows,
         key=lambda row: (
             -row.found,
-            row.rule != first,
+            row.rule != CORES or bool(late.run.late_ranks),
             row.saving_ns is None,
             -(row.saving_ns or 0),
         ),
