@@ -281,7 +281,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     links = [link for link in links if link.excess_ns >= notable_ns(split.run)]
     sizes = size_rows(sums, split.known.communicators, split.known.calls)
-    slow = slow_size(sizes, split.run.sampled_share, notable_ns(split.run))
+    slow = slow_size(
+        [row for row in sizes if row.identity not in negotiated],  # rounds last as their cycle does
+        split.run.sampled_share,
+        notable_ns(split.run),
+    )
     of_calls = call_reasons(connection, blamed.calls)
     kinds = {each.kind for each in (why, *of_calls.values()) if each}
     explained_ns = split.run.wait_ns - unknown_ns
