@@ -129,7 +129,7 @@ class Proof:
         print(f"{self.name} search took {search_s:.0f} s", flush=True)
 
     def times(self, runs: str, arm: str) -> list[float]:
-        """Of complete blocks, in order; the first, discarded run is none of them."""
+        """Times of complete blocks, in order; the first, discarded run is none of them."""
         logs = sorted((self.folder / runs).glob(f"block-*/{arm}.log"))[1:]
         found = (re.search(r"steps took ([0-9.]+) s", log.read_text()) for log in logs)
         return [float(match[1]) for match in found if match]

@@ -8,8 +8,8 @@ runs there. It notices a fault if it fails, or takes three times as long as with
 is a mutant that survived; the last one counts. Run it before tests go, and after: the mutants of a
 seed are the same as long as the files are.
 
-    tests/mutants.py report/commprof_report/late/*.py -- python3 -m pytest -qx tests/report/test_late.py
-    tests/mutants.py src/ledger/*.c -- sh -c 'make -f tests/unit/Makefile BUILD=build/m && build/m/unit'
+    tests/mutants.py report/commprof_report/late/*.py -- pytest -qx tests/report/test_late.py
+    tests/mutants.py src/ledger/*.c -- sh -c 'make -f tests/unit/Makefile BUILD=b && b/unit'
 """
 
 from __future__ import annotations

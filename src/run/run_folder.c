@@ -33,7 +33,7 @@ enum { EVERY_RANK = -2 };
 
 enum { RANK_BYTES = 16 };
 
-/* What a letter behind % stands for, or NULL. For EVERY_RANK, names that differ between ranks are
+/* The meaning of a letter behind %, or NULL. For EVERY_RANK, names that differ between ranks are
  * a character that matches any; `rank` has room for the number of a rank. */
 static const char *meaning(char letter, bool has_job, int world_rank, char *rank)
 {

@@ -138,7 +138,7 @@ def same_below(ours: object, read: object) -> bool:
 
 
 def test_grafana_s_own_types_read_all_of_the_dashboard():
-    """As Grafana's authors publish them for its versions; a Grafana itself is not to be had here."""
+    """As Grafana's authors publish them for its versions; Grafana itself is not to be had here."""
     types = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models import units

@@ -264,8 +264,8 @@ def without_file(folder: Path) -> None:
 
 
 def with_an_algorithm_of_nodes(folder: Path) -> None:
-    """Of which the ranks of a node have a communicator as large as the job's, and not that of
-    nodes: there it ends the job."""
+    """It needs nodes of several ranks: a communicator of one node is as large as the job's, and
+    there it ends the job."""
     path = folder / "evidence.json"
     path.write_text(path.read_text().replace('"recursive_doubling", 3', '"smp", 2'))
     assert answer("tune", "write", folder).exit_status == 0

@@ -211,7 +211,7 @@ def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
 
 
 def holds(trial: Trial, said: Told) -> bool:
-    """Where ranks lack cores of their own, the reports rightly name nobody."""
+    """The reports rightly name nobody where ranks lack cores of their own."""
     if said.cause == "cores" and trial.plant.named:
         return False
     plant, truth = trial.plant, trial.truth

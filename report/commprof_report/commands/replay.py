@@ -207,8 +207,8 @@ def check_runs(arguments: argparse.Namespace) -> None:
                 ),
                 (
                     "Known",
-                    f"for {units.share(known)} of the job's time inside MPI; in the rest runs of the "
-                    f"job differ by more than {units.share(SCATTER)}, or too much to tell",
+                    f"for {units.share(known)} of the job's time inside MPI; in the rest runs of "
+                    f"the job differ by more than {units.share(SCATTER)}, or too much to tell",
                 ),
                 (
                     "Stands",

@@ -428,7 +428,7 @@ def verify(arguments: argparse.Namespace) -> bool:
 
 
 def is_faster(found: VerdictRow, rules: Rules) -> bool:
-    """Where other work disturbs both sides there is no verdict, and their estimate decides."""
+    """Without a verdict, as where other work disturbs both sides, their estimate decides."""
     is_clear = found.high is not None and found.high < -rules.min_effect
     return found.verdict == "less" or (found.verdict == "refused" and is_clear)
 
@@ -586,8 +586,8 @@ COMMANDS = {
             option(
                 "--separate",
                 action="store_true",
-                help="a launch for each algorithm, chosen by the environment, as for libraries that "
-                "cannot switch",
+                help="a launch for each algorithm, chosen by the environment, as for libraries "
+                "that cannot switch",
             ),
             option(
                 "--unproven",

@@ -28,8 +28,8 @@ MOST_SAID = 3  # rows that are named
 
 FEWEST_SETS = whole("compare.host-sets")
 WAYS_OUT = {  # by kind
-    "work": "compare the same ranks, input and number of steps, marked where a framework negotiates "
-    "(man commprof_step)",
+    "work": "compare the same ranks, input and number of steps, marked where a framework "
+    "negotiates (man commprof_step)",
     "filter": "record both alike",
     "placement": "run all with the same ranks on each host",
     "program": "compare one program with the same arguments",

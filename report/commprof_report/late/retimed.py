@@ -2,10 +2,10 @@
 some ranks being late.
 
 The calls are those of all threads, each a chain, in the windows in which all calls of all ranks
-were sampled. Efficiencies are those of the threads of the ranks' timelines. A call depends on the starts that the wait split knows: those of a collective's other
-members as far as they matter to this rank, of the other side of a message, of the call with which
-a rank came back that had made no progress. Of NCCL the kernels on the devices are the calls, in a
-graph of their own.
+were sampled. Efficiencies are those of the threads of the ranks' timelines. A call depends on the
+starts that the wait split knows: those of a collective's other members as far as they matter to
+this rank, of the other side of a message, of the call with which a rank came back that had made no
+progress. Of NCCL the kernels on the devices are the calls, in a graph of their own.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ ROUNDED_NS = 2  # times on the run's axis
 
 class Played(Columns):
     """The calls of the graph, by rank, thread and window, in order of time: world_rank, thread,
-    window, call; entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's axis; own_end_ns,
-    in the rank's own time."""
+    window, call; entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's
+    axis; own_end_ns, in the rank's own time."""
 
 
 class Part:

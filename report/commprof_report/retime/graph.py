@@ -6,9 +6,9 @@ transfers.
                                  ^ start that both depend on  among them; `gap` after that the next
                                                               one of its chain starts.
 
-A chain is what one thread called in a window in which all calls of all ranks were sampled. A node is
-the start of a call, the end of a chain, or a group: the last of several starts, which all ranks of
-a collective depend on. So each node is the maximum over its edges of (source + delta), plus a
+A chain is what one thread called in a window in which all calls of all ranks were sampled. A node
+is the start of a call, the end of a chain, or a group: the last of several starts, which all ranks
+of a collective depend on. So each node is the maximum over its edges of (source + delta), plus a
 weight. Nodes are played level by level; all of a level at once. Without a change each node has
 exactly its recorded time.
 

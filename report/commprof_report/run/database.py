@@ -232,7 +232,7 @@ def _damage(path: Path, error: Exception) -> ReportError:
 
 
 def database_count(path: Path, count: Callable[[sqlite3.Connection, list[str]], Any]) -> Any:
-    """What a function finds by its connection and its tables of samples that have rows. Raises
+    """The result of a function of its connection and its tables of samples that have rows. Raises
     ReportError."""
     with database_open(path) as (connection, version, _):
         return count(connection, _filled(connection, "main", version, SAMPLED))

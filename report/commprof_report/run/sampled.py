@@ -226,7 +226,7 @@ BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
 
 
-# by table whose rows are retained or not: the kind, and the column that says in which window they are
+# by table whose rows are retained or not: the kind, and the column with the time of their window
 SAMPLED = {
     "sample": (CALLS, "end_ns"),
     "sample_message": (CALLS, "end_ns"),
@@ -293,7 +293,7 @@ class Thinning:
             self._leave_out(times, share)
 
     def times(self, connection: Connection, tables: Iterable[str]) -> Times:
-        """Those of the samples that the masks do not leave out."""
+        """The times of samples that the masks do not leave out."""
         found: dict[str, list[int]] = {kind: [] for kind in self.masks}
         for table, passed in self.passed(connection, tables).items():
             asked = (

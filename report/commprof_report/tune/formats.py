@@ -240,7 +240,8 @@ def nccl_csv(evidence: Evidence, rules: Sequence[Rule]) -> str:
     return "".join(
         f"{collective(rule.call)},{message_bytes(NCCL, rule.call, rule.ranks, span.low)},"
         f"{message_bytes(NCCL, rule.call, rule.ranks, span.high)},"
-        f"{span.candidate.name.lower().replace('/', ',')},-1,{rule.nodes or -1},{rule.ranks},-1,-1\n"
+        f"{span.candidate.name.lower().replace('/', ',')},-1,{rule.nodes or -1},"
+        f"{rule.ranks},-1,-1\n"
         for rule in rules
         for span in rule.spans
     )

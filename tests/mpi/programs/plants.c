@@ -1,6 +1,6 @@
-/* plants NAME[:PLAN] ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every
- * rank works for BASE_US; RANKS (such as 2,3) work DELAY_US longer where the plant NAME says so,
- * and the others wait for them. Without delay it is the plant's balanced twin.
+/* plants NAME[:PLAN] ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round
+ * every rank works for BASE_US; RANKS (such as 2,3) work DELAY_US longer where the plant NAME says
+ * so, and the others wait for them. Without delay it is the plant's balanced twin.
  *
  * Each rank logs what it did by its own CLOCK_MONOTONIC, and writes the file log-RANK at the end, a
  * line an event:
