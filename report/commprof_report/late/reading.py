@@ -315,9 +315,7 @@ def is_on(rows: Calls, threads: Mapping[int, int]) -> Flags:
     return rows.thread == thread_of[np.minimum(rows.world_rank, len(thread_of) - 1)]
 
 
-_InfoRow = namedtuple(
-    "_InfoRow", "call library family form waits_for kind is_blocking bandwidth blocks passes"
-)
+_InfoRow = namedtuple("_InfoRow", "call library family form waits_for kind is_blocking bandwidth")
 
 
 class CallInfo(_InfoRow):

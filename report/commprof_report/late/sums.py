@@ -33,13 +33,11 @@ from ..base.summarize import (
     of_groups,
     ratio,
     summarize,
+    sums as grouped_by,
     values_of,
 )
-from ..base.summarize import (
-    sums as grouped_by,
-)
-from ..base.units import NO_VALUE, size
-from ..base.units import share as share_text
+from ..base.units import NO_VALUE, share as share_text, size
+from ..calls.views import PASSES
 from .causes import Causes, Compared
 from .columns import sums_row
 from .depends import Waits
@@ -444,10 +442,11 @@ def rows_of_columns(kind: Any, columns: Iterable[Any]) -> list[Row]:
 
 
 def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: int) -> float | None:
-    if info.blocks is None or info.passes is None or message_bytes is None or not ns:
+    passes, is_of_all = PASSES.get(info.bandwidth), (info.waits_for or "").startswith("all")
+    if not is_of_all or passes is None or message_bytes is None or not ns:
         return None
-    whole_bytes = message_bytes * (ranks if info.blocks == "n" else 1)
-    return whole_bytes * 1e9 / ns * (info.passes * (ranks - 1.0) / ranks if info.passes else 1)
+    whole_bytes = message_bytes * (ranks if info.bandwidth == "allgather" else 1)
+    return whole_bytes * 1e9 / ns * (passes * (ranks - 1.0) / ranks if passes else 1)
 
 
 def transfer_shares(

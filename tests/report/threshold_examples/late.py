@@ -216,8 +216,6 @@ def among_links(pairs: int, times: float) -> str:
             None,
             1,
             "",
-            None,
-            None,
         )
     }
     hosts = dict.fromkeys(range(2 * pairs), "node")
