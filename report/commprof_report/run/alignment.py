@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -427,26 +427,21 @@ def _knots(times: Sequence[int]) -> list[int]:
 def _tighten(first: int, intervals: dict[tuple[int, int], Interval]) -> dict[int, Interval]:
     """Intervals of the difference first - clock for each clock: shortest paths through the pairs'
     bounds, in both directions."""
-    most = _shortest(
-        first,
-        chain.from_iterable(
-            ((here, there, high), (there, here, -low))
-            for (here, there), (low, high) in intervals.items()
-        ),
-    )
-    least = _shortest(
-        first,
-        chain.from_iterable(
-            ((here, there, -low), (there, here, high))
-            for (here, there), (low, high) in intervals.items()
-        ),
+    ways = [
+        way
+        for (here, there), (low, high) in intervals.items()
+        for way in ((here, there, high, -low), (there, here, -low, high))
+    ]
+    most, least = (
+        _shortest(first, [(here, there, lengths[side]) for here, there, *lengths in ways])
+        for side in (0, 1)
     )
     return {clock: Interval(-least.get(clock, math.inf), high) for clock, high in most.items()}
 
 
-def _shortest(first: int, steps: Iterable[tuple[int, int, float]]) -> dict[int, float]:
+def _shortest(first: int, steps: Sequence[tuple[int, int, float]]) -> dict[int, float]:
     """The length of the shortest path to each clock that steps lead to."""
-    steps, found = list(steps), {first: 0.0}
+    found = {first: 0.0}
     for _ in range(MOST_ROUNDS):
         before = dict(found)
         for here, there, length in steps:
