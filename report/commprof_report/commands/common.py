@@ -150,10 +150,10 @@ def wrapped(text: str, most: int = WIDEST, indent: str = "") -> list[str]:
 
 def lines_text(lines: Iterable[str]) -> str:
     """Sentences within the terminal; tables, whose columns are two spaces apart, as they are."""
-    fitted: list[str] = []
+    fitted, width = list[str](), screen()
     for line in map(units.visible, lines):
         bare = line.lstrip()
-        is_whole = len(line) <= screen() or "  " in bare
+        is_whole = len(line) <= width or "  " in bare
         fitted += [line] if is_whole else wrapped(bare, indent=line[: -len(bare)])
     return "\n".join(fitted)
 

@@ -84,8 +84,8 @@ LATE = (
     Field("verdict", "see [Verdicts](METHODS.md#verdicts)"),
     Field(
         "late_ranks",
-        "the ranks named (verdict `cores`: in no text), and their hosts; null: nobody. Their "
-        "programs; null, too, if all ranks run one",
+        "the ranks named, and their hosts; null: nobody. Their programs; null, too, if all "
+        "ranks run one",
     ),
     Field("late_hosts", ""),
     Field("late_programs", ""),
