@@ -1247,8 +1247,7 @@ def test_clocks_can_be_aligned_again(tmp_path):
     run = select(run_open(path, with_samples=True), arguments)
     align(run.connection)
     first, again = answers(run, align(run.connection)), answers(run, align(run.connection))
-    columns = dict.fromkeys(("stages", "costs", "participants"))
-    assert first._replace(**columns) == again._replace(**columns)
+    assert first._replace(judge=None) == again._replace(judge=None)
 
 
 def test_clocks_that_have_run_for_ages_are_no_error(late):

@@ -264,9 +264,9 @@ def timeline_section(
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
     thread = (
         "the negotiating thread"
-        if waits.is_negotiated
+        if waits.judge.is_negotiated
         else "the thread with the most time in MPI"
-        if is_beside_main(waits.stages.split.run)
+        if is_beside_main(waits.judge.found.split.run)
         else "the main thread"
     )
     explained = {
@@ -286,7 +286,7 @@ def timeline_section(
         "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
         "is exposed.": any(rank.gpus for rank in view.ranks),
     }
-    drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
+    drawing = page.drawing("timeline", timeline.data(view, waits.judge.participants.hosts))
     return page.section(
         "The run in time",
         f"What {thread} of each rank did, from the whole run to single calls. {contents}",
@@ -326,7 +326,7 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
 
 def late_section(run: Run, answers: Late) -> str:
     known = page.facts_list(late.facts(run, answers))
-    if answers.is_negotiated or answers.run.verdict is Kind.NONE:
+    if answers.judge.is_negotiated or answers.run.verdict is Kind.NONE:
         return page.section("Who is late", "", known)
     ranks = sorted(answers.ranks, key=lambda row: -row.cost_ns)
     drawn = sorted(ranks[:MOST_RANKS], key=lambda row: row.rank)

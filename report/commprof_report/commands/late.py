@@ -115,10 +115,10 @@ def blocks(run: Selection, answers: Late, by: str | None) -> Iterator[str]:
     """No rank is shown as one that others wait for because of a background thread's timing."""
     if by in (None, "run"):
         yield units.visible(headline(answers))
-        crowded = crowded_facts(answers.crowding)
+        crowded = crowded_facts(answers.judge.crowding)
         yield common.facts_text((*crowded, *facts(run, answers), *unsampled_facts(run.connection)))
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
-    unasked = () if answers.is_negotiated else ("rank", "host", "call", "state")
+    unasked = () if answers.judge.is_negotiated else ("rank", "host", "call", "state")
     for name in [by] if by else unasked:
         yield found.get(name, "")
 
@@ -236,7 +236,7 @@ def is_long_end(wait_ns: float, counted_ns: float) -> bool:
 
 def final_facts(answers: Late) -> list[tuple[str, str]]:
     """Waiting at the end of the job, which no call of the verdict has."""
-    row, others = answers.run, max(1, len(answers.timelines) - 1)
+    row, others = answers.run, max(1, len(answers.judge.found.lines) - 1)
     mean_ns = row.finalize_wait_ns / others
     who = "the other rank waits" if others == 1 else "the other ranks wait"
     said = f"{who} {units.duration(mean_ns)}{' on average' if others > 1 else ''} in MPI_Finalize"

@@ -219,7 +219,7 @@ def waits_text(answers: Late) -> str:
 
 
 def window_of(answers: Late) -> float:
-    part = answers.stages.retimed.host
+    part = answers.judge.found.retimed.host
     return float(part.graph.played_ns) * 1e-9 if part else 0.0
 
 

@@ -231,7 +231,7 @@ def _wait_metrics(late: Late | None) -> Iterator[Metric]:
         "Part of the time inside calls in which the rank waited for others, as far as it is known.",
         _of(late.ranks, lambda row: _seconds(row.wait_ns)),
     )
-    if not late.is_negotiated:
+    if not late.judge.is_negotiated:
         yield (
             "commprof_caused_wait_seconds",
             "gauge",

@@ -47,7 +47,7 @@ from ..calls import parts
 from ..calls.parts import Negotiation, negotiation
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
-from ..run.crowding import Crowding, crowding
+from ..run.crowding import crowding
 from ..run.selection import Selection
 from ..run.unseen import no_log_text, together_share
 from .causes import Compared, compare_own_time, root_causes
@@ -67,7 +67,7 @@ from .judgement import (
     reason,
     without,
 )
-from .marks import Last, WaitRegion, last_at_marks, wait_region
+from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
 from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
@@ -92,7 +92,6 @@ from .verdict import (
     NEGOTIATED,
     NOBODY,
     Blame,
-    Costs,
     Named,
     Participants,
     blame,
@@ -102,6 +101,132 @@ from .verdict import (
 from .wait_split import WaitSplit, wait_split
 
 SQL = query.beside(__file__)
+
+
+class Judge:
+    """Names whom the run waits for, of all ranks, whatever was selected."""
+
+    def __init__(self, run: Selection, alignment: Alignment, found: Stages) -> None:
+        connection, sums, about = run.connection, found.sums, found.split.known
+        self.run, self.connection, self.alignment, self.found = run, connection, alignment, found
+        self.hosts = {rank: host or "" for rank, host in about.hosts.items()}
+        self.ranks = rank_rows(sums, about.hosts)
+        self.crowding = crowding(connection)
+        self.negotiation = negotiation(connection)
+        self.negotiated_share = negotiated_share(connection, self.negotiation)
+        # threads that negotiate join each call in time, whatever the main thread does
+        self.is_negotiated = self.negotiated_share >= NEGOTIATED
+        self.negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
+        self.wait_region = wait_region(connection)
+        costs = arrival_costs(sums, found.compared, about.calls)
+        self.costs = costs.take(~sums.texts.among(costs.identity, self.negotiated))
+        self.blocks = block_count(self.costs)
+        self.participants = Participants(
+            [row.rank for row in self.ranks if row.collectives or row.message_calls],
+            self.hosts,
+            _members(sums.waits),
+            sums.texts,
+            {row.rank: row.wait_ns for row in self.ranks},
+        )
+
+    def blame(self, participants: Participants) -> Blame:
+        """Ranks are weighed by how much sooner others, or all, would be done without these being
+        late; where calls were not played, by what each of the others waits for them, on average."""
+
+        def sooner_ns(own: tuple[int, ...]) -> int:
+            if is_in_played(self.found, own):
+                return self.found.retimed.sooner_ns(own)
+            others = max(1, len(participants.ranks) - len(own))
+            return round(self.costs.of(own).whole_ns / others)
+
+        return blame(self.costs, participants, sooner_ns, notable_ns(self.found.split.run))
+
+    def are_scheduled_late(self, named: Named, last: Last | None = None) -> bool:
+        """Some of ranks that share cores always come last: these are named for less than half of
+        the waiting only if readings of CPU time show that it is not for want of a core."""
+        if not self.crowding or not named.is_mostly:
+            return False
+        found = reason(self.connection, named.ranks, last=last)
+        return found is None or found.kind not in OWN
+
+    def blamed(self) -> tuple[Blame, Named | None]:
+        """By the calls; and ranks that would be named, but move data for the others."""
+        if self.is_negotiated:
+            return NOBODY, None
+        blamed, _ = without(self.blame(self.participants), self.are_scheduled_late)
+        calls = {row.rank: row.message_calls for row in self.ranks}
+        spent = {rank: line.sums[-1].tolist() for rank, line in self.found.lines.items()}
+        return without(blamed, lambda named: is_by_transfer(calls, spent, named.ranks))
+
+    def last(self, kind: Kind) -> Last | None:
+        """At marks. kind: the verdict by the calls."""
+        error_ns = self.found.split.of_all.error_ns
+        is_placed = len(self.alignment.clocks) == 1 or error_ns
+        if not (self.is_negotiated and kind is not Kind.NONE and is_placed):
+            return None
+        aligned_ns = self.alignment.aligned_ns
+        last = last_at_marks(self.connection, aligned_ns, self.wait_region, error_ns)
+        if last and last.named and self.are_scheduled_late(last.named, last):
+            return last._replace(named=None)
+        return last
+
+    def by_calls(self, named: Named, held_up: HeldUp) -> dict[str, Any]:
+        """The columns of ranks that the calls name."""
+        played, ranks = self.found.retimed, named.ranks
+        is_in = is_in_played(self.found, ranks) and played.shows(ranks)
+        waited_ns = sum(row.cost_ns for row in self.ranks if row.rank in ranks)
+        held_ns = sum(ns for (rank, _), ns in held_up.items() if rank in ranks)
+        return dict(
+            late_progress_share=held_ns / (waited_ns or 1),
+            late_gain_ns=played.gain_ns(ranks) if played.share * is_in else None,
+            late_gain_share=played.share * is_in,
+        )
+
+    def whom(self, named: Named) -> dict[str, Any]:
+        """The columns of named ranks, whatever names them. The gain is that of the test, unless
+        calls were played again."""
+        ranks, programs = named.ranks, self.run.programs
+        own = [name for name, ranks_of in programs.items() if {*ranks_of} & {*ranks}]
+        return dict(
+            late_ranks=units.Ranks(ranks),
+            late_share=named.share,
+            late_gain_ns=named.gain_ns,
+            late_p=named.p,
+            late_region=late_region(self.connection, ranks),
+            late_programs=", ".join(own) if len(programs) > 1 else None,
+            late_hosts=units.Listed(sorted({self.hosts[rank] for rank in ranks})),
+        )
+
+    def why(self, named: Named, last: Last | None) -> Reason | None:
+        split = self.found.split
+        in_calls = in_files(self.found.lines, named.ranks)
+        called = split.of_all.called
+        # readings are those of the main thread
+        is_of_another = is_beside_main(split.run) and len(called.calls) < len(called.of_threads)
+        if in_calls or (is_of_another and not last):
+            return in_calls
+        return reason(self.connection, named.ranks, last=last)
+
+    def links(self) -> list[Link]:
+        split, sums = self.found.split, self.found.sums
+        completed = split.of_all.completed
+        completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
+        completed = completed.take(completed.wait >= 0)
+        about = split.known
+        found = slow_links(sums.waits, sums.factor, completed, about.calls, about.hosts, sums.texts)
+        return [link for link in found if link.excess_ns >= notable_ns(split.run)]
+
+
+def at_marks(last: Last) -> dict[str, Any]:
+    """The columns of ranks that come last at marks, and of marks at which nobody does."""
+    return dict(
+        verdict=Kind.MARKS,
+        late_mark=last.region or "commprof_step",
+        late_mark_steps=last.judged,
+        late_mark_times=last.times if last.named else None,
+        late_mark_lead_ns=last.lead_ns,
+        blocks=last.blocks,
+    )
 
 
 class Late(NamedTuple):
@@ -117,201 +242,95 @@ class Late(NamedTuple):
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
     serving: Named | None  # ranks that would be named, but move data for the others
-    costs: Costs  # without communicators of threads that negotiate
-    participants: Participants
     reason: Reason | None  # why the named ranks are late, if that is known
     call_reasons: dict[tuple[int, ...], Reason]  # likewise those of single calls
-    crowding: list[Crowding]  # ranks that wait for cores, of the whole run whatever was selected
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
     processes: int  # of the largest communicator, whether they were read or not
     is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
-    negotiation: Negotiation | None  # of the whole run whatever was selected, as the next two
-    wait_region: WaitRegion | None
     last: Last | None  # at marks, if most calls are on threads that negotiate
-    stages: Stages
+    judge: Judge
 
     def call_rows(self, families: Mapping[str, str]) -> list[Row]:
         """families: names of communicators, by identity; those of one name share rows."""
-        split = self.stages.split
-        return call_rows(self.stages.sums, split.ranks, split.known.communicators, families)
+        found = self.judge.found
+        split = found.split
+        return call_rows(found.sums, split.ranks, split.known.communicators, families)
 
     def named_among(self, groups: Mapping[int, str]) -> Collection[int]:
         """The ranks that the test names with groups of ranks in place of hosts."""
-        if not self.is_known or self.is_negotiated:
+        judge = self.judge
+        if not self.is_known or judge.is_negotiated:
             return ()
-        hosts = {rank: groups.get(rank, "") for rank in self.participants.ranks}
-        named = blamed_of(self.stages, self.costs, self.participants._replace(hosts=hosts)).named
+        hosts = {rank: groups.get(rank, "") for rank in judge.participants.ranks}
+        named = judge.blame(judge.participants._replace(hosts=hosts)).named
         return named.ranks if named and named.gain_ns >= notable_ns(self.run) else ()
 
     @property
-    def timelines(self) -> Lines:
-        return self.stages.lines
-
-    @property
     def working(self) -> Part | None:
-        return working(self.stages.retimed, self.stages.split.run, self.is_negotiated)
+        return working(self.judge.found.retimed, self.run, self.judge.is_negotiated)
 
     @property
     def is_known(self) -> bool:
         return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN, Kind.CORES)
-
-    @property
-    def is_negotiated(self) -> bool:
-        """Threads that negotiate make most calls: they join each one in time, whatever the main
-        thread does."""
-        return self.run.negotiated_share >= NEGOTIATED
-
-
-def blamed_of(found: Stages, costs: Costs, participants: Participants) -> Blame:
-    """Ranks are weighed by how much sooner others, or all, would be done without these being late;
-    where calls were not played, by what each of the others waits for them, on average."""
-
-    def sooner_ns(own: tuple[int, ...]) -> int:
-        if is_in_played(found, own):
-            return found.retimed.sooner_ns(own)
-        return round(costs.of(own).whole_ns / max(1, len(participants.ranks) - len(own)))
-
-    return blame(costs, participants, sooner_ns, notable_ns(found.split.run))
 
 
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict
     considers all ranks."""
     connection, found = run.connection, stages(run, alignment)
-    split, sums, played = found.split, found.sums, found.retimed
-    hosts = {rank: host or "" for rank, host in split.known.hosts.items()}
-    ranks = rank_rows(sums, split.known.hosts)
-    selected = set(split.ranks)
-    rows = [row for row in ranks if row.rank in selected]
-    negotiating = negotiation(connection)
-    share_negotiated = negotiated_share(connection, negotiating)
-    is_negotiated = share_negotiated >= NEGOTIATED
-    negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
-    costs = arrival_costs(sums, found.compared, split.known.calls)
-    costs = costs.take(~sums.texts.among(costs.identity, negotiated))
-    participants = Participants(
-        [row.rank for row in ranks if row.collectives or row.message_calls],
-        hosts,
-        _members(sums.waits),
-        sums.texts,
-        {row.rank: row.wait_ns for row in ranks},
-    )
-
-    blamed = NOBODY if is_negotiated else blamed_of(found, costs, participants)
-    crowded = crowding(connection)
-
-    def are_scheduled_late(named: Named, last: Last | None = None) -> bool:
-        """Some of ranks that share cores always come last: these are named for less than half of
-        the waiting only if readings of CPU time show that it is not for want of a core."""
-        if not crowded or not named.is_mostly:
-            return False
-        found = reason(connection, named.ranks, last=last)
-        return found is None or found.kind not in OWN
-
-    blamed, _ = without(blamed, are_scheduled_late)
-    calls = {row.rank: row.message_calls for row in ranks}
-    spent = {rank: line.sums[-1].tolist() for rank, line in found.lines.items()}
-    blamed, serving = without(blamed, lambda named: is_by_transfer(calls, spent, named.ranks))
-    named = blamed.named.ranks if blamed.named else ()
-    waiting_for_progress = held_up(sums)
-    unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(costs)
-    kind, to_blame = judged(split.run, share_negotiated, unknown_ns, blamed, blocks)
+    split, sums, judge = found.split, found.sums, Judge(run, alignment, found)
+    selected, waiting_for_progress = set(split.ranks), held_up(sums)
+    rows = [row for row in judge.ranks if row.rank in selected]
+    unknown_ns = uncaused_ns(sums, split.ranks)
+    blamed, serving = judge.blamed()
+    kind, named = judged(split.run, judge.negotiated_share, unknown_ns, blamed, judge.blocks)
     is_open = kind is Kind.SPREAD and not (blamed.named or serving)
-    if is_open and is_too_few(costs, len(participants.ranks)):
+    if is_open and is_too_few(judge.costs, len(judge.participants.ranks)):
         kind = Kind.UNKNOWN
-    verdict: dict[str, Any] = dict(verdict=kind, blocks=blocks)
-    if to_blame:
-        is_in = is_in_played(found, named) and played.shows(named)
-        waited_ns = sum(row.cost_ns for row in ranks if row.rank in named)
-        held_ns = sum(ns for (rank, _), ns in waiting_for_progress.items() if rank in named)
-        verdict |= dict(
-            late_progress_share=held_ns / (waited_ns or 1),
-            late_gain_ns=played.gain_ns(named) if played.share * is_in else None,
-            late_gain_share=played.share * is_in,
-        )
-    region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
-    if is_negotiated and kind is not Kind.NONE and (len(alignment.clocks) == 1 or error_ns):
-        last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
-    if last and last.named and are_scheduled_late(last.named, last):
-        last = last._replace(named=None)
+    last, verdict = judge.last(kind), dict[str, Any](verdict=kind, blocks=judge.blocks)
     if last and last.is_known:
-        to_blame = last.named
-        verdict = dict(
-            verdict=Kind.MARKS,
-            late_mark=last.region or "commprof_step",
-            late_mark_steps=last.judged,
-            late_mark_times=last.times if last.named else None,
-            late_mark_lead_ns=last.lead_ns,
-            blocks=last.blocks,
-        )
-    why = None
-    if to_blame:
-        own = to_blame.ranks
-        # the gain at marks is that of the test; else that of the calls played again
-        verdict = {
-            "late_ranks": units.Ranks(own),
-            "late_share": to_blame.share,
-            "late_gain_ns": to_blame.gain_ns,
-            "late_p": to_blame.p,
-            "late_region": late_region(connection, own),
-            "late_programs": ", ".join(
-                name for name, ranks_of in run.programs.items() if {*ranks_of} & {*own}
-            )
-            if len(run.programs) > 1
-            else None,
-            "late_hosts": units.Listed(sorted({hosts[rank] for rank in own})),
-            **verdict,
-        }
-        called = split.of_all.called
-        is_of_another = is_beside_main(split.run) and len(called.calls) < len(called.of_threads)
-        # readings are those of the main thread
-        why = in_files(found.lines, own)
-        if not why and (last or not is_of_another):
-            why = reason(connection, own, last=last)
-    finalize_ns, finalize_rank = final_wait(connection, alignment)
-    completed = split.of_all.completed
-    completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
-    links = slow_links(
-        sums.waits,
-        sums.factor,
-        completed.take(completed.wait >= 0),
-        split.known.calls,
-        split.known.hosts,
-        sums.texts,
-    )
-    links = [link for link in links if link.excess_ns >= notable_ns(split.run)]
+        named, verdict = last.named, at_marks(last)
+        verdict = {**(judge.whom(named) if named else {}), **verdict}
+    elif named:
+        verdict |= {**judge.whom(named), **judge.by_calls(named, waiting_for_progress)}
+    why = judge.why(named, last) if named else None
     sizes = size_rows(sums, split.known.communicators, split.known.calls)
+    links = judge.links()
     slow = slow_size(
-        [row for row in sizes if row.identity not in negotiated],  # rounds last as their cycle does
+        # rounds last as their cycle does
+        [row for row in sizes if row.identity not in judge.negotiated],
         split.run.sampled_share,
         notable_ns(split.run),
     )
     of_calls = call_reasons(connection, blamed.calls)
+    explained_ns = max(
+        (split.run.wait_ns - unknown_ns)
+        if verdict.get("late_gain_ns") is None
+        else verdict["late_gain_ns"] * split.run.ranks,
+        slow.get("slow_size_excess_ns", 0) * split.run.ranks,
+    )
     kinds = {each.kind for each in (why, *of_calls.values()) if each}
-    explained_ns = split.run.wait_ns - unknown_ns
-    if (gain_ns := verdict.get("late_gain_ns")) is not None:
-        explained_ns = gain_ns * split.run.ranks
-    explained_ns = max(explained_ns, slow.get("slow_size_excess_ns", 0) * split.run.ranks)
     if (
         kind is not Kind.NONE
         and not (last and last.named)
-        and lacks_cores(crowded, split.run, unknown_ns, explained_ns, kinds)
+        and lacks_cores(judge.crowding, split.run, unknown_ns, explained_ns, kinds)
     ):
-        verdict = dict(verdict=Kind.CORES, blocks=blocks)
+        verdict = dict(verdict=Kind.CORES, blocks=judge.blocks)
         blamed, serving, why, links, slow = NOBODY, None, None, [], {}
+    finalize_ns, finalize_rank = final_wait(connection, alignment)
     slowest = links[0] if links else None
-    work = working(played, split.run, is_negotiated)
+    work = working(found.retimed, split.run, judge.is_negotiated)
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
         run=late_row(
             **split.run._asdict(),
-            negotiated_share=share_negotiated,
+            negotiated_share=judge.negotiated_share,
             unknown_cause_ns=unknown_ns,
             together_share=together_share(connection),
             **split.of_all.left._asdict(),
             clocks=len(alignment.clocks),
             unconnected_clocks=alignment.islands - 1,
-            error_ns=math.ceil(error_ns),
+            error_ns=math.ceil(split.of_all.error_ns),
             **verdict,
             unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
             finalize_wait_ns=finalize_ns,
@@ -338,18 +357,13 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unsampled=_unsampled(connection),
         blame=blamed,
         serving=serving,
-        costs=costs,
-        participants=participants,
         reason=why,
         call_reasons=of_calls,
-        crowding=crowded,
         unfinished=unfinished_ranks(connection),
         processes=processes,
         is_untimed=is_untimed,
-        negotiation=negotiating,
-        wait_region=region,
         last=last,
-        stages=found,
+        judge=judge,
     )
 
 

@@ -81,7 +81,7 @@ def details(late: Late) -> Iterator[tuple[str, str]]:
 
 
 def is_crowded(late: Late) -> bool:
-    return bool(late.crowding)
+    return bool(late.judge.crowding)
 
 
 def lacks_cores(late: Late) -> bool:
@@ -89,9 +89,9 @@ def lacks_cores(late: Late) -> bool:
 
 
 def cores_headline(late: Late) -> str:
-    ranks = units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)
+    ranks = units.rank_names([rank for each in late.judge.crowding for rank in each.ranks], 24)
     return (
-        f"{ranks} {scheduling_text(late.crowding)}. Give each rank its own first: until then, "
+        f"{ranks} {scheduling_text(late.judge.crowding)}. Give each rank its own first: until then, "
         "other times may be the scheduler's"
     )
 
@@ -121,10 +121,10 @@ def spread_headline(late: Late) -> str:
             "serving the others with messages"
         )
     waiting = units.share(late.run.wait_ns / late.run.counted_ns)
-    if turns := in_turn(late.costs):
+    if turns := in_turn(late.judge.costs):
         ranks = ", ".join(map(str, turns))
         return f"ranks {ranks} are late in turn, each for a quarter of the run, {waiting} of it"
-    rank, share, unknown_share = main_cause(late.costs)
+    rank, share, unknown_share = main_cause(late.judge.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
         return (
             f"no rank is named: rank {rank} causes {units.share(share)} of the waiting, the cause "
@@ -141,7 +141,7 @@ def cheap_text(late: Late, named: Named) -> str:
     200 late arrivals"""
     number, row = len(named.ranks), late.run
     are, they_cause = (units.agreeing(words, number) for words in ("are", "they cause"))
-    often = f"{late_arrivals(late.costs.of(named.ranks)):,} of {late_arrivals(late.costs):,}"
+    often = f"{late_arrivals(late.judge.costs.of(named.ranks)):,} of {late_arrivals(late.judge.costs):,}"
     cost = f"that costs {units.share(named.gain_ns * row.ranks / row.counted_ns)} of the run"
     if not named.is_measurable:
         cost = f"by less than {units.duration(SHORTEST_NS)} each time"
@@ -272,10 +272,13 @@ def when_text(late: Late) -> str:
     ranks = present(late.blame.named).ranks
     theirs = [
         identity
-        for identity, members in late.participants.members.items()
+        for identity, members in late.judge.participants.members.items()
         if not set(ranks).isdisjoint(members)
     ]
-    own, among = late.costs.of(ranks), late.costs.take(np.isin(late.costs.identity, theirs))
+    own, among = (
+        late.judge.costs.of(ranks),
+        late.judge.costs.take(np.isin(late.judge.costs.identity, theirs)),
+    )
     few, arrived = when(own, among)
     first, last, number = main_part(own, among)
     if not few and last - first < MAJORITY * number:
@@ -312,7 +315,7 @@ def where_text(late: Late, cause: CallCause) -> str:
     """MPI_Allreduce; where ranks are late in it on several communicators, on which"""
     if [each.call for each in late.blame.calls].count(cause.call) == 1:
         return cause.call
-    return f"{cause.call} on {late.stages.split.known.communicators[cause.identity].label}"
+    return f"{cause.call} on {late.judge.found.split.known.communicators[cause.identity].label}"
 
 
 def marks_text(last: Last) -> str:
@@ -354,7 +357,7 @@ def judged_text(last: Last) -> str:
 
 def is_in_files(late: Late) -> bool:
     """Most of the transfer is in calls on files."""
-    calls = late.stages.split.known.calls
+    calls = late.judge.found.split.known.calls
     files_ns = sum(
         row.transfer_ns or 0
         for row in late.calls
@@ -409,7 +412,7 @@ def held_up_text(late: Late) -> str:
     """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
     completes it; empty: it is not notable, or ranks wait for cores as long."""
     row, whole_ns = late.run, sum(late.held_up.values())
-    scheduled_ns = schedulers_ns(late.crowding, row, row.unknown_cause_ns)
+    scheduled_ns = schedulers_ns(late.judge.crowding, row, row.unknown_cause_ns)
     if whole_ns <= max(NOTABLE * late.run.counted_ns, scheduled_ns):
         return ""
     (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
@@ -423,9 +426,9 @@ def held_up_text(late: Late) -> str:
 
 def unknown(late: Late) -> Unknown:
     """Why it is not known who is late."""
-    row, (rank, share, _) = late.run, main_cause(late.costs)
-    few = main_arrivals(late.costs, rank)
-    ranks = len(late.participants.ranks)
+    row, (rank, share, _) = late.run, main_cause(late.judge.costs)
+    few = main_arrivals(late.judge.costs, rank)
+    ranks = len(late.judge.participants.ranks)
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
         (lacks_cores(late), "ranks lack cores of their own"),
@@ -434,7 +437,7 @@ def unknown(late: Late) -> Unknown:
             "NCCL's collectives were not timed on the device (the GPU was not traced)",
         ),
         (
-            len(late.timelines) == 1,
+            len(late.judge.found.lines) == 1,
             f"1 of {late.processes:,} processes that communicate was read",
         ),
         (late.unsampled, late.unsampled),
@@ -449,7 +452,7 @@ def unknown(late: Late) -> Unknown:
             f"{late.last and judged_text(late.last)} are too few to tell from chance who is last",
         ),
         (
-            late.is_negotiated,
+            late.judge.is_negotiated,
             f"{units.share(row.negotiated_share)} of the time inside MPI is on "
             "a thread that negotiates",
         ),
@@ -463,14 +466,14 @@ def unknown(late: Late) -> Unknown:
             f"{few_text(row)}, too few to stand for all",
         ),
         (
-            row.blocks < FEWEST_BLOCKS or is_too_few(late.costs, ranks),
+            row.blocks < FEWEST_BLOCKS or is_too_few(late.judge.costs, ranks),
             f"rank {rank} causes {units.share(share)} of the waiting, half of that in "
             f"{units.counted(few, 'late arrival')}; {enough_arrivals(ranks)} could name it",
         ),
         (True, unknown_cause_text(row)),
     )
     why = next(text for is_so, text in reasons if is_so)
-    is_open = late.is_negotiated and (not late.last or late.last.is_open)
+    is_open = late.judge.is_negotiated and (not late.last or late.last.is_open)
     return Unknown(why, MARK if is_open else "")
 
 

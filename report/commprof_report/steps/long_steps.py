@@ -237,7 +237,7 @@ def critical_paths(
     return [
         row
         for step in sorted(times)
-        for row in _rows(step, critical_path(late.timelines, times[step]))
+        for row in _rows(step, critical_path(late.judge.found.lines, times[step]))
     ]
 
 

@@ -115,7 +115,7 @@ def _by_calls(
 
 
 def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
-    if late.is_negotiated or lacks_cores(late):
+    if late.judge.is_negotiated or lacks_cores(late):
         return not_known(late)
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
@@ -153,10 +153,10 @@ def costs_in(times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late) -> 
     ranks = {rank for of_step in times.values() for rank in of_step}
     theirs = [
         identity
-        for identity, members in late.participants.members.items()
+        for identity, members in late.judge.participants.members.items()
         if not ranks.isdisjoint(members)
     ]
-    costs = late.costs
+    costs = late.judge.costs
     place = np.searchsorted(begins_ns[:-1], costs.arrival_ns, "right") - 1
     is_in = (costs.arrival_ns <= ends_ns[place]) & np.isin(costs.identity, theirs)
     costs, place = costs.take(is_in), place[is_in]

@@ -112,7 +112,7 @@ def steps_summary(
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
     connection = run.connection
-    sampled = sampled_calls(connection, late.stages.split.known if late else None)
+    sampled = sampled_calls(connection, late.judge.found.split.known if late else None)
     steps = steps_find(run, alignment, by, region, sampled, loop)
     costs, slowest_fields = slowest(
         steps, step_costs(connection, alignment, sampled, steps, late), alignment, late
@@ -120,7 +120,7 @@ def steps_summary(
     on_gpus = gpu_steps(connection, steps, {row.step for row in costs.steps if row.is_complete})
     paths = critical_paths(steps, costs.steps, alignment, late) if late and costs.is_driven else []
     steady = [row for row in costs.steps if not row.is_warm_up]
-    negotiating = late.negotiation if late else None
+    negotiating = late.judge.negotiation if late else None
     if not late and not costs.is_driven:
         negotiating = negotiation(connection)
     fields = {
@@ -129,7 +129,7 @@ def steps_summary(
         **_times(steady),
         **_parts(_whole(steady)),
         **_efficiency(late, steps, alignment)._asdict(),
-        **_in_wait_region(late.wait_region if late else None, steps, steady),
+        **_in_wait_region(late.judge.wait_region if late else None, steps, steady),
         **slowest_fields,
         **_negotiation(None if costs.is_driven else negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
