@@ -33,7 +33,7 @@ from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN
 from commprof_report.steps.columns import STEP as OF_STEP, STEPS
 from commprof_report.steps.long_steps import PATH
-from commprof_report.steps.gpu_steps import STEP
+from commprof_report.steps.gpu_steps import STEP, TIMES, TRACING
 from commprof_report.steps.step_costs import CALL as STEP_CALL
 
 TABLES = {  # by the head of their first column
@@ -56,6 +56,7 @@ TABLES = {  # by the head of their first column
     "key of `compare --by run`": compare.RUN,
     "key of `--by device`": DEVICE,
     "key of `--by run`": RUN,
+    "key of `--by run`: its steps": (*TIMES, *TRACING),
     "key of `--by sensor`": SENSOR,
     "key of `--by kernel`": KERNEL,
     "key of `--by copy`": COPY,

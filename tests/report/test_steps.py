@@ -317,7 +317,7 @@ def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_rank
 
 def test_time_between_the_calls_of_another_thread_explains_no_outlier():
     """It says nothing of the thread that drives the steps: Horovod's joins each round in time."""
-    assert why_longer(1_000, [], {0: 0, 1: 900}, {}, False) == (
+    assert why_longer(1_000, [], [0, 900], {}, False) == (
         "what the thread that drives the steps did is not known, and no call took longer on average"
     )
 

@@ -384,7 +384,7 @@ def time_text(found: Gpu) -> str:
     )
 
 
-def exposed_facts(summary: GpuRow, steps: StepTimes) -> list[tuple[str, str]]:
+def exposed_facts(summary: GpuRow, steps: Row) -> list[tuple[str, str]]:
     traced = units.duration(summary.traced_ns)
     none = f"no kernel of a library that communicates was seen in {traced} that were traced"
     if not summary.traced_ns or not summary.communicating_ns:
@@ -449,7 +449,7 @@ def mpi_facts(found: Gpu) -> list[tuple[str, str]]:
     ]
 
 
-def cost_text(cost: TracingCost) -> str:
+def cost_text(cost: Row) -> str:
     """Duration of steps with tracing on against those with tracing paused."""
     sides = (
         f"{units.counted(cost.traced_steps, 'step')} with tracing, {cost.untraced_steps:,} without"

@@ -143,7 +143,7 @@ class Figures:
     wait_ns: float | None
     transfer_ns: float | None
     time_ns: float | None
-    step_trend: Trend
+    step_trend: Any  # Trend
     wall_ns: float | None
     coverage: float
     estimate_share: float

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 from sqlite3 import Connection
 from statistics import fmean, median
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from ..base import NONE, Columns, Field, Flags, Row, by_rank, gathered, grouped, np, row_type, whole
 from ..base.summarize import DEVIATION, around_median
@@ -63,26 +63,35 @@ STEP = (  # times are means over the devices on which the step is fully sampled
 GpuStepRow = row_type("GpuStepRow", STEP)
 
 
-class TracingCost(NamedTuple):
-    """Step times with tracing and without: medians and median absolute deviations."""
-
-    traced_steps: int
-    traced_step_ns: float | None
-    traced_deviation_ns: float | None
-    untraced_steps: int
-    untraced_step_ns: float | None
-    untraced_deviation_ns: float | None
-    tracing_cost_share: float | None
-    tracing_cost_error_share: float | None
-
-
-class StepTimes(NamedTuple):
-    """Medians over the steps of gpu_steps(), without the warm-up."""
-
-    steps: int
-    step_ns: float | None
-    step_exposed_ns: float | None
-    step_exposed_share: float | None
+TIMES = (  # medians over these steps, without the warm-up
+    Field("steps", "steps of `--by step` without the warm-up: number; medians"),
+    Field("step_ns", ""),
+    Field("step_exposed_ns", ""),
+    Field("step_exposed_share", ""),
+)
+StepTimes = row_type("StepTimes", TIMES)
+TRACING = (
+    Field(
+        "traced_steps",
+        "steps during which all ranks that have windows were in one: number, median, median "
+        "absolute deviation",
+    ),
+    Field("traced_step_ns", ""),
+    Field("traced_deviation_ns", ""),
+    Field("untraced_steps", "the same in planned pauses"),
+    Field("untraced_step_ns", ""),
+    Field("untraced_deviation_ns", ""),
+    Field(
+        "tracing_cost_share",
+        "traced_step_ns / untraced_step_ns - 1; null: fewer than 10 steps of either kind",
+    ),
+    Field(
+        "tracing_cost_error_share",
+        "twice its standard error: 2 x 1.2533 x 1.4826 x sqrt(dt^2 / nt + du^2 / nu) / "
+        "untraced_step_ns",
+    ),
+)
+TracingCost = row_type("TracingCost", TRACING)
 
 
 def gpu_steps(connection: Connection, of_run: Steps, complete: Collection[int]) -> list[Row]:
@@ -155,7 +164,8 @@ def _row(step: int, devices: Sequence[Busy], is_complete: bool, is_warm_up: bool
     return row if is_complete else row._replace(exposed_mpi_ns=None, starved_ns=None)
 
 
-def step_times(rows: Sequence[Row]) -> StepTimes:
+def step_times(rows: Sequence[Row]) -> Row:
+    """TIMES."""
     steady = [row for row in rows if not row.is_warm_up]
     keys = ("step_ns", "exposed_ns", "exposed_share")
     return StepTimes(
@@ -167,8 +177,8 @@ def step_times(rows: Sequence[Row]) -> StepTimes:
 # Cost of tracing.
 
 
-def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> TracingCost:
-    """Compares steps in which all tracing ranks traced with steps in which all of them paused.
+def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> Row:
+    """TRACING: compares steps in which all tracing ranks traced with steps in which all of them paused.
     Pauses in which another tool traced do not count. Steps with both, and the warm-up, are left
     out."""
     traced, paused = {}, {}

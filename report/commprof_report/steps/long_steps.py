@@ -32,8 +32,10 @@ from ..base import (
     Texts,
     by_rank,
     chance,
+    gathered,
     grouped,
     np,
+    numbered,
     row_type,
     threshold,
     units,
@@ -59,37 +61,26 @@ def explained(
     if not outliers:
         return {}
     is_usual = ~rows.is_outlier & ~rows.is_warm_up
-    usual, usual_calls = rows.take(is_usual), calls.take(is_usual[calls.row])
+    usual, usual_outside_ns = rows.take(is_usual), np.zeros(len(rows))
     usual_ns = median(means_of_steps(usual).tolist() or [0.0])
-    usual_outside_ns, steps = {}, {}
     for rank, own in by_rank(usual.world_rank):
-        usual_outside_ns[rank] = median(outside_ns[is_usual][own].tolist())
-        steps[rank] = len(own)
-    order, groups = grouped(rows.world_rank[usual_calls.row], usual_calls.name)
-    first = usual_calls.take(order[groups.first])
-    ranks, totals_ns = rows.world_rank[first.row], groups.sum(usual_calls.total_ns[order])
-    usual_call_ns = {
-        (rank, call): total_ns / steps[rank]
-        for rank, call, total_ns in zip(ranks.tolist(), first.name.tolist(), totals_ns.tolist())
-    }
+        usual_outside_ns[rows.world_rank == rank] = np.median(outside_ns[is_usual][own])
+    more_outside_ns, rank = outside_ns - usual_outside_ns, rows.world_rank[calls.row]
+    steps = np.maximum(1, np.bincount(usual.world_rank, minlength=rows.world_rank.max() + 1))[rank]
+    kind = numbered(rank, calls.name)
+    more_ns = calls.total_ns - np.bincount(kind, calls.total_ns * is_usual[calls.row])[kind] / steps
     foreign = foreign_calls(rows.step[calls.row], calls.name, len(np.unique(rows.step)))
     said = {}
     for step in outliers:
-        own = np.flatnonzero(rows.step == step)
-        in_it, of_rank = calls.take(np.isin(calls.row, own)), rows.world_rank.tolist()
-        longer: dict[str, dict[int, float]] = {}
-        for row, call, spent_ns in zip(
-            in_it.row.tolist(), in_it.name.tolist(), in_it.total_ns.tolist()
-        ):
-            more_ns = spent_ns - usual_call_ns.get((of_rank[row], call), 0)
-            longer.setdefault(texts.texts[call], {})[of_rank[row]] = more_ns
-        more = {
-            of_rank[row]: int(outside_ns[row]) - usual_outside_ns.get(of_rank[row], 0)
-            for row in own.tolist()
-        }
-        excess_ns = fmean(rows.step_ns[own].tolist()) - usual_ns
-        only_here = sorted({texts.texts[call] for call in foreign & {*in_it.name.tolist()}})
-        said[step] = why_longer(excess_ns, only_here, more, longer, is_driven)
+        is_own = rows.step == step
+        is_in = is_own[calls.row]
+        names = [texts.texts[call] for call in calls.name[is_in].tolist()]
+        only_here = sorted({texts.texts[call] for call in foreign} & {*names})
+        longer = gathered(zip(names, more_ns[is_in].tolist()))
+        excess_ns = float(rows.step_ns[is_own].mean()) - usual_ns
+        said[step] = why_longer(
+            excess_ns, only_here, more_outside_ns[is_own].tolist(), longer, is_driven
+        )
     return said
 
 
@@ -103,18 +94,20 @@ def foreign_calls(step: Ints, call: TextInts, steps: int) -> set[int]:
 def why_longer(
     excess_ns: float,
     foreign: list[str],
-    more: dict[int, float],
-    longer: Mapping[str, dict[int, float]],
+    more: Sequence[float],
+    longer: Mapping[str, Sequence[float]],
     is_driven: bool,
 ) -> str:
-    """more: by rank, how much longer it was outside MPI; longer: by call and rank, in the call. No
-    rank is named: whom the others wait for, the test of late says (slowest.py)."""
+    """more: how much longer each rank was outside MPI; longer: in each call. No rank is named: whom
+    the others wait for, the test of late says (slowest.py)."""
     said = [f"{' and '.join(foreign)} in it"] if foreign else []
     least_ns = max(EXPLAINS * excess_ns, 1)
-    if is_driven and max(more.values()) >= least_ns:
+    call = max(longer, key=lambda call: sum(longer[call]), default="")
+    most_ns = max(longer.get(call, [0]))
+    if is_driven and max(more) >= least_ns:
         said.append(_on_ranks("more outside MPI", more, least_ns))
-    else:
-        said += _longest_call(longer)
+    elif most_ns > 0:
+        said.append(_on_ranks(f"more in {call}", longer[call], EXPLAINS * most_ns))
     outside = (
         "no rank spent half of the excess outside MPI"
         if is_driven
@@ -131,16 +124,9 @@ def with_blame(why: str, rank: int | None, lead_ns: float | None, excess_ns: flo
     return f"{why}; the others wait {units.duration(lead_ns)} because of rank {rank}"
 
 
-def _longest_call(longer: Mapping[str, dict[int, float]]) -> Iterator[str]:
-    call = max(longer, key=lambda call: sum(longer[call].values()), default="")
-    most_ns = max(longer[call].values()) if call else 0
-    if most_ns > 0:
-        yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * most_ns)
-
-
-def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
+def _on_ranks(what: str, more: Sequence[float], least_ns: float) -> str:
     """12 ms more in MPI_Allreduce on 3 of 4 ranks: a mean over these."""
-    some = [ns for ns in more.values() if ns >= least_ns]
+    some = [ns for ns in more if ns >= least_ns]
     where = "" if len(some) == len(more) else f" on {len(some):,} of {len(more):,} ranks"
     return f"{units.duration(fmean(some))} {what}{where}"
 
@@ -150,14 +136,10 @@ MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-pa
 TREND_LEVEL, NOTABLE = threshold("steps.trend-level"), threshold("steps.trend-notable")
 
 
-class Trend(NamedTuple):
-    trend: str  # 'none', 'slower', 'faster', 'unknown'
-    trend_p: float | None
-    first_tenth_ns: float | None
-    last_tenth_ns: float | None
+Trend = row_type("Trend", "trend trend_p first_tenth_ns last_tenth_ns".split())  # columns.py
 
 
-def trend(step_ns: Sequence[float]) -> Trend:
+def trend(step_ns: Sequence[float]) -> Row:
     """Trend of the durations of steps in order of time."""
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)

@@ -32,7 +32,7 @@ def foreign(share: float) -> str:
 
 
 def explains(share: float) -> str:
-    said = why_longer(1_000, [], {0: share * 1_000}, {}, True)
+    said = why_longer(1_000, [], [share * 1_000], {}, True)
     return "explained" if said.endswith("more outside MPI") else "unexplained"
 
 
