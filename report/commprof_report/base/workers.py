@@ -10,9 +10,9 @@ The processes are our own. concurrent.futures.ProcessPoolExecutor does worse in 
 with Python 3.11: after an interrupt of this process alone it waits until the tasks that are running
 have ended (6.0 s of 6; ours are ended at once); when this process is killed its workers stay for
 ever, each holding the pipe open that would tell the others; and one killed worker takes the results
-of all with it (BrokenProcessPool). Ours are copies of this process that send a result and end; they
-end when their results are no longer wanted, after an interrupt too, and with this process, however
-it ends.
+of all with it (BrokenProcessPool). Ours are copies of this process, each of which sends the results
+of every n-th argument; they end when these are no longer wanted, after an interrupt too, and with
+this process, however it ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,9 +36,6 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 PR_SET_PDEATHSIG = 1
-# Python heeds an interrupt between two calls of the system; one that comes right before a call that
-# waits is not heeded before that ends.
-HEEDED_S = 0.5
 WORKER_KIB = 1 << 19  # memory that a process needs
 EXECUTOR = option(
     "--executor",
@@ -122,51 +118,41 @@ def _forked(
         yield from ([] for _ in arguments)
         return
     # not at the top: small runs need no workers, and start in a tenth of a second
-    connection = import_module("multiprocessing.connection")
     fork = import_module("multiprocessing").get_context("fork")
-    children: dict[Any, tuple[int, Any]] = {}  # by pipe: place and process
-    results: dict[int, list[Result]] = {}  # by place
-    waiting = iter(range(len(arguments)))
+    workers: list[tuple[Any, Any]] = []  # pipe and process
+    # an interrupt of this process waits until each child is known, which would not be ended
+    # otherwise; that of a child until nothing prints it
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        for first in range(min(at_once, len(arguments))):
+            receiver, sender = fork.Pipe(duplex=False)
+            words = function, arguments[first::at_once], receiver, sender, os.getpid()
+            child = fork.Process(target=_run, args=words, daemon=True)
+            child.start()
+            workers.append((receiver, child))
+            sender.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for place in range(len(arguments)):
-            while place not in results:
-                # an interrupt waits: of this process until each child is known, which would not be
-                # ended otherwise; of a child until nothing prints it
-                mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-                try:
-                    for begun in islice(waiting, at_once - len(children)):
-                        receiver, sender = fork.Pipe(duplex=False)
-                        words = function, arguments[begun], receiver, sender, os.getpid()
-                        child = fork.Process(target=_run, args=words, daemon=True)
-                        child.start()
-                        sender.close()
-                        children[receiver] = begun, child
-                finally:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-                # wait() gives some of these
-                for receiver in connection.wait(list(children), HEEDED_S):
-                    ended, child = children[receiver]
-                    results[ended] = []
-                    with receiver, suppress(EOFError):
-                        results[ended] = receiver.recv()
-                    child.join()
-                    del children[receiver]
-            yield results.pop(place)
+            result: list[Result] = []
+            with suppress(EOFError, OSError):  # its worker was killed
+                result = workers[place % at_once][0].recv()
+            yield result
     finally:
-        for _, child in children.values():
+        for _, child in workers:
             child.kill()
             child.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _run(
     function: Callable[[Argument], Result],
-    argument: Argument,
+    arguments: Sequence[Argument],
     receiver: Any,
     sender: Any,
     parent: int,
 ) -> None:
     """The child; it ends without a word if it is interrupted or nobody reads its
-    result any more."""
+    results any more."""
     end_with_parent(signal.SIGKILL, parent)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -175,7 +161,8 @@ def _run(
     receiver.close()
     sys.stderr = None  # type: ignore[assignment]  # prints nothing then
     with suppress(Exception):
-        sender.send(_sent(function, argument))
+        for argument in arguments:
+            sender.send(_sent(function, argument))
 
 
 def end_with_parent(number: int, parent: int) -> None:
