@@ -17,7 +17,7 @@ import re
 import sqlite3
 import tarfile
 from collections import Counter, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -231,13 +231,6 @@ def _damage(path: Path, error: Exception) -> ReportError:
     )
 
 
-def database_count(path: Path, count: Callable[[sqlite3.Connection, list[str]], Any]) -> Any:
-    """The result of a function of its connection and its tables of samples that have rows. Raises
-    ReportError."""
-    with database_open(path) as (connection, version, _):
-        return count(connection, _filled(connection, "main", version, SAMPLED))
-
-
 def _copy_attached(
     connection: sqlite3.Connection,
     path: Path,
@@ -247,8 +240,11 @@ def _copy_attached(
 ) -> None:
     left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
     wanted = [table for table in _columns() if table not in left_out]
-    filled = _filled(connection, "source", version, wanted)
-    passed = thinning.passed(connection, filled, "source") if thinning else {}
+    filled = _filled(connection, version, wanted)
+    passed = {}
+    if thinning:
+        thinning.expect(connection, filled)
+        passed = thinning.passed(connection, filled, "source")
     first = {column: free_number(connection, column) for column in NUMBERED}
     with connection:
         connection.execute("BEGIN")
@@ -331,13 +327,11 @@ def _impossible_values() -> None:
     raise ValueError
 
 
-def _filled(
-    connection: sqlite3.Connection, database: str, version: int, tables: Iterable[str]
-) -> list[str]:
-    """The tables that have rows. Most of most files are empty: nothing is prepared for them."""
+def _filled(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> list[str]:
+    """The tables of the attached file `source` that have rows. Most of most files are empty: nothing is prepared for them."""
     names = [name for name in tables if values_of(version, name) is not None]
     found = connection.execute(
-        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {database}.{name})" for name in names)
+        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)
     ).fetchone()
     return [name for name, is_filled in zip(names, found) if is_filled]
 

@@ -20,7 +20,6 @@ from . import process
 from .database import (
     ARCHIVE,
     database_copy,
-    database_count,
     database_create,
     database_of,
     database_write,
@@ -46,12 +45,11 @@ from .rank_files import (
     runs_split,
     spawned_ranks,
 )
-from .sampled import COUNTED_FILES, MOST_SAMPLES, Thinning
+from .sampled import MOST_SAMPLES, Thinning
 
 SQL = query.beside(__file__)
 
 FILES_OF_PART = 64
-LEAST_BYTES = 24  # of a sample in a file
 MOST_PLACES = 3  # of ledgers that are listed in a message
 
 
@@ -102,7 +100,7 @@ def run_open(
     run.thinning = Thinning(most_samples) if with_samples else None
     files = _files(run, paths)
     if run.thinning:
-        _expect(run.thinning, files)
+        run.thinning.files = len(files)
     _files_take(run, files, with_histograms)
     _files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
@@ -157,24 +155,6 @@ def _part_read(
         with suppress(sqlite3.Error):
             database_write(part.connection, Path(aside.name))
         return aside.read(), part.notes
-
-
-def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
-    """How many samples are to be expected, from evenly chosen databases, where these may be too
-    large. Ledgers are counted when they are read."""
-    thinning.files = len(files)
-    databases = [file.path for file in files if not file.is_ledger]
-    file_bytes = sum(file_of(path).stat().st_size for path in databases)
-    if thinning.most is None or file_bytes < thinning.most * LEAST_BYTES:
-        return
-    chosen = databases[:: -(-len(databases) // COUNTED_FILES)]
-
-    found = []
-    for path in chosen:
-        with suppress(ReportError):  # it is said when the file is read
-            found.append(database_count(path, thinning.times))
-    if found:
-        thinning.expect(found, len(chosen) / len(databases))
 
 
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:

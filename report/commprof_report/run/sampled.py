@@ -8,10 +8,9 @@ require: there is a mask for calls (with messages, starts and regions), and one 
 of GPUs. Samples that only the record has (COMMPROF_RECORD) are left out, too: they are of one time,
 and would outweigh those of all the others.
 
-    databases   samples of some files are counted -> windows, masks -> rows in windows that have a
-                bit of the mask are not read
-    any file    if the samples read so far are too many after all: another bit; rows that have it
-                are deleted
+    databases   rows in windows that have a bit of the mask are not read; if a file has too many
+                samples by itself, they are counted before
+    any file    if the samples read so far are too many: another bit; rows that have it are deleted
     at the end  sample_window and gpu_sample_window are cut
 
 Messages between ranks that read different clocks relate these, for jobs in which no collective
@@ -27,7 +26,7 @@ known which of two equal ones is meant: ranks with more messages for each other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -217,7 +216,6 @@ def _of(
 
 
 MOST_SAMPLES = 500_000
-COUNTED_FILES = 64  # if there are more, so many are counted, the others taken to be like them
 WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
 # stretches of consecutive windows that are retained at least, if the samples allow that
@@ -284,21 +282,21 @@ class Thinning:
         """Share of the run's time in which calls are retained."""
         return 0.5 ** bin(self.masks[CALLS]).count("1")
 
-    def expect(self, found: Iterable[Times], share: float) -> None:
-        """Settles what is not read of the run, before any of it is. found: the times in some files,
-        which are so large a share of all."""
-        times = {kind: np.concatenate([each[kind] for each in found]) for kind in self.masks}
-        if self.most is not None and _number(times) > self.most * share:
-            self._windows_choose(times)
-            self._leave_out(times, share)
+    def expect(self, connection: Connection, tables: Sequence[str]) -> None:
+        """Settles what is not read of the attached file `source`, before any of it is."""
+        samples = _rows(connection, "count(*)", "source", tables)
+        if self.most is not None and samples > self.most:
+            self._leave_out(self._times(connection, tables, "source"))
 
-    def times(self, connection: Connection, tables: Iterable[str]) -> Times:
+    def _times(
+        self, connection: Connection, tables: Iterable[str], database: str = "main"
+    ) -> Times:
         """The times of samples that the masks do not leave out."""
         found: dict[str, list[int]] = {kind: [] for kind in self.masks}
-        for table, passed in self.passed(connection, tables).items():
+        for table, passed in self.passed(connection, tables, database).items():
             asked = (
-                f"SELECT {time_of(table)} AS time FROM {table} NOT INDEXED WHERE NOT ({passed}) "
-                "AND typeof(time) = 'integer'"
+                f"SELECT {time_of(table, database)} AS time FROM {database}.{table} NOT INDEXED "
+                f"WHERE NOT ({passed}) AND typeof(time) = 'integer'"
             )
             found[SAMPLED[table][0]] += (time for (time,) in connection.execute(asked))
         return {kind: np.array(times, np.int64) for kind, times in found.items()}
@@ -335,10 +333,7 @@ class Thinning:
         newest = _rows(connection, "max(rowid)")
         if self.most is None or self.retained + newest - self.newest <= self.most:
             return
-        times = self.times(connection, SAMPLED)
-        if not self.is_needed:
-            self._windows_choose(times)
-        self._leave_out(times, later=max(1.0, self.files / self.files_read))
+        self._leave_out(self._times(connection, SAMPLED))
         connection.execute("BEGIN")
         for table, passed in self.passed(connection, SAMPLED).items():
             connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
@@ -352,18 +347,16 @@ class Thinning:
             if mask:
                 self._windows_cut(connection, kind, mask)
 
-    def _windows_choose(self, times: Times) -> None:
-        """Settles how long windows are, before anything is left out."""
+    def _leave_out(self, times: Times) -> None:
+        """Adds bits to the mask of the kind with most samples until there are few enough. Stretches
+        are as short as is right if the files that follow have as many."""
         every = np.concatenate([*times.values()])
-        length_ns = int(every.max()) - int(every.min())
-        self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
-
-    def _leave_out(self, times: Times, share: float = 1.0, later: float = 1.0) -> None:
-        """Adds bits to the mask of the kind with most samples until there are few enough, of which
-        these are a share. Stretches are as short as is right if there will be `later` times as
-        many."""
+        if len(every) and not self.is_needed:
+            length_ns = int(every.max()) - int(every.min())
+            self.window_ns_log2 = max(SHORTEST_NS_LOG2, length_ns.bit_length() - WINDOWS_LOG2)
+        later = max(1.0, self.files / max(1, self.files_read))
         windows = {kind: of_kind >> self.window_ns_log2 for kind, of_kind in times.items()}
-        while self.most is not None and (found := _number(windows) / share) > self.most:
+        while self.most is not None and (found := sum(map(len, windows.values()))) > self.most:
             kind = max(windows, key=lambda kind: len(windows[kind]))
             bit = _bit(windows[kind], self.masks[kind], found * later / self.most)
             if bit is None:
@@ -385,10 +378,16 @@ class Thinning:
         connection.executemany(insert, cut)
 
 
-def _rows(connection: Connection, what: str) -> int:
+def _rows(
+    connection: Connection, what: str, database: str = "main", tables: Container[str] = SAMPLED
+) -> int:
     """The sum of an aggregate over the tables of samples."""
-    asked = " + ".join(f"(SELECT coalesce({what}, 0) FROM main.{table})" for table in SAMPLED)
-    return connection.execute(f"SELECT {asked}").fetchone()[0]
+    asked = "".join(
+        f" + (SELECT coalesce({what}, 0) FROM {database}.{table})"
+        for table in SAMPLED
+        if table in tables
+    )
+    return connection.execute(f"SELECT 0 {asked}").fetchone()[0]
 
 
 def _has_record(connection: Connection, database: str) -> bool:
@@ -397,10 +396,6 @@ def _has_record(connection: Connection, database: str) -> bool:
         return False  # an older version
     ranks = f"SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL"
     return connection.execute(ranks).fetchone() is not None
-
-
-def _number(times: Times) -> int:
-    return sum(map(len, times.values()))
 
 
 def _bit(windows: Ints, mask: int, excess: float) -> int | None:
