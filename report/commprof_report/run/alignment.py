@@ -17,11 +17,11 @@ as long as rates are constant between knots.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 from ..base import (
     NONE,
@@ -65,11 +65,7 @@ class Bound(NamedTuple):
     is_upper: bool
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
-
-
+Interval = Tuple[float, float]  # the lowest and the highest value
 # of the difference of each pair; times are those of the first clock
 Bounds = dict[tuple[int, int], list[Bound]]
 
@@ -173,18 +169,15 @@ class Alignment:
 
     def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
         """Error bounds of these ranks' times, near a time of the first of them."""
-        clocks = {
-            self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks
-        }
-        if len({clock.island for clock in clocks.values()}) > 1:
+        clocks = {self.clock_of[world_rank] for world_rank in world_ranks}
+        if len({clock.island for clock in clocks}) > 1:
             return UNKNOWN
         if len(clocks) == 1:
-            (only,) = clocks.values()
-            return Error(only.violation_ns, only.violation_ns)
+            violation_ns = self.clock_of[world_ranks[0]].violation_ns
+            return Error(violation_ns, violation_ns)
         axis_ns = self.clock_of[world_ranks[0]].axis_ns(self.starts[world_ranks[0]] + time_ns)
         errors = sorted(
-            clock.error(axis_ns - clock.axis_times[0] + clock.readings[0])
-            for clock in clocks.values()
+            clock.error(axis_ns - clock.axis_times[0] + clock.readings[0]) for clock in clocks
         )
         return Error(errors[-1], errors[-1] + errors[-2])
 
@@ -367,50 +360,39 @@ def _clocks_lay(walls: dict[int, int], bounds: Bounds) -> dict[int, Clock]:
     while len(clocks) < len(walls):
         first = min(walls.keys() - clocks.keys())
         left = {pair: of_pair for pair, of_pair in bounds.items() if not clocks.keys() & set(pair)}
-        shift_ns = walls[first] - walls[min(walls)]
-        for clock in _island(first, walls, left):
+        island = {
+            clock: Clock(clock, first, [(0, walls[clock] - walls[first], 0)])
+            for clock in sorted({first, *chain.from_iterable(left)})
+        }
+        connected = _connected(first, island, left)
+        # possible only now that the times of their bounds are known
+        if any(first not in pair for pair in left):
+            connected = _connected(first, {**island, **connected}, left)
+        for clock in connected.values():
+            shift_ns = walls[first] - walls[min(walls)]
             clock.axis_times = [axis_ns + shift_ns for axis_ns in clock.axis_times]
-            clocks[clock.clock] = clock
+        clocks.update(connected)
     return clocks
 
 
-def _island(first: int, walls: dict[int, int], bounds: Bounds) -> list[Clock]:
+def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> dict[int, Clock]:
     """The clocks that bounds connect with the first one, placed on its axis."""
-    bounded = {first, *chain.from_iterable(bounds)}
-    rough = {
-        clock: Clock(clock, first, [(0, walls[clock] - walls[first], 0)])
-        for clock in sorted(bounded)
-    }
-    connected = _connected(first, rough, bounds)
-    # possible only now that the times of their bounds are known
-    if any(first not in pair for pair in bounds):
-        connected = _connected(
-            first, {**rough, **{clock.clock: clock for clock in connected}}, bounds
-        )
-    return connected
-
-
-def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Clock]:
     moved = {
         pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair]
         for pair, of_pair in bounds.items()
     }
     knots = _knots(sorted({bound.at_ns for of_pair in moved.values() for bound in of_pair}))
-    axis = Clock(first, first, [(0, 0, 0)])
-    if not knots:
-        return [axis]
     intervals = {pair: at_knots(of_pair, knots) for pair, of_pair in moved.items()}
     by_knot = [
         _tighten(first, {pair: of_pair[knot] for pair, of_pair in intervals.items()})
         for knot in range(len(knots))
     ]
-    others = [
-        clock
+    return {first: Clock(first, first, [(0, 0, 0)])} | {
+        clock: _clock(clock, first, knots, [at[clock] for at in by_knot])
         for clock in rough
         if clock != first
         and all(math.isfinite(limit) for at in by_knot for limit in at.get(clock, (math.inf,)))
-    ]
-    return [axis] + [_clock(clock, first, knots, [at[clock] for at in by_knot]) for clock in others]
+    }
 
 
 def _knots(times: Sequence[int]) -> list[int]:
@@ -436,7 +418,7 @@ def _tighten(first: int, intervals: dict[tuple[int, int], Interval]) -> dict[int
         _shortest(first, [(here, there, lengths[side]) for here, there, *lengths in ways])
         for side in (0, 1)
     )
-    return {clock: Interval(-least.get(clock, math.inf), high) for clock, high in most.items()}
+    return {clock: (-least.get(clock, math.inf), high) for clock, high in most.items()}
 
 
 def _shortest(first: int, steps: Sequence[tuple[int, int, float]]) -> dict[int, float]:
@@ -464,15 +446,21 @@ def _clock(clock: int, island: int, knots: Sequence[int], intervals: Sequence[In
     return Clock(clock, island, lines)
 
 
-EVERYWHERE = Interval(-FAR_NS, FAR_NS)
+EVERYWHERE = (-FAR_NS, FAR_NS)
 
 
 def at_knots(bounds: Sequence[Bound], knots: Sequence[int]) -> list[Interval]:
     """The range of the difference at each knot; infinite if nothing bounds it. Needs at least one
     bound and two knots."""
     base_ns = bounds[0].difference_ns  # after subtracting it, floats are exact enough
-    segments = _by_segment(bounds, knots, base_ns)
     lengths = [after - before for before, after in zip(knots, knots[1:])]
+    # for each segment its half-planes: weight of its end, difference, 1 for upper bounds and -1
+    # for lower ones
+    segments: list[list[tuple[float, float, int]]] = [[] for _ in lengths]
+    for at_ns, difference_ns, is_upper in sorted(bounds):
+        segment = bisect_left(knots, at_ns, 1, len(lengths)) - 1
+        weight = (at_ns - knots[segment]) / lengths[segment]
+        segments[segment].append((weight, float(difference_ns - base_ns), 1 if is_upper else -1))
     left, right = [EVERYWHERE], []
     # forwards: each segment passes on the range at its end
     for cuts, length in zip(segments, lengths):
@@ -480,22 +468,14 @@ def at_knots(bounds: Sequence[Bound], knots: Sequence[int]) -> list[Interval]:
     right.append(left[-1])
     for cuts, length, start in zip(segments[::-1], lengths[::-1], left[-2::-1]):  # and backwards
         right.append(_extent(cuts, length, start, right[-1])[0])
-    return [_shifted(interval, base_ns) for interval in right[::-1]]
-
-
-def _by_segment(
-    bounds: Sequence[Bound], knots: Sequence[int], base_ns: int
-) -> list[list[tuple[float, float, int]]]:
-    """For each segment its half-planes (weight of its end, difference, 1 for upper bounds and -1
-    for lower ones)."""
-    segments: list[list[tuple[float, float, int]]] = [[] for _ in knots[1:]]
-    segment = 0
-    for at_ns, difference_ns, is_upper in sorted(bounds):
-        while segment < len(segments) - 1 and at_ns > knots[segment + 1]:
-            segment += 1
-        weight = (at_ns - knots[segment]) / (knots[segment + 1] - knots[segment])
-        segments[segment].append((weight, float(difference_ns - base_ns), 1 if is_upper else -1))
-    return segments
+    # a limit near FAR_NS means that there is no bound
+    return [
+        (
+            -math.inf if low < -FAR_NS / 2 else base_ns + math.floor(low),
+            math.inf if high > FAR_NS / 2 else base_ns + math.ceil(high),
+        )
+        for low, high in right[::-1]
+    ]
 
 
 def _extent(
@@ -505,20 +485,18 @@ def _extent(
     are relaxed by as little as necessary, and the ranges grow by as much."""
     slack, drift = 0.0, MOST_RATE * length
     while True:
-        low, high = start.low - slack, start.high + slack
+        low, high = start[0] - slack, start[1] + slack
         polygon = [
             (low, low - drift),
             (high, high - drift),
             (high, high + drift),
             (low, low + drift),
         ]
-        for weight, difference, sign in (*cuts, (1.0, end.high, 1), (1.0, end.low, -1)):
+        for weight, difference, sign in (*cuts, (1.0, end[1], 1), (1.0, end[0], -1)):
             polygon = _cut(polygon, weight, difference + sign * slack, sign)
         if polygon:
-            at_start, at_end = zip(*polygon)
-            return Interval(min(at_start) - slack, max(at_start) + slack), Interval(
-                min(at_end) - slack, max(at_end) + slack
-            )
+            low, high = ([choose(each) for each in zip(*polygon)] for choose in (min, max))
+            return (low[0] - slack, high[0] + slack), (low[1] - slack, high[1] + slack)
         slack = 2 * slack or FIRST_SLACK_NS
 
 
@@ -540,10 +518,3 @@ def _cut(
         if beyond[here] <= 0:
             clipped.append(point)
     return clipped
-
-
-def _shifted(interval: Interval, base_ns: int) -> Interval:
-    """Converts back to whole nanoseconds; a limit near FAR_NS means that there is no bound."""
-    low = -math.inf if interval.low < -FAR_NS / 2 else base_ns + math.floor(interval.low)
-    high = math.inf if interval.high > FAR_NS / 2 else base_ns + math.ceil(interval.high)
-    return Interval(low, high)
