@@ -495,8 +495,8 @@ def _extent(
         for weight, difference, sign in (*cuts, (1.0, end[1], 1), (1.0, end[0], -1)):
             polygon = _cut(polygon, weight, difference + sign * slack, sign)
         if polygon:
-            low, high = ([choose(each) for each in zip(*polygon)] for choose in (min, max))
-            return (low[0] - slack, high[0] + slack), (low[1] - slack, high[1] + slack)
+            at_start, at_end = ((min(side) - slack, max(side) + slack) for side in zip(*polygon))
+            return at_start, at_end
         slack = 2 * slack or FIRST_SLACK_NS
 
 

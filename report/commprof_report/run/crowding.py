@@ -16,7 +16,7 @@ their cgroup's quota is smaller than their number. The smallest case is two rank
 from __future__ import annotations
 
 from collections import Counter, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from math import sqrt
@@ -74,10 +74,23 @@ def _of_hosts(connection: Connection) -> list[Crowding]:
     )
     times = cpu_times(connection)
     found = (
-        _measured(rows, times) if any(row.rank in times for row in rows) else _of_host(rows)
+        _measured(rows, times)
+        if any(row.rank in times for row in rows)
+        else max(
+            [*_by_mask(rows), *_by_quota(rows)],
+            key=lambda crowded: (len(crowded.ranks), -crowded.cores),
+            default=None,
+        )
         for rows in by_kernel.values()
     )
     return list(filter(None, found))
+
+
+def _crowding(
+    rows: Sequence[Row], cores: float, is_quota: bool, lost: Lost | None = None
+) -> Crowding:
+    hosts = ", ".join(sorted({row.host for row in rows if row.host}))
+    return Crowding(hosts, [row.rank for row in rows], cores, is_quota, lost)
 
 
 def sentence(found: Sequence[Crowding]) -> str:
@@ -88,10 +101,12 @@ def sentence(found: Sequence[Crowding]) -> str:
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
     lost = [crowded.lost for crowded in found if crowded.lost]
     outside = units.share(_share_of(lost, lambda each: each.outside_ns))
+    cores = sum(crowded.cores for crowded in found)
+    quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
     what = (
         f"{units.rank_names(ranks)} {waits_text(found)} ({outside} outside MPI){taken_text(lost)}"
         if lost
-        else f"{units.counted(len(ranks), 'rank')} share {_cores_text(found)}"
+        else f"{units.counted(len(ranks), 'rank')} share {cores:g} core{'s' * (cores != 1)}{quota}"
     )
     is_inside = not lost or _share_of(lost, lambda each: each.wait_ns - each.outside_ns) >= WAITS
     inside = ": part of the time in MPI here is scheduling" if is_inside else ""
@@ -118,15 +133,9 @@ def taken_text(lost: Sequence[Lost]) -> str:
     """Who took the core, where it was no other thread of the host."""
     throttled = max((each.throttled or 0 for each in lost), default=0)
     stolen = max((each.stolen or 0 for each in lost), default=0)
-    quota = f", throttled by a cgroup quota {units.share(throttled)} of it"
-    beneath = f", with {units.share(stolen)} of the cores' time taken by the hypervisor"
-    return quota * (throttled >= TAKEN) + beneath * (stolen >= TAKEN)
-
-
-def _cores_text(found: Sequence[Crowding]) -> str:
-    cores = sum(crowded.cores for crowded in found)
-    quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
-    return f"{cores:g} core" + ("" if cores == 1 else "s") + quota
+    quota = f", throttled by a cgroup quota {units.share(throttled)} of it" * (throttled >= TAKEN)
+    taken = f", with {units.share(stolen)} of the cores' time taken by the hypervisor"
+    return quota + taken * (stolen >= TAKEN)
 
 
 def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
@@ -158,7 +167,7 @@ def _measured(rows: list[Row], times: Mapping[int, CpuTimeRow]) -> Crowding | No
         throttled,
         taken,
     )
-    return Crowding(_hosts(crowded), [row.rank for row in crowded], 0, False, lost)
+    return _crowding(crowded, 0, False, lost)
 
 
 def is_crowded(use: Use) -> bool:
@@ -175,48 +184,33 @@ def _taken_share(rows: list[Row], taken: str, cores: Callable[[Row], int]) -> fl
     return max(shares, default=None)
 
 
-def _hosts(rows: Sequence[Row]) -> str:
-    return ", ".join(sorted({row.host for row in rows if row.host}))
-
-
-def _of_host(rows: list[Row]) -> Crowding | None:
-    candidates = [*_by_mask(rows), *_by_quota(rows)]
-    if not candidates:
-        return None
-    crowded, cores, is_quota = max(
-        candidates, key=lambda candidate: (len(candidate[0]), -candidate[1])
-    )
-    return Crowding(_hosts(crowded), [row.rank for row in crowded], cores, is_quota)
-
-
-def _by_mask(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
+def _by_mask(rows: list[Row]) -> Iterator[Crowding]:
     """The union of the masks with fewer cores than ranks that may run only there, as long as this
     also holds for the union."""
     masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
     whole = reduce(or_, masks.values(), 0)
     crowded = 0
     for mask in sorted({*masks.values(), whole}, key=lambda mask: (_size(mask), mask)):
-        if all(_inside(each, masks.values()) > _size(each) for each in (mask, crowded | mask)):
+        if all(
+            sum(not own & ~each for own in masks.values()) > _size(each)
+            for each in (mask, crowded | mask)
+        ):
             crowded |= mask
     if crowded:
         inside = [row for row in rows if row.rank in masks and not masks[row.rank] & ~crowded]
-        yield inside, _size(crowded), False
+        yield _crowding(inside, _size(crowded), False)
 
 
 def _size(mask: int) -> int:
     return bin(mask).count("1")
 
 
-def _inside(whole: int, masks: Iterable[int]) -> int:
-    return sum(not mask & ~whole for mask in masks)
-
-
-def _by_quota(rows: list[Row]) -> Iterator[tuple[list[Row], float, bool]]:
+def _by_quota(rows: list[Row]) -> Iterator[Crowding]:
     by_cgroup = gathered((row.quota_cgroup or "", row) for row in rows if row.quota_cores)
     for limited in by_cgroup.values():
         cores = min(present(row.quota_cores) for row in limited)
         if len(limited) > max(1, cores):
-            yield limited, cores, True
+            yield _crowding(limited, cores, True)
 
 
 def cores_of(affinity: str | None) -> int:
@@ -310,21 +304,27 @@ def share_bounds(found: float, readings: float) -> tuple[float, float]:
 
 def cpu_times(connection: Connection) -> dict[int, CpuTimeRow]:
     """By rank: those of which time waiting for a core is known, over most of their time."""
-    rows = SQL.ask(connection, "cpu_time", CpuTimeRow)
-    return {row.rank: row for row in rows if row.core_wait_ns is not None and is_read(row)}
-
-
-def is_read(row: CpuTimeRow) -> bool:
-    return row.read_ns >= threshold("run.core-read") * (row.inside_ns + row.outside_ns)
+    least = threshold("run.core-read")
+    return {
+        row.rank: row
+        for row in SQL.ask(connection, "cpu_time", CpuTimeRow)
+        if row.core_wait_ns is not None and row.read_ns >= least * (row.inside_ns + row.outside_ns)
+    }
 
 
 def use_of(rows: Sequence[CpuTimeRow]) -> Use:
     """The readings are scaled to all counted time."""
+    times = [
+        (row.outside_ns, row.inside_ns, row.core_ns * scale, (row.core_wait_ns or 0) * scale)
+        for row in rows
+        for scale in [_scale(row)]
+    ]
+    outside_ns, inside_ns, core_ns, core_wait_ns = map(fmean, zip(*times or [(0, 0, 0, 0)]))
     return Use(
-        _mean(row.outside_ns for row in rows),
-        _mean(row.inside_ns for row in rows),
-        _mean(row.core_ns * _scale(row) for row in rows),
-        _mean((row.core_wait_ns or 0) * _scale(row) for row in rows),
+        outside_ns,
+        inside_ns,
+        core_ns,
+        core_wait_ns,
         sum(row.outside_asleep + row.outside_disk for row in rows),
         sum(row.outside_disk for row in rows),
         sum(row.inside_asleep + row.inside_disk for row in rows),
@@ -335,8 +335,3 @@ def _scale(row: CpuTimeRow) -> float:
     """The kernel counts a wait when it is over: one may have begun before the first reading."""
     ready_ns = row.core_ns + (row.core_wait_ns or 0)
     return (row.inside_ns + row.outside_ns) / (max(row.read_ns, ready_ns) or 1)
-
-
-def _mean(numbers: Iterable[float]) -> float:
-    known = list(numbers)
-    return fmean(known) if known else 0.0
