@@ -257,20 +257,3 @@ def test_a_copy_made_at_the_end_has_all_calls(report, tmp_path, node):
     ended = rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS, ended="exit")
     planted.write_ledger(tmp_path / "run" / "rank-0.ledger", ended)
     assert "later calls" not in report("summary", tmp_path / "run").err
-
-
-def test_a_copy_that_a_kill_has_cut_short_is_named_and_leads_to_the_ledger(report, tmp_path, node):
-    """As version 0.1.0 left it, which wrote no stubs."""
-    facts = {**rank().facts, "ledger_file": str(ledger_of(node, 0))}
-    planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
-    unfinished = tmp_path / "run" / "rank-0.ledger.tmp"
-    planted.write_ledger(
-        unfinished, rank(world_size=1, cells=[], facts=facts, copied_unix_ns=planted.START_UNIX_NS)
-    )
-    answer = report("summary", tmp_path / "run")
-    assert (
-        answer.status == 1
-        and "; rank-0.ledger.tmp is a copy that a kill has cut short: name it to read it"
-        in answer.err
-    )
-    assert [row["count"] for row in report("calls", unfinished, "--json").rows] == [5]

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import Progress, ReportError, Row, UsageError, gathered, present, units
+from ..base import Progress, ReportError, Row, UsageError, Value, gathered, present, units
 from ..base.files import regular_open
 from ..base.workers import side_by_side
 from .database import (
@@ -32,9 +32,8 @@ RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"
 STUB_START = PREFIX[: len(SQLITE_MAGIC)]
 LEDGER_ON_NODE = re.compile(r"[0-9a-f]{16}-rank-\d+-[0-9a-f]+\.ledger")
-UNFINISHED = re.compile(r"rank-\d+\.ledger\.tmp")  # alone only if the library wrote no stubs yet
 FOREVER = 1 << 63
-SCANNED_AT_ONCE = 256  # files that a process looks at
+SCANNED_ALONE = 256  # files; for more there are workers
 
 
 class RankFile(NamedTuple):
@@ -81,19 +80,15 @@ class Folder(NamedTuple):
 
 def folder_scan(folder: Path) -> Folder:
     """Reads enough of every rank's file to know its run. An archive is a folder, too."""
-    above, names = (
-        (folder, sorted(_names(folder))) if folder.is_dir() else (folder.parent, [folder.name])
-    )
+    above, names = (folder, _names(folder)) if folder.is_dir() else (folder.parent, {folder.name})
     problems: list[ReportError] = []
     found: list[RankFile | ReportError] = []
     paths = rank_paths(above, names, problems)
-    parts = [
-        paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)
-    ]
+    each_scanned = side_by_side if len(paths) > SCANNED_ALONE else map
     with Progress("looking at", len(paths)) as progress:
-        for part in side_by_side(_part_scan, parts):
-            found += part
-            progress.step(len(part))
+        for file in each_scanned(_scanned, paths):
+            found.append(file)
+            progress.step()
     problems += [file for file in found if isinstance(file, ReportError)]
     beside = os.listdir(folder) if folder.is_dir() else []
     asides = {
@@ -101,20 +96,29 @@ def folder_scan(folder: Path) -> Folder:
         for prefix in ASIDES
     }
     if not paths and not problems:
-        problems.append(ReportError(folder, _why_empty(names)))
+        what = "holds no rank-<n>.db and no rank-<n>.ledger" + " (it is empty)" * (not names)
+        problems.append(ReportError(folder, what))
     return Folder([file for file in found if isinstance(file, RankFile)], asides, problems)
-
-
-def _part_scan(paths: Sequence[Path]) -> list[RankFile | ReportError]:
-    return [*map(_scanned, paths)]
 
 
 def _scanned(path: Path) -> RankFile | ReportError:
     """The file at a path, or what is wrong with it."""
     try:
-        return _ledger_or_database_scan(path)
+        return as_ledger_or_database(path, file_scan)
     except ReportError as error:
         return error
+
+
+def as_ledger_or_database(path: Path, read: Callable[[Path], Value]) -> Value:
+    """A ledger that has disappeared since its folder was listed has become a database."""
+    try:
+        return read(path)
+    except (ReportError, FileNotFoundError) as error:
+        database = database_of(path)
+        is_replaced = isinstance(error, LedgerIsNotHere) and file_of(database).exists()
+        if path.exists() and not is_replaced:
+            raise
+        return read(database)
 
 
 def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:
@@ -123,12 +127,10 @@ def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile
     known = {rank.world_rank for file in files for rank in file.ranks}
     # a damaged file may hold another rank
     known |= {int(match[1]) for file in files if (match := RANK_FILE.fullmatch(file.path.name))}
-    found = []
-    for folder in paths if any(file.is_ledger for file in files) else []:
-        for path in rank_paths(folder, sorted(_names(folder)), []) if folder.is_dir() else []:
-            if rank_of_file(path) not in known:
-                with suppress(ReportError):  # it was reported then
-                    found.append(_ledger_or_database_scan(path))
+    folders = filter(Path.is_dir, paths if any(file.is_ledger for file in files) else ())
+    listed = (path for folder in folders for path in rank_paths(folder, _names(folder), []))
+    new = (_scanned(path) for path in listed if rank_of_file(path) not in known)
+    found = [file for file in new if isinstance(file, RankFile)]  # others were reported then
     run = next(run for run in runs_split([*files, *found]) if files[0] in run)
     return [file for file in found if file in run]
 
@@ -153,8 +155,9 @@ def is_of_rank(name: str) -> bool:
     return bool(RANK_FILE.fullmatch(name) or ARCHIVE.fullmatch(name))
 
 
-def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) -> list[Path]:
+def rank_paths(folder: Path, names: Iterable[str], problems: list[ReportError]) -> list[Path]:
     """The ranks' files, databases first, also those in archives."""
+    names = sorted(names)
     paths = [folder / name for name in names if RANK_FILE.fullmatch(name)]
     for archive in (folder / name for name in names if ARCHIVE.fullmatch(name)):
         try:
@@ -186,7 +189,7 @@ def spawned_ranks(folder: Path) -> int:
     ranks = 0
     for spawned in folder.glob("spawned-*"):
         with suppress(OSError):  # a file, or not readable
-            ranks += len({path.stem for path in rank_paths(spawned, sorted(_names(spawned)), [])})
+            ranks += len({path.stem for path in rank_paths(spawned, _names(spawned), [])})
     return ranks
 
 
@@ -202,30 +205,6 @@ def _names(folder: Path) -> set[str]:
     """The names in the folder, listed twice: a ledger may be replaced by its database during one
     listing, which then finds neither."""
     return {name for _ in range(2) for name in os.listdir(folder)}
-
-
-def _ledger_or_database_scan(path: Path) -> RankFile:
-    """A ledger that has disappeared since the folder was listed has become a database."""
-    try:
-        return file_scan(path)
-    except ReportError as error:
-        database = database_of(path)
-        if path.exists() and not (
-            isinstance(error, LedgerIsNotHere) and file_of(database).exists()
-        ):
-            raise
-        return file_scan(database)
-
-
-def _why_empty(names: list[str]) -> str:
-    unfinished = next((name for name in names if UNFINISHED.fullmatch(name)), None)
-    of_kill = (
-        f"; {unfinished} is a copy that a kill has cut short: name it to read it, on its node the "
-        "ledger itself"
-        if unfinished
-        else ""
-    )
-    return "holds no rank-<n>.db and no rank-<n>.ledger" + (of_kill if names else " (it is empty)")
 
 
 def rank_of_file(path: Path) -> int:
@@ -252,18 +231,17 @@ def file_scan(path: Path) -> RankFile:
 
 def _ledger_rank(path: Path) -> Row:
     ledger = ledger_read_facts(path)
-    header = ledger.header
+    header, facts = ledger.header, ledger.facts
     # the wall clock may have been set back
     earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns
     end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
-    run_id = ledger.facts.get("run_id", "")
     return RankOfFile(
-        run_id,
+        facts.get("run_id", ""),
         header.world_rank,
         header.world_size,
         header.start_unix_ns,
         end_unix_ns,
-        ledger.facts.get("program", ""),
+        facts.get("program", ""),
     )
 
 
@@ -337,7 +315,7 @@ def one_run(files: Sequence[RankFile]) -> None:
 
 def runs_find(folder: Path) -> list[FoundRun]:
     """The runs in the subfolders, oldest first; one file of each folder is read."""
-    found = {run.file.path: run for run in islice(_folders_with_ranks(folder), MOST_ENTRIES)}
+    found = {run.file.path: run for run in _folders_with_ranks(folder)}
     runs = []
     for files in runs_split([run.file for run in found.values()]):
         parts = [found[file.path] for file in files]
@@ -379,8 +357,6 @@ def newest_run(folder: Path) -> list[Path]:
     if any(map(is_of_rank, os.listdir(folder))):
         return [folder]
     runs = runs_find(folder)
-    if not runs:
-        raise UsageError(
-            "RUN", "there is no run here; name a run folder (see hvprof-report --help)"
-        )
-    return runs[-1].folders
+    if runs:
+        return runs[-1].folders
+    raise UsageError("RUN", "there is no run here; name a run folder (see hvprof-report --help)")

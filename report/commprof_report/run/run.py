@@ -21,7 +21,6 @@ from .database import (
     ARCHIVE,
     database_copy,
     database_create,
-    database_of,
     database_write,
     file_of,
     rows_insert,
@@ -29,10 +28,10 @@ from .database import (
 )
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
-from .process import LedgerIsNotHere
 from .rank_files import (
     ASIDES,
     RankFile,
+    as_ledger_or_database,
     file_scan,
     files_mode,
     folder_scan,
@@ -162,7 +161,9 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     files: dict[str, RankFile] = {}  # by where they are, for a file may be named beside its folder
     for path in paths:
         is_folder = path.is_dir() or (ARCHIVE.fullmatch(path.name) and path.is_file())
-        of_path = _folder_files(run, path, beside) if is_folder else [_single_file(path)]
+        if not is_folder and not file_of(path).exists():
+            raise ReportError(path, "no such file or folder")
+        of_path = _folder_files(run, path, beside) if is_folder else [file_scan(path)]
         files.update({os.path.realpath(file.path): file for file in of_path})
     run.asides = [
         f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
@@ -174,12 +175,6 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
         one_run(found)
     run.is_part = len(found) == 1 and not paths[0].is_dir() and len(found[0].ranks) == 1
     return found
-
-
-def _single_file(path: Path) -> RankFile:
-    if not file_of(path).exists():
-        raise ReportError(path, "no such file or folder")
-    return file_scan(path)
 
 
 def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
@@ -231,25 +226,23 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
                 "left out",
             )
         return
-    try:
-        path = file.path
-        if not file.is_ledger or not _ledger_take(run, path, with_histograms):
-            path = database_of(path) if file.is_ledger else path
+
+    def take(path: Path) -> None:
+        if file.is_ledger and path == file.path:
+            _ledger_take(run, path, with_histograms)
+        else:
             database_copy(run.connection, path, with_histograms, run.thinning)
+
+    try:
+        as_ledger_or_database(file.path, take)
         if run.thinning:
             run.thinning.added(run.connection)
     except ReportError as error:
         run.note(error.subject, error.what)
 
 
-def _ledger_take(run: Run, path: Path, with_histograms: bool) -> bool:
-    """False: a database has replaced the ledger since the folder was listed."""
-    try:
-        ledger = ledger_read(path, run.thinning is not None)
-    except (FileNotFoundError, LedgerIsNotHere) as error:
-        if isinstance(error, LedgerIsNotHere) and not file_of(database_of(path)).exists():
-            raise
-        return False
+def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
+    ledger = ledger_read(path, run.thinning is not None)
     rows = ledger_rows(ledger, with_histograms)
     if run.thinning:
         run.thinning.ledger_rows_thin(rows)
@@ -258,7 +251,6 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> bool:
     if ledger.damage:
         rows["fact"] = [*rows["fact"], (rows["rank"][0][0], "unseen.damaged", "")]
     rows_insert(run.connection, path, rows)
-    return True
 
 
 def _ranks_check(run: Run) -> None:
@@ -288,7 +280,14 @@ def _ranks_check(run: Run) -> None:
             f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} "
             "missing",
         )
-    _programs_find(run)
+    # a job may have several programs (MPMD)
+    run.programs = gathered(
+        run.connection.execute(
+            "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
+        )
+    )
+    if len(run.programs) > 1:
+        run.note(run.path, programs_text(run))
     _copies_note(run)
     run.connection.create_function("members_listed", 2, members_listed, deterministic=True)
     run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
@@ -304,17 +303,6 @@ def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
     if spawned:
         rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
         run.connection.execute(f"INSERT OR REPLACE INTO fact {rank}", (str(spawned),))
-
-
-def _programs_find(run: Run) -> None:
-    """A job may have several programs (MPMD)."""
-    run.programs = gathered(
-        run.connection.execute(
-            "SELECT value, world_rank FROM fact WHERE key = 'program' ORDER BY world_rank"
-        )
-    )
-    if len(run.programs) > 1:
-        run.note(run.path, programs_text(run))
 
 
 def programs_text(run: Run) -> str:
@@ -379,9 +367,7 @@ def identities_agree(connection: sqlite3.Connection) -> None:
     facts = connection.execute(
         "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(GROWN), GROWN)
     ).fetchall()
-    if not facts:
-        return
-    known = {
+    agreed = {
         key[len(GROWN) :]: value
         for key, value in facts
         if _is_identity(key[len(GROWN) :]) and _is_identity(value)
@@ -389,30 +375,21 @@ def identities_agree(connection: sqlite3.Connection) -> None:
     children = connection.execute(
         "SELECT DISTINCT identity, parent_identity FROM communicator WHERE library = 'nccl'"
     ).fetchall()
-    agreed = _agreed(
-        known, [(child, parent) for child, parent in children if parent and _is_identity(child)]
-    )
-    for column in ("identity", "parent_identity"):
-        connection.executemany(
-            f"UPDATE communicator SET {column} = ? WHERE {column} = ?",
-            [(new, old) for old, new in agreed.items()],
-        )
-
-
-def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str, str]:
-    """Maps each identity that is replaced to its replacement."""
-    agreed = known
     for _ in range(MOST_GENERATIONS):
         before = agreed
         agreed = {old: before.get(new, new) for old, new in before.items()}
         agreed |= {
             child: f"{int(child, 16) ^ _turned(parent) ^ _turned(agreed[parent]) | FORCED:016x}"
             for child, parent in children
-            if parent in agreed
+            if parent in agreed and _is_identity(child)
         }
         if agreed == before:
             break
-    return agreed
+    for column in ("identity", "parent_identity"):
+        connection.executemany(
+            f"UPDATE communicator SET {column} = ? WHERE {column} = ?",
+            [(new, old) for old, new in agreed.items()],
+        )
 
 
 def _is_identity(text: str) -> bool:
