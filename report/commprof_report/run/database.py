@@ -33,7 +33,8 @@ from .unseen import view_text
 
 SQL = query.beside(__file__)
 
-DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
+# sqlite3 raises all of these on damaged files
+DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 HISTOGRAMS = ("bucket", "gpu_bucket")
 SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
 NUMBERED = {"cell": "cell", "activity": "gpu_activity"}  # columns that each file counts from 1
@@ -78,7 +79,7 @@ def database_create() -> RunConnection:
     """Creates an empty database with our schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
     connection.text_factory = TEXT
-    connection.create_function("impossible_values", 0, _impossible_values)
+    connection.create_function("impossible_values", 0, lambda: 1 / 0)  # ends a statement
     connection.execute("PRAGMA trusted_schema = OFF")
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
@@ -86,13 +87,8 @@ def database_create() -> RunConnection:
     return connection
 
 
-def database_ranks(path: Path) -> list[Row]:
-    """The ranks in a file. Raises ReportError if it is not a commprof database."""
-    with database_open(path) as (connection, _, _):
-        return ranks_in(path, connection)
-
-
 def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
+    """The ranks in a file that is open."""
     ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
@@ -139,7 +135,9 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
                 else "is missing"
             )
             return f"is damaged: commprof's {kind} '{name}' {what}", False
-    return "", {*theirs} <= {*ours, *_added_by_merge()}
+    # no indexes: SQLite would use them, and what they say may differ from their tables
+    added_by_merge = _entries(_made(_after(SQL.text("views") + view_text())))
+    return "", {*theirs} <= {*ours, *added_by_merge}
 
 
 def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
@@ -158,13 +156,6 @@ def _entries(made: Made) -> Made:
 @lru_cache
 def _entries_of_version(version: int) -> Made:
     return _entries(_made(_after(schema_of(version))))
-
-
-@lru_cache
-def _added_by_merge() -> Made:
-    """Never read. No indexes: SQLite would use them, and what they say may differ from their
-    tables."""
-    return _entries(_made(_after(SQL.text("views") + view_text())))
 
 
 def _after(script: str) -> sqlite3.Connection:
@@ -190,15 +181,13 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 def database_open(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
     """The file, the version of its schema, and whether its owner has added nothing to it."""
     with (
+        damage_named(path),
         _read_only(path) as file,
         closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection,
     ):
         connection.text_factory = TEXT
-        try:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            yield (connection, *_database_check(path, connection))
-        except DAMAGE as error:
-            raise _damage(path, error) from None
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield (connection, *_database_check(path, connection))
 
 
 def database_copy(
@@ -209,26 +198,24 @@ def database_copy(
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
     without `thinning` none."""
+    with damage_named(path), _read_only(path) as file:
+        connection.execute("ATTACH ? AS source", (file,))
+        try:
+            version, _ = _database_check(path, connection, "source")
+            _copy_attached(connection, path, version, with_histograms, thinning)
+        finally:
+            connection.execute("DETACH source")
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Raises ReportError for what sqlite3 raises."""
     try:
-        with _read_only(path) as file:
-            connection.execute("ATTACH ? AS source", (file,))
-            try:
-                version, _ = _database_check(path, connection, "source")
-                _copy_attached(connection, path, version, with_histograms, thinning)
-            finally:
-                connection.execute("DETACH source")
+        yield
     except DAMAGE as error:
-        raise _damage(path, error) from None
-
-
-def _damage(path: Path, error: Exception) -> ReportError:
-    is_too_large = isinstance(error, MemoryError)
-    return ReportError(
-        path,
-        "is damaged, or holds more than fits into memory"
-        if is_too_large
-        else f"is damaged: {error}",
-    )
+        is_too_large = isinstance(error, MemoryError)
+        why = ", or holds more than fits into memory" if is_too_large else f": {error}"
+        raise ReportError(path, f"is damaged{why}") from None
 
 
 def _copy_attached(
@@ -308,23 +295,14 @@ def rows_insert(
     """Adds all rows of a ledger to the run, or none; of rows with equal keys the first. Raises
     ReportError."""
     first = {column: free_number(connection, column) for column in NUMBERED}
-    try:
-        with connection:
-            connection.execute("BEGIN")
-            for table, rows in tables.items():
-                names = [*_columns()[table]]
-                more = first.get(names[0], 0)
-                places = ", ".join("?" * len(names))
-                if more:
-                    rows = [(row[0] + more, *row[1:]) for row in rows]
-                connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
-    except (sqlite3.Error, OverflowError) as error:
-        raise _damage(path, error) from None
-
-
-def _impossible_values() -> None:
-    """In SQL, ends a statement."""
-    raise ValueError
+    with damage_named(path), connection:
+        connection.execute("BEGIN")
+        for table, rows in tables.items():
+            names = [*_columns()[table]]
+            places = ", ".join("?" * len(names))
+            if more := first.get(names[0]):
+                rows = [(row[0] + more, *row[1:]) for row in rows]
+            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
 
 
 def _filled(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> list[str]:

@@ -21,8 +21,9 @@ from .database import (
     RankOfFile,
     archive_members,
     database_of,
-    database_ranks,
+    database_open,
     file_of,
+    ranks_in,
     unpacked,
 )
 from .ledger import MAGIC, ledger_read_facts
@@ -220,7 +221,8 @@ def file_scan(path: Path) -> RankFile:
     except OSError as error:
         raise ReportError(path, error.strerror or str(error)) from None
     if start == SQLITE_MAGIC:
-        return RankFile(path, False, database_ranks(path))
+        with database_open(path) as (connection, _, _):
+            return RankFile(path, False, ranks_in(path, connection))
     if start in (MAGIC, STUB_START):
         return RankFile(path, True, [_ledger_rank(path)])
     raise ReportError(
