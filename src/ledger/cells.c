@@ -10,7 +10,7 @@
  *
  * Merged cells have no region, so that folding frees cells however many regions there are. When
  * all cells are merged, the rarest lose their communicator as well, so that a ledger full of
- * communicators still counts every call.
+ * communicators still counts every call whose time has a block; the others are counted as dropped.
  *
  * A thread may also vanish in the middle (asynchronous cancellation, or a handler that leaves by
  * siglongjmp), and its table be used on. Chunks are taken, and cells folded, in quiet parts. All

@@ -32,12 +32,16 @@ def test_the_ledger_keeps_to_its_bound(profile):
 MADE = (4 * 3_000 + 150 + 2, 4 * 3_000, 2 * 3_000)
 
 
-@pytest.mark.parametrize("memory", ["64K", "512K", "1M", "4M"])
-def test_calls_are_counted_in_any_ledger_and_messages_or_said_to_be_dropped(profile, memory):
+# The smallest ledger has one chunk of cells: on a busy machine latencies are in so many octaves
+# that it has no room for all of their blocks, even when all cells are merged.
+@pytest.mark.parametrize("memory, drops", [("64K", True), ("1M", False), ("4M", False)])
+def test_calls_are_counted_in_any_ledger_or_said_to_be_dropped(profile, memory, drops):
     run = profile("many_things", 2, env={"COMMPROF_MEMORY": memory})
     of_rank = """
-        SELECT (SELECT sum(count) FROM cell WHERE measure IN ('call', 'poll')),
+        SELECT (SELECT sum(count) FROM cell WHERE measure IN ('call', 'poll')) + dropped_calls,
                (SELECT sum(count) FROM peer) + dropped_messages,
-               (SELECT sum(count) FROM cell WHERE measure = 'completion')
+               (SELECT sum(count) FROM cell WHERE measure = 'completion') + dropped_completions
         FROM rank"""
     assert [run.query(rank, of_rank) for rank in range(2)] == [[MADE]] * 2
+    dropped = "SELECT dropped_calls + dropped_completions > 0 FROM rank"
+    assert drops or [run.query(rank, dropped) for rank in range(2)] == [[(0,)]] * 2
