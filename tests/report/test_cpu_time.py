@@ -4,6 +4,7 @@ for cores."""
 from __future__ import annotations
 
 import pytest
+from commprof_report.base.units import duration
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import Use
 from planted import SECOND, Cell, CpuTime, Rank, write_databases
@@ -395,7 +396,7 @@ def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():
     assert compared(own, others) is None
 
 
-@pytest.mark.parametrize("own, others, named", [(60, 10, "1"), (10, 10, None)])
+@pytest.mark.parametrize("own, others, named", [(60, 10, "1"), (60, 0, "1"), (10, 10, None)])
 def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
     report, tmp_path, own, others, named
 ):
@@ -403,13 +404,19 @@ def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
     for step in range(STEPS):
         ends = [step * STEP_NS + (own if rank == 1 else others) * MS for rank in range(4)]
         for rank, end_ns in enumerate(ends):
-            job.call("MPI_File_sync", step * STEP_NS, end_ns, rank)
+            if end_ns > step * STEP_NS:
+                job.call("MPI_File_sync", step * STEP_NS, end_ns, rank)
         job.collective("MPI_Allreduce", ends, [100_000] * 4)
     path = job.write(tmp_path / "run.db")
     (row,) = report("late", path, "--by", "run", "--json").rows
     assert (row["late_ranks"], row["late_reason"]) == (named, named and "files")
-    is_said = "Rank 1 is late: it waits 5.00 s longer for files. " in report("late", path).out
-    assert is_said == bool(named)
+    longer_ns = STEPS * (own - others) * MS
+    said = f"Rank 1 is late: it waits {duration(longer_ns)} longer for files. Without that the run "
+    assert (said in report("late", path).out) == bool(named)
+    if named:
+        assert row["late_gain_ns"] == pytest.approx(longer_ns, rel=0.02)
+    # files are no transfer of the network
+    assert row["transfer_efficiency"] > 0.99
 
 
 @pytest.mark.parametrize("core_ns, share", [(SECOND // 100, 0.6), (8 * SECOND, 0.0)])

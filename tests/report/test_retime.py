@@ -22,7 +22,8 @@ COLUMNS = {
 def columns(kind, rows):
     names = COLUMNS[kind].split()
     values = np.array(rows, np.int64).reshape(-1, len(names)).T
-    return kind(**dict(zip(names, values)))
+    found = dict(zip(names, values))
+    return kind(**found, is_own=values[0] < 0) if kind is Calls else kind(**found)
 
 
 def graph(ranks, groups=(), depends=(), windows=None):

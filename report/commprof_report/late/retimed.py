@@ -139,8 +139,7 @@ class Part:
     @cached_property
     def ideal_ns(self) -> Ints:
         """Times of the nodes on an ideal network."""
-        no_ns = np.zeros_like(self.graph.transfer_ns)
-        return self.graph.play(self.graph.unchanged._replace(transfer_ns=no_ns))
+        return self.graph.play(self.graph.unchanged._replace(transfer_ns=self.graph.own_ns))
 
     @cached_property
     def efficiency(self) -> Efficiency:
@@ -172,7 +171,7 @@ class Part:
         rows = np.concatenate(
             [
                 (calls.chain, calls.start_ns, ideal_ns[:number], gap_ns[:number]),
-                (calls.chain, calls.end_ns, ideal_ns[after] - gap_ns[after], calls.chain * 0),
+                (calls.chain, calls.end_ns, ideal_ns[after] - gap_ns[after], graph.own_ns),
                 (of_chain, chains.begin_ns, chains.begin_ns, of_chain * 0),
                 (of_chain, chains.end_ns, ideal_ns[graph.ends], gap_ns[number:]),
             ],
@@ -237,6 +236,10 @@ def retimed(
     windows = without_holes(*holes_aligned(connection, alignment)[1:])
 
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
+        wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
+        # files that no other rank has to come to are used in a rank's own time
+        own_time = known.which(played.call, texts, lambda call: call.family == "io") & (wait < 0)
+        played, wait = played.take(~own_time), wait[~own_time]
         if not len(played):
             return None
         chains = _chains(played, windows, run, split.called.threads)
@@ -245,7 +248,6 @@ def retimed(
         if is_host:
             of_messages = edges.of_messages(split.later, texts)
             depends = joined(Depends, [depends, of_messages, edges.of_waits(waits, known, texts)])
-        wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         return _part(played, chains, members, depends, run.share(windows), wait, known, texts)
 
     kernels = collectives.take(collectives.is_nccl)
@@ -273,7 +275,12 @@ def _part(
 ) -> Part | None:
     """None: nothing lasted, or clocks are broken. share: see Part."""
     chain = Groups(played.world_rank, played.thread, played.window)
-    calls = Calls(chain=chain.of_row, start_ns=played.entered_ns, end_ns=played.end_ns)
+    calls = Calls(
+        chain=chain.of_row,
+        start_ns=played.entered_ns,
+        end_ns=played.end_ns,
+        is_own=known.which(played.call, texts, lambda call: call.family == "io"),
+    )
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
         return None
@@ -284,9 +291,7 @@ def _part(
     order, groups = grouped(played.call)
     least_ns = np.empty(len(played), np.int64)
     least_ns[order] = groups.spread(groups.min(graph.transfer_ns[order]))
-    cannot_wait = known.which(
-        played.call, texts, lambda call: call.only_starts or call.family == "io"
-    )
+    cannot_wait = known.which(played.call, texts, lambda call: call.only_starts)
     least_ns = np.where((wait >= 0) | cannot_wait, graph.transfer_ns, least_ns)
     return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
 

@@ -25,9 +25,10 @@ work, and what the rest is lost to.
     serialization       = most useful time / time on an ideal network
     transfer            = time on an ideal network / time
 
-Useful is what a rank does outside MPI. On an ideal network nothing takes time to move: calls last
-only as long as they wait for other ranks. After POP, "Efficiency metrics" (https://pop-coe.eu), and
-Rosas, Gimenez, Labarta: "Scalability prediction for fundamental performance factors" (2014).
+Useful is what a rank does outside MPI, or in files. On an ideal network nothing takes time to move:
+calls last only as long as they wait for other ranks. After POP, "Efficiency metrics" (https://pop-
+coe.eu), and Rosas, Gimenez, Labarta: "Scalability prediction for fundamental performance factors"
+(2014).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ FAR_NS = 1 << 60
 
 class Calls(Columns):
     """Sampled calls, chain by chain, each in order of time. A call may not begin before the one
-    before it on its chain ends. Times are on the run's axis: chain, start_ns, end_ns."""
+    before it on its chain ends. Times are on the run's axis: chain, start_ns, end_ns; is_own: its
+    transfer is the rank's own time, in files."""
 
 
 class Chains(Columns):
@@ -105,6 +107,7 @@ class Graph:
         np.maximum.at(ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns)
         self.ready_ns = ready_ns  # when all that the call depends on had started
         self.transfer_ns = calls.end_ns - ready_ns
+        self.own_ns = self.transfer_ns * calls.is_own
         self.gap_ns = np.zeros(ends, np.int64)
         self.gap_ns[self.following] = times_ns[self.following] - calls.end_ns
         self.gap_ns[self.first] = calls.start_ns[self.first] - chains.begin_ns
@@ -196,10 +199,12 @@ class Graph:
         return int(self.lasts_ns(self.times_ns).sum())
 
     def useful_ns(self) -> Ints:
-        """Time outside MPI, by chain. Between calls that overlap, as in a damaged file, is none."""
-        chain = np.append(self.calls.chain, np.arange(len(self.chains)))
-        gap_ns = np.maximum(self.gap_ns, 0)
-        return np.bincount(chain, gap_ns, len(self.chains)).astype(np.int64)
+        """Time outside MPI and in files, by chain. Between calls that overlap, as in a damaged
+        file, is none."""
+        chains = np.arange(len(self.chains))
+        chain = np.concatenate([self.calls.chain, chains, self.calls.chain])
+        spent_ns = np.maximum(np.append(self.gap_ns, self.own_ns), 0)
+        return np.bincount(chain, spent_ns, len(chains)).astype(np.int64)
 
 
 def _levels(target: Ints, source: Ints, nodes: int) -> Iterator[Ints]:
