@@ -8,6 +8,7 @@ import os
 import numpy as np
 import planted
 import pytest
+import stored
 from commprof_report.run import ledger
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open
@@ -201,8 +202,10 @@ USED |= {"minor_faults": 3, "major_faults": 0, "throttled_ns": 7, "stolen_ns": 0
 USED |= {"core": 2, "numa_node": 0}
 
 
-def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
-    """Facts that come of a ledger whose header has this reading."""
+def facts_of_usage(
+    tmp_path, where: str, is_stored: bool = True, **changed: object
+) -> dict[str, str]:
+    """Facts that come of a ledger whose header has this reading; the library stores the same."""
     usage = {**USED, "affinity": [0x10F, 3, *[0] * 14], **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
     at = planted.offsets(ledger.HEADER)[where]
@@ -211,10 +214,14 @@ def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
     ).tobytes()
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
-    facts = run_open(path).connection.execute(
-        "SELECT key, value FROM fact WHERE key GLOB 'begin.*' OR key GLOB 'last.*'"
+    question = (
+        "SELECT key, value FROM fact WHERE key GLOB 'begin.*' OR key GLOB 'last.*' ORDER BY 1"
     )
-    return dict(facts.fetchall())
+    facts = run_open(path).connection.execute(question).fetchall()
+    if is_stored:
+        of_library = run_open(stored.database_of(path)).connection
+        assert of_library.execute(question).fetchall() == facts
+    return dict(facts)
 
 
 def test_what_the_process_used_is_read_from_the_header(tmp_path):
@@ -242,4 +249,4 @@ def test_what_the_system_does_not_count_has_no_facts(tmp_path):
 
 
 def test_a_damaged_reading_is_left_out(tmp_path):
-    assert facts_of_usage(tmp_path, "usage_last", involuntary_switches=1 << 63) == {}
+    assert facts_of_usage(tmp_path, "usage_last", False, involuntary_switches=1 << 63) == {}
