@@ -133,8 +133,8 @@ static bool is_there(const char *path)
     return lstat(path, &about) == 0;
 }
 
-/* Contents. tests/report/test_stored.py compares the rows of all tables with those that the reporter
- * reads of the same ledger. */
+/* Contents. tests/report/test_stored.py compares the rows of all tables with those that the
+ * reporter reads of the same ledger. */
 
 TEST(storing_is_part_of_what_finalizing_cost)
 {
