@@ -338,7 +338,7 @@ def region_rows(connection: Connection) -> list[Row]:
     visits = {
         (region, rank): (times, ns)
         for region, rank, times, ns in SQL.run(connection, "visits")
-        if cells.chosen.has("region", region) and rank in cells.counted
+        if cells.has("region", region) and rank in cells.counted
     }
     alone: dict[tuple[str, int], tuple] = dict.fromkeys(visits, (0,) * len(SUMS))
     alone.update({row[:2]: row[2:] for row in summarize(cells, OWN)})

@@ -296,7 +296,7 @@ def _moved_bytes(
     """Bytes that a rank has put, got and accumulated since the row `begun`, the Win_start that this
     Win_complete ends, on whatever window: only calls that move the same amount can be compared.
     NONE: another call (-1)."""
-    calls = sampled(connection).in_texts(texts).calls
+    calls = sampled(connection).calls
     calls = calls.take(
         known.which(calls.call, texts, lambda call: call.family == "rma") & (calls.bytes > 0)
     )

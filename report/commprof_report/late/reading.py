@@ -49,7 +49,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     """The samples of synchronizing collectives. Collectives with fewer ranks than were read of
     their communicator are among them. An NCCL collective lasts from the start of its kernel to its
     end, on the device; without device times it is left out."""
-    _, calls, _, starts = sampled(connection).in_texts(texts)
+    _, calls, _, starts = sampled(connection)
     known, kinds = communicators(connection, texts), synchronizing(connection, texts)
     known = known.take((known.communicator > 1) & ~known.is_inter & (known.size > 1))
     groups = Groups(known.identity)
@@ -135,7 +135,7 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Columns
     seen; is_buffered: the call cannot wait for the receiver."""
     owned, messages = communicators(connection, texts), _messages(connection, known, texts)
     is_blocking = known.which(messages.call, texts, lambda call: call.form == "blocking")
-    probes = sampled(connection).in_texts(texts).calls
+    probes = sampled(connection).calls
     is_probe = known.which(probes.call, texts, lambda call: call.family == "probe")
     probes = probes.take(is_probe & (probes.number != NONE))
     yes, no = np.ones(len(probes), bool), np.zeros(len(messages), bool)
@@ -163,7 +163,7 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Columns
 
 def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMessages:
     """All messages of sampled calls, view `message`."""
-    _, calls, further, _ = sampled(connection).in_texts(texts)
+    _, calls, further, _ = sampled(connection)
     calls = calls.take((calls.peer != NONE) & known.which(calls.call, texts, _is_message))
     received, sent = texts.number("received"), texts.number("sent")
     own = calls.changed(direction=np.where(texts.among(calls.call, RECEIVES), received, sent))
@@ -234,7 +234,7 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     """Without MPI_Init and the like; by rank, in order of time. The time between unsuccessful polls
     of ranks that are asleep then counts as theirs."""
     calls = _only(
-        sampled(connection).in_texts(texts).calls,
+        sampled(connection).calls,
         "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns "
         "polled_ns",
     )
@@ -276,7 +276,7 @@ def are_chosen(connection: Any, texts: Texts, **columns: Ints) -> Flags:
     """Which of the calls did the user select, whatever their rank? Those on communicators that are
     not known are among them. columns: call, identity, region, bytes."""
     found = np.ones(len(columns["call"]), bool)
-    for name, chosen in connection.chosen.texts.items():
+    for name, chosen in connection.chosen.kept.items():
         if name in columns:
             found &= texts.among(columns[name], {None, *chosen})
     for most, sign in zip(connection.chosen.sizes, (-1, 1)):

@@ -350,7 +350,7 @@ class _Run:
         set_up: SampledCalls,
         texts: Texts,
     ) -> None:
-        calls = sampled(connection).in_texts(texts).calls
+        calls = sampled(connection).calls
         calls = calls.take(known.which(calls.call, texts, lambda call: call.family == "setup"))
         rank, begins, ends = (
             np.append(getattr(calls, name), getattr(set_up, name))

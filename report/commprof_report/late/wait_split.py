@@ -62,7 +62,7 @@ from ..base import (
     threshold,
 )
 from ..run.alignment import Alignment
-from ..run.sampled import Calls
+from ..run.sampled import Calls, sampled
 from ..run.selection import Selection
 from .depends import (
     ALL,
@@ -107,7 +107,7 @@ class WaitSplit(NamedTuple):
 
 def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     """The run must have been opened with samples."""
-    connection, texts = run.connection, Texts()
+    connection, texts = run.connection, sampled(run.connection).texts
     rows, epochs = sampled_collectives(connection, texts), sampled_epochs(connection, texts)
     sides, edges = message_sides(connection, known, texts), sources(connection, texts)
     clocks = Clocks(connection, alignment, lambda: median_durations(rows, sides, epochs))
@@ -119,8 +119,8 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     blocking = sure.take(sure.is_blocking)
     completed = of_collectives.take(~sure.is_blocking & (of_collectives.gone_ns != NONE))
     later = joined(Operations, [completed, of_messages, of_epochs])
-    sampled = samples(connection, known, texts)
-    completing = _completing(connection, alignment, sampled, known, texts)
+    inside = samples(connection, known, texts)
+    completing = _completing(connection, alignment, inside, known, texts)
     place = found_in((later.world_rank, later.gone_ns), (completing.world_rank, completing.end_ns))
     operations = joined(Operations, [of_collectives.take(sure.is_blocking), later])
     no_polls = dict.fromkeys(
@@ -140,7 +140,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
         unsure=left.unsure + sum(int(chosen(rows).sum()) for rows in unsure),
         uncompleted=left.uncompleted + len(grouped(unseen.world_rank, unseen.gone_ns)[1]),
     )
-    own_calls = called(connection, alignment, sampled, known, texts)
+    own_calls = called(connection, alignment, inside, known, texts)
 
     def is_held_up(call: CallInfo) -> bool:
         return not call.is_blocking or (call.is_rooted and call.kind != NEIGHBORS)

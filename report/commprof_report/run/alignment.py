@@ -223,8 +223,7 @@ def _meetings(connection: Connection, ranks: Columns) -> Columns:
     NONE: there is none. In real time no such return precedes any such arrival. Empty messages
     depend on nobody. If there are many samples, only one in a few collectives, always including the
     first one of each communicator."""
-    texts = Texts()
-    calls = sampled(connection).in_texts(texts).calls
+    texts, calls, _, _ = sampled(connection)
     calls = calls.take(calls.sequence != NONE)
     every = len(calls) // MOST_SAMPLES + 1
     calls = calls.take((calls.sequence - 1) % every == 0)

@@ -63,6 +63,7 @@ class Run:
         self.notes: list[str] = []  # problems, one line each
         self.remarks: list[str] = []  # for the user alone, not for the readers of a page
         self.asides: list[str] = []  # other runs in subfolders
+        self.filters: list[str] = []  # options that select a part of it
         self.run_id = ""
         self.world_size = 0
         self.missing: list[range] = []  # ranks without a file that should have one

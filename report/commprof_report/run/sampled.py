@@ -35,7 +35,6 @@ from ..base import (
     Flags,
     Ints,
     NONE,
-    Table,
     TextInts,
     Texts,
     found_in,
@@ -79,22 +78,6 @@ class Sampled(NamedTuple):
     calls: Calls
     messages: FurtherMessages
     starts: Starts
-
-    def in_texts(self, texts: Texts) -> Sampled:
-        """The same with other numbers of texts."""
-        numbers = np.append(texts.all(self.texts.texts), NONE)
-
-        def renumbered(table: Table, *columns: str) -> Table:
-            return table.changed(
-                **{name: numbers[np.maximum(getattr(table, name), -1)] for name in columns}
-            )
-
-        return Sampled(
-            texts,
-            renumbered(self.calls, "call"),
-            renumbered(self.messages, "call", "direction"),
-            renumbered(self.starts, "call"),
-        )
 
 
 class Communicators(Columns):
@@ -184,8 +167,7 @@ def _are_many(connection: Connection, sides: Columns) -> Flags:
 
 def _sides(connection: Connection) -> Columns:
     """Sent or received messages: the posting, and the end of the operation; NONE: not seen."""
-    texts = Texts()
-    _, calls, further, _ = sampled(connection).in_texts(texts)
+    texts, calls, further, _ = sampled(connection)
     known = communicators(connection, texts)
     kinds = read(Columns, SQL.run(connection, "message_calls"), texts)
     kind = found_in((calls.call,), (kinds.call,))

@@ -149,12 +149,7 @@ MEMORY_KIND = option(
 )
 
 
-class Selection(Run):
-    """A run to which filters were applied, once. Owns the TEMP TABLEs named selected_."""
-
-    def __init__(self, run: Run, filters: list[str]) -> None:
-        vars(self).update(vars(run))
-        self.filters = filters
+Selection = Run  # to which filters were applied, once: they own the TEMP TABLEs named selected_
 
 
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
@@ -174,15 +169,15 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
         run.connection.execute(forget)
         run.connection.executemany(keep, [(value,) for value in kept])
     sizes = arguments.bytes or ByteRange(None, None)
+    low = -1 if sizes.low is None else min(sizes.low, MOST)
+    high = MOST if sizes.high is None else min(sizes.high, MOST)
     if arguments.bytes:
-        _sizes(run, sizes)
-    bounds = (-1 if sizes.low is None else sizes.low, MOST if sizes.high is None else sizes.high)
-    run.connection.execute(
-        "INSERT INTO selected_size VALUES (?, ?)", [min(bound, MOST) for bound in bounds]
-    )
+        _sizes_check(run, low, high)
+    run.connection.execute("INSERT INTO selected_size VALUES (?, ?)", (low, high))
     memory_kind = getattr(arguments, "memory_kind", None) or "*"
-    run.connection.chosen = Chosen(run.connection, texts, ranks, sizes, memory_kind, bins)
-    return Selection(run, filters(arguments))
+    run.connection.chosen = Cells(run.connection, texts, ranks, sizes, memory_kind, bins)
+    run.filters = filters(arguments)
+    return run
 
 
 def filters(arguments: argparse.Namespace) -> list[str]:
@@ -265,9 +260,8 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     )
 
 
-def _sizes(run: Run, sizes: ByteRange) -> None:
+def _sizes_check(run: Run, low: int, high: int) -> None:
     """Raises UsageError if no call has such a size; names the nearest one."""
-    low, high = sizes.low or 0, MOST if sizes.high is None else sizes.high
     known = _column(run, "SELECT DISTINCT bytes FROM cell WHERE bytes IS NOT NULL")
     if known and not any(low <= size <= high for size in known):
         near = min(known, key=lambda size: min(abs(size - low), abs(size - high)))
@@ -293,24 +287,42 @@ TEXTS = frozenset(
 
 
 class Cells(Counters):
+    """The counters of a run as the filters leave it. kept: by column, what they leave of its texts;
+    ranks: None, all; sizes: the smallest and the largest one."""
+
     text_names = TEXTS
 
-    def __init__(self, chosen: Chosen) -> None:
-        self.chosen, self.connection, self.texts = chosen, chosen.connection, Texts()
-        memory_kind = "*>*" if chosen.memory_kind == MIXED else chosen.memory_kind
-        found = SQL.run(self.connection, "cells", memory_kind=memory_kind)
-        self.columns = columns_of(found, self.texts)
-        self._sizes_bin(chosen.bins)
+    def __init__(
+        self,
+        connection: Connection,
+        kept: Mapping[str, Collection[str]],
+        ranks: Collection[int] | None,
+        sizes: ByteRange,
+        memory_kind: str,
+        bins: str,
+    ) -> None:
+        self.connection, self.kept, self.ranks, self.sizes = connection, kept, ranks, sizes
+        self.filter, self.bins = "*>*" if memory_kind == MIXED else memory_kind, bins
+        self.texts = Texts()
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        found = SQL.run(self.connection, "cells", memory_kind=self.filter)
+        columns = columns_of(found, self.texts)
+        return {**columns, **self._binned(columns["bytes"], columns["is_folded"])}
 
     def __len__(self) -> int:
         return len(self.columns["cell"])
 
     def __getattr__(self, name: str) -> Any:
-        if name == "columns" or name.startswith("__"):
+        if name.startswith("__"):
             raise AttributeError(name)
         if name in ("traffic", "is_told"):
             self._traffic_add()
         return self.columns[name]
+
+    def has(self, name: str, text: str) -> bool:
+        return name not in self.kept or text in self.kept[name]
 
     def take(self, flags: Flags) -> Cells:
         """These cells."""
@@ -323,8 +335,7 @@ class Cells(Counters):
     def counted(self) -> dict[int, int]:
         """The selected ranks, and the time in which calls of each were counted."""
         counted = self.connection.execute("SELECT world_rank, counted_ns FROM rank_wall")
-        ranks = self.chosen.ranks
-        return {rank: ns for rank, ns in counted if ranks is None or rank in ranks}
+        return {rank: ns for rank, ns in counted if self.ranks is None or rank in self.ranks}
 
     @property
     def counted_ns(self) -> int:
@@ -342,16 +353,15 @@ class Cells(Counters):
             self.connection, self.cell, "SELECT cell AS number, bucket, count FROM bucket"
         )
 
-    def _sizes_bin(self, bins: str) -> None:
-        """bytes_low, bytes_high: the bin of each size."""
-        keys = self.bytes, self.is_folded
+    def _binned(self, *keys: np.ndarray) -> dict[str, Ints]:
+        """bytes_low, bytes_high: the bin of each size. keys: sizes, and whether they are folded."""
         number = numbered(*keys)
         _, first = np.unique(number, return_index=True)
         sizes = zip(*(key[first].tolist() for key in keys))
-        of_sizes = [BINS[bins](size, bool(is_folded)) for size, is_folded in sizes]
-        for name, values in zip(("bytes_low", "bytes_high"), list(zip(*of_sizes)) or ((), ())):
-            known = np.array([NONE if value is None else value for value in values], np.int64)
-            self.columns[name] = known[number]
+        bounds = [BINS[self.bins](size, bool(is_folded)) for size, is_folded in sizes]
+        known = [[NONE if bound is None else bound for bound in each] for each in bounds]
+        low, high = np.array(known, np.int64).reshape(-1, 2)[number].T
+        return {"bytes_low": low, "bytes_high": high}
 
     def _traffic_add(self) -> None:
         """Traffic of the whole run, whatever is selected."""
@@ -389,32 +399,9 @@ def _small(column: np.ndarray) -> np.ndarray:
     return column.astype(np.int32) if is_small and column.max() < 1 << 31 else column
 
 
-class Chosen:
-    """A run as the filters leave it; None: all. sizes: the smallest and the largest one."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        texts: Mapping[str, Collection[str]],
-        ranks: Collection[int] | None,
-        sizes: tuple[int | None, int | None],
-        memory_kind: str,
-        bins: str,
-    ) -> None:
-        self.connection, self.texts, self.ranks = connection, texts, ranks
-        self.sizes, self.memory_kind, self.bins = sizes, memory_kind, bins
-
-    def has(self, name: str, text: str) -> bool:
-        return name not in self.texts or text in self.texts[name]
-
-    @cached_property
-    def cells(self) -> Cells:
-        return Cells(self)
-
-
 def cells_of(connection: Any) -> Cells:
     """The selected cells."""
-    return connection.chosen.cells
+    return connection.chosen
 
 
 def view_rows(connection: Any, view: View) -> list[Row]:

@@ -303,8 +303,7 @@ class SampledCalls:
 def sampled_calls(connection: Connection, about: Known | None = None) -> SampledCalls:
     """about: where the caller has it."""
     traffic_classify(connection)
-    texts = Texts()
-    _, calls, messages, starts = sampled(connection).in_texts(texts)
+    texts, calls, messages, starts = sampled(connection)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     told = read(Columns, SQL.run(connection, "told"), texts)
     threads = read(Columns, SQL.run(connection, "threads"), texts)
