@@ -55,7 +55,6 @@ from .ledger_format import (
     NAMES,
     NO_RANK,
     NO_TAG,
-    PEER_SLOT_BIT,
     SAMPLES,
     SIGNATURES,
     THREADS,
@@ -63,7 +62,6 @@ from .ledger_format import (
     layout,
     number,
     numbers_of,
-    plausible,
     text,
 )
 from .process import Stub, not_here, stub_read
@@ -228,12 +226,9 @@ def _stub_follow(path: Path, stub: Stub) -> Ledger:
             ledger = _read(stub.ledger, file, ONLY_FACTS)
     except (FileNotFoundError, NotADirectoryError):
         raise not_here(path, stub) from None
-    except ReportError as error:
-        raise ReportError(path, f"names the ledger {stub.ledger}, which {error.what}") from None
-    except OSError as error:
-        raise ReportError(
-            path, f"names the ledger {stub.ledger}, which cannot be read: {error.strerror}"
-        ) from None
+    except (ReportError, OSError) as error:
+        why = error.what if isinstance(error, ReportError) else f"cannot be read: {error.strerror}"
+        raise ReportError(path, f"names the ledger {stub.ledger}, which {why}") from None
     if (ledger.header.pid, ledger.facts.get("boot_id")) != (stub.pid, stub.facts["boot_id"]):
         raise not_here(path, stub)
     return ledger
@@ -249,13 +244,10 @@ def original_find(copy: Ledger) -> Path | None:
             found = _read(original, file, ONLY_FACTS)
     except (ReportError, OSError, ValueError):
         return None
-    same = ("pid", "start_unix_ns", "world_rank", "world_size")
-    is_same = not found.header.copied_unix_ns and all(
-        getattr(found.header, key) == getattr(copy.header, key) for key in same
-    )
-    is_of_its_boot = process.is_of_this_node(copy.facts) or found.facts.get(
-        "boot_id"
-    ) == copy.facts.get("boot_id")
+    key = attrgetter("pid", "start_unix_ns", "world_rank", "world_size")
+    is_same = not found.header.copied_unix_ns and key(found.header) == key(copy.header)
+    boots = {each.facts.get("boot_id") for each in (copy, found)}
+    is_of_its_boot = process.is_of_this_node(copy.facts) or len(boots) == 1
     return original if is_same and is_of_its_boot else None
 
 
@@ -474,8 +466,12 @@ def cells_sum(ledger: Ledger) -> tuple[Sums, np.ndarray]:
     )
     number, thread = np.repeat(chunk_number, used), np.repeat(chunk_thread, used)
     at = number * CHUNK_BYTES + CELL.itemsize * Groups(number).place()
+    # which cells count, by their numbers in their threads, from 1: while a fold is in progress,
+    # `folding` of a thread packs three of them, 21 bits each: cell a counts, b and c do not
     folding = np.repeat(np.array([folds[chunk.thread] for chunk in chunks], np.uint64), used)
-    counts = _live(cells, Groups(thread).place() + 1, folding)
+    into, *folded = (folding >> shift & 0x1FFFFF for shift in (0, 21, 42))
+    place = Groups(thread).place() + 1
+    counts = (place == into) | (cells["live"] == 1) & np.all([place != n for n in folded], axis=0)
     cells, thread, at = cells[counts], thread[counts], at[counts]
     buckets, is_sound = _buckets(cells, thread, at, chunks)
     measure, memory_kind = cells["measure_and_flags"], cells["memory_kind"]
@@ -507,14 +503,6 @@ def _buckets(
     return found.take((bucket >= 0) & (bucket < HISTOGRAM_BUCKETS)), is_sound
 
 
-def _live(cells: np.ndarray, number: np.ndarray, folding: np.ndarray) -> np.ndarray:
-    """Which cells count, by their numbers in their threads, from 1. Handles a fold in progress:
-    `folding` of a thread packs three numbers of cells, 21 bits each: cell a counts, b and c do
-    not."""
-    into, *folded = (folding >> shift & 0x1FFFFF for shift in (0, 21, 42))
-    return (number == into) | (cells["live"] == 1) & np.all([number != n for n in folded], axis=0)
-
-
 def _memory_kinds(pair: Any) -> tuple[Any, Any]:
     """The memory kinds of the send buffer and of the receive buffer."""
     return pair & (1 << MEMORY_KIND_TO_BIT) - 1, pair >> MEMORY_KIND_TO_BIT
@@ -528,15 +516,3 @@ def memory_kind_name(pair: int) -> str:
     """'device>host', or one word if both are the same."""
     sent, received = (MEMORY_KINDS[number] for number in _memory_kinds(pair))
     return sent if sent == received else f"{sent}>{received}"
-
-
-def peers_sum(ledger: Ledger) -> np.ndarray:
-    """The peers with calls, with equal keys added up over all threads."""
-    peers = ledger.entries("PEERS", threads=ledger.threads_that_count())
-    fields = numbers_of("peer", but=("peer",))
-    is_sound = plausible(peers, fields)
-    is_sound &= peers["direction"] % (1 << PEER_SLOT_BIT) < len(DIRECTIONS)
-    is_sound &= (peers["peer"] >= -1) & (peers["peer"] < MOST_RANKS)
-    peers = ledger.sound(peers, is_sound, "peers")
-    peers = peers[peers["count"] > 0]
-    return added_up(peers, [peers[key] for key in ("call", "direction", "peer")], fields)[0]

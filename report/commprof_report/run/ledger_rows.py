@@ -12,12 +12,13 @@ from .ledger import (
     HEADER,
     LIBRARIES,
     MEASURES,
+    MOST_RANKS,
     Ledger,
     Sums,
+    added_up,
     cells_sum,
     memory_kind_name,
     memory_kinds_are_known,
-    peers_sum,
     sums_of,
 )
 from .ledger_format import (
@@ -96,13 +97,15 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     clock = clock_of(ledger)
     last_ns, facts_of_life = life_of(ledger, clock)
     rows = Rows(ledger, clock, last_ns)
+    facts = {**ledger.facts, **usage_facts(ledger), **facts_of_life}
+    # how long the activities were that came too late; of how long before the end records may be
+    # missing: those of a process that lives are still to come
     is_alive = facts_of_life.get("process_state") == process.RUNNING
-    facts = {
-        **ledger.facts,
-        **usage_facts(ledger),
-        **gpu_facts(ledger.header, is_alive),
-        **facts_of_life,
+    gpu_ns = {
+        "gpu.late_ns": ledger.header.gpu_late_ns,
+        "gpu.uncollected_ns": 0 if is_alive else ledger.header.gpu_uncollected_ns,
     }
+    facts |= {key: str(min(ns, MOST)) for key, ns in gpu_ns.items() if ns}
     samples = sample_rows(ledger, rows, has_ended(ledger))
     cells, threads = cells_sum(ledger)
     devices, activities = _devices(ledger), _activities_sum(ledger)
@@ -126,7 +129,17 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         "negotiated_place": _place_rows(rows),
         **{table: rows.of_kind(table, kind) for table, kind in KINDS.items()},
         "gpu_device": rows.rows("gpu_device", devices),
-        "gpu_busy": _busy_rows(rows.world_rank, devices),
+        "gpu_busy": [
+            (
+                rows.world_rank,
+                device,
+                *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)),
+                ns,
+            )
+            for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
+            for state, ns in enumerate(times)
+            if ns
+        ],
         "gpu_kernel": [
             (rows.world_rank, kernel.kernel, text(name), int(kernel.is_communication != 0))
             for kernel, name in ledger.texts[KERNELS]
@@ -147,32 +160,31 @@ def bucket_rows(sums: Sums) -> list[tuple]:
     return list(zip((found.entry + 1).tolist(), found.bucket.tolist(), found.calls.tolist()))
 
 
-def gpu_facts(header: Any, is_alive: bool) -> dict[str, str]:
-    """How long the activities were that came too late; of how long before the end records may be
-    missing. Records of a process that lives are still to come."""
-    uncollected_ns = 0 if is_alive else header.gpu_uncollected_ns
-    found = {"gpu.late_ns": header.gpu_late_ns, "gpu.uncollected_ns": uncollected_ns}
-    return {key: str(min(ns, MOST)) for key, ns in found.items() if ns}
-
-
 def _cell_rows(rows: Rows, cells: Sums, threads: np.ndarray) -> list[Any]:
     found = cells.entries
-    measure, is_folded = found["measure_and_flags"] & 15, found["measure_and_flags"] >> 4
     return rows.rows(
         "cell",
         found,
         cell=np.arange(1, len(found) + 1),
         thread=threads[cells.first],
         call=[*map(rows.ledger.call_name, found["call"].tolist())],
-        measure=[MEASURES[value] for value in measure.tolist()],
+        measure=[MEASURES[value & 15] for value in found["measure_and_flags"].tolist()],
         memory_kind=[*map(memory_kind_name, found["memory_kind"].tolist())],
-        is_folded=is_folded & CELL_FOLDED,
+        is_folded=found["measure_and_flags"] >> 4 & CELL_FOLDED,
         count=cells.calls,
     )
 
 
 def _peer_rows(rows: Rows) -> list[Any]:
-    peers = peers_sum(rows.ledger)
+    """The peers with calls, with equal keys added up over all threads."""
+    peers = rows.ledger.entries("PEERS", threads=rows.ledger.threads_that_count())
+    fields = numbers_of("peer", but=("peer",))
+    is_sound = plausible(peers, fields)
+    is_sound &= peers["direction"] % (1 << PEER_SLOT_BIT) < len(DIRECTIONS)
+    is_sound &= (peers["peer"] >= -1) & (peers["peer"] < MOST_RANKS)
+    peers = rows.ledger.sound(peers, is_sound, "peers")
+    peers = peers[peers["count"] > 0]
+    peers, *_ = added_up(peers, [peers[key] for key in ("call", "direction", "peer")], fields)
     communicator, direction = np.divmod(peers["direction"], 1 << PEER_SLOT_BIT)
     return rows.rows(
         "peer",
@@ -240,20 +252,6 @@ def _devices(ledger: Ledger) -> np.ndarray:
     states = devices["state_ns"]
     is_sound = plausible(devices, AMOUNTS_OF_DEVICE)
     return ledger.sound(devices, is_sound & (states.sum(1, dtype=float) < MOST), "GPUs")
-
-
-def _busy_rows(rank: int, devices: np.ndarray) -> list[Any]:
-    return [
-        (
-            rank,
-            device,
-            *(int(state & bit != 0) for bit in (COMPUTING, COMMUNICATING, COPYING, IN_MPI)),
-            ns,
-        )
-        for device, times in zip(devices["device"].tolist(), devices["state_ns"].tolist())
-        for state, ns in enumerate(times)
-        if ns
-    ]
 
 
 def _activities_sum(ledger: Ledger) -> Sums:
@@ -414,45 +412,45 @@ KINDS = {
 def usage_facts(ledger: Ledger) -> dict[str, str]:
     """The readings of the process's use of its host as facts; a reading that was never taken has
     none."""
-    readings = {"begin": ledger.header.usage_begin, "last": ledger.header.usage_last}
-    return {
-        f"{reading}.{key}": value
-        for reading, usage in readings.items()
-        for key, value in _reading_facts(layout("usage").make(usage)).items()
-    }
-
-
-def _reading_facts(usage) -> dict[str, str]:
-    numbers = {
-        key: value
-        for key, value in usage._asdict().items()
-        if key not in ("affinity", "core", "numa_node")
-    }
-    for key in ("throttled_ns", "stolen_ns"):
-        if numbers[key] == BYTES_UNKNOWN:
-            del numbers[key]
-    if usage.since_start_ns <= 0 or max(numbers.values()) >= MOST:
-        return {}
-    place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}
-    cores = [
-        64 * place + bit
-        for place, word in enumerate(map(int, usage.affinity))
-        for bit in range(64)
-        if word >> bit & 1
-    ]
-    affinity = {"affinity": units.rank_list(cores)} if cores else {}
-    return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
+    facts: dict[str, Any] = {}
+    for reading in ("begin", "last"):
+        usage = layout("usage").make(getattr(ledger.header, f"usage_{reading}"))
+        numbers = {
+            key: value
+            for key, value in usage._asdict().items()
+            if key not in ("affinity", "core", "numa_node")
+            and not (key in ("throttled_ns", "stolen_ns") and value == BYTES_UNKNOWN)
+        }
+        if usage.since_start_ns <= 0 or max(numbers.values()) >= MOST:
+            continue
+        if usage.core >= 0:
+            numbers.update(core=usage.core, numa_node=usage.numa_node)
+        cores = [
+            64 * place + bit
+            for place, word in enumerate(map(int, usage.affinity))
+            for bit in range(64)
+            if word >> bit & 1
+        ]
+        if cores:
+            numbers["affinity"] = units.rank_list(cores)
+        facts |= {f"{reading}.{key}": str(value) for key, value in numbers.items()}
+    return facts
 
 
 def life_of(ledger: Ledger, clock: Clock) -> tuple[int, dict[str, str]]:
-    """Until when a rank is known to have lived, since its start: its end, now, or its last sign of
-    life; and facts about that."""
+    """Until when a rank is known to have lived, since its start: its end; now, if the process
+    lives; else the latest of its threads' last actions and the last change of its file. And facts
+    about that."""
     header = ledger.header
     copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
     if has_ended(ledger):
         return believed(header.end_ns - header.start_ns), copied
     state = process.process_state(header.pid, ledger.facts)
-    last_ns = _last_sign_ns(ledger, clock, state)
+    written_ns = (header.copied_unix_ns or ledger.modified_unix_ns) - header.start_unix_ns
+    if state == process.RUNNING and not header.copied_unix_ns:
+        written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
+    acted_ns = since_ns(clock, ledger.entries("THREADS"))
+    last_ns = max(believed(written_ns), int(acted_ns.max(initial=0)))
     return last_ns, {
         **copied,
         "process_state": state,
@@ -463,19 +461,6 @@ def life_of(ledger: Ledger, clock: Clock) -> tuple[int, dict[str, str]]:
 
 def has_ended(ledger: Ledger) -> bool:
     return ledger.header.ended != 0 and ledger.header.end_ns >= ledger.header.start_ns
-
-
-def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
-    """Now, if the process lives; else the latest of its threads' last actions and the last change
-    of its file."""
-    header = ledger.header
-    if header.copied_unix_ns:
-        written_ns = header.copied_unix_ns - header.start_unix_ns
-    elif state == process.RUNNING:
-        written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
-    else:
-        written_ns = ledger.modified_unix_ns - header.start_unix_ns
-    return max(believed(written_ns), *since_ns(clock, ledger.entries("THREADS")).tolist(), 0)
 
 
 def since_ns(clock: Clock, threads: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from .ledger_format import (
     SAMPLE_MESSAGE,
     SAMPLE_POLLED,
     SAMPLE_RECEIVED,
+    SAMPLES,
     WINDOW_NS_LOG2,
     Rows,
     believed,
@@ -101,25 +102,10 @@ def _anchor_is_sane(header, anchor_ticks: int, anchor_ns: int) -> bool:
     return run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
 
 
-TABLES = (
-    "step",
-    "region_span",
-    "sample_message",
-    "sample_start",
-    "sample_epoch",
-    "sample",
-    "gpu_sample",
-    "sample_window",
-    "gpu_sample_window",
-)
-
-
 def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are
     complete up to the time of reading."""
     header, pages = ledger.header, ledger.entries("SAMPLES")
-    if not len(pages):
-        return {table: [] for table in TABLES}
     clock, last_ns, kind = rows.clock, rows.last_ns, pages["owner"] & 255
     is_left_out = (kind == OF_STEPS) & (pages["first"] & header.step_mask != 0)
     counts = (
@@ -150,6 +136,7 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
         tables[table] = [
             (header.world_rank, number, *window)
             for number, since in zip(found[field].tolist(), found["sampled_since_ticks"].tolist())
+            if SAMPLES in ledger.chunks  # else they were not asked for
             for window in _windows(
                 header,
                 clock,
