@@ -43,27 +43,35 @@ UNCHANGED = {
     "last_sign_unix_ns",
     "ledger_copied_unix_ns",
 }
-# to see which ranks share one
-NUMBERED = {
-    "host": "host",
-    "boot_id": "boot",
-    "time_namespace": "clock",
-    "cpu_quota_cgroup": "cgroup",
+Pseudonym = Callable[[str, str], str]  # of a kind and a name
+
+
+def _numbered(kind: str) -> Callable[[str, Pseudonym], str]:
+    """To see which ranks share one."""
+    return lambda value, pseudonym: pseudonym(kind, value)
+
+
+def _if_like(pattern: str) -> Callable[[str, Pseudonym], str | None]:
+    return lambda value, pseudonym: value if re.fullmatch(pattern, value) else None
+
+
+# by pattern of the key, the first that fits: the value to show; None: left out
+SHOWN: dict[str, Callable[[str, Pseudonym], str | None]] = {
+    "host": _numbered("host"),
+    "boot_id": _numbered("boot"),
+    "time_namespace": _numbered("clock"),
+    "cpu_quota_cgroup": _numbered("cgroup"),
+    r"mpi_library|gpu\.tracing_library|nccl\.library|unseen\.(bypass|library|tool)": (
+        lambda value, _: ", ".join(PurePosixPath(path).name for path in value.split(", "))
+    ),
+    # Open MPI's own text names the user and host that built it
+    "mpi_version": lambda value, _: units.library_name(value),
+    r"gpu\.reason": lambda value, _: re.sub(r"\S*/\S*", "(path)", value),
+    r"settings\.COMMPROF_RANKS": _if_like("[0-9,:-]*|one-per-node"),
+    r"settings\.COMMPROF_EXCLUDE": _if_like("[A-Za-z0-9_,]*"),
+    r"(settings\.|env\.HOROVOD_).*": _if_like(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site"),
+    r"(begin|last|sources)\..*|" + "|".join(map(re.escape, UNCHANGED)): lambda value, _: value,
 }
-PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site")
-LISTS = {
-    "settings.COMMPROF_RANKS": re.compile(r"[0-9,:-]*|one-per-node"),
-    "settings.COMMPROF_EXCLUDE": re.compile(r"[A-Za-z0-9_,]*"),
-}
-LIBRARIES = (
-    "mpi_library",
-    "gpu.tracing_library",
-    "nccl.library",
-    "unseen.bypass",
-    "unseen.library",
-    "unseen.tool",
-)
-PATH = re.compile(r"\S*/\S*")
 
 
 def anonymise(run: Run) -> None:
@@ -101,18 +109,7 @@ def anonymise(run: Run) -> None:
         ]
 
 
-def _shown(key: str, value: str, pseudonym: Callable[[str, str], str]) -> str | None:
+def _shown(key: str, value: str, pseudonym: Pseudonym) -> str | None:
     """The value to show; None: left out."""
-    if key in NUMBERED:
-        return pseudonym(NUMBERED[key], value)
-    if key in LIBRARIES:
-        return ", ".join(PurePosixPath(path).name for path in value.split(", "))
-    if key == "mpi_version":  # Open MPI's own text names the user and host that built it
-        return units.library_name(value)
-    if key == "gpu.reason":
-        return PATH.sub("(path)", value)
-    if key in LISTS:
-        return value if LISTS[key].fullmatch(value) else None
-    if key.startswith(("settings.", "env.HOROVOD_")):
-        return value if PLAIN_VALUE.fullmatch(value) else None
-    return value if key in UNCHANGED or key.startswith(("begin.", "last.", "sources.")) else None
+    fitting = (show for pattern, show in SHOWN.items() if re.fullmatch(pattern, key, re.S))
+    return next(fitting, lambda *_: None)(value, pseudonym)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -28,49 +28,38 @@ DEAD_STATES = "ZXx"
 def process_state(pid: int, facts: Mapping[str, str]) -> str:
     """`running`, `killed`, or `unknown` if the process was on another node or in another
     container."""
-    if not is_of_this_node(facts) or facts.get("pid_namespace") != _pid_namespace():
+    namespace = _known(lambda: os.readlink(PID_NAMESPACE))
+    if not is_of_this_node(facts) or facts.get("pid_namespace", "") != namespace:
         return UNKNOWN
     state, start = _state_and_start(pid)
     if not start:
-        return UNKNOWN if _is_hidden(pid) else KILLED
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return KILLED
+        except OSError:  # of another user: /proc may be mounted with hidepid
+            pass
+        return UNKNOWN
     return RUNNING if start == facts.get("process_start") and state not in DEAD_STATES else KILLED
 
 
 def is_of_this_node(facts: Mapping[str, str]) -> bool:
-    return bool(facts.get("boot_id")) and facts["boot_id"] == _text(BOOT_ID).strip()
+    return bool(facts.get("boot_id")) and facts["boot_id"] == _known(BOOT_ID.read_text).strip()
 
 
-def _text(path: Path) -> str:
-    """Empty if the file cannot be read."""
+def _known(read: Callable[[], str]) -> str:
+    """Empty if it cannot be read."""
     try:
-        return path.read_text(errors="replace")
+        return read()
     except OSError:
         return ""
-
-
-def _pid_namespace() -> str | None:
-    try:
-        return os.readlink(PID_NAMESPACE)
-    except OSError:
-        return None
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process, though /proc does not show it (mounted with hidepid for
-    other users)."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
     """Empty if there is no such process. The second field, the name, may contain spaces and
     brackets."""
-    after_name = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    stat = _known(lambda: Path(f"/proc/{pid}/stat").read_text(errors="replace"))
+    after_name = stat.rpartition(")")[2].split()
     if len(after_name) <= START_FIELD - 3:
         return "", ""
     return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]
