@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from statistics import median
 
 from . import threshold, whole
@@ -38,7 +37,7 @@ def matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
         if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
             in_order = _in_order(ends[first], ends[key])
             if _is_close(ends[key], in_order, apart):
-                matches[key] = in_order
+                matches[key] = list(in_order)
             continue
         nearest = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
         if len({*known, *nearest}) <= len(ends[first]) + MOST_MISSED:
@@ -51,27 +50,14 @@ def _apart(ends: Sequence[int]) -> float:
     return median([later - earlier for earlier, later in zip(ends, ends[1:])] or [0])
 
 
-def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """Assigns each end one of the known ends, of which there are at least as many: in order, with
-    the least total distance."""
+def _in_order(known: Sequence[int], ends: Sequence[int]) -> Sequence[int]:
+    """As many of the known ends, of which there are at least as many: those after each other with
+    the least total distance. So steps were missed at the begin or at the end."""
     missed = range(len(known) - len(ends) + 1)
-    distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
-    before: list[list[int]] = []
-
-    def nearer(best: int, more: int) -> int:
-        return more if distance_ns[more] < distance_ns[best] else best
-
-    for place, end_ns in enumerate(ends):
-        before.append(list(accumulate(missed, nearer)))
-        distance_ns = [
-            distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed
-        ]
-    over = min(missed, key=distance_ns.__getitem__)
-    chosen = []
-    for place in reversed(range(len(ends))):
-        chosen.append(known[place + over])
-        over = before[place][over]
-    return chosen[::-1]
+    return min(
+        (known[first : first + len(ends)] for first in missed),
+        key=lambda chosen: sum(abs(end_ns - own_ns) for end_ns, own_ns in zip(chosen, ends)),
+    )
 
 
 def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -258,13 +259,21 @@ def timestamp(unix_ns: int | None) -> str:
 
 def spans_of(ranks: Iterable[int]) -> list[range]:
     """In order, without gaps."""
-    spans: list[range] = []
-    for rank in sorted(ranks):
-        if spans and rank == spans[-1].stop:
-            spans[-1] = range(spans[-1].start, rank + 1)
-        else:
-            spans.append(range(rank, rank + 1))
-    return spans
+    return list(_spans(sorted(ranks), most_step=1))
+
+
+def _spans(ranks: Sequence[int], most_step: int) -> Iterator[range]:
+    """Ranks that follow each other with equal steps: two with a step of 1, else three or more."""
+    place = 0
+    while place < len(ranks):
+        end = place + 1
+        step = ranks[end] - ranks[place] if end < len(ranks) else 0
+        while 0 < step <= most_step and ranks[end : end + 1] == [ranks[end - 1] + step]:
+            end += 1
+        if end - place < (2 if step == 1 else 3):
+            end, step = place + 1, 1
+        yield range(ranks[place], ranks[end - 1] + 1, step)
+        place = end
 
 
 def rank_list(ranks: Iterable[int]) -> str:
@@ -302,7 +311,8 @@ def span_names(spans: Iterable[range], width: int | None = 40) -> str:
 def span_list(spans: Iterable[range]) -> str:
     """Spans of ranks, not single ranks, since there may be millions."""
     return ",".join(
-        str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans
+        str(span[0]) + f"-{span[-1]}" * (len(span) > 1) + f":{span.step}" * (span.step > 1)
+        for span in spans
     )
 
 
@@ -360,23 +370,7 @@ def members_listed(ranks: str, size: int) -> str:
 
 def members_text(ranks: Sequence[int]) -> str:
     """[0, 1, 2, 5, 8, 10, 12] as 0-2,5,8-12:2."""
-    parts = []
-    place = 0
-    while place < len(ranks):
-        end = place + 1
-        step = ranks[end] - ranks[place] if end < len(ranks) else 0
-        while step > 0 and end < len(ranks) and ranks[end] - ranks[end - 1] == step:
-            end += 1
-        if end - place < (2 if step == 1 else 3):
-            end = place + 1
-        last = ranks[end - 1]
-        parts.append(
-            str(last)
-            if end == place + 1
-            else f"{ranks[place]}-{last}" + (f":{step}" if step > 1 else "")
-        )
-        place = end
-    return ",".join(parts)
+    return span_list(_spans([*ranks], sys.maxsize))
 
 
 def operation(call: str) -> str:
