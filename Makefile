@@ -1,7 +1,8 @@
 # commprof. `make` builds with a C compiler alone; `make V=1` shows its commands; `make help` lists
 # the rest.
 
-VERSION := $(shell sed -n 's/^__version__ = "\([^"]*\)".*/\1/p' report/commprof_report/__init__.py)
+VERSION_FILE := report/commprof_report/__init__.py
+VERSION := $(shell sed -n 's/^__version__ = "\([^"]*\)".*/\1/p' $(VERSION_FILE))
 PREFIX ?= /usr/local
 BUILD ?= build
 
@@ -100,6 +101,7 @@ $(BUILD)/objects/%.o: src/%.c Makefile
 	$(Q)$(CC) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c $< -o $@
 
 $(BUILD)/objects/output/store.o: src/output/schema.sql
+$(BUILD)/objects/run/provenance.o $(BUILD)/bin/commprof-run: $(VERSION_FILE)
 
 $(BUILD)/glibc/%: Makefile
 	@mkdir -p $(@D)

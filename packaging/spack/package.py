@@ -1,7 +1,7 @@
 # ruff: noqa: F403, F405 (as Spack's recipes are)
 # In a Spack repository: packages/commprof/package.py. Beside the archive of `make dist`: spack
 # install --no-checksum commprof (or with its sha256 below; a mirror will do, too). A clone is built
-# by: spack dev-build commprof@0.1.0
+# by: spack dev-build commprof@0.2.0
 import os
 
 try:
@@ -16,11 +16,11 @@ class Commprof(MakefilePackage):
     """Profiler for the communication of MPI jobs, preloaded into every rank. One build serves all
     MPI libraries: it needs none to build."""
 
-    url = f"file://{os.getcwd()}/commprof-0.1.0.tar.gz"
+    url = f"file://{os.getcwd()}/commprof-0.2.0.tar.gz"
     manual_download = True
 
     license("BSD-3-Clause")
-    version("0.1.0")
+    version("0.2.0")
 
     variant("plot", default=True, description="Pictures and the page of hvprof-report")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .base import ReportError as ReportError
 
-__version__ = "0.1.0"  # the Makefile takes it from here
+__version__ = "0.2.0"  # the Makefile takes it from here
 APPLICATION_ID = 0x636D7066  # "cmpf"
 
 if TYPE_CHECKING:
