@@ -1,5 +1,5 @@
 """Plays each plant and its balanced twin many times, and says how often the reports were right:
-python3 -m truth [--times N] [--only WORDS] [--markdown FILE]. The table of docs/TRUTH.md is what
+python3 -m truth [--times N] [--only WORDS] [--markdown FILE]. docs/truth.csv has the rows that
 --markdown writes, after each round of all plants; Ctrl-C ends it with what there is."""
 
 from __future__ import annotations
