@@ -289,14 +289,15 @@ FUNCTIONS = REPOSITORY / "docs/FUNCTIONS.md"
 
 @lru_cache
 def described() -> list[Described]:
-    """The rows of the page's tables, with the family named at the head of each."""
+    """The items of the page's lists, with the family named at the head of each."""
     rows, family = [], ""
-    for line in FUNCTIONS.read_text().splitlines():
+    text = FUNCTIONS.read_text().partition("## Not intercepted")[0]
+    for line in text.splitlines():
         if head := re.match(r"Family `([\w-]+)`", line):
             family = head[1].replace("-", "_")
-        if row := re.match(r"\| (`MPI_.*`) \| (c?) *\| ?(.*?) ?\|$", line):
+        if row := re.match(r"- ([^:(]*`)( \(c\))?(?:: (.*))?$", line):
             names = re.findall(r"`MPI_(\w+)`", row[1])
-            rows += [Described(name, family, row[2] == "c", row[3]) for name in names]
+            rows += [Described(name, family, bool(row[2]), row[3] or "") for name in names]
     return rows
 
 

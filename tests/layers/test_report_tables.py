@@ -60,7 +60,7 @@ def _trespasses(texts: Mapping[str, str]) -> list[str]:
 
 def _listed(page: str) -> list[str]:
     section = page.partition("## Tables of the run")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`\w.*?) \|", section, re.M)
+    rows = re.findall(r"^- (`\w.*?):", section, re.M)
     return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
 
 
