@@ -282,7 +282,7 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (with DESTD
 	# halves the time to start; packages are for any Python
 	$(if $(DESTDIR),,-python3 -m compileall -q $(SHARE)/commprof)
 	install -m 644 LICENSE README.md CHANGELOG.md $(SHARE)/doc/commprof/
-	install -m 644 docs/*.md docs/*.csv $(SHARE)/doc/commprof/docs/
+	install -m 644 docs/*.md docs/*.csv docs/*.sql $(SHARE)/doc/commprof/docs/
 	install -m 644 docs/gallery/* $(SHARE)/doc/commprof/docs/gallery/
 	find examples -name '*.[ch]' -o -name '*.py' -o -name '*.f90' -o -name '*.md' \
 		| while read -r file; do \

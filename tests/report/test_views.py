@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import sqlite3
 import subprocess
 import sys
@@ -24,11 +23,15 @@ from commprof_report.run.database import VIEWS
 from planted_job import HostClock, Job, Program
 from test_root_causes import MS, grid
 
-SCHEMA_PAGE = Path(__file__).resolve().parents[2] / "docs" / "SCHEMA.md"
-QUERIES = [
-    re.sub("^   ", "", text, flags=re.M)
-    for text in re.findall(r"   ```sql\n(.*?)\n   ```", SCHEMA_PAGE.read_text(), re.S)
-]
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def queries(file: str) -> list[str]:
+    """Each with the question before it, in a comment."""
+    return [text for text in (DOCS / file).read_text().split(";\n") if text]
+
+
+QUERIES = queries("queries.sql")
 
 
 @pytest.fixture(params=(planted.training_run, planted.gpu_run))
@@ -200,8 +203,7 @@ def test_the_questions_over_nodes_answer(tmp_path, monkeypatch, packages, duckdb
     monkeypatch.chdir(tmp_path)
     run = planted.write_databases(Path("run"), planted.training_run())
     assert exported(packages, run, Path("tables")).returncode == 0
-    (text,) = re.findall(r"^```sql\n(-- Which nodes.*?)```", SCHEMA_PAGE.read_text(), re.S | re.M)
-    waited, last, volume = (duckdb.sql(each).fetchall() for each in text.split(";\n\n"))
+    waited, last, volume = (duckdb.sql(each).fetchall() for each in queries("queries-nodes.sql"))
     nodes = {
         node for (node,) in duckdb.sql("SELECT node FROM 'tables/rank/*/*.parquet'").fetchall()
     }
