@@ -34,8 +34,8 @@ ADVICE = (
     Field("title", "the advice; if nothing was found, what the rule checks"),
     Field(
         "evidence",
-        "the numbers on which it is based; if nothing was found, why the rule could not look "
-        "(empty: it looked, or nothing is there)",
+        "its numbers; if nothing was found, why the rule could not look (empty: it "
+        "looked, or nothing is there)",
     ),
     Field("suggestion", "what you can do"),
     Field("certainty", "`sure`, `likely`, `possible`"),
@@ -43,21 +43,20 @@ ADVICE = (
     Field("saving_share", "saving_ns / the mean counted time of the ranks"),
     Field(
         "call",
-        "what it concerns: the call, label and [role](METHODS.md#roles) of the communicator, the "
-        "size that contributes most; null: none, or several",
+        "what it concerns: call, label and [role](METHODS.md#roles) of the communicator, "
+        "the size that contributes most; null: none or several",
     ),
     *(Field(key, "") for key in ("communicator", "role", "bytes")),
     Field(
         "analysed",
-        "how much the rule analysed, in words (`128 of 288 calls, 0.69 % of the time`), and as a "
-        "share of what its title speaks of; coverage is null: the run has none; 0: the rule can "
-        "judge none of it",
+        "how much the rule analysed, in words (`128 of 288 calls, 0.69 % of the time`), "
+        "and as a share of what its title names (null: the run has none; 0: none can be "
+        "judged)",
     ),
     Field("coverage", ""),
     Field(
         "needs",
-        "what lets the rule look; where a rule could not look, what it lacks in this run, if that "
-        "is known",
+        "what the rule needs; if it could not look, what it lacks in this run",
     ),
 )
 # a piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or why it

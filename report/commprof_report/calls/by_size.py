@@ -86,8 +86,8 @@ HVPROF = (
     Field("family", ""),
     text(
         "traffic",
-        "`bulk`, `control`, `alone` ([traffic](#traffic)); in text `negotiation` for the control "
-        "of a run with threads that negotiate",
+        "`bulk`, `control`, `alone` ([traffic](#traffic)); in text `negotiation` is the "
+        "control of threads that negotiate",
         "traffic",
     ),
     number("rank", "null without `--per-rank`", "rank"),
@@ -143,8 +143,8 @@ HVPROF = (
     ),
     Field(
         "calls_per_step",
-        "in a step on a rank: calls; count x bytes; durations (device: of the kernels). Null: "
-        "there are no such steps",
+        "in a step on a rank: calls; count x bytes; durations (device: of the kernels); "
+        "null: no such steps",
         "calls a step",
         of_row=in_a_step("calls_per_step", units.three_digits),
     ),
@@ -230,13 +230,12 @@ LATENCY = (  # buckets have different widths on a logarithmic axis
     Field("cumulative_share", "calls in this bucket and below, over all", "up to here"),
     Field(
         "measure",
-        "what the durations measure; `completion` of a call that starts operations, as "
-        "far as some have completed",
+        "what the durations measure; `completion` if operations of the call have completed",
     ),
     Field(
         "density",
-        "calls per octave: count / log2(high_ns / low_ns), with 8 ns as low_ns of the "
-        "first bucket; the height of the bars",
+        "height of the bars: count / log2(high_ns / low_ns), with 8 ns as low_ns of the "
+        "first bucket",
     ),
 )
 LatencyRow = row_type("LatencyRow", LATENCY)

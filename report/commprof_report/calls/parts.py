@@ -31,8 +31,7 @@ def peer_name(rank: int | None) -> str:
 PEER = (
     Field(
         "sender",
-        "world ranks, also for NCCL's messages; -1: outside the job; null: the peer in NCCL is not "
-        "known, because its database was not read",
+        "world ranks; -1: outside the job; null: a peer in NCCL whose database was not read",
         "from",
         peer_name,
     ),
@@ -95,8 +94,7 @@ RANK = (
     Field("last_unix_ns", "its end; without an end its last sign of life"),
     Field(
         "doing_call",
-        "the call that the rank is in or returned from last, as in table `thread`; of several "
-        "threads, of the one that has been inside longest",
+        "as in table `thread`, of the thread that has been inside longest",
     ),
     *(
         Field(f"doing_{key}", "")
@@ -105,8 +103,7 @@ RANK = (
     Field("doing_is_inside", "1: it is inside that call, or was when last seen"),
     Field(
         "doing_since_unix_ns",
-        "when it entered the call (returned from it, if it is not inside), and the time from then "
-        "to `last_unix_ns`",
+        "when it entered that call (not inside: returned from it); from then to `last_unix_ns`",
     ),
     Field("doing_ns", ""),
     Field("dropped_calls", "as in table `rank`"),
@@ -139,13 +136,12 @@ RANK = (
     ),
     Field(
         "affinity",
-        "the cores on which its main thread may run, by its last reading (table `fact`); null: "
-        "unknown",
+        "the cores on which its main thread may run (fact `last.affinity`)",
     ),
     Field(
         "cpu_ns",
-        "CPU time of all its threads between its two readings; over the time between them. A rank "
-        "that spins for a core which others use has much less than 1",
+        "CPU time of all its threads between its two readings; over the time between "
+        "them: far below 1 if it spins for a core",
     ),
     Field("cpu_share", ""),
     Field("voluntary_switches", "likewise, between the two readings"),
@@ -153,8 +149,7 @@ RANK = (
     Field("involuntary_switches_per_cpu_s", "involuntary_switches / cpu_ns"),
     Field(
         "core_read_ns",
-        "the time between its readings of CPU time, on a core and waiting for one meanwhile "
-        "([Time on a core](METHODS.md#time-on-a-core))",
+        "see [Time on a core](METHODS.md#time-on-a-core)",
     ),
     Field("core_ns", ""),
     Field("core_wait_ns", ""),
@@ -242,8 +237,7 @@ REGION = (
     Field("mean_ns", "`total_ns` / number of chosen ranks", "in MPI per rank"),
     Field(
         "max_ns",
-        "the most time inside MPI that a rank spent in it, and which rank (the lowest of several); "
-        "null: no call was made in it",
+        "the most time inside MPI that a rank spent in it, and the lowest such rank; null: no call",
         "most",
     ),
     number("max_rank", "", "most rank"),
@@ -271,8 +265,8 @@ REGION = (
     Field("nccl_device_ns", "", "on device", lambda ns: units.duration(ns or None)),
     Field(
         "visits",
-        "how often threads were in it, and for how long (table `region_span`), all chosen ranks; "
-        "over their number. Only of the time in which calls are sampled",
+        "how often threads of all chosen ranks were in it, while calls were sampled; how "
+        "long (table `region_span`); over these ranks",
         "visits per rank",
         of_row=lambda row: (
             units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE
@@ -282,8 +276,7 @@ REGION = (
     Field("span_mean_ns", "", "in it per rank", of_row=if_visited("span_mean_ns", units.duration)),
     Field(
         "span_max_ns",
-        "the longest that a rank was in it, all visits together, and which rank (the lowest of "
-        "several); null: it was not visited",
+        "the longest sum of a rank's visits, and the lowest such rank; null: no visit",
         "longest",
         of_row=if_visited("span_max_ns", units.duration),
     ),

@@ -116,8 +116,8 @@ CALL = (
     ),
     Field(
         "volume_bytes",
-        "what completes operations has the bytes of the calls that started them ([no "
-        "bytes of its own](#completed-bytes)), what receives has those of the sends",
+        "calls that complete operations have the bytes of their starts ([not counted "
+        "again](#completed-bytes)), receives those of the sends",
         "volume",
         of=total("volume_bytes", is_moved),
     ),
@@ -291,8 +291,8 @@ SIZE = (
     ),
     Field(
         "blocked_ns",
-        "of rows of measure `completion`: time inside the calls that start and complete the "
-        "operations; 1 - blocked_ns / total_ns",
+        "of measure `completion`: time inside the calls that start and complete them; 1 -"
+        " blocked_ns / total_ns",
     ),
     Field("overlap", "", "overlap", units.share, of=overlap),
     LIBRARY[0],

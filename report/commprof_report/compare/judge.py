@@ -239,8 +239,8 @@ VERDICT = (
     *SIDES,
     Field(
         "metric",
-        "by default `step` if there are rows per step; else `transfer`, if all runs have a "
-        "`coverage` of half; else `time`, or `step` with `--skip-steps`",
+        "by default `step` if rows are per step; else `transfer` if all runs have a "
+        "`coverage` of half; else `time`, with `--skip-steps` `step`",
     ),
     Field("verdict", "an outcome of the metric's figure; `too few`, `refused`"),
     Field("change", "of that figure; null: not known"),
@@ -271,8 +271,8 @@ VERDICT = (
     Field("kit", "SHA-256 of the kit that all these runs replay; empty: they do not"),
     Field(
         "stands_for",
-        "share of the job's time inside MPI for which replays of the kit stand, as [`replay "
-        "check`](#replay) has found; null: no check is known, or gaps or arrival were not the "
+        "share of the job's time inside MPI for which replays of the kit stand ([`replay "
+        "check`](#replay)); null: no check is known, or gaps or arrivals were not the "
         "job's",
     ),
 )
@@ -306,8 +306,8 @@ ROW = (
     Field("share", ""),
     Field(
         "metric",
-        "what the times of the row are; `mixed` (`other` alone): transfer of the rows of which it "
-        "is known, time of the others",
+        "what the times of the row are; `mixed` (`other` alone): transfer where it is "
+        "known, else time",
     ),
     Field("change_ns", "median over the side - median over the reference, per rank"),
     Field(
@@ -317,8 +317,8 @@ ROW = (
     Field("adjusted_p", "p of an exploratory row, adjusted by Benjamini and Hochberg"),
     Field(
         "reference_algorithm",
-        "the most frequent algorithm that NCCL reports for this size (`ring, ll128, 16 "
-        "channels`), of the reference and of the side; empty: not known",
+        "NCCL's most frequent algorithm for this size (`ring, ll128, 16 channels`); "
+        "empty: not known",
     ),
     Field("algorithm", ""),
     Field("is_confirmed", "see [Comparisons](METHODS.md#comparisons)"),
@@ -333,14 +333,13 @@ SIZE = (
     *(Field(key, "") for key in ("metric", "count", "per")),
     Field(
         "sides",
-        "the sides, and the median of each; `--csv` has a column for each side in their place, "
-        "`SIDE_ns`",
+        "the sides, and the median of each; in `--csv` a column `SIDE_ns` for each",
     ),
     Field("values_ns", ""),
     Field(
         "best",
-        "the side, but controls, with the smallest median, if it is `less` than each other side "
-        "at 1 - level, adjusted by Benjamini and Hochberg (exploratory)",
+        "the side with the smallest median, if it is `less` than each other side at 1 - "
+        "level, adjusted by Benjamini and Hochberg (exploratory; no controls)",
     ),
 )
 RUN = (

@@ -80,25 +80,21 @@ FIELDS = {
         Field("users", "", "users"),
         Field(
             "last_jobs",
-            "jobs in which the host came last: its ranks spent the least time in calls in which "
-            "all wait for all, or that complete messages; and in how many any host in its place "
-            "would have: of jobs of the same program on as many hosts, in the same place by the "
-            "lowest rank",
+            "jobs in which the host [came last](FLEET.md#questions); in how many any host"
+            " in its place would have",
             "came last",
         ),
         Field("expected_jobs", "", "expected", units.mean_count),
         Field(
             "behind_share",
-            "by how much less time its ranks spend in these calls than those of other hosts, of "
-            "the wall time",
+            "by how much less time its ranks spend in these calls than others, of the wall time",
             "behind",
             units.share,
         ),
         Field(
             "p",
-            "the probability that chance alone shows as much, adjusted for all hosts or calls "
-            "(Benjamini and Hochberg); of a host without the user whose jobs say most against "
-            "it; of a change by Pettitt's test of the days' medians",
+            "the [probability of chance](FLEET.md#questions), adjusted for all hosts or "
+            "calls (Benjamini and Hochberg)",
             "p",
             lambda value: f"{value:.1g}",
         ),
@@ -129,8 +125,8 @@ FIELDS = {
         Field("mpi_share", "", "in MPI", units.share),
         _hours(
             "uneven_hours",
-            "what ranks spend in calls in which all wait for all, or that complete messages, "
-            "beyond the rank of the job that spends least in them",
+            "time of ranks in calls in which all wait for all, or that complete messages,"
+            " beyond the rank with the least",
             "uneven hours",
         ),
         _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),
@@ -139,8 +135,7 @@ FIELDS = {
         Field("mean_ns", "total_ns / calls", "per call"),
         Field(
             "p50_ns",
-            "percentiles, from histograms in halves of an octave, within which calls count "
-            "as evenly spread; p99 of 100 calls or more",
+            "percentiles, from histograms in halves of an octave; p99 of 100 calls or more",
             "p50",
         ),
         Field("p99_ns", "", "p99"),

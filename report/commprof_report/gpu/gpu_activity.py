@@ -103,8 +103,7 @@ OF_TIME = (
     Field("exposed_mpi_ns", ""),
     Field(
         "computing_share",
-        "the times over traced_ns; null: nothing was traced. They overlap, so they do not add up "
-        "to 1",
+        "the times over traced_ns, which overlap; null: nothing was traced",
     ),
     Field("communicating_share", ""),
     Field("copying_share", ""),
@@ -118,7 +117,7 @@ DEVICE = (
     Field("rank", "the rank; of a shared device the lowest selected one, see below"),
     Field(
         "ranks",
-        "all ranks of the run that used the device, selected or not, such as `0-1`; their number",
+        "all ranks that used the device, selected or not, such as `0-1`; their number",
     ),
     Field("sharing_ranks", ""),
     Field("merged_ranks", "ranks whose activities are in this row"),
@@ -162,8 +161,8 @@ BY_GRAPHS = total("count", lambda activities: activities.is_graph == 1)
 KERNEL = (
     text(
         "kernel",
-        "short name: without return type, parameters, anonymous namespaces, and with nested "
-        "template arguments replaced (`<...>`); `(other kernels)`: a table was full",
+        "short name: without return type, parameters and anonymous namespaces, nested "
+        "template arguments as `<...>`; `(other kernels)`: a table was full",
         "kernel",
         64,
     )._replace(of="name"),
@@ -202,8 +201,7 @@ KERNEL = (
     ),
     Field(
         "demangled",
-        "full name; name as the tracing interface reports it. Names are demangled if a "
-        "`libstdc++.so.6` is found",
+        "full name, if a `libstdc++.so.6` is found; the name as traced",
         of="name",
     ),
     Field("name", ""),
@@ -361,8 +359,7 @@ RUN = (
     Field("devices", ""),
     Field(
         "shared_devices",
-        "devices that several ranks of the run use; those whose times could not be "
-        "merged and are not in this row",
+        "devices that several ranks use; those whose times could not be merged and are left out",
     ),
     Field("unmerged_devices", ""),
     Field("names", "names of the devices"),
@@ -375,8 +372,7 @@ RUN = (
     Field("windows", "tracing windows"),
     Field(
         "empty_windows",
-        "windows of at least a second without any record: the GPU was idle, or CUPTI delivered "
-        "none",
+        "windows of a second or more without a record: the GPU was idle, or CUPTI delivered none",
     ),
     Field("records", "sums over ranks of the columns `gpu_...` of table `rank`"),
     Field("dropped_records", ""),
@@ -387,8 +383,8 @@ RUN = (
     Field("unmatched_operations", ""),
     Field(
         "unseen_graph_launches",
-        "launches of CUDA graphs inside windows, minus the records that graphs left there, whose "
-        "kernels may count as idle or exposed time: a lower bound",
+        "launches of CUDA graphs in windows, minus the records that they left, at least: "
+        "their kernels may count as idle or exposed time",
     ),
     Field("clock_error_ns", "the maximum over all windows; null: not known for one of them"),
     Field(

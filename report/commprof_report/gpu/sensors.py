@@ -20,8 +20,7 @@ SQL = query.beside(__file__)
 READ = (
     Field(
         "rank",
-        "the rank that read the device, of those that share it the one with most "
-        "readings; CUDA's ordinal",
+        "the rank with most readings of the device; CUDA's ordinal",
         "rank",
         of_row=lambda row: row.ranks,
     ),
@@ -40,16 +39,15 @@ READ = (
     Field("span_ns", ""),
     Field(
         "clock_mean_mhz",
-        "mean and minimum of the SMs' clock, over readings in which the device was not known to "
-        "be idle",
+        "of the SMs' clock, over readings in which the device was not known to be idle",
         "MHz",
     ),
     Field("clock_least_mhz", "", "least"),
     Field("limit_readings", "readings in which it is known whether the clock was lowered"),
     Field(
         "throttled_share",
-        "shares of these in which the clock was lowered for any reason, for the power limit, for "
-        "heat, by the hardware otherwise",
+        "shares of these with the clock lowered: for any reason, the power limit, heat, "
+        "by the hardware otherwise",
         "throttled",
     ),
     Field("power_share", "", "power"),
@@ -58,8 +56,8 @@ READ = (
     Field("memory_most_bytes", "the most of its memory that was in use in a reading", "memory"),
     Field(
         "nvlink_sent_bytes_per_s",
-        "sum of the differences between consecutive readings over their time, without pairs in "
-        "which it decreases; with `most` the largest difference over its time",
+        "sum of the differences between readings over their time, without decreases; with"
+        " `most` the largest difference over its time",
         "NVLink out",
     ),
     Field("nvlink_sent_most_bytes_per_s", ""),

@@ -21,14 +21,13 @@ SUMS = (  # of its waits
     Field("sampled_ns", "the time of these collectives and calls"),
     Field(
         "coverage",
-        "wait and transfer over total_ns without set-up (calls that create communicators before a "
-        "rank's first other call): the share of that time that the verdict is based on, if all "
-        "calls were sampled",
+        "wait and transfer over total_ns without calls that create communicators before a"
+        " rank's first other call: the part of that time that was split",
     ),
     Field(
         "sampled_share",
-        "sampled_ns over wait and transfer: 1 if every such call was sampled. The verdict is "
-        "based on coverage x sampled_share of the time",
+        "sampled_ns over wait and transfer. The verdict is based on coverage x "
+        "sampled_share of the time",
     ),
     Field("wait_ns", "of what was split, scaled"),
     Field("transfer_ns", ""),
@@ -47,13 +46,13 @@ LATE = (
     *SUMS,
     Field(
         "negotiated_share",
-        "part of the time inside MPI and NCCL's operations on threads that "
-        "[negotiate](METHODS.md#negotiation), which are left out of the verdict",
+        "part of total_ns on threads that [negotiate](METHODS.md#negotiation), which the "
+        "verdict leaves out",
     ),
     Field("unknown_cause_ns", "the part of wait_ns whose cause is not known"),
     Field(
         "together_share",
-        "share of the ranks' time in which all calls of main threads are sampled: only there "
+        "share of the time in which all calls of main threads are sampled: only there "
         "causes are sought",
     ),
     Field(
@@ -78,21 +77,19 @@ LATE = (
     Field("unconnected_clocks", ""),
     Field(
         "error_ns",
-        "bound of the error of a wait that was split by clocks: of the distance of two ranks' "
-        "arrivals",
+        "bound of the error of two ranks' arrivals",
     ),
     Field("verdict", "see [Verdicts](METHODS.md#verdicts)"),
     Field(
         "late_ranks",
-        "the ranks named, and their hosts; null: nobody. Their programs; null, too, if all "
-        "ranks run one",
+        "the ranks named, their hosts; null: nobody. Their programs; null, too, if all run one",
     ),
     Field("late_hosts", ""),
     Field("late_programs", ""),
     Field(
         "late_share",
-        "what they cause, over all waiting; at marks their distances where they are surely last, "
-        "over those of all last ranks",
+        "what they cause, over all waiting; at marks their distances where they are last,"
+        " over those of all last ranks",
     ),
     Field(
         "late_progress_share",
@@ -100,20 +97,18 @@ LATE = (
     ),
     Field(
         "late_gain_ns",
-        "how much shorter the run would be, had they taken no longer than the others "
-        "([re-timing](METHODS.md#re-timing)); null: nothing was played. At marks: the sum over "
-        "the judged steps of the last of them less the last of the others",
+        "how much shorter the run would be had they taken no longer than the others "
+        "([re-timing](METHODS.md#re-timing)); null: nothing was played. At marks: sum "
+        "over the judged steps of the last of them less the last of the others",
     ),
     Field(
         "late_gain_share",
-        "the share of the run whose calls were played for late_gain_ns, which is scaled to all of "
-        "it; null at marks",
+        "the share of the run that was played for late_gain_ns, which is scaled; null at marks",
     ),
     Field("late_p", "the probability of chance, corrected"),
     Field(
         "late_region",
-        "the region that has over half of what they spend more outside MPI than the mean of the "
-        "others",
+        "the region with over half of what they spend more outside MPI than the others",
     ),
     Field(
         "late_mark",
@@ -134,8 +129,8 @@ LATE = (
     ),
     Field(
         "finalize_wait_ns",
-        "how long the ranks waited in `MPI_Finalize` for the last one, all together, "
-        "and which one that was; in no other figure. 0 and null: not known",
+        "how long all ranks waited in `MPI_Finalize` for the last one (in no other "
+        "figure; 0: not known), and which one",
     ),
     Field("finalize_last_rank", ""),
     Field("slow_link_sender", "the slowest [link](METHODS.md#slow-links) that costs notably"),
@@ -144,9 +139,8 @@ LATE = (
     Field("slow_link_excess_ns", ""),
     Field(
         "slow_size_call",
-        "the blocking collective and [size](METHODS.md#slow-links) that takes 3 times "
-        "what its neighbours take; how many times, and how much more in all calls of a "
-        "rank",
+        "the [slow size](METHODS.md#slow-links): its call, bytes, how many times as long,"
+        " and the excess in all calls of a rank",
     ),
     Field("slow_size_bytes", ""),
     Field("slow_size_times", ""),
@@ -158,14 +152,13 @@ LATE = (
     ),
     Field(
         "late_reason_ns",
-        "time of this kind in the whole run (outside MPI, or in its calls on files), mean over "
-        "these ranks and over the others; null: no reason",
+        "time of this kind in the run, mean over these ranks and over the others",
     ),
     Field("late_reason_others_ns", ""),
     Field(
         "parallel_efficiency",
-        "[efficiencies](METHODS.md#efficiencies), of the whole run, whatever is selected; the "
-        "share of it whose calls were played for them",
+        "[efficiencies](METHODS.md#efficiencies) of the whole run, whatever is selected; "
+        "the share of it that was played",
     ),
     Field("load_balance", ""),
     Field("communication_efficiency", ""),

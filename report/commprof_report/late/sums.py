@@ -55,13 +55,12 @@ RANK = (
     text("host", "", "host", 20),
     Field(
         "collectives",
-        "analysed collectives that it took part in (of several operations that one call "
-        "completed, the one that decided); analysed calls in which a message decided",
+        "analysed collectives that it took part in; analysed calls in which a message decided",
     ),
     Field("message_calls", ""),
     Field(
         "last_count",
-        "collectives in which it was last, and calls in which others waited for a message with it",
+        "collectives in which it was last, and calls in which others waited for its message",
         "times last",
     ),
     Field("cost_ns", "what others waited for it", "others waited"),
@@ -81,8 +80,7 @@ HOST = (
     Field("ranks", "", "ranks"),
     Field(
         "collectives",
-        "sums over its ranks (a collective counts for each of them); cost includes what its own "
-        "ranks waited",
+        "sums over its ranks; cost includes what its own ranks waited",
     ),
     *(field._replace(meaning="") for field in RANK[3:] if field.key != "direct_ns"),
 )
@@ -92,7 +90,7 @@ CALL = (
     Field("identity", ""),
     Field(
         "ranks",
-        "ranks that made the call; exact time in all calls (messages and nonblocking "
+        "ranks that made it; exact time in all calls (messages and nonblocking "
         "collectives: wait and transfer)",
     ),
     Field("total_ns", "", "time"),
@@ -131,13 +129,11 @@ SIZE = (
     Field("skew_p95_ns", "", "skew p95"),
     Field(
         "transfer_p25_ns",
-        "last return - last arrival, not less than 0; pN is the first value at which N "
-        "% are reached",
+        "last return - last arrival, at least 0; the first value at which N % are reached",
     ),
     Field(
         "transfer_p50_ns",
-        "last return - last arrival, not less than 0; pN is the first value at which N % are "
-        "reached",
+        "last return - last arrival, at least 0; the first value at which N % are reached",
         "transfer p50",
     ),
     Field("transfer_p95_ns", "", "transfer p95"),

@@ -39,8 +39,8 @@ STAGE = (
     Field("pipeline", "number of the pipeline, from 1"),
     Field(
         "replicas",
-        "number of pipelines that have a rank in a common `replica group` (see "
-        "[roles](METHODS.md#roles)), including this one",
+        "pipelines that share a `replica group` ([roles](METHODS.md#roles)) with it, "
+        "itself included",
     ),
     Field("stage", "number of the stage in it, from 0; number of its stages"),
     Field("stages", ""),
@@ -50,8 +50,8 @@ STAGE = (
     Field("replica_communicator", "label of its replica group; null: none"),
     Field(
         "wait_ns",
-        "waiting for other ranks ([late](#late)); null: `coverage` is less than half, its file "
-        "was not read, or it has NCCL messages, which wait on the device",
+        "waiting ([late](#late)); null: `coverage` is below half, its file was not read, "
+        "or its NCCL messages wait on the device",
     ),
     Field("bubble_share", "wait_ns / counted_ns"),
     Field(

@@ -8,8 +8,8 @@ from ..base.units import NO_VALUE, duration
 STEPS = (
     Field(
         "steps",
-        "known steps; estimate of all steps, from the collectives that were not "
-        "sampled (null: all are known)",
+        "known steps; estimate of all, from the collectives that were not sampled (null: "
+        "all are known)",
     ),
     Field("total_steps", ""),
     Field(
@@ -44,9 +44,8 @@ STEPS = (
     ),
     Field(
         "loops",
-        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`. Without "
-        "steps all levels, numbered as for `--loop`, with their median times. Empty: there are no "
-        "loops",
+        "the nest in words: `300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B`; "
+        "without steps all levels with their numbers for `--loop` and median times",
     ),
     Field(
         "apart",
@@ -56,12 +55,12 @@ STEPS = (
     Field("complete_steps", ""),
     Field(
         "time_share",
-        "time in the steps after the warm-up over the counted time, without set-up, of the ranks "
-        "that have steps; null: not all steps are known",
+        "time in the steps after the warm-up over the counted time of these ranks, "
+        "without set-up; null: not all steps are known",
     ),
     Field(
         "p5_ns",
-        "of the steps after the warm-up, each a mean over its ranks; pN is the first value at "
+        "of the steps after the warm-up, each a mean over its ranks; the first value at "
         "which N % are reached",
     ),
     Field("p50_ns", ""),
@@ -70,8 +69,7 @@ STEPS = (
     Field("steps_per_s", "1e9 / step_ns"),
     Field(
         "wait_ns",
-        "parts of communication_ns: as in [late](#late), split at the borders of "
-        "steps; what could not be split",
+        "parts of communication_ns, as in [late](#late); what could not be split",
     ),
     Field("transfer_ns", ""),
     Field("unsplit_ns", ""),
@@ -104,7 +102,7 @@ STEPS = (
     Field("wait_region_share", ""),
     Field(
         "wait_region_overlap",
-        "the part of all time in it during which another thread of the rank is in a data operation",
+        "the part of it during which another thread of the rank is in a data operation",
     ),
     Field(
         "negotiation",
@@ -122,9 +120,8 @@ STEPS = (
     Field("idle_rounds_share", ""),
     Field(
         "background_bulk_bytes",
-        "on the thread that negotiates: volume and time of the bulk collectives, time "
-        "of the control collectives; means over the ranks that have one. Between none "
-        "and all of the time is exposed",
+        "on the thread that negotiates, mean over ranks: volume and time of bulk "
+        "collectives, time of control; between none and all of it is exposed",
     ),
     Field("background_bulk_ns", ""),
     Field("background_control_ns", ""),
@@ -137,8 +134,8 @@ STEPS = (
     Field("main_poll_share", ""),
     Field(
         "slowest_ranks",
-        "the ranks that [late](#late) names, in how many steps, mean of their lead in these (by "
-        "arrival: median of the distance from the mean of the others)",
+        "the ranks that [late](#late) names; in how many steps; mean of their lead in "
+        "these (by arrival: their median distance)",
     ),
     Field("slowest_steps", ""),
     Field("slowest_lead_ns", ""),
@@ -149,8 +146,8 @@ STEPS = (
     ),
     Field(
         "trend",
-        "`none`, `slower`, `faster`, `unknown` (fewer than 20 steps): by trend_p below 1 %, and a "
-        "difference of the first and last tenth by 2 % of the median step",
+        "`slower` or `faster` if trend_p is below 1 % and first and last tenth differ by "
+        "2 % of the median step; `none`; `unknown`: fewer than 20 steps",
     ),
     Field("trend_p", "[Kendall's test](METHODS.md#steps)"),
     Field(
@@ -162,13 +159,11 @@ STEPS = (
     Field("outlier_limit_ns", ""),
     Field(
         "nccl_host_ns",
-        "time of NCCL's calls on the host, all threads; steps without any count as 0; null: none "
-        "in any step",
+        "time of NCCL's calls on the host, all threads; null: none in any step",
     ),
     Field(
         "nccl_device_ns",
-        "time during which an operation of NCCL ran on the device; over step_ns; null: not all "
-        "operations of the steps were timed",
+        "time in which NCCL's operations ran on the device; over step_ns; null: not all were timed",
     ),
     Field("nccl_device_share", ""),
     Field(
@@ -178,8 +173,7 @@ STEPS = (
     ),
     Field(
         "gpu_step_ns",
-        "medians over these of their time, exposed communication on the GPU, and its share; null: "
-        "there are none",
+        "medians over these: their time, exposed communication on the GPU, its share",
     ),
     Field("gpu_exposed_ns", ""),
     Field("gpu_exposed_share", ""),
@@ -201,8 +195,8 @@ def remark(row: Row) -> str:
 STEP = (  # times are means over the ranks
     Field(
         "step",
-        "its number (the program's own, if it marks steps; else among those known); its earliest "
-        "begin on a rank, since the run's start",
+        "its number (the program's own, or among those known); its earliest begin on a "
+        "rank, since the run's start",
         "step",
     ),
     Field("begin_ns", "", "begins"),
@@ -224,9 +218,9 @@ STEP = (  # times are means over the ranks
     Field("is_outlier", ""),
     Field(
         "why",
-        "for an outlier: calls in it that fewer than a tenth of the steps have; what explains half "
-        "of the excess or more (time outside MPI, or a call, and on how many ranks), or that "
-        "nothing does; a rank only if its `lead_ns` is half of the excess or more",
+        "for an outlier: calls that fewer than a tenth of the steps have; what explains "
+        "half of the excess or more (time outside MPI, or a call), or that nothing does. "
+        "A rank is named if its `lead_ns` is half of the excess",
     ),
     Field("nccl_host_ns", "as above, of this step"),
     Field("nccl_device_ns", "", "NCCL on device"),

@@ -43,8 +43,8 @@ STEP = (  # times are means over the devices on which the step is fully sampled
     Field("step", "number of the step, as in [steps](#steps)", "step"),
     Field(
         "devices",
-        "devices on which the whole step is known: it lies in one tracing window, and every "
-        "activity of each stream is sampled. A shared device counts once",
+        "devices on which the whole step is known: in one tracing window, with every "
+        "activity of each stream sampled. A shared device counts once",
         "GPUs",
     ),
     Field("step_ns", "means over these devices of the same overlap sums as above", "time"),
