@@ -15,7 +15,6 @@ import pytest
 from commprof_report import commands
 from commprof_report.base import Field
 from commprof_report.display import tables
-from commprof_report.display.tables import Column
 
 MODULES = {
     path.stem: importlib.import_module(f"{commands.__name__}.{path.stem}")
@@ -23,7 +22,7 @@ MODULES = {
 }
 
 
-def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Column | Field]]]:
+def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Field]]]:
     """The module's tuples and lists of columns, and those in its rows and
     dictionaries of tables."""
     todo = [(name, value) for name, value in vars(module).items() if not inspect.ismodule(value)]
@@ -34,10 +33,10 @@ def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Column | Field]]]:
         elif (
             isinstance(value, (tuple, list))
             and value
-            and all(isinstance(part, (Column, Field)) for part in value)
+            and all(isinstance(part, Field) for part in value)
         ):
-            yield name, [part for part in value if isinstance(part, Column) or part.head]
-        elif isinstance(value, (tuple, list)) and not isinstance(value, (Column, Field)):
+            yield name, [part for part in value if part.head]
+        elif isinstance(value, (tuple, list)) and not isinstance(value, Field):
             todo += [(name, part) for part in value]
 
 

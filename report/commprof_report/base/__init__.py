@@ -594,6 +594,11 @@ def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:
     return Field(key, meaning, head, lambda value: units.shortened(value or "", width), False)
 
 
+def column(head: str, show: Callable[..., str], is_number: bool = True) -> Field:
+    """A column for people alone, which says something of a whole row."""
+    return Field("", "", head, is_number=is_number, of_row=show)
+
+
 def number(key: str, meaning: str, head: str = "") -> Field:
     """A name, not a quantity."""
     return Field(key, meaning, head, lambda value: units.NO_VALUE if value is None else str(value))

@@ -29,9 +29,8 @@ from collections.abc import Sequence
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import attempt, gathered, units
+from ..base import attempt, column, gathered, units
 from ..display import page
-from ..display.tables import Column
 from ..late.late_ranks import late
 from ..late.sentences import headline
 from ..roles.world import world_of
@@ -46,11 +45,11 @@ WIDTH, INDENT = 110, "   "
 MOST_PIECES = 10
 NOT_FOUND, NOTHING = FOLDED = "Looked for and not found", "Nothing to look at"
 COLUMNS = (
-    Column("advice", lambda row: row.title, False),
-    Column("could save (estimate)", lambda row: saving_text(row), False),
-    Column("sure", lambda row: row.certainty, False),
-    Column("evidence", lambda row: row.evidence, False),
-    Column("what to do", lambda row: row.suggestion, False),
+    column("advice", lambda row: row.title, False),
+    column("could save (estimate)", lambda row: saving_text(row), False),
+    column("sure", lambda row: row.certainty, False),
+    column("evidence", lambda row: row.evidence, False),
+    column("what to do", lambda row: row.suggestion, False),
 )
 
 

@@ -43,7 +43,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from ..base import Field, Progress, UsageError, keys, option, shown, threshold, units
+from ..base import column, Field, keys, option, Progress, shown, threshold, units, UsageError
 from ..base.workers import EXECUTOR, side_by_side
 from ..compare import sentences, sides as sides_of
 from ..compare.judge import (
@@ -65,7 +65,6 @@ from ..compare.notes import value_text
 from ..compare.refusals import KINDS, binding, layout, one_of
 from ..compare.sides import Side, checked_read
 from ..display import page, tables
-from ..display.tables import Column
 from ..experiment.plan import CHECK, is_experiment
 from ..plots import changes
 from . import SEPARATOR, Command, common
@@ -311,22 +310,22 @@ def sizes_text(answers: Comparison) -> str:
     return table
 
 
-def comparison_columns(verdict: VerdictRow) -> list[Column]:
+def comparison_columns(verdict: VerdictRow) -> list[Field]:
     return [
-        Column(verdict.reference, lambda row: units.duration(row.first_ns)),
-        Column(verdict.side, lambda row: units.duration(row.second_ns)),
-        Column("change", lambda row: "~" if row.outcome == "unknown" else units.change(row.change)),
-        Column(
+        column(verdict.reference, lambda row: units.duration(row.first_ns)),
+        column(verdict.side, lambda row: units.duration(row.second_ns)),
+        column("change", lambda row: "~" if row.outcome == "unknown" else units.change(row.change)),
+        column(
             f"{100 * verdict.level:.3g} % interval",
             lambda row: sentences.interval_text(row.low, row.high),
         ),
-        Column("", lambda row: sentences.remark(row, verdict.min_effect) or " ", False),
+        column("", lambda row: sentences.remark(row, verdict.min_effect) or " ", False),
     ]
 
 
-def figure_columns(pair: Pair) -> list[Column]:
+def figure_columns(pair: Pair) -> list[Field]:
     return [
-        Column("Per rank (* verdict)", sentences.figure_name, False),
+        column("Per rank (* verdict)", sentences.figure_name, False),
         *comparison_columns(pair.verdict),
     ]
 
@@ -343,32 +342,32 @@ def row_table(pair: Pair) -> str:
     return tables.text_table(row_columns(pair), pair.rows)
 
 
-def row_columns(pair: Pair) -> list[Column]:
+def row_columns(pair: Pair) -> list[Field]:
     is_mixed = len({row.metric for row in pair.rows}) > 1
-    part = Column("of change", lambda row: units.share(row.part_of_change))
+    part = column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
     return [
-        Column("Per call", sentences.call_text, False),
-        Column("on", lambda row: units.shortened(row.communicator, 32), False),
-        Column("bytes", lambda row: units.size(row.bytes)),
-        Column("calls", lambda row: units.count(row.count)),
-        Column("of time", lambda row: units.share(row.share)),
-        *([Column("metric", lambda row: row.metric, False)] if is_mixed else []),
+        column("Per call", sentences.call_text, False),
+        column("on", lambda row: units.shortened(row.communicator, 32), False),
+        column("bytes", lambda row: units.size(row.bytes)),
+        column("calls", lambda row: units.count(row.count)),
+        column("of time", lambda row: units.share(row.share)),
+        *([column("metric", lambda row: row.metric, False)] if is_mixed else []),
         *values,
         *([part] if any(row.part_of_change is not None for row in pair.rows) else []),
         last,
     ]
 
 
-def size_columns(rows: list[SizeRow]) -> list[Column]:
+def size_columns(rows: list[SizeRow]) -> list[Field]:
     return [
-        Column("call", sentences.call_text, False),
-        Column("on", lambda row: units.shortened(row.communicator, 32), False),
-        Column("bytes", lambda row: units.size(row.bytes)),
-        Column("calls", lambda row: units.count(row.count)),
-        Column("metric", lambda row: row.metric, False),
+        column("call", sentences.call_text, False),
+        column("on", lambda row: units.shortened(row.communicator, 32), False),
+        column("bytes", lambda row: units.size(row.bytes)),
+        column("calls", lambda row: units.count(row.count)),
+        column("metric", lambda row: row.metric, False),
         *(
-            Column(
+            column(
                 name,
                 lambda row, place=place, name=name: (
                     units.duration(row.values_ns[place]) + " *" * (row.best == name)
@@ -406,15 +405,15 @@ TEXTS = {  # by --by
 # The page of a comparison: in the words of the text, with the value of each run.
 
 SIDE_COLUMNS = (
-    Column("side", lambda side: side.name, False),
-    Column("runs", lambda side: units.count(len(side.runs))),
-    Column("failed", lambda side: units.count(side.failed)),
-    Column("library", sentences.library, False),
-    Column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
-    Column(
+    column("side", lambda side: side.name, False),
+    column("runs", lambda side: units.count(len(side.runs))),
+    column("failed", lambda side: units.count(side.failed)),
+    column("library", sentences.library, False),
+    column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
+    column(
         "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
     ),
-    Column(
+    column(
         "hosts",
         lambda side: units.shortened(
             ", ".join(sorted({row.host or "unknown" for run in side.runs for row in run.ranks})),
@@ -461,7 +460,7 @@ def opening(answers: Comparison) -> str:
 
 def pair_tables(
     answers: Comparison,
-    columns: Callable[[Pair], list[Column]],
+    columns: Callable[[Pair], list[Field]],
     rows: Callable[[Pair], Sequence[object]],
 ) -> Iterator[str]:
     """One for each pair, under its name where there are several."""
@@ -491,14 +490,14 @@ def measures_section(answers: Comparison) -> str:
     )
 
 
-def change_columns(pair: Pair) -> list[Column]:
+def change_columns(pair: Pair) -> list[Field]:
     """Columns of compare; the communicator only where there are several, since the drawings name
     it."""
     *known, last = row_columns(pair)
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [
         *(column for column in known if not (is_one and column.head == "on")),
-        Column(
+        column(
             "per rank",
             lambda row: f"{'-' if row.change_ns < 0 else '+'}{units.duration(abs(row.change_ns))}",
         ),
@@ -547,11 +546,11 @@ def differences_section(answers: Comparison) -> str:
     )
 
 
-def difference_columns(pair: Pair) -> list[Column]:
+def difference_columns(pair: Pair) -> list[Field]:
     return [
-        Column("setting", lambda row: row.name, False),
-        Column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),
-        Column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
+        column("setting", lambda row: row.name, False),
+        column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),
+        column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
     ]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import Field, Row, UsageError, gathered, option, shown, telling, units
+from ..base import column, Field, gathered, option, Row, shown, telling, units, UsageError
 from ..base.summarize import BINS
 from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
@@ -33,7 +33,6 @@ from ..calls.views import (
     size_rows,
 )
 from ..display import page, tables
-from ..display.tables import Column
 from ..plots import bars, charts
 from ..run.selection import view_rows
 from ..run.run import Run
@@ -504,13 +503,13 @@ def peers_text(rows: Sequence[Row], amount: Field) -> str:
         return tables.first_rows(shown(PEER), largest, MOST_PAIRS, " pairs; --csv has them all.")
     amounts = {(row.sender, row.receiver): amount.show(row) for row in rows}
     columns = [
-        Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
+        column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
         for to in receivers
     ]
-    return tables.text_table([Column("from \\ to", peer_name), *columns], senders)
+    return tables.text_table([column("from \\ to", peer_name), *columns], senders)
 
 
-def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Column]) -> str:
+def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Field]) -> str:
     """timed: those that are drawn; more: columns of MPI's calls."""
     sentence = (
         "Each bar is the time that all ranks together spent inside one MPI call, from entry to "

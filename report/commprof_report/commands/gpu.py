@@ -28,9 +28,8 @@ from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-from ..base import Row, keys, option, shown, units
+from ..base import column, keys, option, Row, shown, units
 from ..display import page, pictures, tables
-from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
     ALGORITHM,
@@ -75,20 +74,20 @@ PARTS = {
     "first use": "from the first use of a GPU on; steps were not seen to repeat before the end",
 }
 DEVICE_COLUMNS = (
-    Column("rank", lambda row: row.ranks),
-    Column("host", lambda row: units.shortened(row.host or "", 20), False),
-    Column("GPU", lambda row: f"{row.device} {units.shortened(row.name, 28)}", False),
-    Column("traced", lambda row: units.duration(row.traced_ns)),
-    Column("computing", lambda row: units.share(row.computing_share)),
-    Column("communicating", lambda row: units.share(row.communicating_share)),
-    Column("exposed", lambda row: units.share(row.exposed_share)),
-    Column("copying", lambda row: units.share(row.copying_share)),
-    Column("idle", lambda row: units.share(row.idle_share)),
-    Column("in MPI", lambda row: units.share(row.in_mpi_share)),
+    column("rank", lambda row: row.ranks),
+    column("host", lambda row: units.shortened(row.host or "", 20), False),
+    column("GPU", lambda row: f"{row.device} {units.shortened(row.name, 28)}", False),
+    column("traced", lambda row: units.duration(row.traced_ns)),
+    column("computing", lambda row: units.share(row.computing_share)),
+    column("communicating", lambda row: units.share(row.communicating_share)),
+    column("exposed", lambda row: units.share(row.exposed_share)),
+    column("copying", lambda row: units.share(row.copying_share)),
+    column("idle", lambda row: units.share(row.idle_share)),
+    column("in MPI", lambda row: units.share(row.in_mpi_share)),
 )
 PART_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
-    Column("GPU's ranks", lambda row: row.ranks),
+    column("rank", lambda row: str(row.rank)),
+    column("GPU's ranks", lambda row: row.ranks),
     *(
         column._replace(head="rank idle") if column.head == "idle" else column
         for column in DEVICE_COLUMNS[1:]

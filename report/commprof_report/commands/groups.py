@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from ..base import Field, Row, attempt, gathered, present, shown, telling, units
+from ..base import attempt, column, Field, gathered, present, Row, shown, telling, units
 from ..calls.parts import REGION
 from ..display import page, tables
-from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
 from ..late.sentences import ALL, least_factor_text
 from ..roles import pipelines, roles
@@ -213,16 +212,16 @@ NO_PIPELINES = {  # by the shape of the graph of messages
     "is no pipeline",
 }
 STAGE_COLUMNS = (
-    Column("pipeline", lambda row: str(row.pipeline)),
-    Column("stage", lambda row: str(row.stage)),
-    Column("rank", lambda row: str(row.rank)),
-    Column("outside MPI", lambda row: units.share(row.outside_share)),
-    Column("waits", lambda row: units.duration(row.wait_ns)),
-    Column("bubble", lambda row: units.share(row.bubble_share)),
-    volume_column("forward", "forward_bytes"),
-    volume_column("backward", "backward_bytes"),
-    Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
-    Column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
+    column("pipeline", lambda row: str(row.pipeline)),
+    column("stage", lambda row: str(row.stage)),
+    column("rank", lambda row: str(row.rank)),
+    column("outside MPI", lambda row: units.share(row.outside_share)),
+    column("waits", lambda row: units.duration(row.wait_ns)),
+    column("bubble", lambda row: units.share(row.bubble_share)),
+    Field("forward_bytes", "", "forward"),
+    Field("backward_bytes", "", "backward"),
+    column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
+    column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
 )
 
 

@@ -23,12 +23,11 @@ from pathlib import Path
 
 from ..advice import advice
 from ..advice.advice import Advice
-from ..base import FAULTS, Row, UsageError, attempt, option, units
+from ..base import attempt, column, FAULTS, option, Row, units, UsageError
 from ..base.files import written_whole
 from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
-from ..display.tables import Column
 from ..late.late_ranks import Late, is_beside_main, late as late_answers
 from ..late.judgement import Kind
 from ..late.marks import HANDED
@@ -69,9 +68,9 @@ COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
 MOST_RANKS = 64
 FACT_COLUMNS = (
-    Column("name", lambda row: row.key, False),
-    Column("value", lambda row: units.shortened(row.value, 400), False),
-    Column("ranks", lambda row: units.count(row.ranks)),
+    column("name", lambda row: row.key, False),
+    column("value", lambda row: units.shortened(row.value, 400), False),
+    column("ranks", lambda row: units.count(row.ranks)),
 )
 NO_PICTURES = (
     "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "

@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base import ReportError, UsageError, option, units
+from ..base import column, option, ReportError, units, UsageError
 from ..base.files import renamed_whole, written_whole
 from ..compare.figures import Figures, row_name
 from ..compare.sides import MOST_NAMED, Checked, altered, checked_write, kit_replayed
 from ..display import tables
-from ..display.tables import Column
 from ..replay import kit as kits
 from ..replay.check import SCATTER, SMALL, STANDS, Check, CheckRow, check
 from ..replay.from_run import kit_of
@@ -221,17 +220,17 @@ def check_runs(arguments: argparse.Namespace) -> None:
         end="\n\n",
     )
     columns = (
-        Column("call", lambda row: row.call),
-        Column("communicator", lambda row: units.visible(row.communicator)),
-        Column("bytes", lambda row: "" if row.bytes is None else units.size(row.bytes)),
-        Column("time of", lambda row: row.measure),
-        Column("count", lambda row: units.count(row.count)),
-        Column("of MPI", lambda row: units.share(row.share) if row.share else ""),
-        Column("job", lambda row: units.duration(row.job_ns)),
-        Column("replay", lambda row: units.duration(row.replay_ns)),
-        Column("change", lambda row: units.change(row.change)),
-        Column("within", lambda row: units.share(row.margin)),
-        Column("stands for it", lambda row: WHY[row.verdict], is_number=False),
+        column("call", lambda row: row.call),
+        column("communicator", lambda row: units.visible(row.communicator)),
+        column("bytes", lambda row: "" if row.bytes is None else units.size(row.bytes)),
+        column("time of", lambda row: row.measure),
+        column("count", lambda row: units.count(row.count)),
+        column("of MPI", lambda row: units.share(row.share) if row.share else ""),
+        column("job", lambda row: units.duration(row.job_ns)),
+        column("replay", lambda row: units.duration(row.replay_ns)),
+        column("change", lambda row: units.change(row.change)),
+        column("within", lambda row: units.share(row.margin)),
+        column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
     print(tables.first_rows(columns, answers.rows, MOST_ROWS, MORE))
 

@@ -36,9 +36,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
-from ..base import Field, Row, attempt, option, present, shown, units
+from ..base import attempt, column, Field, option, present, Row, shown, units
 from ..display import page, tables
-from ..display.tables import Column
 from ..late.late_ranks import Late, late
 from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
@@ -78,13 +77,13 @@ CALL_COLUMNS = shown(
     CALL,
     "call communicator library ranks count bytes total_ns exposed_ns share_of_step overlap",
 )
-STEP_COLUMNS: Sequence[Column | Field] = (
+STEP_COLUMNS: Sequence[Field | Field] = (
     *shown(
         STEP,
         "step begin_ns step_ns communication_ns file_ns outside_ns background_ns nccl_device_ns "
         "slowest_rank",
     ),
-    Column("", remark, False),
+    column("", remark, False),
 )
 
 
@@ -114,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def chosen(
     arguments: argparse.Namespace, answers: StepsSummary
-) -> tuple[Sequence[Row], Sequence[Field], Sequence[Column | Field]]:
+) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field | Field]]:
     """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
         return answers.costs.steps, STEP, step_columns(answers.costs.steps)
@@ -159,7 +158,7 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
     return [column for column in CALL_COLUMNS if not absent.get(column.head)]
 
 
-def step_columns(rows: Sequence[Row]) -> list[Column | Field]:
+def step_columns(rows: Sequence[Row]) -> list[Field | Field]:
     return [
         column
         for column in STEP_COLUMNS

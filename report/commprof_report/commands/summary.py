@@ -28,11 +28,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
-from ..base import Row, attempt, attempts, option, present, threshold, units
+from ..base import attempt, attempts, column, Field, option, present, Row, threshold, units
 from ..calls.parts import peer_name
 from ..calls.views import of_nccl
 from ..display import tables
-from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
@@ -256,7 +255,7 @@ def share_range(summary: SummaryRow) -> str:
 
 def calls_text(answers: RunSummary) -> str:
     of_time = f"of {whole(answers.summary).split()[0]}"
-    share = Column(of_time, lambda call: units.share(call.share_of_wall))
+    share = column(of_time, lambda call: units.share(call.share_of_wall))
     return (
         top_text(
             answers,
@@ -271,18 +270,18 @@ def calls_text(answers: RunSummary) -> str:
 
 
 def top_text(
-    answers: RunSummary, calls: Sequence[Row], head: str, number: str, *shares: Column
+    answers: RunSummary, calls: Sequence[Row], head: str, number: str, *shares: Field
 ) -> str:
     """The calls with the most time, which come first."""
     ranks = len(answers.ranks)
     columns = (
-        Column(head, lambda call: "  " + units.shortened(call.call, 24), False),
-        Column(number, lambda call: units.count(call.count)),
-        Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
+        column(head, lambda call: "  " + units.shortened(call.call, 24), False),
+        column(number, lambda call: units.count(call.count)),
+        column("per rank", lambda call: units.duration(call.total_ns / ranks)),
         *shares,
-        Column("mostly size", dominating_size),
-        Column("p50", lambda call: units.duration(call.p50_ns)),
-        Column("p99", lambda call: units.duration(call.p99_ns)),
+        column("mostly size", dominating_size),
+        column("p50", lambda call: units.duration(call.p50_ns)),
+        column("p99", lambda call: units.duration(call.p99_ns)),
     )
     rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
     more = f"\n  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
@@ -290,7 +289,7 @@ def top_text(
     return table + more * (len(calls) > MOST_CALLS)
 
 
-def negotiation_columns(answers: RunSummary) -> list[Column]:
+def negotiation_columns(answers: RunSummary) -> list[Field]:
     """The part of a call's time that is negotiation; none where no thread negotiates."""
     spent_ns = negotiation_ns(answers.negotiated, "call")
     if not spent_ns:
@@ -299,7 +298,7 @@ def negotiation_columns(answers: RunSummary) -> list[Column]:
     def part(call: Row) -> str:
         return units.share(spent_ns[call.call] / (call.total_ns or 1))
 
-    return [Column("negotiation", part)]
+    return [column("negotiation", part)]
 
 
 def nccl_facts(answers: RunSummary) -> list[tuple[str, str]]:

@@ -40,9 +40,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
 from typing import Any
 
-from ..base import ReportError, Row, gathered, option, print_note, threshold, units
+from ..base import column, Field, gathered, option, print_note, ReportError, Row, threshold, units
 from ..display import page, tables
-from ..display.tables import Column
 from ..run import process, selection
 from ..run.run import Run, run_open
 from ..stuck import doing
@@ -100,15 +99,15 @@ ORDERS = {
     "collectives": lambda rates: rates.collective_share,
 }
 COLUMNS = (
-    Column("rank", lambda rates: str(rates.row.rank)),
-    Column("host", lambda rates: units.shortened(rates.row.host or "", 16), False),
-    Column("calls/s", lambda rates: units.count(round(rates.calls_per_s))),
-    Column("bytes", lambda rates: units.bandwidth(rates.bytes_per_s)),
-    Column("in MPI", lambda rates: units.share(rates.mpi_share)),
-    Column("collectives", lambda rates: units.share(rates.collective_share)),
-    Column("NCCL on device", lambda rates: units.share(rates.device_share)),
-    Column("GPU busy", lambda rates: units.share(rates.gpu_share)),
-    Column("now", lambda rates: now_text(rates.row), False),
+    column("rank", lambda rates: str(rates.row.rank)),
+    column("host", lambda rates: units.shortened(rates.row.host or "", 16), False),
+    column("calls/s", lambda rates: units.count(round(rates.calls_per_s))),
+    column("bytes", lambda rates: units.bandwidth(rates.bytes_per_s)),
+    column("in MPI", lambda rates: units.share(rates.mpi_share)),
+    column("collectives", lambda rates: units.share(rates.collective_share)),
+    column("NCCL on device", lambda rates: units.share(rates.device_share)),
+    column("GPU busy", lambda rates: units.share(rates.gpu_share)),
+    column("now", lambda rates: now_text(rates.row), False),
 )
 
 
@@ -228,7 +227,7 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     )
 
 
-def columns_of(ranks: Sequence[Rates]) -> list[Column]:
+def columns_of(ranks: Sequence[Rates]) -> list[Field]:
     shown = {
         "NCCL on device": any(rank.row.nccl_count or rank.amounts.device_ns for rank in ranks),
         "GPU busy": any(rank.amounts.traced_ns for rank in ranks),

@@ -36,14 +36,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base import ReportError, UsageError, option, seconds, threshold, units
+from ..base import column, Field, option, ReportError, seconds, threshold, units, UsageError
 from ..base.files import written_whole
 from ..compare.comparison import compare as compare_sides
 from ..compare.judge import Rules, VerdictRow, fewest_pairs
 from ..compare.sentences import change_text, finding_text, interval_text
 from ..compare.sides import checked_read, checked_write
 from ..display import page as pages, tables
-from ..display.tables import Column
 from ..experiment.plan import PLACEHOLDER, ended, program_find
 from ..late.late_ranks import Late, late
 from ..replay import kit as kits
@@ -171,18 +170,18 @@ def plan(arguments: argparse.Namespace) -> None:
         print("\n" + tables.text_table(plan_columns(library), worth))
 
 
-def plan_columns(library: Library) -> list[Column]:
+def plan_columns(library: Library) -> list[Field]:
     def names(row: Row) -> str:
         found = library.candidates(row.call, row.bytes)[1:]
         return ", ".join(dict.fromkeys(each.name for each in found))
 
     return [
-        Column("call", lambda row: row.call),
-        Column("bytes", lambda row: units.size(row.bytes)),
-        Column("ranks", lambda row: units.count(row.ranks)),
-        Column("calls", lambda row: units.count(row.calls)),
-        Column("at most", lambda row: "" if row.share is None else units.share(row.share)),
-        Column("algorithms", names, is_number=False),
+        column("call", lambda row: row.call),
+        column("bytes", lambda row: units.size(row.bytes)),
+        column("ranks", lambda row: units.count(row.ranks)),
+        column("calls", lambda row: units.count(row.calls)),
+        column("at most", lambda row: "" if row.share is None else units.share(row.share)),
+        column("algorithms", names, is_number=False),
     ]
 
 
@@ -295,23 +294,23 @@ def show_search(output: Path, found: Evidence, rules: Rules) -> None:
         print("\n" + tables.text_table(search_columns(found, rules), found.rows))
 
 
-def search_columns(found: Evidence, rules: Rules) -> list[Column]:
+def search_columns(found: Evidence, rules: Rules) -> list[Field]:
     return [
-        Column("call", lambda row: row.call),
-        Column("bytes", lambda row: units.size(row.bytes)),
-        Column("ranks", lambda row: units.count(row.ranks)),
-        Column("of a pass", lambda row: units.share(row.share)),
-        Column(
+        column("call", lambda row: row.call),
+        column("bytes", lambda row: units.size(row.bytes)),
+        column("ranks", lambda row: units.count(row.ranks)),
+        column("of a pass", lambda row: units.share(row.share)),
+        column(
             "best",
             lambda row: row.best.candidate.text if row.best else "as launched",
             is_number=False,
         ),
-        Column(
+        column(
             "change",
             lambda row: change_text(judged(found, row, rules)) if row.pairs else "",
             is_number=False,
         ),
-        Column(
+        column(
             "faster",
             lambda row: "yes" if row in gains(found, rules) else "not proven",
             is_number=False,
@@ -480,12 +479,12 @@ def write_page(
 
 
 TRIED = [
-    Column("call", lambda each: each[0].call),
-    Column("bytes", lambda each: units.size(each[0].bytes)),
-    Column("ranks", lambda each: units.count(each[0].ranks)),
-    Column("algorithm", lambda each: each[1].candidate.text, is_number=False),
-    Column("sends", lambda each: fingerprint(each[1].counts), is_number=False),
-    Column("out, because", lambda each: each[1].fate, is_number=False),
+    column("call", lambda each: each[0].call),
+    column("bytes", lambda each: units.size(each[0].bytes)),
+    column("ranks", lambda each: units.count(each[0].ranks)),
+    column("algorithm", lambda each: each[1].candidate.text, is_number=False),
+    column("sends", lambda each: fingerprint(each[1].counts), is_number=False),
+    column("out, because", lambda each: each[1].fate, is_number=False),
 ]
 
 

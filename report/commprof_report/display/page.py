@@ -19,7 +19,6 @@ from string import Template
 from ..base import Field
 from ..base.units import NO_VALUE, visible
 from .colours import variables
-from .tables import Column
 
 ROOM = Path(__file__).resolve().parent
 MICROSECONDS = re.compile(r"(?<=\d) us\b")
@@ -180,7 +179,7 @@ def scrolled(drawn: str) -> str:
 
 
 def table(
-    columns: Sequence[Column | Field],
+    columns: Sequence[Field],
     rows: Sequence[object],
     most: int = 1 << 20,
     which: str = "are shown",
@@ -199,14 +198,14 @@ def table(
     )
 
 
-def _cell(column: Column | Field, row: object) -> str:
+def _cell(column: Field, row: object) -> str:
     shown = column.show(row)
-    exact = column.exact(row) if column.exact else shown
+    exact = column.exact(row)
     more = f' data-exact="{text(exact)}"' if exact != shown else ""
     return f"<td{_class(column, shown)}{more}>{text(shown or NO_VALUE)}</td>"
 
 
-def _class(column: Column | Field, shown: str = "") -> str:
+def _class(column: Field, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
     return ' class="wide"' if len(shown) > 32 else ""

@@ -9,33 +9,15 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Callable, NamedTuple, TextIO
+from typing import TextIO
 
 from ..base import Field, Unknown, option
-from ..base.units import NO_VALUE, Listed, count, visible, volume
+from ..base.units import NO_VALUE, Listed, visible
 
 
 # also in the wide forms of East Asia
 CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
-
-
-class Column(NamedTuple):
-    """A column of a text table: its head, the function that formats a row's cell, and whether it is
-    a number (flush right). exact: formats it to the byte."""
-
-    head: str
-    show: Callable[..., str]
-    is_number: bool = True
-    exact: Callable[..., str] | None = None
-
-
-def volume_column(head: str, key: str) -> Column:
-    return Column(
-        head,
-        lambda row: volume(getattr(row, key) or None),
-        exact=lambda row: count(getattr(row, key) or None),
-    )
 
 
 FORMS = (
@@ -105,7 +87,7 @@ def _cell(value: object) -> object:
     return visible(value) if is_plain else f"'{visible(value)}"
 
 
-def text_table(columns: Sequence[Column | Field], rows: Sequence[object], indent: str = "") -> str:
+def text_table(columns: Sequence[Field], rows: Sequence[object], indent: str = "") -> str:
     """A table with aligned columns; one line per row."""
     lines = [[column.head for column in columns]]
     lines += [[visible(column.show(row)) or NO_VALUE for column in columns] for row in rows]
@@ -113,15 +95,13 @@ def text_table(columns: Sequence[Column | Field], rows: Sequence[object], indent
     return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
 
 
-def first_rows(
-    columns: Sequence[Column | Field], rows: Sequence[object], most: int, more: str
-) -> str:
+def first_rows(columns: Sequence[Field], rows: Sequence[object], most: int, more: str) -> str:
     """A table of so many of the rows; more: what says the rest after its number."""
     left = f"\n... and {len(rows) - most:,} more{more}" if len(rows) > most else ""
     return text_table(columns, rows[:most]) + left
 
 
-def _line(columns: Sequence[Column | Field], cells: Sequence[str], widths: Sequence[int]) -> str:
+def _line(columns: Sequence[Field], cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = (
         cell.rjust(width) if column.is_number else cell.ljust(width)
         for column, cell, width in zip(columns, cells, widths)
