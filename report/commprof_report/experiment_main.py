@@ -11,9 +11,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -23,6 +22,7 @@ from .base import (
     ReportError,
     UsageError,
     as_report,
+    checked,
     gathered,
     option,
     options_add,
@@ -69,10 +69,11 @@ def arm(text: str) -> Arm:
     return Arm(name.strip(), command.strip())
 
 
-def number(text: str, least: int = 1, most: int = 999_999) -> int:
-    if not re.fullmatch(r"-?\d{1,16}", text) or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text}: a whole number from {least:,} to {most:,}")
-    return int(text)
+def number(least: int = 1, most: int = 999_999) -> Callable[[str], int]:
+    return checked(
+        lambda word: int(word) if least <= int(word) <= most else None,
+        f"a whole number from {least:,} to {most:,}",
+    )
 
 
 FOLDER = option("folder", metavar="EXPERIMENT", type=Path)
@@ -111,7 +112,7 @@ RUN = (
     ),
     option(
         "--blocks",
-        type=number,
+        type=number(),
         default=10,
         metavar="N",
         help="complete blocks that are wanted (default: 10)",
@@ -129,7 +130,7 @@ RUN = (
     ),
     option(
         "--seed",
-        type=partial(number, least=-plans.MOST, most=plans.MOST),
+        type=number(-plans.MOST, plans.MOST),
         metavar="N",
         help="decides which arm runs first (default: by chance; recorded)",
     ),
@@ -137,7 +138,7 @@ RUN = (
 )
 RESUME = (
     FOLDER,
-    option("--blocks", type=number, metavar="N", help="complete blocks that are wanted in all"),
+    option("--blocks", type=number(), metavar="N", help="complete blocks that are wanted in all"),
     *TIMES,
 )
 

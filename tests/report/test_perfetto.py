@@ -543,7 +543,7 @@ def test_from_and_to_cut_a_part_out(export):
         (("--format", "prometheus", "--to", "1"), "--from and --to cut a timeline"),
         (("--format", "perfetto", "--table", "rank"), "leave --table out"),
         (("--format", "perfetto", "--from", "-1"), "no time since the run's start"),
-        (("--format", "perfetto", "--from", "soon"), "invalid seconds value"),
+        (("--format", "perfetto", "--from", "soon"), "no time since"),
     ),
 )
 def test_wrong_options_are_said(report, run_folder, capsys, words, what):

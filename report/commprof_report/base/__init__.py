@@ -25,6 +25,7 @@ import time
 import traceback
 from collections import namedtuple
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from itertools import repeat
@@ -118,12 +119,26 @@ def options_add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
         groups[each.group].add_argument(*each.names, **each.settings)
 
 
-def seconds(text: str) -> int:
-    """The argument of --limit and its like."""
-    match = re.fullmatch(r"([1-9]\d{0,5})([smh]?)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text}: a time like 600 (seconds), 90m or 2h")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+def checked(read: Callable[[str], Value | None], what: str) -> Callable[[str], Value]:
+    """The type of an option. read: gives the value of a word; None or ValueError: it has none, and
+    the error says what it should be."""
+
+    def value_of(word: str) -> Value:
+        with suppress(ValueError):
+            if (value := read(word)) is not None:
+                return value
+        raise argparse.ArgumentTypeError(f"{word}: {what}")
+
+    return value_of
+
+
+seconds = checked(  # the argument of --limit and its like
+    lambda word: (
+        (found := re.fullmatch(r"([1-9]\d{0,5})([smh]?)", word))
+        and int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    ),
+    "a time like 600 (seconds), 90m or 2h",
+)
 
 
 class ReportError(Exception):

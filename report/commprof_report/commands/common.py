@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..base import option, take_note, units
+from ..base import checked, option, take_note, units
 from ..base.workers import EXECUTOR
 from ..display import page, pictures, tables
 from ..run import selection
@@ -60,11 +60,10 @@ BY_MEMORY_KIND = (*RUN, *selection.OPTIONS, selection.MEMORY_KIND, *tables.ROWS)
 DRAWN_BY_MEMORY_KIND = (*BY_MEMORY_KIND, PLOT)
 
 
-def row_count(word: str) -> int:
-    """Value of --top."""
-    if not word.isdecimal() or not 0 < int(word) < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{word} is no number of rows")
-    return int(word)
+row_count = checked(  # the value of --top
+    lambda word: int(word) if word.isdecimal() and 0 < int(word) < 1_000_000 else None,
+    "no number of rows",
+)
 
 
 def open_selected(

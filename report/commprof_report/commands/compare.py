@@ -43,7 +43,18 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from ..base import column, Field, keys, option, Progress, shown, threshold, units, UsageError
+from ..base import (
+    checked,
+    column,
+    Field,
+    keys,
+    option,
+    Progress,
+    shown,
+    threshold,
+    units,
+    UsageError,
+)
 from ..base.workers import EXECUTOR, side_by_side
 from ..compare import sentences, sides as sides_of
 from ..compare.judge import (
@@ -86,25 +97,19 @@ TABLES = {  # for scripts: their columns, and their rows
 }
 
 
-def percent(text: str) -> float:
+def share_read(text: str, least: float = 1e-9, most: float = 1 - 1e-9) -> float | None:
+    """2% or 2; None: it is no percentage within these bounds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%?", text)
-    if not match or not 0 < float(match[1]) < 100:
-        raise argparse.ArgumentTypeError(f"{text}: a percentage above 0 and below 100, like 2%")
-    return round(float(match[1]) / 100, 9)  # 99.9 / 100 is more than 0.999
+    share = round(float(match[1]) / 100, 9) if match else 0.0  # 99.9 / 100 is more than 0.999
+    return share if least <= share <= most else None
 
 
-def level(text: str) -> float:
-    value = percent(text)
-    if not 0.5 <= value <= 0.999:
-        raise argparse.ArgumentTypeError(f"{text}: a level from 50% to 99.9%")
-    return value
-
-
-def limit(text: str) -> float:
-    way, _, share = text.partition(":")
-    if way != "slower":
-        raise argparse.ArgumentTypeError(f"{text}: slower:N%, like slower:3%")
-    return percent(share)
+percent = checked(share_read, "a percentage above 0 and below 100, like 2%")
+level = checked(partial(share_read, least=0.5, most=0.999), "a level from 50% to 99.9%")
+limit = checked(
+    lambda text: share_read(text.removeprefix("slower:")) if text.startswith("slower:") else None,
+    "slower:N%, like slower:3%",
+)
 
 
 def kinds(text: str) -> tuple[str, ...]:
@@ -186,33 +191,25 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.skip_steps and arguments.by in ("row", "size"):
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
+    fields, rows_of = TABLES[arguments.by or ("figure" if arguments.skip_steps else "row")]
     if not tables.is_for_scripts(arguments):
         print(TEXTS[arguments.by](answers))
-    else:
-        write(arguments, answers)
-    return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
-
-
-def write(arguments: argparse.Namespace, answers: Comparison) -> None:
-    by = arguments.by or ("figure" if arguments.skip_steps else "row")
-    if by == "size" and arguments.csv and arguments.take_rows is None:
+    elif arguments.by == "size" and arguments.csv and arguments.take_rows is None:
         write_sizes_csv(answers)
-        return
-    fields, rows_of = TABLES[by]
-    tables.write_rows(arguments, rows_of(answers), keys(fields))
+    else:
+        tables.write_rows(arguments, rows_of(answers), keys(fields))
+    return 0 if arguments.fail_if is None else gate(answers, arguments.fail_if)
 
 
 def gate(answers: Comparison, most: float) -> int:
     """Says of each side whether it is slower by so much; returns the first of 1, 3, 0 that one of
     them has."""
     found = [(gate_of(pair.verdict, most), pair) for pair in answers.tested]
-    for status, pair in found:
-        common.print_notes(
-            [
-                f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
-                f"{sentences.finding_text(pair)}"
-            ]
-        )
+    common.print_notes(
+        f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
+        f"{sentences.finding_text(pair)}"
+        for status, pair in found
+    )
     return next(status for status in (1, 3, 0) if status in dict(found))
 
 
@@ -431,8 +428,10 @@ def page_title(answers: Comparison) -> str:
 
 
 def page_parts(answers: Comparison) -> list[str]:
-    sections = opening, measures_section, rows_section, differences_section, runs_section
-    return [section(answers) for section in sections]
+    return [
+        section(answers)
+        for section in (opening, measures_section, rows_section, differences_section, runs_section)
+    ]
 
 
 def opening(answers: Comparison) -> str:
@@ -538,20 +537,23 @@ def differences_section(answers: Comparison) -> str:
         "differ from all of the other.",
         page.table(SIDE_COLUMNS, answers.sides),
         *(
-            page.table(difference_columns(pair), pair.differences)
+            page.table(
+                [
+                    column("setting", lambda row: row.name, False),
+                    column(
+                        pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False
+                    ),
+                    column(
+                        pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False
+                    ),
+                ],
+                pair.differences,
+            )
             or page.sentence_of(f"{sentences.name_of(pair)}: {none}")
             for pair in answers.tested
         ),
         page.facts_list(("Note", note) for note in answers.notes),
     )
-
-
-def difference_columns(pair: Pair) -> list[Field]:
-    return [
-        column("setting", lambda row: row.name, False),
-        column(pair.verdict.reference, lambda row: value_text(row.first, MOST_VALUE), False),
-        column(pair.verdict.side, lambda row: value_text(row.second, MOST_VALUE), False),
-    ]
 
 
 def runs_section(answers: Comparison) -> str:

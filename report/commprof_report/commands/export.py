@@ -65,7 +65,7 @@ from pathlib import Path
 from sqlite3 import Connection, Cursor
 from typing import TextIO
 
-from ..base import ReportError, UsageError, attempt, option, print_note, units
+from ..base import ReportError, UsageError, attempt, checked, option, print_note, units
 from ..base.files import renamed_whole, written_whole
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
@@ -120,12 +120,10 @@ TABLES = (
 text_open = partial(open, mode="w", encoding="utf-8", errors="replace", newline="")
 
 
-def seconds(word: str) -> int:
-    """Nanoseconds."""
-    value = float(word)
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{word} is no time since the run's start")
-    return round(value * 1e9)
+seconds_ns = checked(
+    lambda word: round(float(word) * 1e9) if 0 <= float(word) < 1e9 else None,
+    "no time since the run's start",
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -352,7 +350,7 @@ COMMANDS = {
             ),
             option(
                 "--from",
-                type=seconds,
+                type=seconds_ns,
                 metavar="SECONDS",
                 dest="from_ns",
                 help="of a timeline: what ends after this; counted from the earliest start of a "
@@ -360,7 +358,7 @@ COMMANDS = {
             ),
             option(
                 "--to",
-                type=seconds,
+                type=seconds_ns,
                 metavar="SECONDS",
                 dest="to_ns",
                 help="of a timeline: what begins before this",

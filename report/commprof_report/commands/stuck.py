@@ -26,7 +26,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Callable
 
-from ..base import by, option, threshold, units
+from ..base import by, checked, option, threshold, units
 from ..display import tables
 from ..run import process
 from ..stuck import doing, wait_graph
@@ -44,11 +44,9 @@ MOST_CIRCLE = 8  # ranks of a circle that are written out
 Verdict = namedtuple("Verdict", "what text is_sure", defaults=[1])
 
 
-def seconds(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text}: not a number of seconds")
-    return number
+seconds = checked(
+    lambda word: float(word) if 0 <= float(word) <= 1e9 else None, "not a number of seconds"
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

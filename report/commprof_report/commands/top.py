@@ -40,7 +40,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
 from typing import Any
 
-from ..base import column, Field, gathered, option, print_note, ReportError, Row, threshold, units
+from ..base import (
+    checked,
+    column,
+    Field,
+    gathered,
+    option,
+    print_note,
+    ReportError,
+    Row,
+    threshold,
+    units,
+)
 from ..display import page, tables
 from ..run import process, selection
 from ..run.run import Run, run_open
@@ -53,6 +64,7 @@ EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
 LOOPBACK = "127.0.0.1"
+ADDRESS = re.compile(r"(\[)?([^][:]+|[^][:]*(?::[^][:]*){2,})(?(1)\])")
 NOTABLE = threshold("commands.top")
 ANY_ADDRESSES = ("0.0.0.0", "::")
 MOST_SCREENS = 300  # of which the courses are drawn
@@ -111,21 +123,11 @@ COLUMNS = (
 )
 
 
-def port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 1 << 16:
-        raise argparse.ArgumentTypeError("not a port")
-    return number
-
-
-def address(text: str) -> str:
-    """Without the brackets that an IPv6 address may be in."""
-    found = text[1:-1] if re.fullmatch(r"\[.*\]", text) else text
-    if not found or "[" in found or "]" in found or found.count(":") == 1:
-        raise argparse.ArgumentTypeError(
-            f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web"
-        )
-    return found
+port = checked(lambda word: int(word) if 0 <= int(word) < 1 << 16 else None, "not a port")
+address = checked(  # without the brackets that an IPv6 address may be in
+    lambda word: (found := ADDRESS.fullmatch(word)) and found[2],
+    "an address alone, like 127.0.0.1 or ::1; the port is that of --web",
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -306,7 +308,6 @@ class LivePage(ThreadingHTTPServer):
         # share of the time in MPI, bytes per second
         self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)
         self.reading = threading.Lock()
-        self.free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.waiting: dict[socket.socket, None] = {}  # without a request so far, the oldest first
         try:
             self.address_family, _, _, _, bound = socket.getaddrinfo(
@@ -353,25 +354,16 @@ class LivePage(ThreadingHTTPServer):
     def process_request(  # type: ignore[override]
         self, request: socket.socket, client_address: Any
     ) -> None:
-        if not self.free.acquire(blocking=False):
-            for oldest in list(self.waiting)[:1]:  # its thread reads the end of the connection
-                self.waiting.pop(oldest, None)
-                with suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)
-            if not self.free.acquire(timeout=1):  # all are being answered
-                self.shutdown_request(request)
-                return
+        for oldest in list(self.waiting)[: 1 - MOST_CONNECTIONS]:  # its thread reads the end of it
+            self.waiting.pop(oldest, None)
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
         self.waiting[request] = None
         super().process_request(request, client_address)
 
-    def process_request_thread(  # type: ignore[override]
-        self, request: socket.socket, client_address: Any
-    ) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.waiting.pop(request, None)
-            self.free.release()
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
+        self.waiting.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, _request: object, _client_address: object) -> None:
         """Clients break connections at any time; other errors are ours."""

@@ -36,7 +36,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..base import column, Field, option, ReportError, seconds, threshold, units, UsageError
+from ..base import (
+    checked,
+    column,
+    Field,
+    option,
+    ReportError,
+    seconds,
+    threshold,
+    units,
+    UsageError,
+)
 from ..base.files import written_whole
 from ..compare.comparison import compare as compare_sides
 from ..compare.judge import Rules, VerdictRow, fewest_pairs
@@ -76,12 +86,10 @@ RECORDED_S = 600  # of the job, at most
 BITS = "Another algorithm adds numbers up in another order: results may differ in their last bits."
 
 
-def launch(text: str) -> str:
-    if text.count(PLACEHOLDER) != 1:
-        raise argparse.ArgumentTypeError(
-            f"{text}: a command with one {{}}, like 'mpirun -n 4 {{}}'"
-        )
-    return text
+launch = checked(
+    lambda text: text if text.count(PLACEHOLDER) == 1 else None,
+    "a command with one {}, like 'mpirun -n 4 {}'",
+)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@ drawing."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import textwrap
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..base.files import renamed_whole
-from ..base import ReportError
+from ..base import ReportError, checked
 from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")
@@ -51,13 +50,10 @@ class Picture(Protocol):
     def draw(self, axes: Any) -> None: ...
 
 
-def picture_path(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in ENDINGS:
-        raise argparse.ArgumentTypeError(
-            f"{text}: the name of a picture ends in {', '.join(ENDINGS)}"
-        )
-    return path
+picture_path = checked(
+    lambda word: Path(word) if Path(word).suffix.lower() in ENDINGS else None,
+    f"the name of a picture ends in {', '.join(ENDINGS)}",
+)
 
 
 def is_possible() -> bool:
