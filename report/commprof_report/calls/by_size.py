@@ -24,9 +24,7 @@ from ..base import (
     AS_EVERYWHERE,
     NONE,
     Field,
-    Flags,
     Floats,
-    Ints,
     Row,
     found_in,
     np,
@@ -48,21 +46,13 @@ from ..base.summarize import (
     summed,
     total,
 )
-from ..run.selection import Cells, cells_of, columns_of
+from ..run.selection import cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
     [NONE if bound is None else bound for bound in bounds] for bounds in zip(*hvprof_classes())
 )
-
-
-def size_class(cells: Cells) -> Ints:
-    return np.searchsorted(HVPROF_BOUNDS, cells.bytes)
-
-
-def is_start(groups: Sums) -> Flags:
-    return groups.is_in("timed", "call") & ~groups.is_in("form", "blocking")
 
 
 def in_a_step(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
@@ -125,7 +115,9 @@ HVPROF = (
     Field("p99_ns", "", "p99"),
     Field("max_ns", ""),
     Field(
-        "is_start", "1: the call starts an operation; the time is that of starting it", of=is_start
+        "is_start",
+        "1: the call starts an operation; the time is that of starting it",
+        of=lambda groups: groups.is_in("timed", "call") & ~groups.is_in("form", "blocking"),
     ),
     Field(
         "share_of_call",
@@ -176,7 +168,13 @@ def hvprof_view(fusion: str = "", per_rank: bool = False, in_step: Any = None) -
     }
     return View(
         "HvprofRow",
-        ("call", "timed", "traffic", size_class, *by_rank),
+        (
+            "call",
+            "timed",
+            "traffic",
+            lambda cells: np.searchsorted(HVPROF_BOUNDS, cells.bytes),
+            *by_rank,
+        ),
         tuple(field._replace(of=known.get(field.key, field.of)) for field in HVPROF),
         lambda groups: (
             -groups.spread(groups.sum("total_ns"), "call"),

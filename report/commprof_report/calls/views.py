@@ -47,15 +47,6 @@ def is_made(cells: Cells) -> Flags:
     return ~is_completion(cells)
 
 
-def is_found(cells: Cells) -> Flags:
-    return is_made(cells) & ~is_poll(cells)
-
-
-def is_moved(cells: Cells) -> Flags:
-    """A persistent operation moves its bytes each time it completes."""
-    return is_made(cells) | cells.is_in("form", "persistent")
-
-
 def is_in_mpi(cells: Cells) -> Flags:
     """Calls that are time inside MPI: NCCL's only put operations into a stream's queue."""
     return is_working(cells) & is_mpi_call(cells)
@@ -64,11 +55,6 @@ def is_in_mpi(cells: Cells) -> Flags:
 def is_working(cells: Cells) -> Flags:
     """Without MPI_Init and MPI_Finalize, which are no communication."""
     return is_made(cells) & ~cells.is_in("family", "setup")
-
-
-def made_or_started(cells: Cells) -> Ints:
-    """The kind that times are of; completions belong to the calls that start the operations."""
-    return np.where(is_completion(cells), cells.texts.number("call"), cells.timed)
 
 
 def overlap(groups: Sums) -> Floats:
@@ -119,7 +105,8 @@ CALL = (
         "calls that complete operations have the bytes of their starts ([not counted "
         "again](#completed-bytes)), receives those of the sends",
         "volume",
-        of=total("volume_bytes", is_moved),
+        # a persistent operation moves its bytes each time it completes
+        of=total("volume_bytes", lambda cells: is_made(cells) | cells.is_in("form", "persistent")),
     ),
     *(field._replace(of=OF_MADE[field.key]) for field in DURATIONS),
     Field(
@@ -149,7 +136,10 @@ CALL = (
 )
 CALLS = View(
     "CallRow",
-    ("call", made_or_started),
+    (  # completions belong to the calls that start the operations
+        "call",
+        lambda cells: np.where(is_completion(cells), cells.texts.number("call"), cells.timed),
+    ),
     CALL,
     lambda groups: (
         groups.is_in("family", "setup"),
@@ -158,18 +148,6 @@ CALLS = View(
         groups.place(groups.keys[1]),
     ),
     having=lambda groups: groups.has(is_made),
-)
-POLLS = View(  # unsuccessful ones, and successful ones
-    "PollRow",
-    ("call",),
-    {
-        "call": "call",
-        "polls": total("count", is_poll),
-        "poll_ns": total("total_ns", is_poll),
-        "found": total("count", is_found),
-    },
-    lambda groups: (-groups.sum("total_ns", is_poll), groups.place("call")),
-    having=lambda groups: groups.sum("count", is_poll) > 0,
 )
 
 
@@ -212,11 +190,6 @@ def busbw(groups: Sums) -> Floats:
             passed = ratio(of_algorithm * passes * (size - 1), np.where(size == NONE, 0, size))
             found = np.where(groups.is_in("bandwidth", rule), passed, found)
     return found
-
-
-def is_power_of_two(groups: Sums) -> Flags:
-    low = groups.bytes_low
-    return (low == groups.bytes_high) & (low > 0) & (low & (low - 1) == 0)
 
 
 def timed_on(row: Row) -> str:
@@ -281,7 +254,15 @@ SIZE = (
         "1: bytes is what each rank itself sends (v- and w-variants)",
         of=lambda groups: groups.is_in("bandwidth", "own-size"),
     ),
-    Field("power_of_two", "1: an exact size that is a power of two", of=is_power_of_two),
+    Field(
+        "power_of_two",
+        "1: an exact size that is a power of two",
+        of=lambda groups: (
+            (groups.bytes_low == groups.bytes_high)
+            & (groups.bytes_low > 0)
+            & (groups.bytes_low & (groups.bytes_low - 1) == 0)
+        ),
+    ),
     Field(
         "bandwidth_bytes",
         "S of the bandwidths, a mean in a bin; null if they are null",
@@ -337,9 +318,6 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
         each = groups.within("identity")
         return each.identity[groups.first_of(each, each.place("identity"))]
 
-    def spent_on_call(groups: Sums) -> np.ndarray:
-        return groups.spread(groups.sum("total_ns"), "call")
-
     rank = one_rank(per_rank)
     known = {
         "communicator": lambda groups: groups.texts(label(groups)),
@@ -359,7 +337,7 @@ def size_view(per_rank: bool = False, families: Mapping[str, str] | None = None)
         ),
         tuple(field._replace(of=known.get(field.key, field.of)) for field in SIZE),
         lambda groups: (
-            -spent_on_call(groups),
+            -groups.spread(groups.sum("total_ns"), "call"),
             groups.place("call"),
             -groups.min("size"),
             groups.place(label(groups)),
@@ -501,10 +479,6 @@ def is_mpi_call(cells: Cells) -> Flags:
     return cells.is_in("library", "mpi") & cells.is_in("timed", "call")
 
 
-def is_mpi_moved(cells: Cells) -> Flags:
-    return is_mpi_call(cells) | (is_completion(cells) & cells.is_in("form", "persistent"))
-
-
 RANK_SUMS = View(
     "RankSums",
     ("world_rank",),
@@ -512,7 +486,12 @@ RANK_SUMS = View(
         "rank": "world_rank",
         "setup_ns": total("total_ns", lambda cells: cells.is_in("family", "setup")),
         "count": total("count", is_mpi_call),
-        "volume_bytes": total("volume_bytes", is_mpi_moved),
+        "volume_bytes": total(
+            "volume_bytes",
+            lambda cells: (
+                is_mpi_call(cells) | (is_completion(cells) & cells.is_in("form", "persistent"))
+            ),
+        ),
         "nccl_count": total("count", is_nccl_call),
         "nccl_volume_bytes": total("volume_bytes", is_nccl_call),
         "nccl_host_ns": total("total_ns", is_nccl_call),
@@ -678,23 +657,19 @@ def of_control(groups: Sums) -> tuple[Ints, Floats | float]:
     return of_call, control_bytes / moved_bytes if moved_bytes else np.nan
 
 
-def communicator_name(groups: Sums) -> np.ndarray:
-    names = groups.texts(groups.label)
-    return np.where(names == "-", "", names)
-
-
-ON_COMMUNICATORS: dict[str, Any] = {
-    "rank": "world_rank",
-    "call": "call",
-    "communicator": communicator_name,
-    **measures("count", "volume_bytes", "total_ns"),
-    "library": "library",
-}
 TOTALS, DEVICE_TOTALS = (
     View(
         "TotalRow",
         ("world_rank", "call", "label"),
-        ON_COMMUNICATORS,
+        {
+            "rank": "world_rank",
+            "call": "call",
+            "communicator": lambda groups: np.where(
+                groups.texts(groups.label) == "-", "", groups.texts(groups.label)
+            ),
+            **measures("count", "volume_bytes", "total_ns"),
+            "library": "library",
+        },
         lambda groups: (groups.world_rank, groups.place("call"), groups.place("label")),
         where=where,
     )
@@ -713,13 +688,12 @@ DOMINATING = View(  # what took most time: a call, and a size of messages
         groups.place("call"),
         groups.bytes_low,
     ),
-    where=lambda cells: ~(cells.is_in("timed", "call") & has_completions(cells)),
+    where=lambda cells: (
+        ~(  # the times from start to completion of the call are known
+            cells.is_in("timed", "call") & np.isin(cells.call, cells.call[is_completion(cells)])
+        )
+    ),
 )
-
-
-def has_completions(cells: Cells) -> Flags:
-    """Whether the times from start to completion of the call are known."""
-    return np.isin(cells.call, cells.call[is_completion(cells)])
 
 
 def dominating_size(connection: Connection) -> Row | None:
