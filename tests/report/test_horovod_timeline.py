@@ -331,9 +331,9 @@ def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkey
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
     path = one_step().write(tmp_path / "a.json", ",\n")
-    whole = list(traces.timeline_events(path))
+    whole = list(traces.Trace(path, is_horovod=True).events())
     monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
-    assert list(traces.timeline_events(path)) == whole and len(whole) == 33
+    assert list(traces.Trace(path, is_horovod=True).events()) == whole and len(whole) == 33
 
 
 @pytest.mark.slow

@@ -555,7 +555,9 @@ def test_traces_go_into_a_timeline_alone(report, run_folder, form):
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
-    assert list(traces.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+    assert (
+        list(traces.Trace(RECORDING).events()) == json.loads(RECORDING.read_text())["traceEvents"]
+    )
 
 
 def nested(levels: int) -> list:

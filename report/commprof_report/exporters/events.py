@@ -34,11 +34,9 @@ from .traces import (
     Event,
     NEGOTIATE,
     OfRank,
-    events_of,
     id_number,
     is_time,
     place,
-    timeline_events,
 )
 
 PLACES_OF_RANK = 1_000  # in the list of processes: a rank's own, then those of other profilers
@@ -94,7 +92,7 @@ class Beside:
 
     def events(self, traces: Sequence[OfRank]) -> Iterator[str]:
         for self.file, of_rank in enumerate(traces):
-            for event in events_of(of_rank.trace.path):
+            for event in of_rank.trace.events():
                 yield from self._event(of_rank, event)
 
     def _event(self, of_rank: OfRank, event: dict) -> Iterator[str]:
@@ -320,7 +318,7 @@ class Timelines:
         # of tensors with an open slice: their own; of the first tensor of an operation, its track
         self.tracks: dict[int, list[Track]] = {}
         self.operation: Slice | None = None  # whose tensors are being listed
-        for each in timeline_events(of_rank.trace.path):
+        for each in of_rank.trace.events():
             own_ns = of_rank.trace.unix_ns(each.time_us) - of_rank.process.start_unix_ns
             time_ns = self.aligned_ns(self.rank, own_ns)
             if time_ns <= MOST_NS:

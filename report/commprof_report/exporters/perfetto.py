@@ -161,7 +161,12 @@ class Trace:
         self.cut, self.steps, self.waits = cut, steps, waits
         self.ranks = list(SQL.rows(self.connection, "trace_ranks"))
         self.threads = list(SQL.rows(self.connection, "trace_threads"))
-        shared = _shared_with(self.connection)
+        shared = {  # by rank and its number for a device
+            (own.rank, own.number): f" (shared with {units.rank_names(others)})"
+            for group in device_groups(gpu_activity.device_facts(self.connection))
+            for own in group
+            if (others := sorted({one.rank for one in group} - {own.rank}))
+        }
         self.streams = {
             (row.rank, row.stream): (
                 f"{'GPU' if row.device is None else f'GPU {row.device}'}"
@@ -237,8 +242,7 @@ class Trace:
             for rank, step, span in zip(rows.world_rank.tolist(), rows.step.tolist(), spans)
         )
         for row in chain(SQL.ask(self.connection, "trace_spans", SpanRow), steps):
-            slice_ = self._aligned(row.rank, row.begin_ns, row.end_ns, row.name)
-            yield row.rank, row.track, row.thread, slice_
+            yield *row[:3], self._aligned(row.rank, row.begin_ns, row.end_ns, row.name)
 
     def _activities(self) -> Iterator[tuple[int, str, int, Slice]]:
         mangled = [
@@ -371,16 +375,6 @@ def _named(rank: int, kind: str, number: int, who: object) -> Iterator[str]:
     track = TRACKS[kind]
     place = track.place + track.apart * number
     return named(rank, track.first + number, track.title.format(who), place)
-
-
-def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
-    """By rank and its number for a device: " (shared with rank 1)"."""
-    return {
-        (own.rank, own.number): f" (shared with {units.rank_names(others)})"
-        for group in device_groups(gpu_activity.device_facts(connection))
-        for own in group
-        if (others := sorted({one.rank for one in group} - {own.rank}))
-    }
 
 
 def _share(share: float | None) -> str:

@@ -41,9 +41,6 @@ BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 Sample = namedtuple("Sample", "labels value suffix", defaults=[""])
 
 
-Metric = tuple[str, str, str, Iterable[Sample]]  # name, type, help
-
-
 def text(run: Run, late: Late | None) -> Iterator[str]:
     """The lines of the text. Labels that all samples of a run share come first. `late`: the run's
     analysis of waiting."""
@@ -137,7 +134,43 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             if on_device
             else ()
         ),  # if any was timed
-        *_wait_metrics(late),
+        *(
+            (
+                (
+                    "commprof_wait_seconds",
+                    "gauge",
+                    "Part of the time inside calls in which the rank waited for others, as far as "
+                    "it is known.",
+                    _of(late.ranks, lambda row: _seconds(row.wait_ns)),
+                ),
+                *(
+                    ()  # a thread that negotiates hides the causes
+                    if late.judge.is_negotiated
+                    else (
+                        (
+                            "commprof_caused_wait_seconds",
+                            "gauge",
+                            "Waiting of other ranks of which the rank is the root cause.",
+                            _of(late.ranks, lambda row: _seconds(row.caused_ns)),
+                        ),
+                        (
+                            "commprof_unknown_cause_wait_seconds",
+                            "gauge",
+                            "Waiting of all ranks whose root cause is not known.",
+                            [Sample({}, late.run.unknown_cause_ns / 1e9)],
+                        ),
+                    )
+                ),
+                (
+                    "commprof_wait_coverage_ratio",
+                    "gauge",
+                    "Share of the time inside MPI of which it is known whether ranks waited.",
+                    [Sample({}, present(late.run.coverage))],
+                ),
+            )
+            if late and late.run.verdict is not Kind.NONE
+            else ()
+        ),  # if any call was split
         *(
             (
                 f"commprof_negotiation_{name}_total",
@@ -191,9 +224,7 @@ def _escaped(value: object) -> str:
 
 
 def _run_info(run: Run) -> Sample:
-    facts: dict[str, str] = {}
-    for fact in fact_rows(run.connection):
-        facts.setdefault(fact.key, fact.value)
+    facts = {fact.key: fact.value for fact in reversed(fact_rows(run.connection))}
     labels = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
     return Sample({**labels, "world_size": run.world_size}, 1)
 
@@ -218,38 +249,6 @@ def _of(
                 },
                 amount,
             )
-
-
-def _wait_metrics(late: Late | None) -> Iterator[Metric]:
-    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
-    hides them."""
-    if not late or late.run.verdict is Kind.NONE:
-        return
-    yield (
-        "commprof_wait_seconds",
-        "gauge",
-        "Part of the time inside calls in which the rank waited for others, as far as it is known.",
-        _of(late.ranks, lambda row: _seconds(row.wait_ns)),
-    )
-    if not late.judge.is_negotiated:
-        yield (
-            "commprof_caused_wait_seconds",
-            "gauge",
-            "Waiting of other ranks of which the rank is the root cause.",
-            _of(late.ranks, lambda row: _seconds(row.caused_ns)),
-        )
-        yield (
-            "commprof_unknown_cause_wait_seconds",
-            "gauge",
-            "Waiting of all ranks whose root cause is not known.",
-            [Sample({}, late.run.unknown_cause_ns / 1e9)],
-        )
-    yield (
-        "commprof_wait_coverage_ratio",
-        "gauge",
-        "Share of the time inside MPI of which it is known whether ranks waited.",
-        [Sample({}, present(late.run.coverage))],
-    )
 
 
 def _gpu_busy(run: Run) -> Iterator[Sample]:

@@ -30,7 +30,6 @@ from ..run.selection import Selection
 SQL = query.beside(__file__)
 OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
 SUFFIXES = (".json", ".json.gz")
-STEP_NS = whole("exporters.clock-step")
 
 
 class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")):
@@ -39,7 +38,7 @@ class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns ste
     @property
     def was_set(self) -> bool:
         """Whether its wall clock was, during the run."""
-        return abs(self.stepped_ns) >= STEP_NS
+        return abs(self.stepped_ns) >= whole("exporters.clock-step")
 
 
 # A trace, and the process of the run that wrote it.
@@ -164,7 +163,6 @@ def _may_be(name: str, host: str | None) -> bool:
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard
 
-EARLIEST_UNIX_NS = whole("exporters.earliest")
 MOST_US = 1 << 53  # largest time in a file: 285 years
 EVENTS, FACTS = "traceEvents", ("baseTimeNanoseconds", "host_name", "distributedInfo")
 MOST_THREADS = 20_000  # of a file
@@ -191,9 +189,14 @@ class Trace:
         self.first_us = begin_us if self.first_us is None else min(self.first_us, begin_us)
         self.last_us = max(self.last_us or 0, begin_us + span_us)
 
+    def events(self) -> Iterator[Any]:
+        """Those of PyTorch as they are in the file, those of Horovod as Events."""
+        with json_open(self.path) as stream:
+            yield from _events(self, stream) if self.is_horovod else _elements(stream, {})
+
 
 def counts_from_1970(unix_ns: int) -> bool:
-    return unix_ns >= EARLIEST_UNIX_NS
+    return unix_ns >= whole("exporters.earliest")
 
 
 def trace_scan(path: Path, stream: JsonStream) -> Trace:
@@ -219,11 +222,6 @@ def trace_scan(path: Path, stream: JsonStream) -> Trace:
     rank = of_torch.get("rank") if isinstance(of_torch, dict) else None
     trace.rank = rank if isinstance(rank, int) else None
     return trace
-
-
-def events_of(path: Path) -> Iterator[dict]:
-    with json_open(path) as stream:
-        yield from _elements(stream, {})
 
 
 def _elements(stream: JsonStream, facts: dict[str, Any]) -> Iterator[dict]:
@@ -288,11 +286,6 @@ def timeline_scan(path: Path, stream: JsonStream) -> Trace:
                 what = f"has {MOST_OPEN:,} tensors or {MOST_LEVELS} slices of a tensor open at once"
                 raise ReportError(path, f"{what}, which no timeline of Horovod has")
     return trace
-
-
-def timeline_events(path: Path) -> Iterator[Event]:
-    with json_open(path) as stream:
-        yield from _events(Trace(path), stream)
 
 
 def _events(trace: Trace, stream: JsonStream) -> Iterator[Event]:
