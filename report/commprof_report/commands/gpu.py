@@ -270,9 +270,15 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
         else f"{units.duration(summary.clock_error_ns)} at most"
     )
     empty = units.counted(summary.empty_windows, "window")
+    part = f"{summary.traced_ranks} of " if summary.traced_ranks < summary.ranks else ""
     memory = sorted({row.device_memory for row in found.ranks} - {""})  # mostly all report the same
     return [
-        ("GPUs", devices_text(summary)),
+        (
+            "GPUs",
+            f"{units.counted(summary.devices, 'device')}, {part}"
+            f"{units.counted(summary.ranks, 'rank')}: "
+            f"{units.shortened(summary.names or 'of unknown kind', 60)}",
+        ),
         *shared_facts(found),
         ("Late records", late_text(found)),
         ("GPU time", time_text(found)),
@@ -295,14 +301,6 @@ def facts(answers: Answers) -> list[tuple[str, str]]:
         ("GPU's clock", f"off by {error}"),
         *unseen_facts(found, lost),
     ]
-
-
-def devices_text(summary: GpuRow) -> str:
-    part = f"{summary.traced_ranks} of " if summary.traced_ranks < summary.ranks else ""
-    return (
-        f"{units.counted(summary.devices, 'device')}, {part}{units.counted(summary.ranks, 'rank')}"
-        f": {units.shortened(summary.names or 'of unknown kind', 60)}"
-    )
 
 
 def shared_facts(found: Gpu) -> list[tuple[str, str]]:

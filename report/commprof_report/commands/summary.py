@@ -125,8 +125,15 @@ def show_unseen(arguments: argparse.Namespace) -> None:
 def blocks(run: Selection, answers: RunSummary, whole: Alignment | None) -> Iterator[str]:
     """The headline, what was counted, and the rest of the screen."""
     summary = answers.summary
+    command = summary.command_line or summary.program or "unknown program"
     yield "\n".join(common.wrapped(attempt("Waiting", run_headline, answers.late) or "", WIDTH))
-    yield common.lines_text(run_lines(run, summary))
+    yield common.lines_text(
+        (
+            programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76),
+            f"  {where_and_when(summary)}",
+            f"  {library_name(summary)}; wall time {wall_time(summary)}",
+        )
+    )
     if has_mpi(summary):
         yield from (share_text_block(answers), calls_text(answers))
     if summary.has_nccl:
@@ -143,15 +150,6 @@ def blocks(run: Selection, answers: RunSummary, whole: Alignment | None) -> Iter
 def in_a_step(steps: StepsRow | None, waits: Late | None) -> str:
     """The headline of hvprof-report steps, if its analysis has not failed."""
     return attempt("Steps", headline, steps, late=waits and waits.run) or ""
-
-
-def run_lines(run: Run, summary: SummaryRow) -> list[str]:
-    command = summary.command_line or summary.program or "unknown program"
-    return [
-        programs_text(run) if len(run.programs) > 1 else units.shortened(command, 76),
-        f"  {where_and_when(summary)}",
-        f"  {library_name(summary)}; wall time {wall_time(summary)}",
-    ]
 
 
 def where_and_when(summary: SummaryRow) -> str:
@@ -243,30 +241,19 @@ def share_range(summary: SummaryRow) -> str:
         return f"of rank {summary.mpi_share_min_rank}"
     if summary.mpi_share_min == summary.mpi_share_max:
         return "on each rank"
-    least, most = (
-        f"{units.share(share)} (rank {rank})"
-        for share, rank in (
-            (summary.mpi_share_min, summary.mpi_share_min_rank),
-            (summary.mpi_share_max, summary.mpi_share_max_rank),
-        )
+    return (
+        f"on average; {units.share(summary.mpi_share_min)} (rank {summary.mpi_share_min_rank}) to "
+        f"{units.share(summary.mpi_share_max)} (rank {summary.mpi_share_max_rank})"
     )
-    return f"on average; {least} to {most}"
 
 
 def calls_text(answers: RunSummary) -> str:
     of_time = f"of {whole(answers.summary).split()[0]}"
     share = column(of_time, lambda call: units.share(call.share_of_wall))
-    return (
-        top_text(
-            answers,
-            communicating(answers.calls),
-            "Most time in",
-            "calls",
-            share,
-            *negotiation_columns(answers),
-        )
-        or "No call was counted besides set-up."
-    )
+    shares = [share, *negotiation_columns(answers)]
+    calls = communicating(answers.calls)
+    table = top_text(answers, calls, "Most time in", "calls", *shares)
+    return table or "No call was counted besides set-up."
 
 
 def top_text(
@@ -356,16 +343,22 @@ def dominating_size(call) -> str:
 def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[str, str]]:
     """The last block: (head, text) a line. `step`: the headline of hvprof-report steps."""
     summary, together = answers.summary, merged(answers.seen)
-    setup = units.duration(summary.setup_ns / len(answers.ranks))
-    completed = units.counted(summary.completions, "operation")
     return [
-        ("Wrong launcher", launcher_text(summary)),
+        (
+            "Wrong launcher",
+            f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
+            f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
+            "MPI (srun: --mpi=pmix or pmi2)"
+            if summary.launcher
+            else "",
+        ),
         ("Crowded", summary.crowding or ""),
         *attempts(("Waiting", waiting_facts, answers.late, summary)),
         ("In a step", step),
         (
             "Nonblocking",
-            f"{completed}, {units.share(summary.overlap)} of their time overlaps with other work"
+            f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of "
+            "their time overlaps with other work"
             if summary.completions
             else "",
         ),
@@ -374,12 +367,17 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         ("Point-to-point", peer_text(summary)),
         (
             "Set-up",
-            f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
+            f"{units.duration(summary.setup_ns / len(answers.ranks))} per rank in MPI_Init, "
+            "MPI_Finalize (not counted above)"
             if has_mpi(summary)
             else "",
         ),
         ("GPU", attempt("GPU", gpu_text, run.connection) or ""),
-        ("Profiler's cost", cost_text(summary, len(answers.ranks))),
+        (
+            "Profiler's cost",
+            f"{units.duration(summary.cost_ns / len(answers.ranks))} per rank, "
+            f"{units.share(summary.cost_share)} of wall time (start, end and each call)",
+        ),
         ("Seen", summary.seen),
         *unsampled_facts(run.connection),
         (
@@ -391,19 +389,6 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> list[tuple[
         *attempts(("Ranks", rank_facts, run, answers)),
         *(("Beside it", aside) for aside in run.asides),
     ]
-
-
-def launcher_text(summary: SummaryRow) -> str:
-    """This run is one of several that should have been one."""
-    return (
-        (
-            f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 "
-            f"rank: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that "
-            "MPI (srun: --mpi=pmix or pmi2)"
-        )
-        if summary.launcher
-        else ""
-    )
 
 
 def buffers_text(summary: SummaryRow) -> str:
@@ -465,13 +450,6 @@ def gpu_text(connection: Connection) -> str:
         )
     is_open = own.unmerged_devices or any(row.rank in found.incomplete for row in found.parts)
     return f"{devices}: how busy is not known; see hvprof-report gpu" if is_open else ""
-
-
-def cost_text(summary: SummaryRow, ranks: int) -> str:
-    return (
-        f"{units.duration(summary.cost_ns / ranks)} per rank, {units.share(summary.cost_share)} of "
-        "wall time (start, end and each call)"
-    )
 
 
 def rank_facts(run: Run, answers: RunSummary) -> list[tuple[str, str]]:
