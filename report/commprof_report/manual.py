@@ -15,10 +15,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
+from itertools import chain
 from pathlib import Path
 from typing import Dict, Optional, Tuple
 
 from . import experiment_main
+from .base import units
 from .commands import QUESTIONS, command_of
 from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
 
@@ -75,62 +77,74 @@ SHELLS = {
 Words = Dict[str, Optional[Tuple[str, ...]]]
 
 
-def page(name: str) -> Iterator[str]:
+def page(name: str) -> list[str]:
     """The lines of a page in mdoc: hvprof-report.1, or that of a command."""
     command = name.removeprefix(PROGRAM).removesuffix(".1").lstrip("-")
-    parser = parser_build()
-    yield from (
-        _program_page(parser)
-        if not command
-        else _command_page(command, _subparsers(parser)[command])
-    )
+    return _command_page(command) if command else _program_page()
 
 
-def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield from _head(PROGRAM, "answer questions about a profiled MPI run")
-    yield from (
+def _program_page() -> list[str]:
+    commands = {f"{PROGRAM}-{command}": question for command, question in QUESTIONS.items()}
+    return [
+        *_head(PROGRAM, "answer questions about a profiled MPI run"),
         ".Nm",
         ".Op Ar command",
         ".Op Ar options",
         ".Op Ar run ...",
         ".Sh DESCRIPTION",
         ".Nm",
-    )
-    yield from _text(
-        "reads what the ranks of an MPI job under commprof-run(1) have recorded, and answers "
-        "questions about the run."
-    )
-    yield from _paragraphs(RUN)
-    yield from (".Pp", "The commands are as follows:", ".Bl -tag -width communicators")
-    for command, question in QUESTIONS.items():
-        yield from (
-            f".It Cm {command}",
-            *_text(question),
-            "See",
-            f".Xr {PROGRAM}-{command} 1 .",
-        )
-    yield from (".El", ".Sh FILES", ".Bl -tag -width Ds")
-    for file, holds in FILES:
-        yield from (f".It Pa {file}", *_text(holds))
-    yield ".El"
-    yield from _foot(EXAMPLES, ["commprof-run", *(f"{PROGRAM}-{command}" for command in QUESTIONS)])
+        *_text(
+            "reads what the ranks of an MPI job under commprof-run(1) have recorded, and answers "
+            "questions about the run."
+        ),
+        *_paragraphs(RUN),
+        ".Pp",
+        "The commands are as follows:",
+        *_listed(
+            "-tag -width communicators",
+            (
+                (f"Cm {name.partition('report-')[2]}", [*_text(question), "See", f".Xr {name} 1 ."])
+                for name, question in commands.items()
+            ),
+        ),
+        ".Sh FILES",
+        *_listed("-tag -width Ds", ((f"Pa {file}", _text(holds)) for file, holds in FILES)),
+        *_foot(EXAMPLES, ["commprof-run", *commands]),
+    ]
 
 
-def _command_page(command: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _command_page(command: str) -> list[str]:
     title, own = QUESTIONS[command], command_of(command)
-    yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
-    yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
-    yield from _paragraphs(cleandoc(own.text or ""))
-    yield from (".Pp", "The options are as follows:", ".Bl -tag -width Ds")
-    for action in _options(parser):
-        text = parser._get_formatter()._expand_help(action).removesuffix(".")
-        yield from (f".It {_spelled(action)}", *_text(f"{text[0].upper()}{text[1:]}."))
-    yield ".El"
-    yield from _foot(own.examples, [PROGRAM, *(f"{PROGRAM}-{other}" for other in own.see_also)])
+    parser = _subparsers(parser_build())[command]
+    helps = ((each, parser._get_formatter()._expand_help(each)) for each in _options(parser))
+    return [
+        *_head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip(".")),
+        f".Nm {PROGRAM}",
+        f".Cm {command}",
+        *_synopsis(parser),
+        ".Sh DESCRIPTION",
+        *_paragraphs(cleandoc(own.text or "")),
+        ".Pp",
+        "The options are as follows:",
+        *_listed(
+            "-tag -width Ds",
+            (
+                (_spelled(action), _text(f"{units.capital(text.removesuffix('.'))}."))
+                for action, text in helps
+            ),
+        ),
+        *_foot(own.examples, [PROGRAM, *(f"{PROGRAM}-{other}" for other in own.see_also)]),
+    ]
 
 
-def _head(name: str, title: str) -> Iterator[str]:
-    yield from (
+def _listed(kind: str, items: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """items: head and lines of each."""
+    lines = ([f".It {head}".rstrip(), *lines] for head, lines in items)
+    return [f".Bl {kind}", *chain.from_iterable(lines), ".El"]
+
+
+def _head(name: str, title: str) -> list[str]:
+    return [
         f".Dd {DATE}",
         f".Dt {name.upper()} 1",
         ".Os",
@@ -138,36 +152,42 @@ def _head(name: str, title: str) -> Iterator[str]:
         f".Nm {name}",
         f".Nd {title}",
         ".Sh SYNOPSIS",
-    )
+    ]
 
 
-def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[str]:
-    yield from (".Sh EXIT STATUS", ".Bl -tag -width Ds -compact")
-    for status, meaning in EXIT_STATUS.items():
-        yield from (f".It {status}", *_text(meaning))
-    yield from (".El", ".Sh EXAMPLES")
-    for number, (title, commands) in enumerate(examples):
-        yield from (
+def _foot(examples: Sequence[tuple[str, str]], also: Sequence[str]) -> list[str]:
+    shown = (
+        [
             *([".Pp"] if number else []),
             f"{title}:",
             ".Bd -literal -offset indent",
             *(_escaped(f"$ {line}") for line in commands.splitlines()),
             ".Ed",
-        )
-    yield ".Sh SEE ALSO"
-    yield from (f".Xr {name} 1{'' if name == sorted(also)[-1] else ' ,'}" for name in sorted(also))
-    yield from (".Pp", "The meaning and unit of every key:", f".Pa {MANUAL} .")
+        ]
+        for number, (title, commands) in enumerate(examples)
+    )
+    return [
+        ".Sh EXIT STATUS",
+        *_listed(
+            "-tag -width Ds -compact",
+            ((str(status), _text(meaning)) for status, meaning in EXIT_STATUS.items()),
+        ),
+        ".Sh EXAMPLES",
+        *chain.from_iterable(shown),
+        ".Sh SEE ALSO",
+        *(f".Xr {name} 1{'' if name == sorted(also)[-1] else ' ,'}" for name in sorted(also)),
+        ".Pp",
+        "The meaning and unit of every key:",
+        f".Pa {MANUAL} .",
+    ]
 
 
 def _paragraphs(text: str) -> Iterator[str]:
     """Paragraphs, and lists of lines that begin with a hyphen."""
     for number, part in enumerate(re.split(r"\n\n+", text.strip())):
         if part.startswith("- "):
-            yield from (
-                ".Bl -bullet -compact",
-                *(line for item in part[2:].split("\n- ") for line in (".It", *_text(item))),
-                ".El",
-            )
+            items = part[2:].split("\n- ")
+            yield from _listed("-bullet -compact", (("", _text(item)) for item in items))
         else:
             yield from (*([".Pp"] if number else []), *_text(part))
 
