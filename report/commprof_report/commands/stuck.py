@@ -20,7 +20,6 @@ killed a message may have been under way: a circle may have lasted only a moment
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,39 +71,37 @@ def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
         "circle": found.cycles,
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
-    if not is_csv:
-        json.dump(records, sys.stdout, indent=1)
-        print()
-        return
     fields = list(dict.fromkeys(key for record in records for key in record))
-    cells = ([_cell(record.get(field)) for field in fields] for record in records)
-    tables.write_csv(sys.stdout, fields, cells)
+    cells = (
+        [" ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row]
+        for row in (map(record.get, fields) for record in records)
+    )
+    if is_csv:
+        tables.write_csv(sys.stdout, fields, cells)
+    else:
+        tables.write_json(sys.stdout, records)
 
 
-def _cell(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def blocks(found: Stuck, unread: int) -> Iterator[list[str]]:
+def blocks(found: Stuck, unread: int) -> list[list[str]]:
     """Lines that stand together."""
-    yield [verdict.text for verdict in verdicts(found, unread)]
-    if found.killed:
-        yield ["Where they were", *_grouped(found.killed.ranks, doing.place_text, lambda _: "")]
-    yield from communicator_blocks(found)
     others = _grouped(
         [wait for wait in found.waits if wait.sequence is None],
         lambda wait: wait_text(found, wait),
         lambda alike: wait_span(found, alike),
     )
-    yield others and ["Other calls", *others]
-    yield (
+    killed = found.killed.ranks if found.killed else []
+    return [
+        [verdict.text for verdict in verdicts(found, unread)],
+        killed and ["Where they were", *_grouped(killed, doing.place_text, lambda _: "")],
+        *communicator_blocks(found),
+        others and ["Other calls", *others],
         [
             f"Nothing has moved since {units.timestamp(found.still.since_unix_ns)}: no rank began "
             f"or ended a call in the {units.duration(found.still.lasted_ns)} after that."
         ]
         if found.still
-        else []
-    )
+        else [],
+    ]
 
 
 def verdicts(found: Stuck, unread: int) -> list[Verdict]:
@@ -112,7 +109,15 @@ def verdicts(found: Stuck, unread: int) -> list[Verdict]:
         *_mismatch_verdicts(found),
         *_circle_verdicts(found),
         *_awaited_verdicts(found),
-        *_unhanded_verdicts(found),
+        *(
+            Verdict(
+                "unhanded",
+                f"Rounds of a negotiation go on, but {one.text}; since "
+                f"{units.timestamp(one.since_unix_ns)}, on {one.communicator}.",
+                int(not found.killed),
+            )
+            for one in found.unhanded
+        ),
     ]
     if found.killed:
         is_explained = any(verdict.is_sure for verdict in said)
@@ -185,16 +190,6 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         begin = units.capital(waiting) if awaited.is_sure else f"{IF_HUNG}: {waiting}"
         yield Verdict(
             "awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure
-        )
-
-
-def _unhanded_verdicts(found: Stuck) -> Iterator[Verdict]:
-    for one in found.unhanded:
-        since = units.timestamp(one.since_unix_ns)
-        yield Verdict(
-            "unhanded",
-            f"Rounds of a negotiation go on, but {one.text}; since {since}, on {one.communicator}.",
-            int(not found.killed),
         )
 
 

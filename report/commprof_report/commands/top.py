@@ -53,10 +53,10 @@ from ..base import (
     units,
 )
 from ..display import page, tables
-from ..run import process, selection
+from ..run import selection
 from ..run.run import Run, run_open
 from ..stuck import doing
-from ..stuck.doing import Amounts, live_rows, unhanded
+from ..stuck.doing import ENDS, Amounts, live_rows, unhanded
 from . import Command, common, html
 from .stuck import seconds
 
@@ -78,14 +78,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
-ENDS = {
-    "finalize": "reached MPI_Finalize",
-    "end": "ended",
-    "killed": process.CUT_OFF,
-    "exit": "left without MPI_Finalize",
-    "abort": "called MPI_Abort",
-    "snapshot": "left a snapshot",
-}
 
 
 # A rank between two looks; the row and the amounts are those of the later one. device_share: of

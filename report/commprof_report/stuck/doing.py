@@ -16,7 +16,16 @@ from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
 from ..run.selection import cells_of
 from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
+from ..run.process import CUT_OFF
 
+ENDS = {  # by state
+    "finalize": "reached MPI_Finalize",
+    "end": "ended",
+    "killed": CUT_OFF,
+    "exit": "left without MPI_Finalize",
+    "abort": "called MPI_Abort",
+    "snapshot": "left a snapshot",
+}
 # in these states the last call lasted until the last known time
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
 

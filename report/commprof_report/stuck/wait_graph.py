@@ -79,9 +79,6 @@ class Killed(namedtuple("Killed", "ranks is_whole quiet_ns last_unix_ns after_ns
     somebody made.) is_whole: no rank is missing. last_unix_ns: of the last call, or until when
     nothing moved."""
 
-    def has_lasted(self, since_unix_ns: int) -> bool:
-        return self.last_unix_ns - since_unix_ns >= self.after_ns
-
     def is_early(self, rank: int) -> bool:
         """Whether the rank made no call for so long before the others' last that it ended first, or
         hung."""
@@ -198,7 +195,11 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     still = _still(acted, after_ns)
     killed = board.killed = _killed_as_a_whole(board, acted, still, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
-    lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
+    lasting = {
+        row.rank
+        for row in settled
+        if not killed or killed.last_unix_ns - row.since_unix_ns >= after_ns
+    }
     waits = [_wait(board, row) for row in settled]
     graph = _graph(waits)
     return Stuck(
@@ -418,14 +419,8 @@ def why_text(board: Board, rank: int) -> str:
             if board.run.profiled is None or rank in board.run.profiled
             else "was not chosen to be profiled"
         )
-    ended = {
-        "finalize": "has reached MPI_Finalize",
-        "end": "has ended",
-        "exit": "has left without MPI_Finalize",
-        "abort": f"has called MPI_Abort({row.abort_code})",
-    }
-    if row.state in ended:
-        return ended[row.state]
+    if row.state in ("finalize", "end", "exit", "abort"):
+        return f"has {doing.ENDS[row.state]}" + f"({row.abort_code})" * (row.state == "abort")
     place = doing.place_text(row)
     if row.doing_peer == PEER_ANY and row.doing_is_inside:
         place += ", which may come from anywhere"
