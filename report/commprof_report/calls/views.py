@@ -365,15 +365,13 @@ def of_nccl(calls: Sequence[Row], measure: str) -> list[Row]:
 def best_timed(rows: Sequence[Row]) -> list[Row]:
     """Without calls that only start operations whose own times are known: from start to completion,
     or NCCL's on the device."""
-    completed = {(row.call, row.identity) for row in rows if row.measure == "completion"}
-    timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
 
-    def is_known(row: Row) -> bool:
-        if row.library == "mpi":
-            return (row.call, row.identity) in completed
-        return (row.call, row.identity, row.bytes_low) in timed
+    def operation(row: Row) -> tuple:
+        where = getattr(row, "identity", None), getattr(row, "fusion", None)
+        return row.call, *where, row.bytes_low if row.library.lower() == "nccl" else None
 
-    return [row for row in rows if row.measure != "call" or not is_known(row)]
+    timed = {operation(row) for row in rows if row.measure in ("completion", "device")}
+    return [row for row in rows if row.measure != "call" or operation(row) not in timed]
 
 
 def over_ranks(groups: Sums, find: str, name: str) -> np.ndarray:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..base import checked, option, take_note, units
+from ..base import checked, option, present, take_note, units
 from ..base.workers import EXECUTOR
 from ..display import page, pictures, tables
 from ..run import selection
@@ -106,7 +106,7 @@ def print_line(text: str = "") -> None:
 
 def answer(
     arguments: argparse.Namespace,
-    run: Selection,
+    run: Selection | None,
     rows: Sequence[Any],
     fields: Sequence[Any],
     blocks: Callable[[], Iterable[str]],
@@ -117,8 +117,8 @@ def answer(
     """The rows for scripts, or in words: blocks a blank line apart. draw: for --plot, the
     picture, and how much it has; why_none: why there may be none, if it is not `nothing`.
     nothing: said where there are no rows; empty: the blocks say it."""
-    nothing = nothing or partial(nothing_text, run)
-    if draw and arguments.plot:
+    nothing = nothing or partial(nothing_text, present(run))
+    if draw and run and arguments.plot:
         picture_save(arguments, run, *draw(), (why_none or nothing)())
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, [getattr(field, "key", field) for field in fields])

@@ -336,7 +336,7 @@ def figure_table(pair: Pair) -> str:
 
 
 def row_table(pair: Pair) -> str:
-    return tables.text_table(row_columns(pair), pair.rows)
+    return tables.text_table(row_columns(pair), pair.rows) if pair.rows else ""
 
 
 def row_columns(pair: Pair) -> list[Field]:
@@ -384,9 +384,8 @@ def whole_text(answers: Comparison) -> str:
     blocks = [common.facts_text(sentences.facts(answers), WIDTH)]
     for pair in answers.tested:
         facts = sentences.pair_facts(answers, pair, sentences.name_of(pair))
-        blocks += [common.facts_text(facts, WIDTH), figure_table(pair)]
-        blocks += [row_table(pair)] if pair.rows else []
-    return "\n\n".join(blocks)
+        blocks += [common.facts_text(facts, WIDTH), figure_table(pair), row_table(pair)]
+    return "\n\n".join(filter(None, blocks))
 
 
 TEXTS = {  # by --by
@@ -562,8 +561,11 @@ def runs_section(answers: Comparison) -> str:
         for column in run_columns(answers)
         if any(column.show(row) != units.NO_VALUE for row in answers.runs)
     ]
-    return page.folded_section(
-        "The runs", "Each run as it entered the comparison.", page.table(known, answers.runs)
+    return page.section(
+        "The runs",
+        "Each run as it entered the comparison.",
+        page.table(known, answers.runs),
+        is_folded=True,
     )
 
 

@@ -499,8 +499,12 @@ def peers_text(rows: Sequence[Row], amount: Field) -> str:
         for side in ("sender", "receiver")
     )
     if len(receivers) > MOST_COLUMNS:
-        largest = sorted(rows, key=attrgetter(amount.key), reverse=True)
-        return tables.first_rows(shown(PEER), largest, MOST_PAIRS, " pairs; --csv has them all.")
+        return tables.first_rows(
+            shown(PEER),
+            sorted(rows, key=attrgetter(amount.key), reverse=True),
+            MOST_PAIRS,
+            " pairs; --csv has them all.",
+        )
     amounts = {(row.sender, row.receiver): amount.show(row) for row in rows}
     columns = [
         column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
@@ -553,13 +557,14 @@ def traffic_section(run: Run) -> str:
     kinds, rows = (view_rows(run.connection, view) for view in (KINDS, TRAFFIC))
     by_kind, by_call = (page.table(*table) for table in traffic_tables(kinds, rows))
     return (
-        page.folded_section(
+        page.section(
             "Bulk and control",
             "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
             "negotiation of what is ready, barriers and the like.",
             by_kind,
             page.facts_list(traffic_facts(rows)),
             by_call,
+            is_folded=True,
         )
         if rows
         else ""

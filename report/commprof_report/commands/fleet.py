@@ -90,19 +90,19 @@ def ask(arguments: argparse.Namespace) -> None:
     if arguments.question == "job" and len(arguments.runs) != 1:
         raise UsageError("fleet job", "takes the id of a job, after the store")
     asked = {"call": arguments.call, "job": "".join(arguments.runs[:1])}
-    engine = engine_open(store_open(arguments.store), arguments.engine)
-    rows = answers(engine, arguments.question, asked)
+    rows = answers(
+        engine_open(store_open(arguments.store), arguments.engine), arguments.question, asked
+    )
     columns, note = fields(arguments.question), QUESTIONS[arguments.question].note
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, [field.key for field in columns])
-    elif not rows:
-        print(NOTHING.get(arguments.question, NO_JOB))
-    else:
-        if arguments.question == "hosts":
-            print(common.lines_text(verdict(rows)))
-        print(tables.first_rows(columns, rows, arguments.top, " (--top)"))
-        if note:
-            common.print_line(note.format(call=arguments.call))
+    parts = (
+        *(verdict(rows) if arguments.question == "hosts" else ()),
+        tables.first_rows(columns, rows, arguments.top, " (--top)") if rows else "",
+        *([note.format(call=arguments.call)] if note else []),
+    )
+    nothing = NOTHING.get(arguments.question, NO_JOB)
+    common.answer(
+        arguments, None, rows, columns, lambda: ["\n".join(parts)], nothing=lambda: nothing
+    )
 
 
 OTHERS = {"add": add, "forget": forget_user, "load": load_tables, "html": html}

@@ -234,19 +234,21 @@ TABLES = {
 }
 
 
-def blocks(run: Selection, arguments: argparse.Namespace) -> Iterator[str]:
+def blocks(run: Selection, arguments: argparse.Namespace) -> list[str]:
     if arguments.by not in (None, "run"):
-        yield table_text(run, arguments, arguments.by) or NOTHING
-        return
+        return [table_text(run, arguments, arguments.by) or NOTHING]
     answers = answer(run)
-    sources = gpu_activity.nccl_times(run.connection)
-    times = (f"on the device by its own time stamps ({source}), not by CUPTI" for source in sources)
-    yield common.facts_text((*facts(answers), *(("Times of NCCL", text) for text in times)))
+    times = (
+        ("Times of NCCL", f"on the device by its own time stamps ({source}), not by CUPTI")
+        for source in gpu_activity.nccl_times(run.connection)
+    )
     parts = ("rank",) if answers.gpu.summary.shared_devices else ()
     of_gpus = ("device", *parts, "sensor", "kernel", "copy", "stream")
     shown = (*(of_gpus if answers.gpu.is_seen else ()), "algorithm")
-    for by in () if arguments.by else shown:
-        yield table_text(run, arguments, by)
+    return [
+        common.facts_text((*facts(answers), *times)),
+        *(table_text(run, arguments, by) for by in shown if not arguments.by),
+    ]
 
 
 def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
@@ -517,15 +519,15 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
     if not answers.gpu.is_seen:
         return ""
     kernels, devices = gpu_activity.kernels(run.connection)[:TOP], answers.gpu.devices
-    read = sensors(run.connection)
+    parts = answers.gpu.parts if answers.gpu.summary.shared_devices else []
     sentence = (
         "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
         "in which a kernel of NCCL or its like ran and none that computes; hidden communication "
         "ran beside computing."
     )
 
-    def table(by: str, rows: Sequence, is_wanted: object = True) -> str:
-        return page.table(TABLES[by].columns, rows[: TABLES[by].most]) if is_wanted else ""
+    def table(by: str, rows: Sequence) -> str:
+        return page.table(TABLES[by].columns, rows[: TABLES[by].most])
 
     return page.section(
         "GPUs",
@@ -536,8 +538,8 @@ def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
             "what the GPUs did",
         ),
         table("device", devices),
-        table("rank", answers.gpu.parts, answers.gpu.summary.shared_devices),
-        table("sensor", read, read),
+        table("rank", parts),
+        table("sensor", sensors(run.connection)),
         common.picture(bars.of_kernels(kernels), "kernels by time"),
         table("kernel", kernels),
         table("copy", activity_rows(run.connection, COPIES)),

@@ -58,11 +58,12 @@ def communicator_columns(rows: Sequence[Row]) -> list[Field]:
 
 def communicators_section(run: Run, purposes: Mapping[str, str]) -> str:
     rows = communicator_rows(run.connection, purposes)
-    return page.folded_section(
+    return page.section(
         "Communicators",
         "The groups of ranks that talk to each other. Kinds of parallelism often have a "
         "communicator each.",
         page.table(communicator_columns(rows), rows, MOST_ROWS, "have the most time"),
+        is_folded=True,
     )
 
 
@@ -108,17 +109,16 @@ def regions(arguments: argparse.Namespace) -> None:
         run,
         rows,
         RegionWorkRow._fields,
-        lambda: region_texts(run, rows) if has_regions(run) else [nothing()],
+        lambda: (
+            [
+                headline(rows),
+                "\n".join([tables.text_table(region_columns(rows), rows), *gaps(run, rows)]),
+            ]
+            if has_regions(run)
+            else [nothing()]
+        ),
         nothing=nothing,
     )
-
-
-def region_texts(run: Run, rows: Sequence[Row]) -> list[str]:
-    table = tables.text_table(region_columns(rows), rows)
-    return [
-        units.visible(headline(rows)),
-        "\n".join([table, *map(units.visible, gaps(run, rows))]),
-    ]
 
 
 def why_no_region(run: Selection, rows: Sequence[Row]) -> str:

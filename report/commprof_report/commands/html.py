@@ -167,11 +167,12 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
     yield page.warnings([*run.notes, *FAULTS, *NO_PICTURES * (not pictures.is_possible())])
     yield from sections
-    yield page.folded_section(
+    yield page.section(
         "Conditions of the run",
         "Where and how the run took place: program, MPI library, settings, environment of "
         "the MPI libraries.",
         page.table(FACT_COLUMNS, answers.facts),
+        is_folded=True,
     )
 
 
@@ -188,6 +189,12 @@ def opening(
     row = answers.summary
     name = f"run {row.run_id or 'without a name'}"
     step = summary.in_a_step(in_steps, whole)
+    # the call with the most time that is no negotiation, where there is one
+    most = max(
+        timed,
+        key=lambda call: (not call.call.endswith(units.NEGOTIATION), call.total_ns),
+        default=None,
+    )
     facts = [
         ("In MPI", "; ".join(summary.share_texts(answers)) if summary.has_mpi(row) else ""),
         *summary.nccl_facts(answers),
@@ -196,7 +203,10 @@ def opening(
     questions = [
         ("Waiting", attempt("Waiting", headline, answers.late) or "not known"),
         *(fact for fact in facts if fact[0] in FIRST),
-        ("Costs most", costs_text(timed) if advised and timed else ""),
+        (
+            "Costs most",
+            f"{most.call}: {bars.call_text(most)}, over all ranks" if advised and most else "",
+        ),
         ("To try", advise.to_try_text(advised) if advised else ""),
     ]
     return page.header(
@@ -208,12 +218,6 @@ def opening(
     )
 
 
-def costs_text(timed: Sequence[Row]) -> str:
-    """The call with the most time that is no negotiation, where there is one."""
-    most = max(timed, key=lambda call: (not call.call.endswith(units.NEGOTIATION), call.total_ns))
-    return f"{most.call}: {bars.call_text(most)}, over all ranks"
-
-
 def cards(answers: RunSummary, steps: StepsRow) -> Iterator[Card]:
     """The figures at the top: what a step is, and where the time goes."""
     row = answers.summary
@@ -221,12 +225,12 @@ def cards(answers: RunSummary, steps: StepsRow) -> Iterator[Card]:
         count = units.counted(steps.steps, "step")
         yield units.duration(steps.step_ns), f"a step, the mean of {count}"
         yield from exposed_cards(steps)
-    whole, negotiation = summary.whole(row), row.negotiation_share_mean
-    if summary.has_mpi(row) and negotiation is None:
-        yield units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks"
-    elif summary.has_mpi(row):
-        said = f"of {whole} in data operations; {units.share(negotiation)} in negotiation"
-        yield units.share(row.data_share_mean), said
+    share, said = row.mpi_share_mean, "inside MPI, mean over ranks"
+    if row.negotiation_share_mean is not None:
+        share = row.data_share_mean
+        said = f"in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
+    if summary.has_mpi(row):
+        yield units.share(share), f"of {summary.whole(row)} {said}"
     if row.has_nccl:
         spent = units.duration(row.nccl_device_ns)
         yield spent, "NCCL on the device, all ranks, as far as it was traced"

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import argparse
 from collections import namedtuple
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
 from ..base import Field, Row, attempt, gathered, option, shown, threshold, units
 from ..calls.by_size import HVPROF, hvprof_rows, odd_sizes
-from ..calls.views import size_rows
+from ..calls.views import best_timed, size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
 from ..plots import bars as plot
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
         sides[0].run,
         merged(sides),
         HVPROF,
-        lambda: [common.lines_text(lines(sides, arguments.per_rank, not arguments.bytes))],
+        lambda: blocks(sides, arguments.per_rank, not arguments.bytes),
         lambda: (picture(sides), drawn(sides)),
         lambda: "no call of this run that fits the filters carries a message",
     )
@@ -197,16 +197,6 @@ def merged(sides: Sequence[Side]) -> list[Row]:
     )
 
 
-def best_timed(rows: Sequence[Row]) -> list[Row]:
-    """Without the calls that start operations whose own times are known."""
-
-    def operation(row: Row) -> tuple:
-        return row.fusion, row.call, row.bytes_low if row.library == "NCCL" else None
-
-    timed = {operation(row) for row in rows if row.measure in ("device", "completion")}
-    return [row for row in rows if row.measure != "call" or operation(row) not in timed]
-
-
 def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[Field]:
     """Sums over all ranks, or what a mean step has, if all runs have steps. Without what is the
     same for all rows."""
@@ -221,17 +211,16 @@ def columns(sides: Sequence[Side], rows: Sequence[Row], per_rank: bool) -> list[
     return [column for column in COLUMNS if telling.get(column.key, True)]
 
 
-def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterator[str]:
-    yield from map(numbers_text, sides)
-    if has_all_sizes:
-        yield fusion_text(sides)
+def blocks(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> list[str]:
     rows = best_timed(merged(sides))
-    yield from ("", *tables.text_table(columns(sides, rows, per_rank), rows).splitlines())
-    for text in filter(None, map(odd_sizes_text, sides)):
-        yield from ("", text)
-    if any(row.measure == "completion" for row in rows):
-        yield ""
-        yield "Nonblocking operations last from their start to completion; several may at once."
+    return [
+        "\n".join([*map(numbers_text, sides), *([fusion_text(sides)] if has_all_sizes else [])]),
+        tables.text_table(columns(sides, rows, per_rank), rows),
+        *map(odd_sizes_text, sides),
+        "Nonblocking operations last from their start to completion; several may at once."
+        if any(row.measure == "completion" for row in rows)
+        else "",
+    ]
 
 
 def number(calls: float) -> str:
@@ -345,11 +334,12 @@ def hvprof_section(run: Selection, in_steps: StepsSummary | None) -> str:
     said = numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each)
     rows = best_timed(merged([each]))
     return (
-        page.folded_section(
+        page.section(
             "Calls by size class (hvprof)",
             " ".join(("By the size classes of hvprof's papers.", *said)),
             common.picture(picture([each]), "calls and time by size class"),
             page.table(columns([each], rows, False), rows),
+            is_folded=True,
         )
         if rows
         else ""

@@ -38,7 +38,6 @@ from ..replay.kit import program_of
 from ..run.rank_files import files_mode
 from . import Command, common, compare
 
-ACTIONS = ("kit", "show", "source", "check")
 MOST_ROWS, MORE = 24, " rows; --csv has them all."
 WHY = {
     "stands": "yes",
@@ -52,7 +51,7 @@ WHY = {
 
 
 def action(text: str) -> str:
-    if text not in ACTIONS and Path(text).exists():
+    if text not in RUN and Path(text).exists():
         raise argparse.ArgumentTypeError(f"of a run: hvprof-report replay kit {text}")
     return text
 
@@ -83,10 +82,6 @@ def write_kit(arguments: argparse.Namespace) -> None:
         digest = kits.write(kit, aside)
     common.print_line(f"{output}: {units.volume(output.stat().st_size)}")
     print_kit(kit, digest)
-
-
-def show_kit(arguments: argparse.Namespace) -> None:
-    print_kit(*kits.read(*arguments.runs))
 
 
 def write_source(arguments: argparse.Namespace) -> None:
@@ -188,36 +183,29 @@ def check_runs(arguments: argparse.Namespace) -> None:
     jobs, replays = sides_checked(arguments.runs)
     answers = check(jobs, replays)
     if arguments.output:
-        mode = files_mode(run.path for run in jobs)
-        checked_write(arguments.output, result_of(answers, replays), mode)
-    if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, answers.rows, CheckRow._fields)
-        return
+        checked_write(
+            arguments.output, result_of(answers, replays), files_mode(run.path for run in jobs)
+        )
     passes, known = sorted(set(answers.passes)), answers.share(*WHY.keys() - {"unknown"})
-    print(
-        common.facts_text(
-            (
-                (
-                    "Replay",
-                    f"{units.counted(answers.replays, 'replay')} of "
-                    f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} "
-                    f"({units.share(answers.made)} of the job's calls) against "
-                    f"{units.counted(answers.jobs, 'run')} of the job",
-                ),
-                (
-                    "Known",
-                    f"for {units.share(known)} of the job's time inside MPI; in the rest runs of "
-                    f"the job differ by more than {units.share(SCATTER)}, or too much to tell",
-                ),
-                (
-                    "Stands",
-                    f"for {units.share(answers.share(*STANDS) / (known or 1))} of that, "
-                    f"{units.share(answers.share('stands') / (known or 1))} by a test, within "
-                    f"{units.share(answers.margin)}",
-                ),
-            )
+    facts = (
+        (
+            "Replay",
+            f"{units.counted(answers.replays, 'replay')} of "
+            f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} "
+            f"({units.share(answers.made)} of the job's calls) against "
+            f"{units.counted(answers.jobs, 'run')} of the job",
         ),
-        end="\n\n",
+        (
+            "Known",
+            f"for {units.share(known)} of the job's time inside MPI; in the rest runs of "
+            f"the job differ by more than {units.share(SCATTER)}, or too much to tell",
+        ),
+        (
+            "Stands",
+            f"for {units.share(answers.share(*STANDS) / (known or 1))} of that, "
+            f"{units.share(answers.share('stands') / (known or 1))} by a test, within "
+            f"{units.share(answers.margin)}",
+        ),
     )
     columns = (
         column("call", lambda row: row.call),
@@ -232,17 +220,32 @@ def check_runs(arguments: argparse.Namespace) -> None:
         column("within", lambda row: units.share(row.margin)),
         column("stands for it", lambda row: WHY[row.verdict], is_number=False),
     )
-    print(tables.first_rows(columns, answers.rows, MOST_ROWS, MORE))
+    common.answer(
+        arguments,
+        None,
+        answers.rows,
+        CheckRow._fields,
+        lambda: [
+            common.facts_text(facts),
+            tables.first_rows(columns, answers.rows, MOST_ROWS, MORE),
+        ],
+        nothing=str,
+    )
 
 
-RUN = {"kit": write_kit, "show": show_kit, "source": write_source, "check": check_runs}
+RUN = {
+    "kit": write_kit,
+    "show": lambda arguments: print_kit(*kits.read(*arguments.runs)),
+    "source": write_source,
+    "check": check_runs,
+}
 
 
 COMMANDS = {
     "replay": Command(
         __doc__,
         (
-            option("action", type=action, choices=ACTIONS, help="what to do"),
+            option("action", type=action, choices=tuple(RUN), help="what to do"),
             option(
                 "runs",
                 metavar="RUN",

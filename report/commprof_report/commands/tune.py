@@ -260,8 +260,11 @@ def search(arguments: argparse.Namespace) -> None:
 
 def find_nccl(arguments: argparse.Namespace) -> None:
     experiment, output = only(arguments, "one experiment"), output_of(arguments)
-    sides = compare.read(compare.chosen([experiment]), 0.0)
-    show_search(output, nccl.evidence_of(sides, str(experiment)), rules_by(arguments))
+    show_search(
+        output,
+        nccl.evidence_of(compare.read(compare.chosen([experiment]), 0.0), str(experiment)),
+        rules_by(arguments),
+    )
 
 
 def launcher(arguments: argparse.Namespace, output: Path, before: str = "") -> Launcher:

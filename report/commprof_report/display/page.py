@@ -138,24 +138,19 @@ def warnings(lines: Sequence[str]) -> str:
     return f'<section class="warn"><ul>{items}</ul></section>' if items else ""
 
 
-def section(title: str, sentence: str, *parts: str) -> str:
-    words = sentence_of(sentence) if sentence else ""
-    return f'<section id="{_anchor(title)}"><h2>{text(title)}</h2>{words}{"".join(parts)}</section>'
+def section(title: str, sentence: str, *parts: str, is_folded: bool = False) -> str:
+    anchor = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+    inside = "".join((sentence_of(sentence) if sentence else "", *parts))
+    shown = (
+        f"<details><summary>{text(title)}</summary>{inside}</details>"
+        if is_folded
+        else f"<h2>{text(title)}</h2>{inside}"
+    )
+    return f'<section id="{anchor}">{shown}</section>'
 
 
 def sentence_of(words: str) -> str:
     return f'<p class="soft">{text(words)}</p>'
-
-
-def folded_section(title: str, sentence: str, *parts: str) -> str:
-    return (
-        f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>'
-        f"{sentence_of(sentence)}{''.join(parts)}</details></section>"
-    )
-
-
-def _anchor(title: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def drawing(name: str, data: dict[str, object]) -> str:

@@ -273,8 +273,7 @@ def _gpu_busy(run: Run) -> Iterator[Sample]:
 def _durations(run: Run) -> Iterator[Sample]:
     """For each rank and call how many calls lasted no longer than each bound, sum and count,
     adjacent. The bounds are also bounds of buckets, so the counts are exact."""
-    cells = cells_of(run.connection)
-    groups = sums(cells, ("world_rank", "call"), is_call)
+    groups = sums(cells_of(run.connection), ("world_rank", "call"), is_call)
     found = groups.histograms()
     high_ns = found.high_ns[found.bucket]
     upto = [

@@ -143,11 +143,10 @@ class Histogram(NamedTuple):
         cannot run into each other."""
         rows = self.rows
         low = [max(row.low_ns, LEAST_NS) for row in rows]
-        wide = [row.high_ns - left for row, left in zip(rows, low)]
         axes.bar(
             low,
             [row.density for row in rows],
-            wide,
+            [row.high_ns - left for row, left in zip(rows, low)],
             align="edge",
             color=of_call(rows[0].call),
             edgecolor="white",
