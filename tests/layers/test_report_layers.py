@@ -24,11 +24,12 @@ def _modules() -> dict[str, str]:
 
 def _imported(unit: str, node: ast.ImportFrom) -> Iterator[str]:
     """Units that an import names: one for `from ..run.ledger import Ledger`, one for each word of
-    `from . import common`."""
+    `from . import common`; of `from ..run import Run` the room's own module, as Run is none."""
     folder = Path(unit).parents[node.level - 1]
     base = folder.joinpath(*(node.module or "").split("."))
     for name in node.names:
-        yield str(base / name.name)
+        is_module = (layers.REPOSITORY / base / f"{name.name}.py").exists()
+        yield str(base / (name.name if is_module else "__init__"))
     yield str(base)
 
 
@@ -71,6 +72,8 @@ def test_an_import_of_an_upper_room_is_found() -> None:
     said = [f"{TOP}calls/by_size uses {TOP}late/late_ranks: {TOP}calls/ may not use {TOP}late/"]
     assert _with_import("calls/by_size", "from ..late.late_ranks import late") == said
     assert _with_import("calls/by_size", "from ..late import late_ranks") == said
+    said = [f"{TOP}run/unseen uses {TOP}late/__init__: {TOP}run/ may not use {TOP}late/"]
+    assert _with_import("run/unseen", "from ..late import Late") == said
 
 
 def test_a_circle_of_modules_within_a_room_is_found() -> None:

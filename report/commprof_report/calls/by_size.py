@@ -46,7 +46,7 @@ from ..base.summarize import (
     summed,
     total,
 )
-from ..run.selection import cells_of, columns_of
+from ..run import cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 
 SQL = query.beside(__file__)

@@ -34,7 +34,7 @@ from ..base.summarize import (
     ratio,
     total,
 )
-from ..run.selection import Cells, view_rows
+from ..run import Cells, view_rows
 
 SQL = query.beside(__file__)
 

@@ -16,11 +16,8 @@ from typing import Any
 from ..base import checked, option, present, take_note, units
 from ..base.workers import EXECUTOR
 from ..display import page, pictures, tables
-from ..run import selection
-from ..run.run import Run, run_open
-from ..run.selection import Selection
+from ..run import Run, run_open, selection, Selection, unseen_calls_text
 from ..run.sampled import MOST_SAMPLES
-from ..run.unseen import unseen_calls_text
 
 
 RUN = (

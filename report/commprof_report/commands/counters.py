@@ -34,8 +34,7 @@ from ..calls.views import (
 )
 from ..display import page, tables
 from ..plots import bars, charts
-from ..run.selection import view_rows
-from ..run.run import Run
+from ..run import Run, view_rows
 from ..stuck import doing
 from . import Command, common
 

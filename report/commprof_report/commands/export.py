@@ -71,11 +71,17 @@ from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
-from ..run import anonymous
-from ..run.alignment import align
-from ..run.database import VIEWS, database_is_plain, database_write, views_create
-from ..run.rank_files import file_scan, files_mode
-from ..run.run import Run
+from ..run import (
+    align,
+    anonymous,
+    database_is_plain,
+    database_write,
+    file_scan,
+    files_mode,
+    Run,
+    VIEWS,
+    views_create,
+)
 from . import Command, common
 
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at

@@ -24,7 +24,7 @@ from ..base.workers import EXECUTOR
 from ..display import page, tables
 from ..fleet.questions import QUESTIONS, answers, engine_open, fields, load, verdict
 from ..fleet.store import NAMES, add as add_runs, folders_below, forget, store_create, store_open
-from ..run.rank_files import files_mode
+from ..run import files_mode
 from . import Command, common
 
 MOST_PROBLEMS = 20

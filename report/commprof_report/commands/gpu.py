@@ -46,9 +46,7 @@ from ..gpu.gpu_activity import (
 )
 from ..gpu.sensors import SENSOR, sensors
 from ..plots import bars
-from ..run.alignment import align
-from ..run.selection import Selection
-from ..run.unseen import reason_text, seen_rows
+from ..run import align, reason_text, seen_rows, Selection
 from ..steps.gpu_steps import (
     FEWEST_STEPS,
     STEP,

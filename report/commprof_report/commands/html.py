@@ -35,11 +35,7 @@ from ..late.sentences import headline, mark_text
 from ..plots import bars, timeline
 from ..roles import roles
 from ..roles.world import world_of
-from ..run import anonymous, selection
-from ..run.alignment import Alignment, align
-from ..run.selection import Selection, view_rows
-from ..run.rank_files import files_mode
-from ..run.run import Run
+from ..run import align, Alignment, anonymous, files_mode, Run, selection, Selection, view_rows
 from ..steps.run_view import View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (

@@ -35,9 +35,7 @@ from ..calls.views import best_timed, size_rows
 from ..compare.row_table import alike
 from ..display import page, tables
 from ..plots import bars as plot
-from ..run.alignment import align
-from ..run.run import Run
-from ..run.selection import Selection
+from ..run import align, Run, Selection
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import StepsSummary, steps_find
 from . import Command, common

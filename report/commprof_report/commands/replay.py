@@ -35,7 +35,7 @@ from ..replay import kit as kits
 from ..replay.check import SCATTER, SMALL, STANDS, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.kit import program_of
-from ..run.rank_files import files_mode
+from ..run import files_mode
 from . import Command, common, compare
 
 MOST_ROWS, MORE = 24, " rows; --csv has them all."

@@ -36,9 +36,7 @@ from ..gpu import gpu_activity
 from ..late.judgement import Kind
 from ..late.late_ranks import Late, late
 from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
-from ..run.alignment import Alignment, align
-from ..run.run import Run, programs_text
-from ..run.selection import Selection
+from ..run import align, Alignment, programs_text, Run, Selection
 from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled_facts
 from ..steps.steps_summary import StepsRow, headline, steps_summary
 from ..stuck import doing

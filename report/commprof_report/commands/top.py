@@ -53,8 +53,7 @@ from ..base import (
     units,
 )
 from ..display import page, tables
-from ..run import selection
-from ..run.run import Run, run_open
+from ..run import Run, run_open, selection
 from ..stuck import doing
 from ..stuck.doing import ENDS, Amounts, live_rows, unhanded
 from . import Command, common, html

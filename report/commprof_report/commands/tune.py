@@ -57,7 +57,7 @@ from ..experiment.plan import PLACEHOLDER, ended, program_find
 from ..late.late_ranks import Late, late
 from ..replay import kit as kits
 from ..replay.from_run import kit_of
-from ..run.alignment import align
+from ..run import align
 from ..tune import evidence as evidences, formats, nccl
 from ..tune.evidence import (
     Evidence,

@@ -28,7 +28,7 @@ from typing import Callable
 
 from ..base import units
 from ..base.units import visible
-from ..run.alignment import MOST_NS
+from ..run import MOST_NS
 from .traces import (
     CYCLE_START,
     Event,

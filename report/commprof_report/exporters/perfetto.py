@@ -28,9 +28,7 @@ from ..gpu.overlap import OTHER_STREAM, device_groups
 from ..late.reading import known
 from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
-from ..run.alignment import Alignment, align
-from ..run.selection import Selection
-from ..run.unseen import unsampled_text
+from ..run import align, Alignment, Selection, unsampled_text
 from ..steps.boundaries import Steps
 from ..steps.steps_summary import steps_find
 from .events import (

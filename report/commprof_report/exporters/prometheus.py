@@ -15,8 +15,7 @@ from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
-from ..run.selection import cells_of
-from ..run.run import Run, fact_rows
+from ..run import cells_of, fact_rows, Run
 from ..stuck.doing import negotiating_rows
 
 UP = {"running": 1, "running or killed": None}  # by state; others: 0

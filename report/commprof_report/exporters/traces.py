@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import Progress, ReportError, present, query, units, whole
 from ..base.files import JsonStream, json_open
-from ..run.selection import Selection
+from ..run import Selection
 
 SQL = query.beside(__file__)
 OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)

@@ -46,7 +46,7 @@ from ..base.units import (
     size_range,
     three_digits,
 )
-from ..run.selection import columns_of, histogram_of
+from ..run import columns_of, histogram_of
 from . import kernel_names
 from .overlap import (
     OTHER_STREAM,

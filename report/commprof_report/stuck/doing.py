@@ -14,7 +14,7 @@ from ..base import Row, by, gathered, present, query, units
 from ..base.summarize import View, summarize, total
 from ..calls.parts import rank_rows
 from ..calls.views import is_call, is_device, is_in_mpi, is_working
-from ..run.selection import cells_of
+from ..run import cells_of
 from ..run.ledger_format import PEER_ANY, PEER_OUTSIDE
 from ..run.process import CUT_OFF
 

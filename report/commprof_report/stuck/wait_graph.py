@@ -28,7 +28,7 @@ from ..base import Row, by, gathered, present, query, units
 from ..base.units import Members
 from ..calls.parts import rank_rows
 from ..run.ledger_format import PEER_ANY
-from ..run.run import Run
+from ..run import Run
 from . import doing
 from .doing import unhanded
 

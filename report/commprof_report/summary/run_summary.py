@@ -15,9 +15,8 @@ from ..calls.parts import peer_rows, rank_rows
 from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.late_ranks import Late
 from ..retime.graph import Efficiency
-from ..run.selection import traffic_classify, view_rows
+from ..run import fact_rows, Run, traffic_classify, view_rows
 from ..run.crowding import crowding, sentence
-from ..run.run import Run, fact_rows
 from ..run.unseen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {
