@@ -29,7 +29,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -45,12 +44,9 @@ def regular_open(path: Path) -> BinaryIO:
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
     """The paths without those that lead to the same file or folder as one before."""
-    found: dict[object, Path] = {}
+    found: dict[str, Path] = {}
     for path in paths:
-        identity: object = path
-        with suppress(OSError):
-            identity = attrgetter("st_dev", "st_ino")(os.stat(path))
-        found.setdefault(identity, path)
+        found.setdefault(os.path.realpath(path), path)
     return list(found.values())
 
 
@@ -119,17 +115,13 @@ def _entries(include: re.Match) -> str:
 @lru_cache
 def library_text(name: str) -> str:
     """The text of a file, by its path in src/."""
-    path = _path_of(name)
+    path = library_file(name)
     if not path:
         raise ReportError(FOLDERS[0] / name, "is missing; the installation is incomplete")
     return path.read_text(encoding="utf-8")
 
 
-def has_library_file(name: str) -> bool:
-    return _path_of(name) is not None
-
-
-def _path_of(name: str) -> Path | None:
+def library_file(name: str) -> Path | None:
     return next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
 
 

@@ -52,7 +52,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ..base import ReportError
-from ..base.files import has_library_file, library_text
+from ..base.files import library_file, library_text
 
 VERSION = 1
 NONE = "-"
@@ -368,10 +368,10 @@ def _sources() -> list[str]:
         seen.add(file)
         for name in OWN.findall(library_text(file)):
             beside = posixpath.join(posixpath.dirname(file), name)
-            add(beside if has_library_file(beside) else name)
+            add(beside if library_file(beside) else name)
         ordered.append(file)
         body = f"{file[:-1]}c"
-        if has_library_file(body):
+        if library_file(body):
             add(body)
 
     add(MAIN)
