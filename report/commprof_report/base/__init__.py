@@ -253,8 +253,8 @@ BETWEEN_S = 0.2
 class Progress:
     def __init__(self, doing: str, whole: int, what: str = "files") -> None:
         self.doing, self.whole, self.what, self.done = doing, whole, what, 0
-        self.is_wanted = sys.stderr is not None and sys.stderr.isatty()
-        self.next_s = time.monotonic() + PATIENCE_S
+        is_wanted = sys.stderr is not None and sys.stderr.isatty()
+        self.next_s = time.monotonic() + PATIENCE_S if is_wanted else float("inf")
         self.is_shown = False
 
     def __enter__(self) -> Progress:
@@ -262,7 +262,7 @@ class Progress:
 
     def step(self, more: int = 1) -> None:
         self.done += more
-        if self.is_wanted and time.monotonic() >= self.next_s:
+        if time.monotonic() >= self.next_s:
             self.next_s = time.monotonic() + BETWEEN_S
             self.is_shown = True
             print(

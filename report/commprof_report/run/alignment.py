@@ -199,14 +199,18 @@ def align(connection: Connection) -> Alignment:
     ahead_ns = named.start_unix_ns - named.start_monotonic_ns
     walls = dict(zip(named.clock.tolist(), ahead_ns.tolist()))
     meetings = _meetings(connection, ranks)
-    violations, found = _violations(meetings), _of_meetings(meetings)
+    found = _of_meetings(meetings)
     clocks = _clocks_lay(walls, _tightest(found))
     if len({clock.island for clock in clocks.values()}) > 1:
         found = joined(Columns, [found, _of_messages(connection, ranks)])
         clocks = _clocks_lay(walls, _tightest(found))
     alignment = Alignment(ranks, clocks)
-    for clock, violation_ns in violations.items():
-        alignment.clocks[clock].violation_ns = violation_ns
+    # by how much a return precedes an arrival that it depends on
+    both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
+    wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
+    violations_ns = wrong.last_come_ns - wrong.first_gone_ns
+    for clock, rows in by_rank(wrong.clock):
+        alignment.clocks[clock].violation_ns = int(violations_ns[rows].max())
     return alignment
 
 
@@ -271,15 +275,6 @@ def _meetings(connection: Connection, ranks: Columns) -> Columns:
     for values in (calls.call[order], calls.root[order]):
         is_one[of_row[values != values[groups.first[meetings.first]][of_row]]] = False
     return found.take(meetings.spread(is_one))
-
-
-def _violations(meetings: Columns) -> dict[int, int]:
-    """By clock the largest one: by how much a return precedes an arrival that it depends on."""
-    both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
-    wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
-    order, groups = grouped(wrong.clock)
-    largest_ns = groups.max((wrong.last_come_ns - wrong.first_gone_ns)[order])
-    return dict(zip(wrong.clock[order[groups.first]].tolist(), largest_ns.tolist()))
 
 
 def _of_meetings(meetings: Columns) -> Columns:

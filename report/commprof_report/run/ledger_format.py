@@ -212,7 +212,8 @@ class Rows:
     def __init__(self, ledger: Any, clock: Any, last_ns: int) -> None:
         header = self.header = ledger.header
         self.ledger, self.clock, self.last_ns = ledger, clock, last_ns
-        self.reset_ns = clock.reset_ns(header)
+        # the last reset; 0: there was none
+        self.reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
         self.world_rank, self.start_ns = header.world_rank, header.start_ns
         self.conversions: dict[str, Callable] = {
             "number": lambda value: value if value <= MOST else MOST,

@@ -42,7 +42,6 @@ Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
 
 SECOND = 1_000_000_000
 OWNER_NUMBER_BIT = 8
-ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
 SAMPLE_ROUND = SAMPLE_RECEIVED
@@ -71,10 +70,6 @@ class Clock(NamedTuple):
     def times_ns(self, ticks: np.ndarray) -> np.ndarray:
         return np.array([*map(self.since_start_ns, ticks.tolist())], np.int64)
 
-    def reset_ns(self, header) -> int:
-        """The last reset; 0: there was none."""
-        return self.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
-
 
 def clock_of(ledger: Ledger) -> Clock:
     """The header's clock was measured during MPI_Init; a page's anchor at least a second later
@@ -99,7 +94,7 @@ def clock_of(ledger: Ledger) -> Clock:
 def _anchor_is_sane(header, anchor_ticks: int, anchor_ns: int) -> bool:
     run_ticks, rise_ns = anchor_ticks - header.clock_ticks, anchor_ns - header.clock_ns
     off_ns = rise_ns - (run_ticks * header.clock_scale >> 32)
-    return run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
+    return run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * 100 <= rise_ns  # one percent
 
 
 def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[Any]]:
@@ -126,8 +121,19 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
         header.start_unix_ns, header.device_mask, activities, "start_ns"
     )
     end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
-    settled_ns = _settled_ns(ledger, last_ns, activities)
-    gaps = _gaps(header, clock, pages)
+    # activities are stored in the order of their begin, with a delay, so while tracing is on they
+    # are complete only up to the begin of the last one
+    settled_ns = max((activity.start_ns for activity in activities), default=0)
+    if ledger.entries("TRACINGS")["end_ns"].all():
+        settled_ns = last_ns
+    # by owner: the times in which there was no room for its samples
+    full = pages[pages["until_ticks"] != 0]
+    gaps = gathered(
+        (owner, (clock.since_start_ns(until), (last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns))
+        for owner, until, last in zip(
+            *(full[name].tolist() for name in ("owner", "until_ticks", "last"))
+        )
+    )
     for table, owners, field, owner, mask, until_ns in (
         ("sample_window", "THREADS", "thread", OF_THREAD, header.window_mask, end_ns),
         ("gpu_sample_window", "STREAMS", "stream", OF_STREAM, header.device_mask, settled_ns),
@@ -149,16 +155,6 @@ def sample_rows(ledger: Ledger, rows: Rows, has_ended: bool) -> dict[str, list[A
     return tables
 
 
-def _gaps(header, clock: Clock, pages: np.ndarray) -> dict[int, list[Span]]:
-    """By owner: the times in which there was no room for its samples."""
-    pages = pages[pages["until_ticks"] != 0]
-    fields = (pages[field].tolist() for field in ("owner", "until_ticks", "last"))
-    return gathered(
-        (owner, (clock.since_start_ns(until), (last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns))
-        for owner, until, last in zip(*fields)
-    )
-
-
 def in_windows(
     start_unix_ns: int,
     mask: int,
@@ -173,14 +169,6 @@ def in_windows(
         return rows
     windows = ((start_unix_ns + getattr(row, time) >> window_ns_log2, row) for row in rows)
     return [row for window, row in windows if not window & mask or window in record]
-
-
-def _settled_ns(ledger: Ledger, last_ns: int, activities: list) -> int:
-    """Until when all activities are known. They are stored in the order of their begin, with a
-    delay, so while tracing is on they are complete only up to the begin of the last one."""
-    if ledger.entries("TRACINGS")["end_ns"].all():
-        return last_ns
-    return max((activity.start_ns for activity in activities), default=0)
 
 
 def _are_there(header, entries: np.ndarray) -> np.ndarray:
@@ -304,10 +292,14 @@ def _tables(rows: Rows, calls: Columns) -> dict[str, list[Any]]:
             **computed,
         )
 
+    # the last step has no end: it lasts as long as the rank is known to have lived
+    end_ns = rows.clock.times_ns(steps.entry["end_ticks"])
+    is_last = steps.entry["start_ticks"] == steps.entry["end_ticks"]
+    end_ns = np.where(is_last, np.maximum(rows.last_ns, end_ns), end_ns)
     is_received = (messages.flags // SAMPLE_RECEIVED & 1).tolist()
     tag, number_of = _message(messages)
     return {
-        "step": _step_rows(rows, steps),
+        "step": rows.rows("step", steps.entry, step=steps.step, end_ns=end_ns),
         "region_span": rows.rows("region_span", spans.entry),
         "sample_message": further(
             "sample_message",
@@ -351,14 +343,6 @@ def _completed_ns(clock: Clock, calls: Columns) -> list[Any]:
     by more than its duration."""
     ticks = np.maximum(calls.completed, calls.entry["start_ticks"])
     return unless(calls.completed == 0, clock.times_ns(ticks))
-
-
-def _step_rows(rows: Rows, calls: Columns) -> list[Any]:
-    """The last step has no end: it lasts as long as the rank is known to have lived."""
-    start, end = calls.entry["start_ticks"], calls.entry["end_ticks"]
-    end_ns = rows.clock.times_ns(end)
-    end_ns = np.where(start == end, np.maximum(rows.last_ns, end_ns), end_ns)
-    return rows.rows("step", calls.entry, step=calls.step, end_ns=end_ns)
 
 
 def _sample_rows(rows: Rows, calls: Columns) -> list[Any]:

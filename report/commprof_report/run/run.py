@@ -413,9 +413,6 @@ class Profiled(NamedTuple):
     setting: str  # as it was given: 0-63:8
     ranks: frozenset[int]
 
-    def __contains__(self, rank: object) -> bool:
-        return rank in self.ranks
-
 
 def profiled_ranks(setting: str, present: Iterable[int], world_size: int) -> Profiled | None:
     """None: all were to be. One per node: which ones is known from their files alone."""

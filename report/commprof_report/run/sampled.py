@@ -134,7 +134,10 @@ def passed_messages(
     sides = _sides(connection)
     place, peers = (_place(ranks, own) for own in (sides.world_rank, sides.peer))
     is_between = (peers >= 0) & (clocks[place] != clocks[peers]) & (sides.identity != NONE)
-    sides = sides.take(is_between & (sides.number != NONE) & ~_are_many(connection, sides))
+    rows: Sequence[tuple] = SQL.run(connection, "many_messages", numbers=NUMBERS).fetchall()
+    directions = (sides.world_rank, sides.is_received.astype(np.int64), sides.peer)
+    are_many = found_in(directions, tuple(np.array(rows, np.int64).reshape(-1, 3).T)) >= 0
+    sides = sides.take(is_between & (sides.number != NONE) & ~are_many)
     sides = sides.take(sides.number % (len(sides) // most + 1) == 0)
     sent = sides.take(~sides.is_received)
     received = sides.take(sides.is_received & (sides.done_ns != NONE))
@@ -154,15 +157,6 @@ def passed_messages(
 def _place(ranks: Ints, own: Ints) -> Ints:
     """The place of each of these among the ranks; -1: it was not read."""
     return found_in((own,), (ranks,))
-
-
-def _are_many(connection: Connection, sides: Columns) -> Flags:
-    rows: Sequence[tuple] = SQL.run(connection, "many_messages", numbers=NUMBERS).fetchall()
-    many = np.array(rows, np.int64).reshape(-1, 3)
-    return (
-        found_in((sides.world_rank, sides.is_received.astype(np.int64), sides.peer), tuple(many.T))
-        >= 0
-    )
 
 
 def _sides(connection: Connection) -> Columns:

@@ -215,19 +215,13 @@ def _calls(run: Run, wanted: list[str]) -> set[str]:
     return _chosen(
         "call",
         [part.strip() for text in wanted for part in text.split(",") if part.strip()],
-        lambda text: {name for name in names if text.lower() in (name.lower(), _short(name))},
+        lambda text: {name for name in names if text.lower() in (name.lower(), name[4:].lower())},
         f"this run made no such call; it made: {', '.join(names) or 'none'}",
     )
 
 
 def _column(run: Run, query: str) -> list[Any]:
     return [value for (value,) in run.connection.execute(query)]
-
-
-def _short(name: str) -> str:
-    """A call's name without its library: MPI_Allreduce and ncclAllReduce are both allreduce."""
-    name = name.lower()
-    return name[4:] if name.startswith(("mpi_", "nccl")) else name
 
 
 def identities_find(run: Run, wanted: list[str]) -> set[str]:

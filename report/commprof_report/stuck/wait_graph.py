@@ -130,7 +130,9 @@ class Board:
             rank for members in sides for rank in Members(members).below(self.run.world_size)
         )
         listed = (
-            rank for rank in of_sides if rank not in used and (profiled is None or rank in profiled)
+            rank
+            for rank in of_sides
+            if rank not in used and (profiled is None or rank in profiled.ranks)
         )
         idle = set(islice(listed, self.room))
         self.room -= len(idle)
@@ -160,7 +162,7 @@ class Board:
             first = [
                 rank
                 for rank in islice(places, own.root, own.root + 1)
-                if rank in behind and (profiled is None or rank in profiled)
+                if rank in behind and (profiled is None or rank in profiled.ranks)
             ]
         needed = first or self.behind(collective)
         if not self.copied:
@@ -416,7 +418,7 @@ def why_text(board: Board, rank: int) -> str:
     if row is None:
         return (
             "left no file"
-            if board.run.profiled is None or rank in board.run.profiled
+            if board.run.profiled is None or rank in board.run.profiled.ranks
             else "was not chosen to be profiled"
         )
     if row.state in ("finalize", "end", "exit", "abort"):
