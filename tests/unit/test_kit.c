@@ -26,7 +26,7 @@ mpi_handle objects_op(const struct objects *objects, const char *name, int type)
     return 0;
 }
 
-enum { DAMAGED_KITS = UNIT_SANITIZED ? 3000 : 30000 };
+enum { DAMAGED_KITS = UNIT_SANITIZED ? 3000 : 10000 };
 
 #define HEAD "commprof-kit 1\nsha256 "
 static const char KIT[] = HEAD "0000000000000000000000000000000000000000000000000000000000000000\n"
