@@ -36,7 +36,8 @@ from ..plots import bars, timeline
 from ..roles import roles
 from ..roles.world import world_of
 from ..run import align, Alignment, anonymous, files_mode, Run, selection, Selection, view_rows
-from ..steps.run_view import View, is_whole, run_view
+from ..steps.long_steps import is_whole
+from ..steps.run_view import View, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
 from ..summary.run_summary import (
     RunSummary,

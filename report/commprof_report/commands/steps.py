@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from ..base import attempt, column, Field, option, present, Row, shown, units
@@ -49,7 +49,7 @@ from ..run.selection import Selection
 from ..run.unseen import unsampled_facts
 from ..steps.columns import STEP, STEPS, remark
 from ..steps.long_steps import FEWEST_STEPS, PATH, doing_text
-from ..steps.step_costs import CALL
+from ..steps.step_costs import CALL, call_rows
 from ..steps.steps_summary import (
     NOTABLE_POLLS,
     StepsRow,
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
     waits = attempt("Waiting", late, run, alignment)
     answers = steps_summary(run, alignment, arguments.by, arguments.region, waits, arguments.loop)
     steps = answers.costs.steps
-    rows, fields, columns = chosen(arguments, answers)
+    rows, fields, columns = chosen(arguments, run, answers)
     common.answer(
         arguments,
         run,
@@ -112,13 +112,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def chosen(
-    arguments: argparse.Namespace, answers: StepsSummary
+    arguments: argparse.Namespace, run: Selection, answers: StepsSummary
 ) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field | Field]]:
     """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
         return answers.costs.steps, STEP, step_columns(answers.costs.steps)
     if arguments.per_call:
-        rows = call_rows(answers)
+        rows = call_rows(run.connection, answers.sampled, answers.steps.rows, answers.costs)
         return rows, CALL, call_columns(rows)
     if arguments.critical_path:
         return answers.paths, PATH, shown(PATH)
@@ -140,13 +140,10 @@ def blocks(run: Selection, answers: StepsSummary, waits: Late | None) -> list[st
     return [said, tables.first_rows(columns, calls, MOST_CALLS, more) if calls else ""]
 
 
-def call_rows(answers: StepsSummary, families: Mapping[str, str] | None = None) -> list[Row]:
-    return answers.costs.by_call.rows(answers.costs.is_driven, families)
-
-
 def family_rows(run: Selection, answers: StepsSummary) -> list[Row]:
     """One for a family of communicators."""
-    return call_rows(answers, roles.of_run(run.connection, roles.family_labels))
+    families = roles.of_run(run.connection, roles.family_labels)
+    return call_rows(run.connection, answers.sampled, answers.steps.rows, answers.costs, families)
 
 
 def call_columns(rows: Sequence[Row]) -> list[Field]:

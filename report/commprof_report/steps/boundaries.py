@@ -23,6 +23,7 @@ from ..base import (
     Flags,
     Floats,
     Ints,
+    Row,
     Texts,
     by_rank,
     covered,
@@ -42,14 +43,14 @@ from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators
 from .lines import (
-    KnownTokens,
+    OwnCalls,
     SampledCalls,
     about_calls,
     collectives,
     own_calls,
     threads_of,
 )
-from .stepping import Found, Visits, numbered_steps, own_bounds, steps_of
+from .stepping import Found, Visits, numbered_steps, steps_of
 
 SQL = query.beside(__file__)
 
@@ -129,35 +130,37 @@ def none(why: str, found: Found = Found()) -> Unjudged:
 def marked(rows: Sequence[query.Row]) -> Unjudged:
     if not rows:
         return none("the program marked none")
-    total = max(row.step for row in rows)
-    is_whole = total == len({row.step for row in rows})
-    driving = {row.world_rank: row.thread for row in rows}
-    detection = Detection("marks", total=None if is_whole else total, driving=driving)
     steps = [(row.step, row.world_rank, row.begin_ns, row.end_ns) for row in rows]
-    return detection, table(Bounds, steps, Texts())
+    return Detection(
+        "marks",
+        total=_beyond(rows, max(row.step for row in rows)),
+        driving={row.world_rank: row.thread for row in rows},
+        found=Found(evidence=("marks",)),
+    ), table(Bounds, steps, Texts())
+
+
+def _beyond(rows: Sequence[query.Row], total: int) -> int | None:
+    """The number of all steps, if that is more than are known."""
+    return total if total > len({row.step for row in rows}) else None
 
 
 def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     """total: how often most tensors were agreed on."""
-    detection = Detection(
-        HANDED,
-        total=total if total > len({row.step for row in rows}) else None,
-        tensors=median_high(row.tensors for row in rows),
-    )
     steps = [(row.step, row.world_rank, row.begin_ns, row.done_ns) for row in rows]
-    return detection, table(Bounds, steps, Texts())
+    return Detection(
+        HANDED,
+        total=_beyond(rows, total),
+        tensors=median_high(row.tensors for row in rows),
+        found=Found(evidence=("each tensor is agreed on once a step",)),
+    ), table(Bounds, steps, Texts())
 
 
 def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudged:
-    visits: dict[int, list[tuple[int, int]]] = {}
-    driving: dict[int, int] = {}
     spans = SQL.run(connection, "region_visits", region_name=name).fetchall()
     often = Counter(span[:2] for span in spans)
-    for rank, thread in sorted(often, key=lambda each: (often[each], -each[1])):
-        driving[rank] = thread  # the one that visited it most often
-    for rank, thread, *visit in spans:
-        if thread == driving[rank]:
-            visits.setdefault(rank, []).append((visit[0], visit[1]))
+    # the thread of each rank that visited it most often
+    driving = dict(sorted(often, key=lambda each: (often[each], -each[1])))
+    visits = gathered((rank, span) for rank, thread, *span in spans if thread == driving[rank])
     if not visits:
         names = ", ".join(
             name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name")
@@ -172,10 +175,9 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
         }
         for at in (0, 1)
     )
-    is_counted = agree(begins) or agree(ends)
     numbers = (
         {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()}
-        if is_counted
+        if agree(begins) or agree(ends)
         else matched(ends)
     )
     steps = [
@@ -183,8 +185,13 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
         for rank, of_rank in numbers.items()
         for number, visit in zip(of_rank, visits[rank])
     ]
-    why = _others_text(sorted(visits.keys() - numbers.keys()))
-    return Detection("region", why, driving=driving), table(Bounds, steps, Texts())
+    left = sorted(visits.keys() - numbers.keys())
+    their = units.agreeing("their", len(left))
+    why = f"{units.rank_names(left)} left out: {their} steps are at other times" if left else ""
+    return (
+        Detection("region", why, driving=driving, found=Found(evidence=("region",))),
+        table(Bounds, steps, Texts()),
+    )
 
 
 # Steps from calls.
@@ -195,11 +202,10 @@ class Group(NamedTuple):
 
     identity: int  # of the communicator whose collectives end the steps; NONE: messages do
     ranks: list[int]
-    speaker: int
     found: Found
-    steps: Columns | None
-    bounds: tuple[Ints, Ints] | None  # of a rank of its own
-    known: int  # sampled collectives on the communicator
+    times: Bounds  # the place of each step in the group in place of its number
+    steps: Columns | None = None  # by the numbers of the collectives
+    known: int = 0  # sampled collectives on the communicator
 
 
 def by_calls(
@@ -217,7 +223,7 @@ def by_calls(
     groups, refused = find_groups(sampled, numbered, len(alignment.ranks), visits, commands, loop)
     if not groups:
         return _why_none(connection, refused)
-    own = joined(Bounds, [_times(numbered, group) for group in groups])
+    own = joined(Bounds, [group.times for group in groups])
     if not len(own):
         most_steps = max(len(present(group.found.spans)) for group in groups)
         return none(
@@ -233,14 +239,11 @@ def by_calls(
     group = max(groups, key=lambda each: len(stepping_ranks.intersection(each.ranks)))
     found = group.found
     total = _total(connection, sampled, group)
-    has_own_sizes = any(
-        sampled.known.calls[call].bandwidth == "own-size" for call in found.functions
-    )
     return Detection(
         "calls",
         _without_text(refused, {*np.unique(own.world_rank).tolist()}),
         total,
-        found=found._replace(bytes=None) if has_own_sizes else found,
+        found=found,
         identity=sampled.texts.text(group.identity) or "",
         apart=[_apart(each, groups) for each in others],
     ), steps
@@ -270,7 +273,7 @@ def find_groups(
     sampled: SampledCalls,
     numbered: Columns,
     ranks: int,
-    visits: Mapping[int, Sequence[Visits]],
+    visits: Mapping[int, Sequence[Row]],
     commands: Mapping[int, str],
     loop: int | None,
 ) -> tuple[list[Group], dict[int, Found]]:
@@ -278,7 +281,6 @@ def find_groups(
     steps. Ranks whose calls are equal have equal steps."""
     about = about_calls(sampled)
     analysed: dict[bytes, Found] = {}
-    tokens: KnownTokens = {}
     groups: list[Group] = []
     refused: dict[int, Found] = {}
     done: set[int] = set()
@@ -287,7 +289,7 @@ def find_groups(
         if rank in done:
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
-        own = own_calls(sampled, about, mine, rows, ranks, tokens)
+        own = own_calls(sampled, about, mine, rows, ranks)
         is_negotiated = bool(sampled.is_negotiated(rows[:1])[0])
         own = own.take(own.is_bulk | (not is_negotiated))
         sizes = np.where(own.sequence == NONE, 0, own.bytes)
@@ -308,24 +310,16 @@ def find_groups(
             continue
         steps = numbered_steps(own, found)
         if steps is None:
-            groups.append(Group(NONE, [rank], rank, found, None, own_bounds(own, found), 0))
-            done.add(rank)
-            continue
-        members = numbered.world_rank[numbered.identity == steps[0]]
-        following = sorted({*members.tolist()} - done)
-        known = int((mine.identity == steps[0]).sum())
-        groups.append(Group(steps[0], following, rank, found, steps[1], None, known))
-        done.update(following)
+            groups.append(Group(NONE, [rank], found, _own_times(own, found, rank)))
+        else:
+            identity, in_order = steps
+            members = numbered.take(numbered.identity == identity)
+            following = sorted({*members.world_rank.tolist()} - done)
+            times = _times(members.take(np.isin(members.world_rank, following)), in_order)
+            known = int((mine.identity == identity).sum())
+            groups.append(Group(identity, following, found, times, in_order, known))
+        done.update(groups[-1].ranks)
     return groups, refused
-
-
-def _others_text(ranks: list[int]) -> str:
-    return (
-        f"{units.rank_names(ranks)} left out: {units.agreeing('their', len(ranks))} steps are at "
-        "other times"
-        if ranks
-        else ""
-    )
 
 
 def _without_text(refused: Mapping[int, Found], stepping: Container[int]) -> str:
@@ -356,18 +350,19 @@ def _unsampled_text(connection: Connection) -> str:
     return f"none of {units.counted(counted, 'collective')} between ranks was sampled{persistent}"
 
 
-def _times(found: Columns, group: Group) -> Bounds:
-    """The steps of each rank, as far as the samples that bound them exist on all ranks; their
-    places in its group in place of their numbers."""
-    if group.bounds is not None:
-        begin_ns, end_ns = group.bounds
-        place = np.arange(len(end_ns))
-        return Bounds(place, np.full(len(place), group.speaker), begin_ns, end_ns).take(
-            end_ns > begin_ns
-        )
-    own = found.take((found.identity == group.identity) & np.isin(found.world_rank, group.ranks))
+def _own_times(own: OwnCalls, found: Found, rank: int) -> Bounds:
+    """A step begins with the last call of the step before, and ends with its own."""
+    upto_ns, spans = np.maximum.accumulate(own.end_ns), present(found.spans)
+    first, end_ns = spans.first, upto_ns[spans.end - 1]
+    is_after = (first > 0) & (own.stretch[first - 1] == own.stretch[first])
+    begin_ns = np.where(is_after, upto_ns[first - 1], own.start_ns[first])
+    bounds = Bounds(np.arange(len(spans)), np.full(len(spans), rank), begin_ns, end_ns)
+    return bounds.take(end_ns > begin_ns)
+
+
+def _times(own: Columns, steps: Columns) -> Bounds:
+    """The steps of each rank, as far as the samples that bound them exist on all ranks."""
     own = own.take(np.lexsort((own.sequence, own.world_rank)))
-    steps = present(group.steps)
     parts = [
         _times_of_rank(rank, steps, own.sequence[rows], own.done_ns[rows])
         for rank, rows in by_rank(own.world_rank)

@@ -1,8 +1,10 @@
-"""The columns of `steps`: the run in one row, and a row for each step."""
+"""The columns of `steps`: the run in one row, and a row for each step; and what all steps cost."""
 
 from __future__ import annotations
 
-from ..base import Field, Row, row_type
+from typing import NamedTuple
+
+from ..base import Columns, Field, Row, row_type
 from ..base.units import NO_VALUE, duration
 
 STEPS = (
@@ -232,3 +234,15 @@ STEP = (  # times are means over the ranks
     Field("data_ns", ""),
 )
 step_row = row_type("StepRow", STEP)
+
+
+class Costs(NamedTuple):
+    steps: list[Row]
+    calls: Columns  # CallTimes
+    # the driving threads communicate; otherwise only other threads do, and the waits of the driving
+    # threads are unknown
+    is_driven: bool
+    thread: str  # the one that communicates most in steps, by name
+    thread_is_main: bool
+    poll_share: float  # share of polls, which have no samples, in the time in MPI
+    main_poll_share: float  # on main threads

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from sqlite3 import Connection
-from typing import Dict, Tuple
 
 from ..base import (
     NONE,
@@ -42,7 +41,6 @@ ANY_ORDER = ("Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome", "g
 FEWEST_OF_A_SIZE = whole("loops.steps")
 FEWEST_CALLS = whole("loops.calls")
 MOSTLY_TIMED = threshold("steps.timed")
-MOST_KNOWN = 16
 BROADCASTS = ("bcast", "broadcast")
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 
@@ -140,24 +138,14 @@ def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     return is_nccl & (timed >= MOSTLY_TIMED * count)
 
 
-Tokens = Tuple[Ints, ...]  # function, sized and token of OwnCalls
-KnownTokens = Dict[bytes, Tokens]  # by the columns that they are made of
-
-
-def _known_tokens(known: KnownTokens, *columns: Ints) -> Tokens:
-    """Most ranks of a job run the same program, and have the same tokens."""
-    key = b"".join(column.tobytes() for column in columns)
-    if key not in known:
-        if len(known) == MOST_KNOWN:
-            known.clear()
-        known[key] = _tokens(*columns)
-    return known[key]
-
-
-def _tokens(
-    call: TextInts, communicator: Ints, collective_bytes: Ints, towards: Ints, message_bytes: Ints
-) -> Tokens:
-    """The last three: of collectives or messages, else 0."""
+@lru_cache(maxsize=4)
+def _tokens(*columns: bytes) -> tuple[Ints, Ints, Ints]:
+    """function, sized and token of OwnCalls, from the numbers of calls and communicators, bytes of
+    collectives (else 0), how far the peer is, and bytes of messages (else 0). Most ranks of a job
+    run the same program, and have the same tokens."""
+    call, communicator, collective_bytes, towards, message_bytes = (
+        np.frombuffer(column, np.int64) for column in columns
+    )
     function = numbered(call, communicator)
     similar = by_first_use(function, repeated(function, collective_bytes))
     token = by_first_use(similar, towards)
@@ -170,7 +158,6 @@ def own_calls(
     found: Columns,
     rows: Ints,
     ranks: int,
-    known: KnownTokens,
 ) -> OwnCalls:
     """rows: the calls of one thread, in order; found: the collectives of its rank."""
     calls = sampled.calls.take(rows)
@@ -187,14 +174,14 @@ def own_calls(
     own_bytes = np.where(has_size, calls.bytes, 0)
     towards = np.where(calls.peer == NONE, NONE, (calls.peer - calls.world_rank) % max(1, ranks))
     is_message = ~is_collective & ~about.is_completing[calls.call] & (calls.bytes != NONE)
-    function, sized, token = _known_tokens(
-        known,
+    columns = (
         calls.call,
         calls.communicator,
         own_bytes,
         np.where(is_collective, 0, towards),
         np.where(is_message, calls.bytes, 0),
     )
+    function, sized, token = _tokens(*(column.tobytes() for column in columns))
     is_data = is_bulk & ~about.is_rooted[calls.call]
     kind = np.where(about.is_start[calls.call], Kind.START, Kind.MESSAGE)
     kind[is_collective] = Kind.SMALL

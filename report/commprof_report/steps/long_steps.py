@@ -14,6 +14,15 @@ parts of the ranks' timelines that no other rank held up.
 
     rank 0  |=== outside ===|- waits for 1 -|=transfer=|      path: rank 1 outside MPI, then
     rank 1  |======== outside =============>|transfer|              transfer on rank 0
+
+The slowest ranks of steps: those that hvprof-report late names, as far as they make the others
+wait in steps.
+
+    late arrivals within complete  ->  of each step: the rank that causes half of its waiting; in
+    steps, with their root causes      how many the named ranks do
+
+Arrival at the calls of a thread that negotiates shows nobody; ranks are then compared, as by late,
+where they hand their gradients over, at the begin of a region around the wait, or at the marks.
 """
 
 from __future__ import annotations
@@ -21,15 +30,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import NamedTuple
-
+from typing import Any, NamedTuple
 from ..base import (
     Columns,
     Field,
     Ints,
+    NONE,
     Row,
     TextInts,
     Texts,
+    Unknown,
     by_rank,
     chance,
     gathered,
@@ -43,9 +53,13 @@ from ..base import (
 )
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
-from ..late.verdict import spans
-from ..run.alignment import Alignment
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, spans, sums_of
+from ..run.alignment import Alignment, storable
 from .boundaries import Boundaries, Steps, means_of_steps
+from ..late.marks import HANDED, NOTABLE_LEAD
+from ..late.sentences import is_mostly, lacks_cores, not_known, verdict_text
+from .columns import Costs
+
 
 COMMON = threshold("steps.foreign")
 EXPLAINS = threshold("steps.explains")
@@ -99,7 +113,7 @@ def why_longer(
     is_driven: bool,
 ) -> str:
     """more: how much longer each rank was outside MPI; longer: in each call. No rank is named: whom
-    the others wait for, the test of late says (slowest.py)."""
+    the others wait for, the test of late says (_by_step)."""
     said = [f"{' and '.join(foreign)} in it"] if foreign else []
     least_ns = max(EXPLAINS * excess_ns, 1)
     call = max(longer, key=lambda call: sum(longer[call]), default="")
@@ -114,14 +128,6 @@ def why_longer(
         else "what the thread that drives the steps did is not known"
     )
     return "; ".join(said) or f"{outside}, and no call took longer on average"
-
-
-def with_blame(why: str, rank: int | None, lead_ns: float | None, excess_ns: float) -> str:
-    """rank: the slowest one of the step; it explains the step if the others wait for it for half of
-    the excess."""
-    if rank is None or lead_ns is None or lead_ns < EXPLAINS * excess_ns:
-        return why
-    return f"{why}; the others wait {units.duration(lead_ns)} because of rank {rank}"
 
 
 def _on_ranks(what: str, more: Sequence[float], least_ns: float) -> str:
@@ -155,6 +161,11 @@ def trend(step_ns: Sequence[float]) -> Row:
 
 def parts(steps: int) -> list[tuple[int, int]]:
     return spans(steps, min(MOST_PARTS, steps // FEWEST_OF_A_PART))
+
+
+def is_whole(row: Row) -> bool:
+    """Whether it is known what its ranks did, and it is not of the warm-up."""
+    return bool(row.is_complete and not row.is_warm_up and row.ranks > 1)
 
 
 STATES = {
@@ -214,8 +225,7 @@ def critical_paths(
 ) -> list[Row]:
     """Paths of the complete steps after the warm-up, the longest parts first; nothing of a step
     whose path was not seen, or was not split."""
-    wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
-    times = steps.aligned(alignment, wanted)
+    times = steps.aligned(alignment, {row.step for row in rows if is_whole(row)})
     return [
         row
         for step in sorted(times)
@@ -273,3 +283,167 @@ def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> 
                 piece.call if piece.state != OUTSIDE else "",
             )
         rank = follows
+
+
+Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
+
+
+def answer(
+    judged: int,
+    why: Unknown | str = "",
+    ranks: units.Ranks | None = None,
+    steps: int = 0,
+    lead_ns: float | None = None,
+) -> dict[str, Any]:
+    """The columns of steps that say who is slowest. why: nobody is named."""
+    return {
+        "slowest_ranks": ranks,
+        "slowest_steps": steps,
+        "slowest_lead_ns": lead_ns,
+        "slowest_why": why,
+        "judged_steps": judged,
+    }
+
+
+def _not_named(late: Late, judged: int) -> dict[str, Any]:
+    return answer(judged, not_known(late) or f"none: {verdict_text(late)}")
+
+
+def slowest(
+    steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
+) -> tuple[Costs, dict[str, Any]]:
+    """The costs of the steps with their slowest ranks, and the run's. `late`: the run's analysis of
+    waiting, if the caller has made it."""
+    by_step, found = _by_step(steps, costs, alignment, late)
+    usual_ns = median(
+        [row.step_ns for row in costs.steps if not (row.is_outlier or row.is_warm_up)] or [0]
+    )
+    return costs._replace(
+        steps=[
+            _with_slowest(row, usual_ns, *by_step.get(row.step, (None, None)))
+            for row in costs.steps
+        ]
+    ), found
+
+
+def _with_slowest(row: Row, usual_ns: float, rank: int | None, lead: float | None) -> Row:
+    """The rank explains an outlier if the others wait for it for half of the excess."""
+    why, excess_ns = row.why, row.step_ns - usual_ns
+    if row.is_outlier and lead is not None and lead >= EXPLAINS * excess_ns:
+        why = f"{why}; the others wait {units.duration(lead)} because of rank {rank}"
+    return row._replace(slowest_rank=rank, lead_ns=lead, why=why)
+
+
+def _by_step(
+    steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
+) -> tuple[Mapping[int, tuple[int, float]], dict[str, Any]]:
+    """Also by step the slowest rank and its lead."""
+    if late is None:
+        return {}, answer(0, Unknown("waiting was not analysed"))
+    if last := late.last:
+        is_of_steps = (steps.detection.by, last.region) in (("marks", ""), (HANDED, HANDED))
+        named = last.named and answer(
+            last.judged, "", units.Ranks(last.named.ranks), last.times, last.lead_ns
+        )
+        return last.by_step if is_of_steps else {}, named or _not_named(late, last.judged)
+    whole = [row for row in costs.steps if is_whole(row)]
+    if unjudged := _why_unjudged(len(whole), costs, late):
+        return {}, answer(0, unjudged)
+    judged = [row for row in whole if is_split(row, costs.is_driven, late)]
+    caused = costs_in(steps.aligned(alignment, {row.step for row in judged}), late)
+    leaders = {row.step: _leader(row, caused[row.step]) for row in judged}
+    by_step = {step: leader for step, leader in leaders.items() if leader}
+    if 2 * len(judged) < len(whole):
+        left = f"{len(whole) - len(judged):,} of {len(whole):,}"
+        few = Unknown(f"in {left} steps less than half of the time inside MPI is split")
+        return by_step, answer(len(judged), few)
+    return by_step, _judged(judged, caused, late)
+
+
+def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
+    if late.judge.is_negotiated or lacks_cores(late):
+        return not_known(late)
+    if not whole:
+        return Unknown("no step of several ranks was sampled whole")
+    if costs.is_driven and costs.main_poll_share >= COVERED:
+        polls = units.share(costs.main_poll_share)
+        return Unknown(f"{polls} of the time inside MPI is in polls, between which a rank may work")
+    return None
+
+
+def is_split(row: Row, is_driven: bool, late: Late) -> bool:
+    """Whether at least half of the time in which ranks may wait was split into waiting and
+    transfer; in the run, if another thread than the driving one calls MPI."""
+    if is_driven:
+        return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * (
+            row.communication_ns or 0
+        )
+    return (
+        (late.run.coverage or 0.0) >= COVERED
+        if row.nccl_host_ns is None
+        else row.nccl_device_ns is not None
+    )
+
+
+def costs_in(times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late) -> dict[int, Caused]:
+    """The waiting that each rank causes in each step, on communicators of ranks that have steps. On
+    the run's time axis a step is where it begins and ends on its last rank: an arrival that all
+    ranks wait for lies in the step in which they wait. Where steps overlap, the one that began last
+    counts."""
+    spans = sorted(
+        (storable(max(begins)), storable(max(ends)), step)
+        for step, of_step in times.items()
+        for begins, ends in [zip(*of_step.values())]
+    )
+    begins_ns, ends_ns, _ = np.array([*spans, (NONE, NONE, NONE)], np.int64).T
+    ranks = {rank for of_step in times.values() for rank in of_step}
+    theirs = [
+        identity
+        for identity, members in late.judge.participants.members.items()
+        if not ranks.isdisjoint(members)
+    ]
+    costs = late.judge.costs
+    place = np.searchsorted(begins_ns[:-1], costs.arrival_ns, "right") - 1
+    is_in = (costs.arrival_ns <= ends_ns[place]) & np.isin(costs.identity, theirs)
+    costs, place = costs.take(is_in), place[is_in]
+    caused: dict[int, Caused] = {step: Counter() for step in times}
+    for at, own in by_rank(place):
+        caused[spans[at][2]].update(sums_of(costs.cause_rank[own], costs.sampled_ns[own]))
+    return caused
+
+
+def lead_ns(
+    row: Row, caused: Caused, ranks: Sequence[int], least: float = MAJORITY
+) -> float | None:
+    """Waiting that these ranks cause each other rank in a step, if that is notable and this share
+    of all waiting; None: it is not."""
+    own_ns = sum(caused[rank] for rank in ranks)
+    lead = own_ns / max(1, row.ranks - len(ranks))
+    return (
+        lead
+        if own_ns >= least * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
+        else None
+    )
+
+
+def _leader(row: Row, caused: Caused) -> tuple[int, float] | None:
+    known = [rank for rank in caused if rank is not None]
+    most = max(known, key=lambda rank: (caused[rank], -rank), default=NONE)
+    lead = lead_ns(row, caused, [most])
+    return None if most == NONE or lead is None else (most, lead)
+
+
+def _judged(rows: Sequence[Row], caused: dict[int, Caused], late: Late) -> dict[str, Any]:
+    """For the ranks that hvprof-report late names: in how many steps the others wait for them."""
+    ranks = late.run.late_ranks
+    if ranks is None:
+        return _not_named(late, len(rows))
+    least = MOSTLY if is_mostly(late.run) else MAJORITY
+    found = [lead_ns(row, caused[row.step], ranks, least) for row in rows]
+    leads = [lead for lead in found if lead is not None]
+    if len(leads) < max(1, min(FEWEST_BLOCKS, MAJORITY * len(rows))):
+        them = f"{units.rank_names(ranks)} {units.agreeing('make', len(ranks))}"
+        often = f"{len(leads)} of {units.counted(len(rows), 'step')} only"
+        why = f"{them} the others wait for {units.share(NOTABLE_LEAD)} of a step or more in {often}"
+        return answer(len(rows), f"none: {why}")
+    return answer(len(rows), "", ranks, len(leads), fmean(leads))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from ..late.timelines import (
 from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
-from .long_steps import Span, critical_path
+from .long_steps import Span, critical_path, is_whole
 from .lines import SampledCalls
 from .step_costs import StepRow
 from .steps_summary import StepsSummary
@@ -43,7 +43,7 @@ from .steps_summary import StepsSummary
 SQL = query.beside(__file__)
 
 ESTIMATE = "waiting estimated from durations"
-LONGEST = 7  # steps that come before the others
+LONGEST = 7  # steps that are drawn before the others
 # of the pieces of all windows together; half as many of each: operations in flight, messages, and
 # pieces of GPUs
 LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000
@@ -283,11 +283,6 @@ def _gpu_cells(known: Spans, active: Columns, edges: Ints) -> np.ndarray:
     return in_parts(found, edges)
 
 
-def is_whole(row: StepRow) -> bool:
-    """Whether it is known what its ranks did, and it is not of the warm-up."""
-    return bool(row.is_complete and not row.is_warm_up and row.ranks > 1)
-
-
 def _windows(
     found: StepsSummary,
     alignment: Alignment,
@@ -297,25 +292,23 @@ def _windows(
     most: int,
     wanted: range | None,
 ) -> tuple[list[StepView], Spans]:
-    """The steps that are drawn, the median one first, then the longest ones, then the others; or
-    the wanted ones in order. And the windows, in order of time."""
+    """The steps that are drawn: the wanted ones, or the median, the longest and others, as far as
+    there is room. And the windows, in order of time."""
     whole = [row for row in found.costs.steps if is_whole(row) and found.costs.is_driven]
     times = found.steps.aligned(alignment, {row.step for row in whole})
     spans = {step: _span(of_step, end_ns) for step, of_step in times.items()}
     pieces = sum(line.pieces_between(0, end_ns) for line in lines.values())
     has_room = not wanted and pieces + RANK_PIECES * len(lines) * len(whole) <= most
     by_time = sorted(whole, key=lambda row: row.step_ns)
-    median = by_time[(len(whole) - 1) // 2] if whole else None
-    first = [median, *(row for row in reversed(by_time) if row is not median)][: 1 + LONGEST]
-    others = [row for row in spread(whole) if row not in first]
+    first = [*by_time[(len(whole) - 1) // 2 :][:1], *by_time[: -1 - LONGEST : -1]]
+    chosen = [*dict.fromkeys([*first, *spread(whole)])]
     if wanted:
-        first, others = [row for row in whole if row.step in wanted], []
-    chosen = [row for row in [*first, *others] if row]
+        chosen = [row for row in whole if row.step in wanted]
     if not has_room:
-        fitting = _fitting(chosen, times, spans, lines, most)
-        chosen = list(fitting)
-    chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
-    notable = {by_time[-1].step: "the longest", median.step: "the median"} if median else {}
+        sizes = accumulate(_pieces_of(times[row.step], spans[row.step], lines) for row in chosen)
+        fitting = takewhile(lambda one: one[0] is chosen[0] or one[1] <= most, zip(chosen, sizes))
+        chosen = [row for row, _ in fitting]
+    notable = dict(zip([row.step for row in first[1::-1]], ("the longest", "the median")))
     steps = [
         StepView(
             row,
@@ -324,7 +317,7 @@ def _windows(
             times[row.step],
             critical_path(late.judge.found.lines, times[row.step]),
         )
-        for row in chosen
+        for row in sorted(chosen)
     ]
     if has_room:
         return steps, [(0, end_ns)]
@@ -344,24 +337,10 @@ def spread(rows: Sequence[StepRow]) -> list[StepRow]:
     ]
 
 
-def _fitting(
-    rows: Sequence[StepRow],
-    times: Mapping[int, Mapping[int, tuple[int, int]]],
-    spans: Mapping[int, tuple[int, int]],
-    lines: Mapping[int, Timeline],
-    most_pieces: int,
-) -> Iterator[StepRow]:
-    """The first one always."""
-    pieces = 0
-    for row in rows:
-        pieces += sum(
-            RANK_PIECES + lines[rank].pieces_between(*spans[row.step])
-            for rank in times[row.step]
-            if rank in lines
-        )
-        if row is not rows[0] and pieces > most_pieces:
-            return
-        yield row
+def _pieces_of(
+    times: Mapping[int, tuple[int, int]], span: tuple[int, int], lines: Mapping[int, Timeline]
+) -> int:
+    return sum(RANK_PIECES + lines[rank].pieces_between(*span) for rank in times if rank in lines)
 
 
 def _span(times: Mapping[int, tuple[int, int]], last_ns: int) -> tuple[int, int]:

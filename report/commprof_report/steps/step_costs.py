@@ -5,8 +5,8 @@ communication is unknown.
     timelines     --> spent_in_states  the time of a step in each state: its parts
     sampled calls --> in_steps         those of each rank in each of its steps          CallTimes
                   --> step_costs       a row for each step                              Costs
-                  --> call_sums        how often, with how many bytes, and for how long a mean step
-                                       makes each call                                  CallSums
+                  --> call_rows        how often, with how many bytes, and for how long a mean step
+                                       makes each call
 
 A call is counted in the step in which it starts; its time is split over the steps that it overlaps.
 An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel
@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import (
     NONE,
@@ -59,7 +58,7 @@ from ..late.timelines import (
 from ..run.alignment import Alignment
 from ..run.sampled import Calls
 from .boundaries import Boundaries, Steps
-from .columns import step_row
+from .columns import Costs, step_row
 from .lines import SampledCalls
 from .long_steps import explained
 
@@ -83,18 +82,6 @@ class CallTimes(Columns):
     calls: Ints
     bytes: Ints
     total_ns: Ints
-
-
-class Costs(NamedTuple):
-    steps: list[StepRow]
-    by_call: CallSums
-    # the driving threads communicate; otherwise only other threads do, and the waits of the driving
-    # threads are unknown
-    is_driven: bool
-    thread: str  # the one that communicates most in steps, by name
-    thread_is_main: bool
-    poll_share: float  # share of polls, which have no samples, in the time in MPI
-    main_poll_share: float  # on main threads
 
 
 def step_costs(
@@ -139,7 +126,7 @@ def step_costs(
             (background_ns, queued_ns, device_ns, *in_data),
             why,
         ),
-        call_sums(connection, sampled, rows, found),
+        found,
         is_driven,
         thread,
         is_main,
@@ -458,58 +445,59 @@ CALL = (
 StepCallRow = row_type("StepCallRow", CALL)
 
 
-@dataclass(frozen=True)
-class CallSums:
-    """The time that complete steps after the warm-up spend in each call on each communicator."""
-
-    sampled: SampledCalls
-    times: CallTimes
-    rank: Ints  # of each row of times
-    label: TextInts
-    steps: Counter[int]  # by rank
-    step_ns: int
-    overlaps: list[query.Row]
-
-    def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[Row]:
-        """families: names of communicators, by label; those of one name share rows."""
-        names, texts = families or {}, self.sampled.texts
-        completion_ns: Counter[tuple[str, str]] = Counter()
-        blocked_ns: Counter[tuple[str, str]] = Counter()
-        for one in self.overlaps:
-            key = one.call, names.get(one.communicator, one.communicator)
-            completion_ns[key] += one.completion_ns
-            blocked_ns[key] += one.blocked_ns
-        named = texts.all([names.get(text, text) for text in texts.texts])[self.label]
-        order, groups = grouped(self.times.name, named, self.times.is_control)
-        rows = []
-        for own_rows in np.split(order, groups.first[1:]) if len(order) else ():
-            own, first = self.times.take(own_rows), own_rows[0]
-            call, label = texts.texts[own.name[0]], texts.texts[named[first]]
-            family, library = _family(self.sampled, call, bool(own.is_control[0]))
-            makers = {*self.rank[own_rows].tolist()}
-            steps = sum(self.steps[rank] for rank in makers)
-            count, message_bytes, total_ns, driving_ns = (
-                int(column.sum())
-                for column in (own.calls, own.bytes, own.total_ns, own.total_ns * own.is_driving)
+def call_rows(
+    connection: Connection,
+    sampled: SampledCalls,
+    rows: Boundaries,
+    costs: Costs,
+    families: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """The time that complete steps after the warm-up spend in each call on each communicator.
+    families: names of communicators, by label; those of one name share rows."""
+    names, texts = families or {}, sampled.texts
+    is_whole = rows.is_complete & ~rows.is_warm_up
+    times, whole = costs.calls.take(is_whole[costs.calls.row]), rows.take(is_whole)
+    rank, steps_of = rows.world_rank[times.row], Counter(whole.world_rank.tolist())
+    labels = read(Columns, SQL.run(connection, "step_labels"), texts)
+    place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
+    label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
+    completion_ns: Counter[tuple[str, str]] = Counter()
+    blocked_ns: Counter[tuple[str, str]] = Counter()
+    for one in SQL.rows(connection, "step_overlap"):
+        key = one.call, names.get(one.communicator, one.communicator)
+        completion_ns[key] += one.completion_ns
+        blocked_ns[key] += one.blocked_ns
+    named = texts.all([names.get(text, text) for text in texts.texts])[label]
+    order, groups = grouped(times.name, named, times.is_control)
+    found = []
+    for own_rows in np.split(order, groups.first[1:]) if len(order) else ():
+        own, first = times.take(own_rows), own_rows[0]
+        call, name = texts.texts[own.name[0]], texts.texts[named[first]]
+        family, library = _family(sampled, call, bool(own.is_control[0]))
+        makers = {*rank[own_rows].tolist()}
+        steps = sum(steps_of[each] for each in makers)
+        count, message_bytes, total_ns, driving_ns = (
+            int(column.sum())
+            for column in (own.calls, own.bytes, own.total_ns, own.total_ns * own.is_driving)
+        )
+        whole_ns = completion_ns[call, name]
+        labelled = {texts.texts[each] for each in label[own_rows].tolist()}
+        found.append(
+            StepCallRow(
+                call,
+                _shown(labelled, name, names),
+                family,
+                count / steps,
+                message_bytes / steps,
+                total_ns / steps,
+                driving_ns / steps if costs.is_driven and library == "mpi" else None,
+                total_ns / (int(whole.step_ns.sum()) or 1),
+                max(0.0, 1 - blocked_ns[call, name] / whole_ns) if whole_ns else None,
+                library,
+                len(makers),
             )
-            whole_ns = completion_ns[call, label]
-            labels = {texts.texts[each] for each in self.label[own_rows].tolist()}
-            rows.append(
-                StepCallRow(
-                    call,
-                    _shown(labels, label, names),
-                    family,
-                    count / steps,
-                    message_bytes / steps,
-                    total_ns / steps,
-                    driving_ns / steps if is_driven and library == "mpi" else None,
-                    total_ns / (self.step_ns or 1),
-                    max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None,
-                    library,
-                    len(makers),
-                )
-            )
-        return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
+        )
+    return sorted(found, key=lambda row: (-row.share_of_step, row.call, row.communicator))
 
 
 def _shown(labels: set[str], name: str, names: Mapping[str, str]) -> str:
@@ -517,20 +505,6 @@ def _shown(labels: set[str], name: str, names: Mapping[str, str]) -> str:
     if len(labels) >= sum(each == name for each in names.values()):
         return name
     return next(iter(labels)) if len(labels) == 1 else f"{len(labels)} of {name}"
-
-
-def call_sums(
-    connection: Connection, sampled: SampledCalls, rows: Boundaries, times: CallTimes
-) -> CallSums:
-    texts = sampled.texts
-    is_whole = rows.is_complete & ~rows.is_warm_up
-    times, whole = times.take(is_whole[times.row]), rows.take(is_whole)
-    rank = rows.world_rank[times.row]
-    labels = read(Columns, SQL.run(connection, "step_labels"), texts)
-    place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
-    label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
-    steps, overlaps = Counter(whole.world_rank.tolist()), list(SQL.rows(connection, "step_overlap"))
-    return CallSums(sampled, times, rank, label, steps, int(whole.step_ns.sum()), overlaps)
 
 
 def _family(sampled: SampledCalls, call: str, is_control: bool) -> tuple[str, str]:

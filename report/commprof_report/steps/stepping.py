@@ -24,10 +24,12 @@ from ..base import (
     Columns,
     Flags,
     Ints,
+    Row,
     Texts,
     covered,
     np,
     present,
+    row_type,
     threshold,
     units,
     whole,
@@ -46,12 +48,7 @@ VARIED = "sums of several sizes"
 CHOSEN = "--loop"
 
 
-class Visits(NamedTuple):
-    """Visits of a rank to a region."""
-
-    name: str
-    number: int
-    time_ns: int
+Visits = row_type("Visits", ("name", "number", "time_ns"))  # of a rank to a region
 
 
 class Found(NamedTuple):
@@ -69,7 +66,6 @@ class Found(NamedTuple):
     share: float = 0.0  # of the time from the first call to the last, in steps
     median_ns: float = 0.0  # from the end of one to the end of the next
     reduced: int = 0  # bytes that a step reduces
-    sizes: int = 0  # different ones of its bulk reductions that are no control
     levels: tuple[Found, ...] = ()  # loops of which each may be the step, the outermost first
 
     @property
@@ -91,7 +87,7 @@ def steps_of(
     about: Columns,
     texts: Texts,
     is_negotiated: bool,
-    visits: Sequence[Visits] = (),
+    visits: Sequence[Row] = (),
     command: str = "",
     chosen: int | None = None,
 ) -> Found:
@@ -109,12 +105,12 @@ def steps_of(
     shown = _with_bytes(own, about, texts, [one for one in best if one.spans], is_negotiated)
     span_ns = int(own.end_ns[-1] - own.start_ns[0])
     is_whole = own.stretch[0] == own.stretch[-1]
+    is_alone = is_whole and len(best) == 1
     shown = [
         one._replace(
             evidence=(
                 *visited(one, visits, span_ns),
-                *one.evidence,
-                *([VARIED] if is_whole and is_varied(one) and len(best) == 1 else []),
+                *(kind for kind in one.evidence if kind != VARIED or is_alone),
                 *([ASKED] if is_whole and is_asked(one, command) else []),
             )
         )
@@ -143,7 +139,7 @@ def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) 
     return Found(confidence=shown[0].confidence, why=why, levels=tuple(shown))
 
 
-def visited(found: Found, visits: Sequence[Visits], span_ns: int) -> list[str]:
+def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
     """The region that is visited once a step, and has most of the time or is a wait; an epoch is no
     step, nor are visits to a region inside another such."""
     steps = len(present(found.spans))
@@ -171,11 +167,6 @@ def is_asked(found: Found, command: str) -> bool:
     return steps >= FEWEST_ASKED and steps in numbers and found.share >= IN_REGION
 
 
-def is_varied(found: Found) -> bool:
-    """Whether nearly all bulk sums are in its iterations, of so many sizes."""
-    return found.sizes >= FEWEST_SIZES and found.confidence >= ORDERED
-
-
 def _with_bytes(
     own: OwnCalls, about: Columns, texts: Texts, levels: list[Found], is_negotiated: bool
 ) -> list[Found]:
@@ -196,8 +187,8 @@ def _with_bytes(
         if abs(own_steps - steps) <= 1:
             is_all = one.bytes == one.reduced or own_steps < steps
             mended = by_bytes._replace(functions=one.functions, words=one.words) if is_all else one
-            evidence = tuple(dict.fromkeys((PARAMETERS, *one.evidence)))
-            return [*levels[:place], mended._replace(evidence=evidence), *levels[place + 1 :]]
+            mended = mended._replace(evidence=(PARAMETERS,))
+            return [*levels[:place], mended, *levels[place + 1 :]]
     _, often = np.unique(own.bytes[is_reduced], return_counts=True)
     is_varied = often.max() < ORDERED * often.sum()  # sums of equal ones may be a coincidence
     is_each = sum(by_bytes.functions.values()) == _handed(own, about, is_reduced).sum()
@@ -298,12 +289,15 @@ def _of_level(
     # a loop that sums more than once what was handed out is no step
     least, most = sorted((parameters, reduced))
     is_gradients = is_bulk and 0 < GRADIENTS * most <= least
+    sizes = len(np.unique(sums[sums > LEAST_BYTES])) * is_bulk
+    is_varied = sizes >= FEWEST_SIZES and confidence >= ORDERED  # nearly all bulk sums are in it
+    has_own_sizes = about.has_own_size[own.call[inside]].any()
     return Found(
         spans,
-        (PARAMETERS,) if is_gradients else (),
+        (PARAMETERS,) * is_gradients + (VARIED,) * is_varied,
         _functions(own, texts, inside, len(spans)),
         is_bulk,
-        int(own.bytes[in_middle].sum()),
+        None if has_own_sizes else int(own.bytes[in_middle].sum()),
         confidence,
         "",
         doubt(len(spans), confidence, _sums(spans, own.bytes * mine)),
@@ -311,7 +305,6 @@ def _of_level(
         _share(own, spans),
         middle_of(times),
         reduced,
-        len(np.unique(sums[sums > LEAST_BYTES])) * is_bulk,
     )
 
 
@@ -406,12 +399,3 @@ def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Columns] | None:
     before = np.where(is_after, sequence[first - 1], 0)
     steps = Columns(before=before, first=sequence[first], last=sequence[last])
     return int(identity[0]), steps.take(is_after | is_begin)
-
-
-def own_bounds(own: OwnCalls, found: Found) -> tuple[Ints, Ints]:
-    """When each step begins and ends: with the last call of the step before, and with its own."""
-    upto_ns, spans = np.maximum.accumulate(own.end_ns), present(found.spans)
-    first, end = spans.first, spans.end
-    is_after = (first > 0) & (own.stretch[first - 1] == own.stretch[first])
-    begin_ns = np.where(is_after, upto_ns[first - 1], own.start_ns[first])
-    return begin_ns, upto_ns[end - 1]

@@ -42,24 +42,19 @@ from .boundaries import (
     none,
     outlier_limit,
 )
-from .columns import steps_row
-from .long_steps import critical_paths, trend
+from .columns import Costs, steps_row
+from .long_steps import critical_paths, slowest, trend
 from .gpu_steps import gpu_steps, step_times
 from .lines import SampledCalls, sampled_calls
-from .slowest import slowest
-from .step_costs import Costs, StepRow, step_costs
+from .step_costs import StepRow, step_costs
 from .stepping import CHOSEN, Found
 
 SQL = query.beside(__file__)
 StepsRow = Row  # columns.py
 
+GPU_TIMES = ("gpu_steps", "gpu_step_ns", "gpu_exposed_ns", "gpu_exposed_share")
 SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
 LOOPS_SHOWN = " (hvprof-report steps shows the loops)"
-MARKS = {
-    "marks": "marks",
-    "region": "region",
-    HANDED: "each tensor is agreed on once a step",
-}
 
 
 @dataclass(frozen=True)
@@ -120,20 +115,21 @@ def steps_summary(
     on_gpus = gpu_steps(connection, steps, {row.step for row in costs.steps if row.is_complete})
     paths = critical_paths(steps, costs.steps, alignment, late) if late and costs.is_driven else []
     steady = [row for row in costs.steps if not row.is_warm_up]
-    negotiating = late.judge.negotiation if late else None
-    if not late and not costs.is_driven:
-        negotiating = negotiation(connection)
+    whole = [row for row in steady if row.is_complete] or steady
+    negotiating = None
+    if not costs.is_driven:
+        negotiating = late.judge.negotiation if late else negotiation(connection)
     fields = {
         **_detection(sampled, steps.detection, costs),
         "time_share": _time_share(connection, steps, steady),
         **_times(steady),
-        **_parts(_whole(steady)),
+        **_parts(whole),
         **_efficiency(late, steps, alignment)._asdict(),
-        **_in_wait_region(late.judge.wait_region if late else None, steps, steady),
+        **_in_wait_region(late.judge.wait_region if late else None, steps, whole),
         **slowest_fields,
-        **_negotiation(None if costs.is_driven else negotiating),
+        **_negotiation(negotiating),
         **trend([row.step_ns for row in steady])._asdict(),
-        **_gpu(on_gpus),
+        **dict(zip(GPU_TIMES, step_times(on_gpus))),
     }
     return StepsSummary(sampled, steps, costs, on_gpus, paths, steps_row(**fields))
 
@@ -151,7 +147,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "steps": len(costs.steps),
         "total_steps": detection.total,
         "delimited_by": detection.by,
-        "evidence": evidence_text(detection),
+        "evidence": "; ".join(loop.evidence),
         "why": detection.why,
         "communicator": communicator.label if communicator else None,
         "period": period_text(detection),
@@ -213,11 +209,6 @@ def certainty(detection: Detection) -> str:
     return "probably" if is_alone else "known"
 
 
-def evidence_text(detection: Detection) -> str:
-    """bytes of the parameters; order"""
-    return MARKS.get(detection.by) or "; ".join(detection.found.evidence)
-
-
 def level_texts(levels: Sequence[Found]) -> list[str]:
     """loop 1: 10 x (95 x (Allreduce of 8 B), Allreduce of 16 B), 1.20 s each"""
     return [
@@ -236,11 +227,6 @@ def _times(steady: Sequence[StepRow]) -> dict:
         "outliers": sum(row.is_outlier for row in steady),
         "outlier_limit_ns": outlier_limit(times) if times else None,
     }
-
-
-def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
-    """The complete steps, or all if none is."""
-    return [row for row in steady if row.is_complete] or steady
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
@@ -263,19 +249,18 @@ def _parts(rows: Sequence[StepRow]) -> dict:
         )
     }
     step_ns = means["step_ns"]
-    named = ("communication", "background", "nccl_device", "data")
-    parts = {name: means[f"{name}_ns"] for name in named}
     shares = {
         f"{name}_share": own_ns / step_ns if own_ns is not None and step_ns else None
-        for name, own_ns in parts.items()
+        for name in ("communication", "background", "nccl_device", "data")
+        for own_ns in [means[f"{name}_ns"]]
     }
     return {**means, "steps_per_s": 1e9 / step_ns if step_ns else None, **shares}
 
 
-def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[StepRow]) -> dict:
+def _in_wait_region(region: WaitRegion | None, steps: Steps, whole: Sequence[StepRow]) -> dict:
     """The time of a step in the region in which the program waits for a thread that communicates:
     exposed communication."""
-    own = steps.rows.take(np.isin(steps.rows.step, [row.step for row in _whole(steady)]))
+    own = steps.rows.take(np.isin(steps.rows.step, [row.step for row in whole]))
     if not region or not len(own):
         return {
             "wait_region": "",
@@ -391,13 +376,3 @@ def outside_text(steps: StepsRow) -> str:
 def _named(ranks: units.Ranks, late: Row) -> str:
     region = late.late_region if ranks == late.late_ranks else None
     return units.rank_names(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
-
-
-def _gpu(rows: Sequence[Row]) -> dict:
-    times = step_times(rows)
-    return {
-        "gpu_steps": times.steps,
-        "gpu_step_ns": times.step_ns,
-        "gpu_exposed_ns": times.step_exposed_ns,
-        "gpu_exposed_share": times.step_exposed_share,
-    }
