@@ -49,7 +49,11 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
     is_bcast = np.array([name == "MPI_Bcast" for name in texts.texts], bool)
     about = Columns(
-        is_reduction=is_reduction, is_broadcast=is_bcast, is_rooted=is_rooted, is_start=none
+        is_reduction=is_reduction,
+        is_broadcast=is_bcast,
+        is_rooted=is_rooted,
+        is_start=none,
+        has_own_size=none,
     )
     return own, about, texts
 
@@ -212,6 +216,29 @@ def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_ask
         job.call("Allreduce", 8)
     found = steps_of(*calls_of(job), False, (), command)
     assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
+
+
+@pytest.mark.parametrize(
+    ("command", "steps"),
+    [
+        ("md -x 10 -N 240", 240),
+        ("md --max-steps=240", 240),
+        ("md -N 241", 241),
+        ("md -N 239", None),
+        ("md -x 240", None),  # as large as a grid
+        ("md 240", None),
+    ],
+)
+def test_a_turn_more_than_the_steps_that_are_asked_for_is_of_the_set_up(command, steps):
+    """The first forces of molecular dynamics exchange halos, too."""
+    job = Job()
+    for _ in range(241):
+        job.compute(training.MS)
+        job.call("Alltoall", 400_000)
+        job.call("Allreduce", 8)
+    found = steps_of(*calls_of(job), False, (), command)
+    assert (found.spans and len(found.spans)) == steps
+    assert steps is None or found.spans.end[-1] == 2 * 241
 
 
 @pytest.mark.parametrize(

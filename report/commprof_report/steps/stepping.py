@@ -15,6 +15,7 @@ hold for all of its ranks, by sequence number.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -46,6 +47,7 @@ FEWEST_ASKED, FEWEST_SIZES = whole("steps.asked"), whole("steps.sizes")
 REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
 VARIED = "sums of several sizes"
 CHOSEN = "--loop"
+STEPS_ASKED = re.compile("^-N$|[Ss]tep|[Ii]ter")
 
 
 Visits = row_type("Visits", ("name", "number", "time_ns"))  # of a rank to a region
@@ -111,11 +113,11 @@ def steps_of(
             evidence=(
                 *visited(one, visits, span_ns),
                 *(kind for kind in one.evidence if kind != VARIED or is_alone),
-                *([ASKED] if is_whole and is_asked(one, command) else []),
             )
         )
         for one in shown
     ]
+    shown = [_asked(one, command) for one in shown] if is_whole else shown
     if chosen and chosen <= len(shown):
         return shown[chosen - 1]._replace(evidence=(CHOSEN,))
     return _proven(shown, best, chosen)
@@ -154,17 +156,22 @@ def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
     return [f"{REGION} '{outer.name}'"] if outer and abs(outer.number - steps) <= 1 else []
 
 
-def is_asked(found: Found, command: str) -> bool:
-    """Whether it repeats as often as a number on the command line says, and has most of the time.
-    Small numbers stand for ranks, layers and threads, too, and epochs are no steps."""
-    words = command.replace("=", " ").split()
-    numbers = [
-        int(word)
+def _asked(found: Found, command: str) -> Found:
+    """With the evidence that it repeats as often as a number on the command line says, and has most
+    of the time. Small numbers stand for ranks, layers and threads, too, and epochs are no steps. If
+    steps are asked for by name, a turn more is that of the set-up, as the first forces of molecular
+    dynamics, and comes first."""
+    words, spans = command.replace("=", " ").split(), present(found.spans)
+    numbers = {
+        int(word): before
         for before, word in zip(words, words[1:])
         if word.isdigit() and "epoch" not in before.lower()
-    ]
-    steps = len(present(found.spans))
-    return steps >= FEWEST_ASKED and steps in numbers and found.share >= IN_REGION
+    }
+    is_beyond = len(spans) not in numbers and STEPS_ASKED.search(numbers.get(len(spans) - 1, ""))
+    spans = spans.take(slice(bool(is_beyond), None))
+    if len(spans) not in numbers or len(spans) < FEWEST_ASKED or found.share < IN_REGION:
+        return found
+    return found._replace(spans=spans, evidence=(*found.evidence, ASKED))
 
 
 def _with_bytes(
