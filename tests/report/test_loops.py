@@ -241,6 +241,28 @@ def test_a_turn_more_than_the_steps_that_are_asked_for_is_of_the_set_up(command,
     assert steps is None or found.spans.end[-1] == 2 * 241
 
 
+@pytest.mark.parametrize("busy", [0.01, 1, 4])
+def test_how_long_calls_take_on_busy_cores_does_not_change_which_loop_is_the_step(busy):
+    """Evaluations after every twentieth of 100 steps; then a solver of 5 to 11 iterations, of whose
+    30 steps the last two make no whole turn of these."""
+    evaluation, nested = Job(), Job()
+    for step in range(100):
+        evaluation.compute(training.MS)
+        evaluation.call("Allreduce", 160_000)
+        for _ in range(30 * (step % 20 == 19)):
+            evaluation.compute(round(busy * training.MS))
+            evaluation.call("Allreduce", 16)
+    for step in range(30):
+        for _ in range(5 + step % 7):
+            nested.compute(round(training.MS * (busy if step >= 28 else 1)))
+            nested.call("Allreduce", 8)
+        nested.call("Allreduce", 16)
+    found = steps_of(*calls_of(evaluation), False, (), "train 100")
+    assert (len(found.spans), found.evidence) == (100, ("command line",))
+    levels = steps_of(*calls_of(nested), False).levels
+    assert [len(level.spans) for level in levels] == [4, 235]
+
+
 @pytest.mark.parametrize(
     ("sizes", "around", "evidence"),
     [

@@ -77,7 +77,7 @@ CALL_COLUMNS = shown(
     CALL,
     "call communicator library ranks count bytes total_ns exposed_ns share_of_step overlap",
 )
-STEP_COLUMNS: Sequence[Field | Field] = (
+STEP_COLUMNS: Sequence[Field] = (
     *shown(
         STEP,
         "step begin_ns step_ns communication_ns file_ns outside_ns background_ns nccl_device_ns "
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def chosen(
     arguments: argparse.Namespace, run: Selection, answers: StepsSummary
-) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field | Field]]:
+) -> tuple[Sequence[Row], Sequence[Field], Sequence[Field]]:
     """Rows, what they have, and the columns on screen; none: the screen has the text."""
     if arguments.per_step:
         return answers.costs.steps, STEP, step_columns(answers.costs.steps)
@@ -155,7 +155,7 @@ def call_columns(rows: Sequence[Row]) -> list[Field]:
     return [column for column in CALL_COLUMNS if not absent.get(column.head)]
 
 
-def step_columns(rows: Sequence[Row]) -> list[Field | Field]:
+def step_columns(rows: Sequence[Row]) -> list[Field]:
     return [
         column
         for column in STEP_COLUMNS

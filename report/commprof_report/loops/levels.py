@@ -224,7 +224,7 @@ def _replaced(
 FEWEST_STEPS = whole("loops.steps")
 OFTEN = whole("loops.often")
 MOST_OF_IT, REST, INNER = threshold("loops.time"), threshold("loops.rest"), threshold("loops.inner")
-SEVERAL, ALL = 1.1, 0.9  # times: less is once, but for exceptions
+SEVERAL, ALL = 1.1, 0.9  # times: less is once, but for exceptions; of the calls
 TWICE = 2  # in a row: these are parts of a step, as nobody evaluates after every second one
 
 
@@ -255,7 +255,7 @@ class Level(NamedTuple):
     loops: Loops
     loop: int
     outer: tuple[int, ...]
-    time_ns: float
+    calls: int  # that are in it
 
     @property
     def iterations(self) -> int:
@@ -273,7 +273,7 @@ def levels(line: Line) -> list[Level]:
     if not exact or not free:
         return exact or free
     often, often_free = exact[0].iterations, free[0].iterations
-    if exact[0].time_ns < ALL * free[0].time_ns or often > SEVERAL * often_free:
+    if exact[0].calls < ALL * free[0].calls or often > SEVERAL * often_free:
         return free
     if often_free > SEVERAL * often:
         return [*exact, *(one for one in free if one.iterations > SEVERAL * exact[-1].iterations)]
@@ -305,7 +305,7 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
         ]
         own, next_loop = loop, max(inner, key=times.__getitem__) if inner else None
         if next_loop is None or not _is_output(line, inside[own], inside[next_loop], spent_ns):
-            found.append(Level(loops, own, around, times[own]))
+            found.append(Level(loops, own, around, int(inside[own].sum())))
         around, loop = (*around, own), next_loop
     return found
 

@@ -117,7 +117,9 @@ def steps_of(
         )
         for one in shown
     ]
-    shown = [_asked(one, command) for one in shown] if is_whole else shown
+    # of the outermost level: on busy cores what comes now and then takes as long as steps
+    if is_whole and max([one.share for one in shown] or [0.0]) >= IN_REGION:
+        shown = [_asked(one, command) for one in shown]
     if chosen and chosen <= len(shown):
         return shown[chosen - 1]._replace(evidence=(CHOSEN,))
     return _proven(shown, best, chosen)
@@ -157,8 +159,7 @@ def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
 
 
 def _asked(found: Found, command: str) -> Found:
-    """With the evidence that it repeats as often as a number on the command line says, and has most
-    of the time. Small numbers stand for ranks, layers and threads, too, and epochs are no steps. If
+    """With the evidence that it repeats as often as a number on the command line says. Small numbers stand for ranks, layers and threads, too, and epochs are no steps. If
     steps are asked for by name, a turn more is that of the set-up, as the first forces of molecular
     dynamics, and comes first."""
     words, spans = command.replace("=", " ").split(), present(found.spans)
@@ -169,7 +170,7 @@ def _asked(found: Found, command: str) -> Found:
     }
     is_beyond = len(spans) not in numbers and STEPS_ASKED.search(numbers.get(len(spans) - 1, ""))
     spans = spans.take(slice(bool(is_beyond), None))
-    if len(spans) not in numbers or len(spans) < FEWEST_ASKED or found.share < IN_REGION:
+    if len(spans) not in numbers or len(spans) < FEWEST_ASKED:
         return found
     return found._replace(spans=spans, evidence=(*found.evidence, ASKED))
 
