@@ -72,7 +72,7 @@ def in_parts(monkeypatch):
         monkeypatch.setattr(reading, "database_copy", counting)
         for files, cores in ((RANKS, 3), (10, 1), (10, 3)):
             monkeypatch.setattr(reading, "FILES_OF_PART", files)
-            monkeypatch.setattr(rank_files, "SCANNED_AT_ONCE", files)
+            monkeypatch.setattr(rank_files, "SCANNED_ALONE", files)
             monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
             answers.append(everything(run_open(folder, **options)))
         monkeypatch.setattr(reading, "database_copy", copy)

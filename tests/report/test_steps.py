@@ -13,7 +13,7 @@ import negotiated
 import planted
 import pytest
 import training
-from commprof_report.base import Columns, Texts, chance, table, units
+from commprof_report.base import Columns, Texts, summarize, table, units
 from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.long_steps import explained, trend, why_longer
@@ -405,9 +405,9 @@ def test_a_trend_is_a_change_that_was_seen(summary, steps):
 
 def test_the_chance_of_an_order_is_that_of_all_permutations():
     for places in (2, 5, 6):
-        scores = [chance.score(order) for order in permutations(range(places))]
+        scores = [summarize.score(order) for order in permutations(range(places))]
         for least in range(places * (places - 1) // 2 + 1):
-            assert chance.chance(places, least) == pytest.approx(
+            assert summarize.chance(places, least) == pytest.approx(
                 sum(abs(score) >= least for score in scores) / len(scores)
             )
 

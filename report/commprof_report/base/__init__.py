@@ -218,7 +218,16 @@ def attempt(name: str, analysis: Callable[..., Value], *given: Any, **more: Any)
             raise
         if sys.flags.dev_mode:
             traceback.print_exc()
-        said = f"{name}: {_fault_text(error)}"
+        ours = [
+            f"{Path(frame.filename).resolve().relative_to(PACKAGE)} line {frame.lineno}"
+            for frame in traceback.extract_tb(error.__traceback__)
+            if PACKAGE in Path(frame.filename).resolve().parents
+        ]
+        what = units.shortened(f"{type(error).__name__}: {error}", MOST_CHARACTERS)
+        said = (
+            f"{name}: not analysed, because of an error in {ours[-1]} ({what}); please report it "
+            "with this line"
+        )
         if said not in FAULTS:  # two parts of a report may need what has failed
             FAULTS.append(said)
             take_note.get()(said)
@@ -232,18 +241,6 @@ def attempts(*parts: tuple) -> list:
         for name, rows, *given in parts
         for row in attempt(name, lambda *own: list(rows(*own)), *given) or []
     ]
-
-
-def _fault_text(error: Exception) -> str:
-    ours = [
-        f"{Path(frame.filename).resolve().relative_to(PACKAGE)} line {frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if PACKAGE in Path(frame.filename).resolve().parents
-    ]
-    what = units.shortened(f"{type(error).__name__}: {error}", MOST_CHARACTERS)
-    return (
-        f"not analysed, because of an error in {ours[-1]} ({what}); please report it with this line"
-    )
 
 
 PATIENCE_S = 1.0

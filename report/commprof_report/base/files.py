@@ -364,10 +364,8 @@ class JsonStream:
         return ReportError(self.path, f"{what}, from character {self.dropped + self.at:,}")
 
     def _error(self, what: str) -> ReportError:
-        place = f"at character {self.dropped + self.at:,}"
-        if self.has_ended:
-            return ReportError(self.path, f"ends early or is not JSON: {what} {place}")
-        return ReportError(self.path, f"is not JSON: {what} {place}")
+        how = "ends early or is not JSON" if self.has_ended else "is not JSON"
+        return ReportError(self.path, f"{how}: {what} at character {self.dropped + self.at:,}")
 
 
 def is_deep(value: object) -> bool:

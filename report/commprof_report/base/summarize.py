@@ -7,17 +7,22 @@ Sizes of messages may be grouped by bins.
 Percentiles: of values, and of the buckets of histograms. There is one definition of the latter:
 within the first bucket at which so many percent of the calls are reached, as if its calls were
 spread evenly in it, between the least and the most duration.
+
+Kendall's test, exact: whether values in order of time rise or fall. Under chance every order of the
+values is equally probable. So the probability that as many pairs are in order, or more, follows
+from the number of permutations with so many inversions. Kendall, Rank Correlation Methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from math import exp, log
+from itertools import accumulate, combinations
+from math import exp, factorial, log
 from statistics import median
 from typing import Any, NamedTuple, Union
 
 from . import NONE, Flags, Floats, Groups, Ints, Row, Texts, Value, grouped, np, row_type
+
 
 Where = Callable[[Any], Any]  # from the counters to flags; None: all of them
 MOST_SUM = (1 << 63) - 1
@@ -391,3 +396,23 @@ def line_ns(size: int, below: tuple[int, float], above: tuple[int, float] | None
         return below[1] * size / below[0]
     part = log(size / below[0]) / log(above[0] / below[0])
     return exp((1 - part) * log(below[1]) + part * log(above[1]))
+
+
+def score(values: Sequence[float]) -> int:
+    """The pairs that rise less those that fall; equal ones are neither."""
+    return sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
+
+
+def chance(places: int, least: int) -> float:
+    """Probability that the score of a random permutation, or its negative, is `least` or more."""
+    inversions = [1]  # number of permutations with so many inversions
+    for places_yet in range(2, places + 1):
+        longer = [0] * (len(inversions) + places_yet - 1)
+        for number, count in enumerate(inversions):
+            for more in range(places_yet):
+                longer[number + more] += count
+        inversions = longer
+    pairs = len(inversions) - 1
+    return sum(
+        count for number, count in enumerate(inversions) if abs(pairs - 2 * number) >= least
+    ) / factorial(places)

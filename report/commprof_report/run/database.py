@@ -341,11 +341,9 @@ ARCHIVE = re.compile(r"node-\d+-.+\.tar")
 BLOCK = tarfile.BLOCKSIZE
 
 
-Member = Tuple[int, int]  # of an archive: where it begins, and how many bytes it has
-
-
-def archive_members(archive: Path) -> dict[str, Member]:
-    """By name. Raises ReportError if the archive cannot be read."""
+def archive_members(archive: Path) -> dict[str, tuple[int, int]]:
+    """By name where each member begins, and how many bytes it has. Raises ReportError if the
+    archive cannot be read."""
     try:
         status = os.stat(archive)
         return _members(archive, status.st_size, status.st_mtime_ns)
@@ -354,8 +352,8 @@ def archive_members(archive: Path) -> dict[str, Member]:
 
 
 @lru_cache(maxsize=4096)
-def _members(archive: Path, archive_bytes: int, _changed_ns: int) -> dict[str, Member]:
-    found: dict[str, Member] = {}
+def _members(archive: Path, archive_bytes: int, _changed_ns: int) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
     begin = BLOCK
     with regular_open(archive) as file, suppress(tarfile.HeaderError):
         while True:

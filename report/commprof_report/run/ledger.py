@@ -221,15 +221,16 @@ def ledger_read_facts(path: Path) -> Ledger:
 
 def _stub_follow(path: Path, stub: Stub) -> Ledger:
     """The ledger that this stub names; another file may be there."""
+    facts, place = stub
     try:
-        with regular_open(stub.ledger) as file:
-            ledger = _read(stub.ledger, file, ONLY_FACTS)
+        with regular_open(place) as file:
+            ledger = _read(place, file, ONLY_FACTS)
     except (FileNotFoundError, NotADirectoryError):
         raise not_here(path, stub) from None
     except (ReportError, OSError) as error:
         why = error.what if isinstance(error, ReportError) else f"cannot be read: {error.strerror}"
-        raise ReportError(path, f"names the ledger {stub.ledger}, which {why}") from None
-    if (ledger.header.pid, ledger.facts.get("boot_id")) != (stub.pid, stub.facts["boot_id"]):
+        raise ReportError(path, f"names the ledger {place}, which {why}") from None
+    if (str(ledger.header.pid), ledger.facts.get("boot_id")) != (facts["pid"], facts["boot_id"]):
         raise not_here(path, stub)
     return ledger
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Dict, Tuple
 
 from ..base import ReportError
 
@@ -70,11 +70,7 @@ STUB = re.compile(re.escape(PREFIX) + rb"(\S+) (\S+) (\S+) (\d{1,9}) (\S+) (/[^\
 MOST_STUB_BYTES = 8192
 
 
-class Stub(NamedTuple):
-    host: str
-    pid: int
-    facts: dict[str, str]  # by which the process is known
-    ledger: Path
+Stub = Tuple[Dict[str, str], Path]  # facts by which the process is known, and its ledger
 
 
 class LedgerIsNotHere(ReportError):
@@ -86,27 +82,26 @@ def stub_read(file: BinaryIO) -> Stub | None:
     match = STUB.fullmatch(os.pread(file.fileno(), MOST_STUB_BYTES, 0))
     if not match:
         return None
-    host, boot_id, pid_namespace, pid, process_start = (
-        field.decode("utf-8", "replace") for field in match.groups()[:5]
-    )
-    facts = {"boot_id": boot_id, "pid_namespace": pid_namespace, "process_start": process_start}
-    return Stub(host, int(pid), facts, Path(os.fsdecode(match[6])))
+    names = ("host", "boot_id", "pid_namespace", "pid", "process_start")
+    facts = (field.decode("utf-8", "replace") for field in match.groups()[:5])
+    return dict(zip(names, facts)), Path(os.fsdecode(match[6]))
 
 
 def not_here(path: Path, stub: Stub) -> LedgerIsNotHere:
     """Says where the ledger of this stub is, or why there is none."""
-    its_own = f"a {stub.ledger.parent.parent} of its own"
+    facts, ledger = stub
+    its_own = f"a {ledger.parent.parent} of its own"
     place, why = "which is not on this host", f"the rank has just begun, or its job has {its_own}"
-    if not is_of_this_node(stub.facts):
-        is_host = stub.host == os.uname().nodename
-        place = f"on host {stub.host}"
+    if not is_of_this_node(facts):
+        is_host = facts["host"] == os.uname().nodename
+        place = f"on host {facts['host']}"
         place = "of this host, which has been restarted since" if is_host else place
         why = (
             "nothing is left of this rank"
             if is_host
             else "read the run there, or copy the ledger from there to this file"
         )
-    elif process_state(stub.pid, stub.facts) == KILLED:
+    elif process_state(int(facts["pid"]), facts) == KILLED:
         why = f"nothing is left of this rank, unless its job had {its_own}"
     comma = "," * place.startswith("which")
-    return LedgerIsNotHere(path, f"names the ledger {stub.ledger}{comma} {place}: {why}")
+    return LedgerIsNotHere(path, f"names the ledger {ledger}{comma} {place}: {why}")

@@ -320,8 +320,18 @@ class Thinning:
     def finish(self, connection: Connection) -> None:
         """The windows that remain; after the last file."""
         for kind, mask in self.masks.items():
-            if mask:
-                self._windows_cut(connection, kind, mask)
+            select, delete, insert = WINDOWS[kind]
+            windows = connection.execute(select).fetchall() if mask else []
+            cut = [
+                (world_rank, owner, low_ns, high_ns)
+                for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
+                for low_ns, high_ns in covered(
+                    begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2
+                )
+            ]
+            if windows:
+                connection.execute(delete)
+                connection.executemany(insert, cut)
 
     def _leave_out(self, times: Times) -> None:
         """Adds bits to the mask of the kind with most samples until there are few enough. Stretches
@@ -339,19 +349,6 @@ class Thinning:
                 break
             self.masks[kind] |= 1 << bit
             windows[kind] = windows[kind][windows[kind] >> bit & 1 == 0]
-
-    def _windows_cut(self, connection: Connection, kind: str, mask: int) -> None:
-        select, delete, insert = WINDOWS[kind]
-        windows = connection.execute(select).fetchall()
-        cut = [
-            (world_rank, owner, low_ns, high_ns)
-            for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
-            for low_ns, high_ns in covered(
-                begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2
-            )
-        ]
-        connection.execute(delete)
-        connection.executemany(insert, cut)
 
 
 def _rows(
