@@ -228,7 +228,7 @@ def test_few_sentences_have_more_than_35_words():
     words = [
         len(re.findall(r"\S*\w\S*", each)) for page in PAGES for each in sentences(page.read_text())
     ]
-    assert sum(number > 35 for number in words) < 0.02 * sum(number > 2 for number in words)
+    assert sum(number > 35 for number in words) < 0.01 * sum(number > 2 for number in words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -117,7 +117,7 @@ FIELDS = {
         Field("volume_bytes", "sum of `volume_bytes`", "volume"),
         _hours(
             "rank_hours",
-            "sum of the ranks' wall times: core hours, where a rank has one core",
+            "sum of the ranks' wall times",
             "rank hours",
         ),
         _hours("call_hours", "sum of the time in these calls", "hours in call"),

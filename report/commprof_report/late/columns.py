@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import Field, Row, keys, row_type
+from ..base import AS_EVERYWHERE, Field, Row, keys, row_type
 
 SUMS = (  # of its waits
     Field("ranks", "ranks read and selected"),
@@ -15,8 +15,7 @@ SUMS = (  # of its waits
     Field("message_calls", ""),
     Field(
         "total_ns",
-        "exact time inside MPI (without set-up) and in NCCL's operations on the device, in the "
-        "chosen calls",
+        "exact time inside MPI (without set-up) and in NCCL's operations on the device",
     ),
     Field("sampled_ns", "the time of these collectives and calls"),
     Field(
@@ -155,16 +154,12 @@ LATE = (
         "time of this kind in the run, mean over these ranks and over the others",
     ),
     Field("late_reason_others_ns", ""),
-    Field(
-        "parallel_efficiency",
-        "[efficiencies](METHODS.md#efficiencies) of the whole run, whatever is selected; "
-        "the share of it that was played",
-    ),
+    Field("parallel_efficiency", AS_EVERYWHERE),
     Field("load_balance", ""),
     Field("communication_efficiency", ""),
     Field("serialization", ""),
     Field("transfer_efficiency", ""),
-    Field("efficiency_share", ""),
+    Field("efficiency_share", "the share of the run that was played for the efficiencies"),
 )
 _LateRow = row_type("LateRow", LATE)
 sums_row = row_type("LateRunRow", SUMS)

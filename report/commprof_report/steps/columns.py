@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..base import Columns, Field, Row, row_type
+from ..base import AS_EVERYWHERE, Columns, Field, Row, row_type
 from ..base.units import NO_VALUE, duration
 
 STEPS = (
@@ -29,8 +29,8 @@ STEPS = (
     Field("why", "why there are none; or which ranks are left out or have none, and why"),
     Field(
         "communicator",
-        "the communicator with whose collectives most ranks' steps end (null: "
-        "messages); a step in words: `5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
+        "the communicator whose collectives end steps (null: messages); a step in words: "
+        "`5 bulk MPI_Allreduce, 102 MB`, or `31 tensors`",
     ),
     Field("period", ""),
     Field(
@@ -78,7 +78,7 @@ STEPS = (
     Field("communication_ns", "inside MPI but files; files; outside MPI. Null unless `is_driven`"),
     Field("file_ns", ""),
     Field("outside_ns", ""),
-    Field("parallel_efficiency", "[efficiencies](METHODS.md#efficiencies) of the complete steps"),
+    Field("parallel_efficiency", AS_EVERYWHERE),
     Field("load_balance", ""),
     Field("communication_efficiency", ""),
     Field("serialization", ""),
@@ -88,8 +88,8 @@ STEPS = (
     Field("background_share", ""),
     Field(
         "messages",
-        "bulk collectives that begin in a step, the sum of their sizes, time in MPI's "
-        "on all threads; data_ns / step_ns",
+        "bulk collectives that begin in a step; the sum of their sizes; time in them on "
+        "all threads; data_ns / step_ns",
     ),
     Field("message_bytes", ""),
     Field("data_ns", ""),
