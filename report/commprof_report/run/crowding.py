@@ -304,12 +304,12 @@ def share_bounds(found: float, readings: float) -> tuple[float, float]:
 
 def cpu_times(connection: Connection) -> dict[int, CpuTimeRow]:
     """By rank: those of which time waiting for a core is known, over most of their time."""
-    least = threshold("run.core-read")
-    return {
-        row.rank: row
-        for row in SQL.ask(connection, "cpu_time", CpuTimeRow)
-        if row.core_wait_ns is not None and row.read_ns >= least * (row.inside_ns + row.outside_ns)
-    }
+    rows = SQL.ask(connection, "cpu_time", CpuTimeRow)
+    return {row.rank: row for row in rows if row.core_wait_ns is not None and is_read(row)}
+
+
+def is_read(row: CpuTimeRow) -> bool:
+    return row.read_ns >= threshold("run.core-read") * (row.inside_ns + row.outside_ns)
 
 
 def use_of(rows: Sequence[CpuTimeRow]) -> Use:
