@@ -139,46 +139,28 @@ TEST(a_process_of_another_world_is_outside)
 
 /* Members as text */
 
-TEST(a_run_of_ranks_is_written_as_one)
-{
-    begin("open_mpi", 64, 0);
-    CHECK_TEXT(members_of((int[]){0, 1, 2, 3}, 4), "0-3");
-    CHECK_TEXT(members_of((int[]){0, 1}, 2), "0-1");
-    CHECK_TEXT(members_of((int[]){0}, 1), "0");
-    CHECK_TEXT(members_of((int[]){5}, 1), "5");
-}
+#define MEMBERS_OF(...) \
+    members_of((int[]){__VA_ARGS__}, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)))
 
-TEST(a_stride_is_written_with_its_step)
+TEST(members_are_runs_strides_and_single_ranks_in_their_order)
 {
+    enum { OUTSIDE = LEDGER_PEER_OUTSIDE };
     begin("open_mpi", 64, 0);
-    CHECK_TEXT(members_of((int[]){16, 18, 20, 22, 24, 26, 28, 30}, 8), "16-30:2");
-    CHECK_TEXT(members_of((int[]){0, 8}, 2), "0,8");
-    CHECK_TEXT(members_of((int[]){0, 8, 16}, 3), "0-16:8");
-}
-
-TEST(runs_strides_and_single_ranks_mix)
-{
-    begin("open_mpi", 64, 0);
-    CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13),
-               "0-3,8,16-30:2");
-}
-
-TEST(processes_of_another_world_stand_one_by_one)
-{
-    begin("mpich", 4, 0);
-    CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5),
-               "0-2,-1,-1");
-    CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, 0, 1}, 4), "-1,-1,0-1");
-    CHECK_TEXT(
-        members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 3),
-        "-1,-1,-1");
-}
-
-TEST(the_order_of_the_members_is_preserved)
-{
-    begin("open_mpi", 64, 0);
-    CHECK_TEXT(members_of((int[]){3, 2, 1, 0}, 4), "3,2,1,0");
-    CHECK_TEXT(members_of((int[]){4, 5, 0, 1}, 4), "4-5,0-1");
+    CHECK_TEXT(MEMBERS_OF(0, 1, 2, 3), "0-3");
+    CHECK_TEXT(MEMBERS_OF(0, 1), "0-1");
+    CHECK_TEXT(MEMBERS_OF(0), "0");
+    CHECK_TEXT(MEMBERS_OF(5), "5");
+    CHECK_TEXT(MEMBERS_OF(16, 18, 20, 22, 24, 26, 28, 30), "16-30:2");
+    CHECK_TEXT(MEMBERS_OF(0, 8), "0,8");
+    CHECK_TEXT(MEMBERS_OF(0, 8, 16), "0-16:8");
+    CHECK_TEXT(MEMBERS_OF(0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30), "0-3,8,16-30:2");
+    CHECK_TEXT(MEMBERS_OF(3, 2, 1, 0), "3,2,1,0");
+    CHECK_TEXT(MEMBERS_OF(4, 5, 0, 1), "4-5,0-1");
+    CHECK_TEXT(MEMBERS_OF(0, 1, 2, OUTSIDE, OUTSIDE), "0-2,-1,-1");
+    CHECK_TEXT(MEMBERS_OF(OUTSIDE, OUTSIDE, 0, 1), "-1,-1,0-1");
+    CHECK_TEXT(MEMBERS_OF(OUTSIDE, OUTSIDE, OUTSIDE), "-1,-1,-1");
+    CHECK_TEXT(entry_of(mpi_abi.comm_world)->members, "0-63");
+    CHECK_TEXT(entry_of(mpi_abi.comm_self)->members, "0");
 }
 
 TEST(members_that_do_not_fit_end_in_dots)
@@ -213,13 +195,6 @@ TEST(the_dots_have_room_after_the_last_rank_that_is_written)
     CHECK_EQUAL(cut_after(78), MOST); /* one byte more, and the last rank has to go, too */
     CHECK_EQUAL(cut_after(79), MOST - 2);
     CHECK_EQUAL(cut_after(80), MOST - 1);
-}
-
-TEST(the_worlds_members_are_a_run)
-{
-    begin("open_mpi", 8, 3);
-    CHECK_TEXT(entry_of(mpi_abi.comm_world)->members, "0-7");
-    CHECK_TEXT(entry_of(mpi_abi.comm_self)->members, "3");
 }
 
 /* Identity. Two processes act as ranks and write their results to shared memory. */

@@ -36,44 +36,24 @@ static const char *says(const char *question, char *const arguments[])
 
 #define PROGRAM(...) says("program", (char *[]){__VA_ARGS__, NULL})
 
-TEST(a_program_is_called_by_its_file)
+TEST(a_program_is_called_by_its_file_a_script_or_module_by_its_name)
 {
     CHECK_TEXT(PROGRAM("./solver"), "solver");
     CHECK_TEXT(PROGRAM("/opt/apps/bin/lmp_mpi", "-in", "in.lj"), "lmp_mpi");
     CHECK_TEXT(PROGRAM("solver.exe"), "solver.exe");
-}
-
-TEST(a_script_is_called_by_its_name_without_ending)
-{
     CHECK_TEXT(PROGRAM("python3", "-u", "train.py"), "train");
     CHECK_TEXT(PROGRAM("/usr/bin/python3.11", "examples/train.py", "--epochs", "3"), "train");
     CHECK_TEXT(PROGRAM("python", "train"), "train");
     CHECK_TEXT(PROGRAM("julia", "--project=.", "heat.jl"), "heat");
     CHECK_TEXT(PROGRAM("julia", "-e", "login()"), "julia");
     CHECK_TEXT(PROGRAM("julia", "-E", "login(\"hunter2\")"), "julia");
-}
-
-TEST(a_module_is_called_by_its_full_name)
-{
     CHECK_TEXT(PROGRAM("python", "-m", "pkg.mod"), "pkg.mod");
     CHECK_TEXT(PROGRAM("python3", "-u", "-m", "trainer", "--lr", "0.1"), "trainer");
-}
-
-TEST(the_value_of_an_interpreters_option_is_no_script)
-{
-    CHECK_TEXT(PROGRAM("python3", "-X", "dev", "train.py"), "train");
+    CHECK_TEXT(PROGRAM("python3", "-X", "dev", "train.py"), "train"); /* an option's value */
     CHECK_TEXT(PROGRAM("python3", "-W", "ignore", "train.py"), "train");
-}
-
-TEST(an_interpreter_without_a_script_is_called_by_itself)
-{
     CHECK_TEXT(PROGRAM("python3", "-c", "import this"), "python3");
     CHECK_TEXT(PROGRAM("python3"), "python3");
-}
-
-TEST(a_program_name_is_safe_in_a_file_name)
-{
-    CHECK_TEXT(PROGRAM("my solver;rm -rf *"), "my-solver-rm--rf--");
+    CHECK_TEXT(PROGRAM("my solver;rm -rf *"), "my-solver-rm--rf--"); /* as a file's name */
     CHECK_TEXT(PROGRAM("/bin/"), "program");
     CHECK_TEXT(PROGRAM(""), "program");
 }
