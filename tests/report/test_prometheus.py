@@ -72,36 +72,6 @@ def prometheus(report, path, *words: object) -> dict[Series, float]:
     return parse(report("export", "--format", "prometheus", path, *words).out)
 
 
-def test_counters_are_the_sums_of_the_planted_run(report, run_folder):
-    found = prometheus(report, run_folder)
-    for rank in planted.training_run():
-        cells = [cell for cell in rank.cells if cell.call == "MPI_Allreduce"]
-        labels = {
-            "rank": rank.world_rank,
-            "call": "MPI_Allreduce",
-            "communicator": "MPI_COMM_WORLD",
-        }
-        assert found[series("commprof_calls_total", **labels)] == 160
-        assert found[series("commprof_bytes_total", **labels)] == sum(cell.volume for cell in cells)
-        durations_ns = sum(sum(cell.durations) for cell in cells)
-        assert found[series("commprof_time_seconds_total", **labels)] == pytest.approx(
-            durations_ns / 1e9
-        )
-    assert found[series("commprof_calls_total", rank=0, call="MPI_Test", communicator="")] == 1_000
-    assert (
-        found[
-            series(
-                "commprof_calls_total",
-                rank=0,
-                call="MPI_Iallreduce",
-                communicator="Comm_split {0-1}",
-            )
-        ]
-        == 20
-    )
-    assert found[series("commprof_dropped_calls_total", rank=2)] == 0
-
-
 def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder):
     found = prometheus(report, run_folder)
     name = "commprof_call_duration_seconds"
