@@ -419,8 +419,19 @@ def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
     assert row["transfer_efficiency"] > 0.99
 
 
-@pytest.mark.parametrize("core_ns, share", [(SECOND // 100, 0.6), (8 * SECOND, 0.0)])
-def test_a_rank_that_sleeps_between_its_polls_waits(report, tmp_path, core_ns, share):
+@pytest.mark.parametrize(
+    "core_ns, wait_ns, before_ns, share",
+    [
+        (SECOND // 100, 0, 0, 0.6),
+        (SECOND // 100, 5 * SECOND, 0, 0.6),
+        (SECOND // 100, 0, 30 * MS, 0.6),  # it polled for this before it started the collective
+        (8 * SECOND, 0, 0, 0.0),
+    ],
+    ids=["asleep", "without a core", "since a call before", "computing"],
+)
+def test_a_rank_that_sleeps_between_its_polls_waits(
+    report, tmp_path, core_ns, wait_ns, before_ns, share
+):
     """Three ranks start an Iallreduce 60 ms before rank 1, and test it twice, for 1 us. In the twin
     they compute between."""
     job = Job([HostClock()] * 4, wall_ns=STEPS * STEP_NS)
@@ -431,8 +442,9 @@ def test_a_rank_that_sleeps_between_its_polls_waits(report, tmp_path, core_ns, s
         for rank in range(4):
             job.call("MPI_Test", end_ns - 1_000, end_ns, rank)
             if rank != 1:
-                job.rows["sample"][-1].update(polled_since_ns=begin_ns + 2_000, polled_ns=1_000)
-    asleep = (core_ns, 0, (100 * core_ns // SECOND // 10, 90, 0, 0, 0, 0))
+                since_ns = max(0, begin_ns + 2_000 - before_ns)
+                job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=1_000)
+    asleep = (core_ns, wait_ns, (100 * core_ns // SECOND // 10, 90, 0, 0, 0, 0))
     add_readings(job, *[asleep if core_ns < SECOND else COMPUTES] * 4)
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
     assert row["wait_ns"] / (3 * STEPS * STEP_NS) == pytest.approx(share, abs=0.02)

@@ -231,8 +231,8 @@ def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:
 
 
 def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
-    """Without MPI_Init and the like; by rank, in order of time. The time between unsuccessful polls
-    of ranks that are asleep then counts as theirs."""
+    """Without MPI_Init and the like; by rank, in order of time. Where a rank sleeps between its
+    unsuccessful polls, all of the time since its call before counts as theirs."""
     calls = _only(
         sampled(connection).calls,
         "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns "
@@ -240,14 +240,28 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     )
     calls = calls.take(~known.which(calls.call, texts, lambda call: call.family == "setup"))
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
-    between_ns = calls.start_ns - calls.polled_since_ns - calls.polled_ns
-    between_ns = np.where(calls.polled_ns == NONE, 0, np.maximum(0, between_ns))
-    used, asleep = cpu_times(connection), []
+    since_ns = np.minimum(_since_ns(calls), calls.start_ns)
+    between_ns = np.maximum(0, calls.start_ns - since_ns - calls.polled_ns)
+    between_ns[calls.polled_ns == NONE] = 0
+    used, is_idle = cpu_times(connection), np.zeros(len(calls), bool)
     for rank, own in by_rank(calls.world_rank):
-        if rank in used and is_asleep(use_of([used[rank]]), int(between_ns[own].sum())):
-            asleep.append(rank)
-    more_ns = np.where(np.isin(calls.world_rank, asleep), between_ns, 0)
-    return calls.changed(polled_ns=calls.polled_ns + more_ns)
+        if rank in used:
+            is_idle[own] = is_asleep(use_of([used[rank]]), int(between_ns[own].sum()))
+    is_idle &= between_ns > 0
+    return calls.changed(
+        polled_since_ns=np.where(is_idle, since_ns, calls.polled_since_ns),
+        polled_ns=np.where(is_idle, calls.start_ns - since_ns, calls.polled_ns),
+    )
+
+
+def _since_ns(calls: Calls) -> Ints:
+    """Since when each call alone has been polled for: a rank that polls for several goes on with
+    the others when one succeeds."""
+    order, of_thread = grouped(calls.world_rank, calls.thread)
+    before_ns, found = np.append(NONE, calls.end_ns[order][:-1]), np.empty(len(calls), np.int64)
+    before_ns[of_thread.first] = NONE
+    found[order] = before_ns
+    return np.maximum(found, calls.polled_since_ns)
 
 
 def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
@@ -259,10 +273,11 @@ def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
 
 
 def is_asleep(use: Use, between_ns: int) -> bool:
-    """Whether a rank is surely blocked in most of the time between its polls, even if it is so in
-    all other time outside MPI."""
-    blocked_ns = use.blocked_bounds_ns[0] - max(0.0, use.outside_ns - between_ns)
-    return blocked_ns >= threshold("late.reason") * between_ns > 0
+    """Whether a rank surely does not compute in most of the time between its polls, even if it
+    computes in no other time outside MPI: it is blocked, or waits for a core."""
+    core_ns = min(use.core_ns, use.ready_bounds_ns[1] * (1 - use.wait_rate))
+    idle_ns = min(use.outside_ns, between_ns) - core_ns
+    return idle_ns >= threshold("late.reason") * between_ns > 0
 
 
 def polls(rows: Calls) -> Calls:
