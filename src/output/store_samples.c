@@ -318,7 +318,8 @@ static void store_windows_of(struct store *store, struct sampled sampled)
         return;
     sampled.mask = mask_of_rows(sampled.mask, last - first);
     uint64_t low_bits = sampled.mask ? (sampled.mask & -sampled.mask) - 1 : UINT64_MAX >> 24;
-    for (uint64_t window = samples_next_window(first - 1, sampled.mask); window <= last;
+    for (uint64_t window = samples_next_window(first - 1, sampled.mask);
+         first <= window && window <= last; /* 0 after the last one that the mask keeps */
          window = samples_next_window(window | low_bits, sampled.mask)) {
         int64_t begin_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
         int64_t end_ns = (int64_t)((((window | low_bits) + 1) << LEDGER_WINDOW_NS_LOG2) - start);

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import planted
 import pytest
+import stored
 from commprof_report.gpu import overlap
 from commprof_report.run import ledger, process
 from commprof_report.run.ledger_format import layout
@@ -182,12 +183,13 @@ def test_of_streams_only_the_windows_without_bits_of_the_devices_mask_count(writ
 
 
 def test_a_mask_of_all_bits_leaves_nothing(written):
-    """No ledger of ours has it, and the library does not store it."""
+    """No ledger of ours has it, and no database, though the library stores it at once."""
     samples = [Sample("MPI_Allreduce", 100, 200, sequence=1)]
     one = written(samples=samples, gpu_samples=KERNELS, streams=[Stream(begin_ns=0)])
     one.header(device_mask=(1 << 64) - 1, window_mask=(1 << 64) - 1).is_stored = False
     assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
     assert one.ask("SELECT * FROM sample") == one.ask("SELECT * FROM sample_window") == []
+    assert stored.database_of(one.path).exists()
 
 
 def test_only_windows_of_the_best_part_of_the_run_count(written):
