@@ -31,11 +31,11 @@ class Layers:
 
 
 def read(page: str, top: str) -> Layers:
-    """The list's rooms under the folder `top`: lines `| src/room/ | other, rooms |`, and the line
-    of what may be used from anywhere."""
+    """The list's rooms under the folder `top`: items `src/room/` (other, rooms), and the line of
+    what may be used from anywhere."""
     section = re.search(r"^## Layers$(.*?)(?=^## |\Z)", page, re.M | re.S)
     assert section, "docs/ARCHITECTURE.md has no section Layers"
-    rows = re.findall(r"^\| `(\S+/)` \|([^|]*)\|", section[1], re.M)
+    rows = re.findall(r"^- `(\S+/)`(?: \(([^)]*)\))?:", section[1], re.M)
     uses = {
         room: tuple(top + name + "/" for name in re.findall(r"\w+", names))
         for room, names in rows

@@ -68,7 +68,7 @@ def test_a_circle_within_a_room_is_found() -> None:
 
 
 def test_a_room_that_the_list_lacks_is_found() -> None:
-    page = re.sub(r"^\| `src/base/`.*\n", "", layers.PAGE.read_text(), flags=re.M)
+    page = re.sub(r"^- `src/base/`.*\n", "", layers.PAGE.read_text(), flags=re.M)
     assert "src/base/clock is in no room of the list" in _c_faults(page, _sources())
 
 
