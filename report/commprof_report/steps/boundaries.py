@@ -66,7 +66,7 @@ class Detection(NamedTuple):
     total: int | None = None  # estimated number of steps in the run; None: all were found
     # by rank, the thread that marks steps or visits the region; default: the main thread
     driving: dict[int, int] = {}
-    tensors: int = 0  # that the ranks agree on in a step, by negotiation
+    period: str = ""  # what a step has, in words: 5 bulk MPI_Allreduce, 102 MB; 31 tensors
     found: Found = Found()  # of most ranks, by calls; without steps, that of which most repeats
     identity: str = ""  # of the communicator that determines these
     apart: Sequence[str] = ()  # ranks whose steps come at other times, in words
@@ -150,7 +150,7 @@ def negotiated(rows: Sequence[query.Row], total: int) -> Unjudged:
     return Detection(
         HANDED,
         total=_beyond(rows, total),
-        tensors=median_high(row.tensors for row in rows),
+        period=units.counted(median_high(row.tensors for row in rows), "tensor"),
         found=Found(evidence=("each tensor is agreed on once a step",)),
     ), table(Bounds, steps, Texts())
 
@@ -244,6 +244,7 @@ def by_calls(
         _without_text(refused, {*np.unique(own.world_rank).tolist()}),
         total,
         found=found,
+        period=found.period,
         identity=sampled.texts.text(group.identity) or "",
         apart=[_apart(each, groups) for each in others],
     ), steps

@@ -50,9 +50,6 @@ LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000
 RANK_PIECES = 4  # as large as a rank's part of a step itself is in the page
 MARGIN = 0.05  # share of a step, shown before and after it
 WINDOWS = 8  # of a run without steps
-# a view of too many pieces leaves out those shorter than this part of it, or than twice that, and
-# so on
-FINEST = 4_000
 MOST_BINS, MOST_CELLS = 640, 250_000  # bins of a rank or GPU; of all together
 FEWEST_BINS = 16
 MOST_MARKS = 4_000  # steps whose begin is marked
@@ -212,12 +209,6 @@ def _line(
         np.concatenate([[NOBODY], line.waits, [NOBODY] * 3]),
         line.texts,
     )
-
-
-def _shown_pieces(line: Timeline, begin_ns: int, end_ns: int) -> list[Piece]:
-    """All in this time but that outside MPI."""
-    pieces = takewhile(lambda piece: piece.end_ns > begin_ns, line.back_from(end_ns))
-    return [piece for piece in pieces if piece.state not in (OUTSIDE, ABSENT)][::-1]
 
 
 def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
@@ -380,21 +371,29 @@ def _pieces(
 ) -> tuple[dict[int, list[Shown]], int]:
     """By rank; and how long those are at least that are not left out."""
     found = {
-        rank: [piece for window in windows for piece in _shown_pieces(line, *window)]
+        rank: [
+            piece
+            for begin_ns, end_ns in windows
+            for piece in takewhile(lambda one: one.end_ns > begin_ns, line.back_from(end_ns))
+            if piece.state not in (OUTSIDE, ABSENT)
+        ]
         for rank, line in lines.items()
     }
-    left_out_ns = 0
-    while sum(map(len, found.values())) > most:
-        shortest_ns = min(end_ns - begin_ns for begin_ns, end_ns in windows)
-        left_out_ns = 2 * left_out_ns or shortest_ns // FINEST + 1
-        found = {
-            rank: [piece for piece in own if piece.end_ns - piece.begin_ns >= left_out_ns]
-            for rank, own in found.items()
-        }
+    lengths = sorted(piece.end_ns - piece.begin_ns for own in found.values() for piece in own)
+    left_out_ns = lengths[-most - 1] + 1 if len(lengths) > most else 0
     estimated = {*late.judge.found.sums.waits.estimated()}
     called = late.judge.found.split.of_all.called
     return {
-        rank: [*_shown(rank, own, called, estimated, labels, windows)]
+        rank: [
+            *_shown(
+                rank,
+                sorted(piece for piece in own if piece.end_ns - piece.begin_ns >= left_out_ns),
+                called,
+                estimated,
+                labels,
+                windows,
+            )
+        ]
         for rank, own in found.items()
     }, left_out_ns
 

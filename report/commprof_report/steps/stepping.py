@@ -79,6 +79,12 @@ class Found(NamedTuple):
         )
 
     @property
+    def period(self) -> str:
+        """Without bytes where each rank has its own."""
+        sizes = [] if self.bytes is None else [units.size(self.bytes)]
+        return ", ".join([self.calls_text, *sizes])
+
+    @property
     def text(self) -> str:
         """300 x (5 Allreduce of 4 MiB); every 10: Allreduce of 8 B"""
         return f"{units.count(len(self.spans))} x {self.words}" if self.spans and self.words else ""

@@ -150,7 +150,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "evidence": "; ".join(loop.evidence),
         "why": detection.why,
         "communicator": communicator.label if communicator else None,
-        "period": period_text(detection),
+        "period": detection.period,
         "calls_per_step": sum(loop.functions.values()) if by_calls else None,
         "bytes_per_step": loop.bytes if by_calls else None,
         "certainty": certainty(detection),
@@ -190,14 +190,6 @@ def _time_share(connection: Connection, steps: Steps, steady: Sequence[StepRow])
         if whole_ns > 0 and steady and steps.detection.total is None
         else None
     )
-
-
-def period_text(detection: Detection) -> str:
-    """5 bulk MPI_Allreduce, 102 MB, without bytes where each rank has its own; 31 tensors"""
-    if detection.by != "calls":
-        return units.counted(detection.tensors, "tensor") if detection.tensors else ""
-    calls, own_bytes = detection.found.calls_text, detection.found.bytes
-    return calls if own_bytes is None else f"{calls}, {units.size(own_bytes)}"
 
 
 def certainty(detection: Detection) -> str:
