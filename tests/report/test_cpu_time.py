@@ -426,8 +426,9 @@ def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
         (SECOND // 100, 5 * SECOND, 0, 0.6),
         (SECOND // 100, 0, 30 * MS, 0.6),  # it polled for this before it started the collective
         (8 * SECOND, 0, 0, 0.0),
+        (2 * SECOND, 6 * SECOND, 0, 0.0),
     ],
-    ids=["asleep", "without a core", "since a call before", "computing"],
+    ids=["asleep", "lacking a core", "since a call before", "computing", "computing, lacking one"],
 )
 def test_a_rank_that_sleeps_between_its_polls_waits(
     report, tmp_path, core_ns, wait_ns, before_ns, share
@@ -445,7 +446,7 @@ def test_a_rank_that_sleeps_between_its_polls_waits(
                 since_ns = max(0, begin_ns + 2_000 - before_ns)
                 job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=1_000)
     asleep = (core_ns, wait_ns, (100 * core_ns // SECOND // 10, 90, 0, 0, 0, 0))
-    add_readings(job, *[asleep if core_ns < SECOND else COMPUTES] * 4)
+    add_readings(job, *[asleep if share else (core_ns, wait_ns, (80, 0, 0, 0, 0, 0))] * 4)
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
     assert row["wait_ns"] / (3 * STEPS * STEP_NS) == pytest.approx(share, abs=0.02)
     assert (row["late_ranks"] == "1") == (share > 0)

@@ -273,11 +273,12 @@ def are_setting_up(calls: Calls, known: Known, texts: Texts) -> Flags:
 
 
 def is_asleep(use: Use, between_ns: int) -> bool:
-    """Whether a rank surely does not compute in most of the time between its polls, even if it
-    computes in no other time outside MPI: it is blocked, or waits for a core."""
-    core_ns = min(use.core_ns, use.ready_bounds_ns[1] * (1 - use.wait_rate))
-    idle_ns = min(use.outside_ns, between_ns) - core_ns
-    return idle_ns >= threshold("late.reason") * between_ns > 0
+    """Whether a rank surely sleeps for most of the time between its polls in which it does not wait
+    for a core, even if it is blocked in all other time outside MPI."""
+    ready_ns = use.ready_bounds_ns[1]
+    asleep_ns = min(use.outside_ns, between_ns) - ready_ns
+    core_ns = ready_ns * (1 - use.wait_rate)
+    return asleep_ns >= threshold("late.reason") * (asleep_ns + core_ns) > 0
 
 
 def polls(rows: Calls) -> Calls:
