@@ -226,8 +226,15 @@ def _copy_attached(
     thinning: Thinning | None,
 ) -> None:
     left_out = (*HISTOGRAMS * (not with_histograms), *SAMPLES * (thinning is None))
-    wanted = [table for table in _columns() if table not in left_out]
-    filled = _filled(connection, version, wanted)
+    wanted = [
+        table
+        for table in _columns()
+        if table not in left_out and values_of(version, table) is not None
+    ]
+    # most tables of most files are empty: nothing is prepared for them
+    exists = ", ".join(f"EXISTS (SELECT 1 FROM source.{table})" for table in wanted)
+    are_filled = connection.execute(f"SELECT {exists}").fetchone()
+    filled = [table for table, is_filled in zip(wanted, are_filled) if is_filled]
     passed = {}
     if thinning:
         thinning.expect(connection, filled)
@@ -303,15 +310,6 @@ def rows_insert(
             if more := first.get(names[0]):
                 rows = [(row[0] + more, *row[1:]) for row in rows]
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
-
-
-def _filled(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> list[str]:
-    """The tables of the attached file `source` that have rows. Most of most files are empty: nothing is prepared for them."""
-    names = [name for name in tables if values_of(version, name) is not None]
-    found = connection.execute(
-        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)
-    ).fetchone()
-    return [name for name, is_filled in zip(names, found) if is_filled]
 
 
 @lru_cache

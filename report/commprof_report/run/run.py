@@ -108,7 +108,11 @@ def run_open(
     identities_agree(run.connection)
     sums_secure(run.connection)
     _ranks_check(run)
-    _spawned_record(run, paths)
+    # a merged database has no folder: the fact tells how many ranks of spawned jobs have profiles
+    spawned = sum(spawned_ranks(path) for path in paths if path.is_dir())
+    if spawned:
+        rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
+        run.connection.execute(f"INSERT OR REPLACE INTO fact {rank}", (str(spawned),))
     return run
 
 
@@ -295,15 +299,6 @@ def _ranks_check(run: Run) -> None:
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")
     _early_note(run)
-
-
-def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
-    """A merged database has no folder: the fact tells how many ranks of spawned jobs have
-    profiles."""
-    spawned = sum(spawned_ranks(path) for path in paths if path.is_dir())
-    if spawned:
-        rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
-        run.connection.execute(f"INSERT OR REPLACE INTO fact {rank}", (str(spawned),))
 
 
 def programs_text(run: Run) -> str:

@@ -274,17 +274,14 @@ def _ranks(run: Run, spans: list[range]) -> list[int]:
     return chosen
 
 
-TEXTS = frozenset(
-    "call measure memory_kind region identity label timed traffic family library form bandwidth "
-    "waits_for".split()
-)
-
-
 class Cells(Counters):
     """The counters of a run as the filters leave it. kept: by column, what they leave of its texts;
     ranks: None, all; sizes: the smallest and the largest one."""
 
-    text_names = TEXTS
+    text_names = frozenset(
+        "call measure memory_kind region identity label timed traffic family library form "
+        "bandwidth waits_for".split()
+    )
 
     def __init__(
         self,
