@@ -13,7 +13,7 @@ from typing import Callable
 
 from . import manual
 from .base import FAULTS, ReportError, take_note
-from .commands import ALIASES, QUESTIONS, Command, command_of, help_of
+from .commands import ALIASES, QUESTIONS, command_of, help_of
 from .main import parser_build
 
 NOT_OPTIONS = ("help", "json", "csv", "run", "executor")
@@ -56,29 +56,6 @@ def run_open(*paths: object) -> Run:
     return Run(*found)
 
 
-def _ask(
-    command: Command,
-    parser: argparse.ArgumentParser,
-    name: str,
-    run: Run,
-    options: dict[str, object],
-    words: Sequence[str],
-) -> Rows:
-    answers: list[Rows] = []
-    arguments = parser.parse_args([*words, *_words(parser, name, options)])
-    arguments.run = list(run.paths)
-    arguments.take_rows = lambda rows, fields: answers.append(
-        Rows(rows, fields, f"{name.capitalize()}Row")
-    )
-    FAULTS.clear()
-    token = take_note.set(lambda note: warnings.warn(note, stacklevel=2))
-    try:
-        command.run(arguments)
-    finally:
-        take_note.reset(token)
-    return answers[0]
-
-
 def _words(parser: argparse.ArgumentParser, name: str, options: dict[str, object]) -> Iterator[str]:
     """The keywords as the command's options."""
     actions = {action.dest: action for action in _options(parser)}
@@ -105,7 +82,19 @@ def _method(
     """of, words: the command and options that an earlier name stands for."""
 
     def ask(self: Run, **options: object) -> Rows:
-        return _ask(command_of(of), parser, name, self, options, words)
+        answers: list[Rows] = []
+        arguments = parser.parse_args([*words, *_words(parser, name, options)])
+        arguments.run = list(self.paths)
+        arguments.take_rows = lambda rows, fields: answers.append(
+            Rows(rows, fields, f"{name.capitalize()}Row")
+        )
+        FAULTS.clear()
+        token = take_note.set(lambda note: warnings.warn(note, stacklevel=2))
+        try:
+            command_of(of).run(arguments)
+        finally:
+            take_note.reset(token)
+        return answers[0]
 
     helps = (
         f"    {action.dest}: {parser._get_formatter()._expand_help(action)}"

@@ -51,6 +51,7 @@ from ..base import (
     option,
     Progress,
     shown,
+    telling,
     threshold,
     units,
     UsageError,
@@ -66,7 +67,6 @@ from ..compare.judge import (
     Rules,
     SIDES,
     SIZE,
-    SizeRow,
     VERDICT,
     VerdictRow,
 )
@@ -298,7 +298,23 @@ def verdicts_text(answers: Comparison) -> str:
 
 
 def sizes_text(answers: Comparison) -> str:
-    table = tables.text_table(size_columns(answers.sizes), answers.sizes)
+    columns = [
+        column("call", sentences.call_text, False),
+        column("on", lambda row: units.shortened(row.communicator, 32), False),
+        column("bytes", lambda row: units.size(row.bytes)),
+        column("calls", lambda row: units.count(row.count)),
+        column("metric", lambda row: row.metric, False),
+        *(
+            column(
+                name,
+                lambda row, place=place, name=name: (
+                    units.duration(row.values_ns[place]) + " *" * (row.best == name)
+                ),
+            )
+            for place, name in enumerate(answers.sizes[0].sides if answers.sizes else ())
+        ),
+    ]
+    table = tables.text_table(columns, answers.sizes)
     kinds = "; ".join(refusal.kind for refusal in answers.refused)
     if any(row.best for row in answers.sizes):
         table += "\n\n* less than each other side, beyond chance among the rows (exploratory)"
@@ -356,30 +372,6 @@ def row_columns(pair: Pair) -> list[Field]:
     ]
 
 
-def size_columns(rows: list[SizeRow]) -> list[Field]:
-    return [
-        column("call", sentences.call_text, False),
-        column("on", lambda row: units.shortened(row.communicator, 32), False),
-        column("bytes", lambda row: units.size(row.bytes)),
-        column("calls", lambda row: units.count(row.count)),
-        column("metric", lambda row: row.metric, False),
-        *(
-            column(
-                name,
-                lambda row, place=place, name=name: (
-                    units.duration(row.values_ns[place]) + " *" * (row.best == name)
-                ),
-            )
-            for place, name in enumerate(rows[0].sides if rows else ())
-        ),
-    ]
-
-
-def run_columns(answers: Comparison) -> list[Field]:
-    columns = shown(RUN)
-    return columns if any(row.memory_ns is not None for row in answers.runs) else columns[:-2]
-
-
 def whole_text(answers: Comparison) -> str:
     blocks = [common.facts_text(sentences.facts(answers), WIDTH)]
     for pair in answers.tested:
@@ -392,7 +384,9 @@ TEXTS = {  # by --by
     None: whole_text,
     "verdict": verdicts_text,
     "size": sizes_text,
-    "run": lambda answers: tables.text_table(run_columns(answers), answers.runs),
+    "run": lambda answers: tables.text_table(
+        telling(shown(RUN), answers.runs, "arithmetic_ns memory_ns"), answers.runs
+    ),
     "figure": lambda answers: "\n\n".join(map(figure_table, answers.pairs)),
     "row": lambda answers: "\n\n".join(map(row_table, answers.pairs)),
 }
@@ -558,7 +552,7 @@ def differences_section(answers: Comparison) -> str:
 def runs_section(answers: Comparison) -> str:
     known = [
         column
-        for column in run_columns(answers)
+        for column in shown(RUN)
         if any(column.show(row) != units.NO_VALUE for row in answers.runs)
     ]
     return page.section(

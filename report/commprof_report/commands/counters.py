@@ -512,23 +512,22 @@ def peers_text(rows: Sequence[Row], amount: Field) -> str:
     return tables.text_table([column("from \\ to", peer_name), *columns], senders)
 
 
+MPI_BARS = (
+    "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
+    "return; waiting for other ranks is part of it. Percentages are of the wall time of all "
+    "ranks. MPI_Init and MPI_Finalize are only in the table."
+)
+NCCL_BARS = {  # by measure, where MPI has no calls
+    "device": "Each bar is the time that NCCL's operations of all ranks together took on the "
+    "device, as far as it was traced.",
+    "call": "Each bar is the time that all ranks together spent putting operations of NCCL into a "
+    "stream's queue: no communication.",
+}
+
+
 def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Field]) -> str:
     """timed: those that are drawn; more: columns of MPI's calls."""
-    sentence = (
-        "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
-        "return; waiting for other ranks is part of it. Percentages are of the wall time of all "
-        "ranks. MPI_Init and MPI_Finalize are only in the table."
-    )
-    if of_nccl(timed, "device"):
-        sentence = (
-            "Each bar is the time that NCCL's operations of all ranks together took on the "
-            "device, as far as it was traced."
-        )
-    elif of_nccl(timed, "call"):
-        sentence = (
-            "Each bar is the time that all ranks together spent putting operations of NCCL "
-            "into a stream's queue: no communication."
-        )
+    sentence = next((said for kind, said in NCCL_BARS.items() if of_nccl(timed, kind)), MPI_BARS)
     return page.section(
         "Where the time goes",
         f"{sentence} {volume_note(rows)}".rstrip(),

@@ -49,12 +49,14 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
     totals, on_device = (summarize(cells_of(connection), view) for view in (TOTALS, DEVICE_TOTALS))
     of_call = {"call": "call", "communicator": "communicator", "library": "library"}
     run_label: dict[str, object] = {"run": run.run_id}
+    facts = {fact.key: fact.value for fact in reversed(fact_rows(connection))}
+    about = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
     for name, kind, help_text, samples in (
         (
             "commprof_run_info",
             "gauge",
             "Program and MPI library of the run, always 1.",
-            [_run_info(run)],
+            [Sample({**about, "world_size": run.world_size}, 1)],
         ),
         (
             "commprof_up",
@@ -212,20 +214,10 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
         yield f"# TYPE {name} {kind}"
         for sample in samples:
             labels = ",".join(
-                f'{key}="{_escaped(value)}"'
+                f'{key}="{units.visible(str(value)).translate(ESCAPES)}"'
                 for key, value in {**run_label, **sample.labels}.items()
             )
             yield f"{name}{sample.suffix}{{{labels}}} {sample.value!r}"
-
-
-def _escaped(value: object) -> str:
-    return units.visible(str(value)).translate(ESCAPES)
-
-
-def _run_info(run: Run) -> Sample:
-    facts = {fact.key: fact.value for fact in reversed(fact_rows(run.connection))}
-    labels = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
-    return Sample({**labels, "world_size": run.world_size}, 1)
 
 
 def _seconds(ns: int | None) -> float | None:

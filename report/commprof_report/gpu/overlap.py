@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import List, Tuple
@@ -102,16 +101,18 @@ def spans_joined(spans: Iterable[tuple[int, int]]) -> Spans:
     return found
 
 
-def common(left: Spans, right: Spans) -> Spans:
-    """The intersection of two lists of spans, each a result of spans_joined()."""
+def common(*lists: Spans) -> Spans:
+    """The intersection of lists of spans, each a result of spans_joined()."""
     edges = sorted(
-        edge for begin_ns, end_ns in (*left, *right) for edge in ((begin_ns, 1), (end_ns, -1))
+        edge
+        for begin_ns, end_ns in chain.from_iterable(lists)
+        for edge in ((begin_ns, 1), (end_ns, -1))
     )
     depths = accumulate(change for _, change in edges)
     return [
         (begin_ns, end_ns)
         for (begin_ns, _), (end_ns, _), depth in zip(edges, edges[1:], depths)
-        if depth == 2 and begin_ns < end_ns
+        if depth == len(lists) and begin_ns < end_ns
     ]
 
 
@@ -163,12 +164,11 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     known: dict[int, dict[int, Spans]] = {}
     windows_of_all = SQL.rows(connection, "gpu_sampled")
     for (rank, device), of_device in groupby(windows_of_all, key=attrgetter("rank", "device")):
-        spans = traced.get(rank, [])
-        for _, rows in groupby(of_device, key=attrgetter("stream")):
-            windows = ((row.begin_ns, row.end_ns) for row in rows)
-            known_windows = ((a, b) for a, b in windows if a is not None and b is not None)
-            spans = common(spans, spans_joined(known_windows))
-        known.setdefault(rank, {})[device] = spans
+        streams = (
+            spans_joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)
+            for _, rows in groupby(of_device, key=attrgetter("stream"))
+        )
+        known.setdefault(rank, {})[device] = common(traced.get(rank, []), *streams)
     return {
         rank: devices
         for rank, devices in known.items()
@@ -211,7 +211,7 @@ def _together(group: Group, known: dict[int, dict[int, Spans]], active: Columns)
     if len({own.clock_id for own in group}) > 1 or group[0].clock_id is None:
         return Together([], active.take(slice(0)))
     own_spans = (known.get(own.rank, {}).get(own.device, []) for own in group)
-    spans = reduce(common, map(moved, own_spans, (own.start_monotonic_ns for own in group)))
+    spans = common(*map(moved, own_spans, (own.start_monotonic_ns for own in group)))
     found = [
         active_moved(on_device(active, own.rank, own.device), own.start_monotonic_ns)
         for own in group
@@ -233,9 +233,7 @@ def states_together(connection: Connection, shared: Sequence[Group]) -> list[lis
     missing = holes(connection) if shared else {}
     found = []
     for group, both in zip(shared, together(connection, shared)):
-        spans = both.known
-        for own in group:
-            sampled = sampled_spans(missing.get(own.rank, ())).tolist()
-            spans = common(spans, moved(sampled, own.start_monotonic_ns))
-        found.append(time_by_states(both.active, spans).sum(axis=0).tolist())
+        sampled = (sampled_spans(missing.get(own.rank, ())).tolist() for own in group)
+        spans = map(moved, sampled, (own.start_monotonic_ns for own in group))
+        found.append(time_by_states(both.active, common(both.known, *spans)).sum(axis=0).tolist())
     return found
