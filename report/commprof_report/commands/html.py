@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 
 from ..advice import advice
-from ..advice.advice import Advice
 from ..base import attempt, column, FAULTS, option, Row, units, UsageError
 from ..base.files import written_whole
 from ..calls.views import RANK_TIMES
@@ -135,7 +134,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     whole = split if is_whole else None
     timed = with_negotiation_apart(answers) or counters.drawn(answers.calls)
     times = times_apart(view_rows(run.connection, RANK_TIMES), answers)
-    advised: Sequence[Advice] = []
+    advised: Sequence[advice.Advice] = []
     made: list[tuple] = [("GPU", gpu.gpu_section, run, in_steps)]
     if communicating(answers.calls) or answers.summary.has_nccl:
         advised = attempt("Advice", advice.advice, run, answers, split, row, world) or []
@@ -179,7 +178,7 @@ def opening(
     in_steps: StepsRow | None,
     whole: Late | None,
     timed: Sequence[Row],
-    advised: Sequence[Advice],
+    advised: Sequence[advice.Advice],
 ) -> str:
     """The program without the folders of its files, which stand under Conditions; figures, answers
     to the first questions, and the summary."""

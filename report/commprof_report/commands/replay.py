@@ -34,7 +34,6 @@ from ..display import tables
 from ..replay import kit as kits
 from ..replay.check import SCATTER, SMALL, STANDS, Check, CheckRow, check
 from ..replay.from_run import kit_of
-from ..replay.kit import program_of
 from ..run import files_mode
 from . import Command, common, compare
 
@@ -87,7 +86,7 @@ def write_kit(arguments: argparse.Namespace) -> None:
 def write_source(arguments: argparse.Namespace) -> None:
     (path,) = arguments.runs
     output = arguments.output or Path(path.name).with_suffix(".c")
-    text = program_of(path, output.stem)
+    text = kits.program_of(path, output.stem)
     with written_whole(output, files_mode([path])) as file:
         file.write(text)
     common.print_line(f"{output}: {units.volume(output.stat().st_size)}; mpicc builds it")

@@ -55,7 +55,6 @@ from ..base import (
 from ..display import page, tables
 from ..run import Run, run_open, selection
 from ..stuck import doing
-from ..stuck.doing import ENDS, Amounts, live_rows, unhanded
 from . import Command, common, html
 from .stuck import seconds
 
@@ -154,25 +153,25 @@ def watch(arguments: argparse.Namespace, show: Callable[[Screen], None]) -> None
         ranks = [rates(before.get(row.rank), row, amounts) for row, amounts in rows]
         show(screen(run, ranks, arguments.sort, is_first=not before))
         shown += 1
-        if all(row.state in ENDS for row, _ in rows) or shown == arguments.count:
+        if all(row.state in doing.ENDS for row, _ in rows) or shown == arguments.count:
             break
         before = {rank.row.rank: rank for rank in ranks}
         looked_s = time.monotonic() - began_s
         time.sleep(max(arguments.every - looked_s, REST * looked_s))
 
 
-def look(arguments: argparse.Namespace) -> tuple[Run, list[tuple[Row, Amounts]]]:
+def look(arguments: argparse.Namespace) -> tuple[Run, list[tuple[Row, doing.Amounts]]]:
     run = run_open(arguments.run, with_histograms=False)
     selection.select(run, arguments)
-    return run, live_rows(run.connection)
+    return run, doing.live_rows(run.connection)
 
 
-def rates(before: Rates | None, row: Row, amounts: Amounts) -> Rates:
+def rates(before: Rates | None, row: Row, amounts: doing.Amounts) -> Rates:
     """Since the look before; since the start where there was none, or the counters were set to zero
     meanwhile. A copy of a ledger that has not been renewed has nothing new to say."""
     if before and before.row.wall_ns == row.wall_ns:
         return before._replace(row=row)
-    earlier = Amounts(
+    earlier = doing.Amounts(
         max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0,
         *[0] * (len(amounts) - 1),
     )
@@ -187,7 +186,7 @@ def rates(before: Rates | None, row: Row, amounts: Amounts) -> Rates:
 
 
 def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Screen:
-    alive = [rank for rank in ranks if rank.row.state not in ENDS]
+    alive = [rank for rank in ranks if rank.row.state not in doing.ENDS]
     shown = alive or ranks
     span = units.duration(max((rank.interval_ns for rank in shown), default=0))
     mpi_share, bytes_per_s = (
@@ -198,7 +197,7 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     of_state = gathered((rank.row.state, rank.row.rank) for rank in ranks)
     ended = (
         f"{units.rank_names(of_state[state])} {end}"
-        for state, end in ENDS.items()
+        for state, end in doing.ENDS.items()
         if state in of_state
     )
     return Screen(
@@ -210,7 +209,7 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
             f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, "
             f"{units.share(mpi_share)} of the time in MPI on average",
             least_text(alive),
-            *(f"behind now: {one.text}" for one in unhanded(run.connection, 1)),
+            *(f"behind now: {one.text}" for one in doing.unhanded(run.connection, 1)),
         ],
         columns_of(ranks),
         sorted(shown, key=ORDERS[order]),
@@ -254,8 +253,8 @@ def least_text(alive: Sequence[Rates]) -> str:
 
 
 def now_text(row: Row) -> str:
-    if row.state in ENDS:
-        return ENDS[row.state]
+    if row.state in doing.ENDS:
+        return doing.ENDS[row.state]
     as_of = f" (as of {units.timestamp(row.last_unix_ns)})" if row.is_copy else ""
     span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
     return doing.place_text(row) + span + as_of

@@ -16,8 +16,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from ..base import Field
-from ..base.units import NO_VALUE, visible
+from ..base import Field, units
 from .colours import variables
 
 ROOM = Path(__file__).resolve().parent
@@ -55,7 +54,7 @@ DRAWINGS = {"timeline": TIMELINE, "steps": STEPS}
 
 
 def text(value: object) -> str:
-    return escape(MICROSECONDS.sub(" µs", visible(str(value))))
+    return escape(MICROSECONDS.sub(" µs", units.visible(str(value))))
 
 
 def page(title: str, parts: Iterable[str]) -> str:
@@ -197,7 +196,7 @@ def _cell(column: Field, row: object) -> str:
     shown = column.show(row)
     exact = column.exact(row)
     more = f' data-exact="{text(exact)}"' if exact != shown else ""
-    return f"<td{_class(column, shown)}{more}>{text(shown or NO_VALUE)}</td>"
+    return f"<td{_class(column, shown)}{more}>{text(shown or units.NO_VALUE)}</td>"
 
 
 def _class(column: Field, shown: str = "") -> str:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TextIO
 
-from ..base import Field, Unknown, option
-from ..base.units import NO_VALUE, Listed, visible
+from ..base import Field, Unknown, option, units
 
 
 # also in the wide forms of East Asia
@@ -60,7 +59,7 @@ def write_rows(
 
 def _told(value: object) -> object:
     """Listed values, kinds and reasons are text to scripts."""
-    return str(value) if isinstance(value, (Enum, Listed, Unknown)) else value
+    return str(value) if isinstance(value, (Enum, units.Listed, Unknown)) else value
 
 
 def write_json(file: TextIO, records: Iterable[dict]) -> None:
@@ -83,14 +82,18 @@ def _cell(value: object) -> object:
     already, for whoever takes it away."""
     if not isinstance(value, str):
         return value
-    is_plain = value == NO_VALUE or NUMBER.fullmatch(value) or not value.startswith(CALCULATED)
-    return visible(value) if is_plain else f"'{visible(value)}"
+    is_plain = (
+        value == units.NO_VALUE or NUMBER.fullmatch(value) or not value.startswith(CALCULATED)
+    )
+    return units.visible(value) if is_plain else f"'{units.visible(value)}"
 
 
 def text_table(columns: Sequence[Field], rows: Sequence[object], indent: str = "") -> str:
     """A table with aligned columns; one line per row."""
     lines = [[column.head for column in columns]]
-    lines += [[visible(column.show(row)) or NO_VALUE for column in columns] for row in rows]
+    lines += [
+        [units.visible(column.show(row)) or units.NO_VALUE for column in columns] for row in rows
+    ]
     widths = [max(map(len, cells)) for cells in zip(*lines)]
     return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
 

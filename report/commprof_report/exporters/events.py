@@ -27,7 +27,6 @@ from itertools import chain
 from typing import Callable
 
 from ..base import units
-from ..base.units import visible
 from ..run import MOST_NS
 from .traces import (
     CYCLE_START,
@@ -49,7 +48,7 @@ def event_text(phase: str, process: int, thread: int, **values: object) -> str:
 def _shown(values: dict) -> dict:
     """Without control characters."""
     return {
-        key: visible(value)
+        key: units.visible(value)
         if isinstance(value, str)
         else _shown(value)
         if isinstance(value, dict)

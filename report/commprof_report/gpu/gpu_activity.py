@@ -25,6 +25,7 @@ from ..base import (
     query,
     row_type,
     text,
+    units,
     whole,
 )
 from ..base.summarize import (
@@ -35,16 +36,6 @@ from ..base.summarize import (
     ratio,
     summarize,
     total,
-)
-from ..base.units import (
-    NO_VALUE,
-    count,
-    counted,
-    duration,
-    rank_list,
-    share,
-    size_range,
-    three_digits,
 )
 from ..run import columns_of, histogram_of
 from . import kernel_names
@@ -69,7 +60,7 @@ UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not 
 WINDOW = (
     number("rank", "as in table `gpu_tracing`", "rank"),
     Field("begin_ns", "", "begins"),
-    Field("end_ns", "", "time", of_row=lambda row: duration(row.end_ns - row.begin_ns)),
+    Field("end_ns", "", "time", of_row=lambda row: units.duration(row.end_ns - row.begin_ns)),
     text("ended", "", "ended"),
     Field("clock_error_ns", "", "clock error"),
     Field("records", "", "records"),
@@ -142,7 +133,7 @@ ALGORITHM = (
         "bytes_low",
         "its size; equal, except for merged sizes",
         "size",
-        of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+        of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
     ),
     Field("bytes_high", ""),
     Field(
@@ -179,7 +170,9 @@ KERNEL = (
         "graph_count",
         "",
         "by graphs",
-        of_row=lambda row: share(row.graph_count / row.count) if row.graph_count else NO_VALUE,
+        of_row=lambda row: (
+            units.share(row.graph_count / row.count) if row.graph_count else units.NO_VALUE
+        ),
         of=BY_GRAPHS,
     ),
     Field(
@@ -227,7 +220,7 @@ COPY = (
         "bytes_low",
         "sizes in this row: above half of a power of two, up to that power",
         "size",
-        of_row=lambda row: size_range(row.bytes_low, row.bytes_high),
+        of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
         of=lambda groups: np.where(groups.bytes > 1, groups.bytes // 2 + 1, groups.bytes),
     ),
     Field("bytes_high", "", of="bytes"),
@@ -245,7 +238,7 @@ COPY = (
         "bytes_per_s",
         "volume_bytes / total_ns; printed in GB/s = 1e9 bytes/s",
         "GB/s",
-        lambda value: NO_VALUE if value is None else three_digits(value / 1e9),
+        lambda value: units.NO_VALUE if value is None else units.three_digits(value / 1e9),
         of=lambda groups: ratio(groups.sum("volume_bytes") * 1e9, groups.sum("total_ns")),
     ),
 )
@@ -292,7 +285,7 @@ STREAM = (
         "copies",
         "",
         "copies",
-        of_row=lambda row: count(row.copies + row.sets),
+        of_row=lambda row: units.count(row.copies + row.sets),
         of=total("count", among("kind", "copy")),
     ),
     Field("sets", "", of=total("count", among("kind", "memset"))),
@@ -474,7 +467,7 @@ def _device(group: Group, ranks: set[int], state_ns: Sequence[int]) -> Row:
     ]
     return GpuDeviceRow(
         rank=first.rank,
-        ranks=rank_list(ranks),
+        ranks=units.rank_list(ranks),
         sharing_ranks=len(ranks),
         merged_ranks=len({own.rank for own in group}),
         host=first.host,
@@ -604,7 +597,7 @@ def nccl_algorithm_text(algorithm: str, protocol: str, channels: int) -> str:
     """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy
     engine."""
     names = [name.lower().replace("_", " ") for name in (algorithm, protocol) if name]
-    return ", ".join([*names, *([counted(channels, "channel")] if channels else [])])
+    return ", ".join([*names, *([units.counted(channels, "channel")] if channels else [])])
 
 
 def memory_text(row: Row) -> str:
@@ -612,7 +605,7 @@ def memory_text(row: Row) -> str:
         return "managed"
     if row.copy in ("to device", "to host"):
         return "pageable" if row.is_pageable else "pinned"
-    return NO_VALUE
+    return units.NO_VALUE
 
 
 def nccl_times(connection: Connection) -> list[str]:

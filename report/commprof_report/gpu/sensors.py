@@ -10,7 +10,6 @@ from __future__ import annotations
 from sqlite3 import Connection
 
 from ..base import Field, Row, query, row_type, text, units
-from ..base.units import rank_list
 from . import gpu_activity
 from .overlap import device_groups
 
@@ -92,6 +91,6 @@ def sensors(connection: Connection) -> list[Row]:
         if known:
             own = max(known, key=lambda one: rows[one.rank, one.device].readings)
             row = rows[own.rank, own.device]._replace(device=own.number)
-            ranks = rank_list({one.rank for one in group})
+            ranks = units.rank_list({one.rank for one in group})
             found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
     return sorted(found, key=lambda row: (row.rank, row.device))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from ..base import np, units
 from ..display import colours
-from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import (
     ABSENT,
     FILES,
@@ -38,9 +37,9 @@ LOOKS = {  # of each class of time: name and colour
     UNSEEN: ("not sampled", colours.NEUTRAL),
     NEGOTIATING: ("negotiation", colours.IN_MPI),
     ABSENT: ("not running", colours.PAPER),
-    GPU_COMPUTING: ("computing", COMPUTING),
-    GPU_EXPOSED: ("communicating", COMMUNICATING),
-    GPU_COPYING: ("copying", COPYING),
+    GPU_COMPUTING: ("computing", colours.COMPUTING),
+    GPU_EXPOSED: ("communicating", colours.COMMUNICATING),
+    GPU_COPYING: ("copying", colours.COPYING),
 }
 # characters that need no escape in JSON or HTML
 DIGITS = "".join(char for char in map(chr, range(35, 127)) if char not in "<\\&")
@@ -67,13 +66,13 @@ def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
     return {
         "span": view.end_ns,
         "classes": [name for name, _ in LOOKS.values()],
-        "classColours": [variable(colour) for _, colour in LOOKS.values()],
+        "classColours": [colours.variable(colour) for _, colour in LOOKS.values()],
         "parts": PARTS,
         "digits": DIGITS,
         "width": cells.width,
         "palette": cells.palette,
         "names": [*map(units.visible, numbers)],
-        "colours": [variable(of_call(name)) for name in numbers],
+        "colours": [colours.variable(colours.of_call(name)) for name in numbers],
         "hosts": [*map(units.visible, named)],
         "windows": view.windows,
         "ranks": ranks,

@@ -25,12 +25,10 @@ from itertools import islice
 from typing import Union
 
 from ..base import Row, by, gathered, present, query, units
-from ..base.units import Members
 from ..calls.parts import rank_rows
 from ..run.ledger_format import PEER_ANY
 from ..run import Run
 from . import doing
-from .doing import unhanded
 
 SQL = query.beside(__file__)
 
@@ -127,7 +125,7 @@ class Board:
         sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
         profiled = self.run.profiled  # how far the others are is not known
         of_sides = (
-            rank for members in sides for rank in Members(members).below(self.run.world_size)
+            rank for members in sides for rank in units.Members(members).below(self.run.world_size)
         )
         listed = (
             rank
@@ -173,7 +171,7 @@ class Board:
         """World ranks in the order of the communicator, and their places; empty: not known, or of
         two groups."""
         if row.members not in self.orders:
-            ranks = Members(row.members).below(self.run.world_size)
+            ranks = units.Members(row.members).below(self.run.world_size)
             self.orders[row.members] = {rank: place for place, rank in enumerate(ranks)}
         return self.orders[row.members] if len(self.orders[row.members]) == row.size else {}
 
@@ -214,7 +212,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         max(inside, key=lambda row: row.doing_ns) if inside else None,
         killed,
         still,
-        unhanded(run.connection, max(1, after_ns)),
+        doing.unhanded(run.connection, max(1, after_ns)),
     )
 
 
