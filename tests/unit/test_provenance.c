@@ -71,45 +71,35 @@ static void launched_by_nobody(void)
         unsetenv(LAUNCHER_VARIABLES[i]);
 }
 
-TEST(a_job_id_is_the_schedulers_and_the_launchers)
+/* The same each time it is asked for, so each of these is asked in a process of its own. */
+static const char *const *launcher;
+static const char *expected_id;
+
+static void ask_for_the_id(void)
 {
     launched_by_nobody();
-    setenv("SLURM_JOB_ID", "4711", 1);
-    setenv("SLURM_STEP_ID", "3", 1);
-    CHECK_TEXT(provenance_job_id(), "4711-3");
+    for (const char *const *at = launcher; *at; at += 2)
+        setenv(at[0], at[1], 1);
+    CHECK_TEXT(provenance_job_id(), expected_id);
+    setenv(launcher[0], "another", 1);
+    CHECK_TEXT(provenance_job_id(), expected_id);
 }
 
-TEST(elements_of_a_job_array_have_ids_of_their_own)
+TEST(a_job_id_is_the_schedulers_and_the_launchers_and_of_an_array_the_elements)
 {
-    launched_by_nobody();
-    setenv("LSB_JOBID", "4711", 1);
-    setenv("LSB_JOBINDEX", "3", 1);
-    CHECK_TEXT(provenance_job_id(), "4711-3");
-}
-
-TEST(a_job_that_is_no_array_has_no_index)
-{
-    launched_by_nobody();
-    setenv("JOB_ID", "4711", 1);
-    setenv("SGE_TASK_ID", "undefined", 1);
-    setenv("LSB_JOBINDEX", "5", 1);
-    CHECK_TEXT(provenance_job_id(), "4711");
-}
-
-TEST(a_job_id_is_the_same_each_time_it_is_asked_for)
-{
-    launched_by_nobody();
-    setenv("SLURM_JOB_ID", "4711", 1);
-    const char *first = provenance_job_id();
-    setenv("SLURM_JOB_ID", "4712", 1);
-    CHECK_TEXT(provenance_job_id(), first);
-}
-
-TEST(a_job_id_is_safe_in_a_file_name)
-{
-    launched_by_nobody();
-    setenv("PMIX_NAMESPACE", "node/17:prte@1 $(x)", 1);
-    CHECK_TEXT(provenance_job_id(), "node-17-prte-1---x-");
+    static const struct {
+        const char *id, *variables[7];
+    } JOBS[] = {
+        {"4711-3", {"SLURM_JOB_ID", "4711", "SLURM_STEP_ID", "3"}},
+        {"4711-3", {"LSB_JOBID", "4711", "LSB_JOBINDEX", "3"}},
+        {"4711", {"JOB_ID", "4711", "SGE_TASK_ID", "undefined", "LSB_JOBINDEX", "5"}},
+        {"node-17-prte-1---x-", {"PMIX_NAMESPACE", "node/17:prte@1 $(x)"}}, /* as a file's name */
+    };
+    for (unsigned i = 0; i < sizeof JOBS / sizeof *JOBS; i++) {
+        launcher = JOBS[i].variables;
+        expected_id = JOBS[i].id;
+        unit_elsewhere(ask_for_the_id);
+    }
 }
 
 TEST(a_long_job_id_is_cut)
