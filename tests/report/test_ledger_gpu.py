@@ -121,16 +121,6 @@ def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
     assert overlap.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
 
 
-def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):
-    from_databases, from_ledgers = (
-        without_numbers(content(gpu_folder)),
-        without_numbers(content(gpu_ledgers)),
-    )
-    for table in TABLES:
-        assert from_ledgers[table] == from_databases[table], table
-        assert from_databases[table], table
-
-
 def test_a_merged_run_with_gpus_holds_the_same(report, gpu_folder, tmp_path):
     assert report("merge", gpu_folder, tmp_path / "all.db").err == ""
     assert content(tmp_path / "all.db") == content(gpu_folder)

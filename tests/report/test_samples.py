@@ -130,14 +130,6 @@ def test_samples_are_read_only_where_they_are_asked_for(run_folder, ledger_folde
         assert connection.execute("SELECT count(*) FROM region").fetchone() == (8,)
 
 
-@pytest.mark.parametrize("table", SAMPLE_TABLES)
-def test_ledgers_and_databases_have_the_same_samples(run_folder, ledger_folder, table):
-    question = f"SELECT * FROM {table}"
-    from_databases = all_of(run_folder, question)
-    assert sorted(map(repr, all_of(ledger_folder, question))) == sorted(map(repr, from_databases))
-    assert from_databases
-
-
 @pytest.mark.parametrize(
     "mask, stretches",
     (
