@@ -15,6 +15,7 @@ STEPS = {  # the innermost loop repeats as often as the command line asks
     "exchange": 120,
     "gpipe": 80,
     "spins": 20,
+    "vcycles": 40,
     "experts": 24,
     "stencil": 150,
     "multigrid": 50,
@@ -28,7 +29,6 @@ LEVELS = {  # and one level that has to be among those shown
     "dynamics": (100, "200 x ("),
     "neighbours": (250, " x ("),
     "nested": (30, " x ("),
-    "vcycles": (40, "39 x ("),  # the first and the last halo have no equal one beside them
     "blocks": (60, "360 x ("),
     "layers": (40, "40 x ("),
     "workers": (30, " message calls)"),

@@ -265,15 +265,19 @@ class Level(NamedTuple):
 def levels(line: Line) -> list[Level]:
     """The outermost first; empty: nothing repeats. Loops with fixed numbers of iterations have an
     order that occurs; those with free numbers are shorter in words, and are all there is where the
-    numbers vary. A number that varies in turns is a longer loop in the first reading: both are
-    levels then."""
+    numbers vary, or where the first or last turn differs from the others. A number that varies in
+    turns is a longer loop in the first reading: both are levels then."""
     exact, free = (
         _levels(line, find_loops(line.token, line.stretch, is_exact)) for is_exact in (True, False)
     )
     if not exact or not free:
         return exact or free
     often, often_free = exact[0].iterations, free[0].iterations
-    if exact[0].calls < ALL * free[0].calls or often > SEVERAL * often_free:
+    if (
+        exact[0].calls < ALL * free[0].calls
+        or often > SEVERAL * often_free
+        or often < often_free <= SEVERAL * often
+    ):
         return free
     if often_free > SEVERAL * often:
         return [*exact, *(one for one in free if one.iterations > SEVERAL * exact[-1].iterations)]
