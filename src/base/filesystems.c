@@ -92,8 +92,8 @@ int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
     return 0;
 }
 
-/* A page that has been written is much faster to touch in a mapping (docs/OVERHEAD.md: while the sample
- * log grows). */
+/* A page that has been written is much faster to touch in a mapping (docs/OVERHEAD.md: while the
+ * sample log grows). */
 static void write_zeros(int file, size_t from, size_t bytes)
 {
     static const char ZEROS[1 << 16];

@@ -72,7 +72,7 @@ def sends(start_ns, **what) -> list[Sample]:
 
 
 class Written:
-    """A ledger whose fields can be changed before it is read. is_stored: the library stores it, too,
+    """A ledger whose fields can be changed before it is read. is_stored: the library stores it too,
     and that the reporter reads the same from its database is checked, unless something is
     damaged."""
 

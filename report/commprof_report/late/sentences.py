@@ -91,8 +91,8 @@ def lacks_cores(late: Late) -> bool:
 def cores_headline(late: Late) -> str:
     ranks = units.rank_names([rank for each in late.judge.crowding for rank in each.ranks], 24)
     return (
-        f"{ranks} {scheduling_text(late.judge.crowding)}. Give each rank its own first: until then, "
-        "other times may be the scheduler's"
+        f"{ranks} {scheduling_text(late.judge.crowding)}. Give each rank its own first: until "
+        "then, other times may be the scheduler's"
     )
 
 
@@ -141,7 +141,10 @@ def cheap_text(late: Late, named: Named) -> str:
     200 late arrivals"""
     number, row = len(named.ranks), late.run
     are, they_cause = (units.agreeing(words, number) for words in ("are", "they cause"))
-    often = f"{late_arrivals(late.judge.costs.of(named.ranks)):,} of {late_arrivals(late.judge.costs):,}"
+    often = (
+        f"{late_arrivals(late.judge.costs.of(named.ranks)):,} of "
+        f"{late_arrivals(late.judge.costs):,}"
+    )
     cost = f"that costs {units.share(named.gain_ns * row.ranks / row.counted_ns)} of the run"
     if not named.is_measurable:
         cost = f"by less than {units.duration(SHORTEST_NS)} each time"

@@ -178,7 +178,7 @@ def step_times(rows: Sequence[Row]) -> Row:
 
 
 def tracing_cost(windows: Sequence[Row], steps: Steps | None) -> Row:
-    """TRACING: compares steps in which all tracing ranks traced with steps in which all of them paused.
+    """TRACING: compares steps in which all tracing ranks traced with those in which all paused.
     Pauses in which another tool traced do not count. Steps with both, and the warm-up, are left
     out."""
     traced, paused = {}, {}

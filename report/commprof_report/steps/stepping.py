@@ -165,9 +165,10 @@ def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
 
 
 def _asked(found: Found, command: str) -> Found:
-    """With the evidence that it repeats as often as a number on the command line says. Small numbers stand for ranks, layers and threads, too, and epochs are no steps. If
-    steps are asked for by name, a turn more is that of the set-up, as the first forces of molecular
-    dynamics, and comes first."""
+    """With the evidence that it repeats as often as a number on the command line says. Small
+    numbers stand for ranks, layers and threads, too, and epochs are no steps. If steps are asked
+    for by name, a turn more is that of the set-up, as the first forces of molecular dynamics, and
+    comes first."""
     words, spans = command.replace("=", " ").split(), present(found.spans)
     numbers = {
         int(word): before
