@@ -419,6 +419,31 @@ def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
     assert row["transfer_efficiency"] > 0.99
 
 
+def polling(before_ns: int = 0, polled_ns: int = 1_000, poll_ns: int = 1_000) -> Job:
+    """Three ranks start an Iallreduce 60 ms before rank 1, and test it until all have. They have
+    polled for it for before_ns, in all for polled_ns, in polls of poll_ns each."""
+    job = Job([HostClock()] * 4, wall_ns=STEPS * STEP_NS)
+    poll = {"call": "MPI_Test", "communicator": 0, "bytes": 0, "region": 0, "measure": "poll"}
+    for step in range(STEPS):
+        begin_ns, end_ns = step * STEP_NS + MS, step * STEP_NS + 62 * MS
+        starts = [begin_ns + (60 * MS if rank == 1 else 0) for rank in range(4)]
+        job.collective("MPI_Iallreduce", starts, [end_ns - max(starts)] * 4)
+        for rank in range(4):
+            job.call("MPI_Test", end_ns - 1_000, end_ns, rank)
+            job.made.append({**poll, "world_rank": rank, "duration_ns": poll_ns})
+            if rank != 1:
+                since_ns = max(0, begin_ns + 2_000 - before_ns)
+                job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=polled_ns)
+    return job
+
+
+def wait_share(report, path) -> float:
+    """Of the three ranks; rank 1 is named where they wait."""
+    (row,) = report("late", path, "--by", "run", "--json").rows
+    assert (row["late_ranks"] == "1") == (row["wait_ns"] > 0.1 * STEPS * STEP_NS)
+    return row["wait_ns"] / (3 * STEPS * STEP_NS)
+
+
 @pytest.mark.parametrize(
     "core_ns, wait_ns, before_ns, share",
     [
@@ -433,20 +458,15 @@ def test_a_rank_that_is_longer_in_its_own_files_waits_for_files(
 def test_a_rank_that_sleeps_between_its_polls_waits(
     report, tmp_path, core_ns, wait_ns, before_ns, share
 ):
-    """Three ranks start an Iallreduce 60 ms before rank 1, and test it twice, for 1 us. In the twin
-    they compute between."""
-    job = Job([HostClock()] * 4, wall_ns=STEPS * STEP_NS)
-    for step in range(STEPS):
-        begin_ns, end_ns = step * STEP_NS + MS, step * STEP_NS + 62 * MS
-        starts = [begin_ns + (60 * MS if rank == 1 else 0) for rank in range(4)]
-        job.collective("MPI_Iallreduce", starts, [end_ns - max(starts)] * 4)
-        for rank in range(4):
-            job.call("MPI_Test", end_ns - 1_000, end_ns, rank)
-            if rank != 1:
-                since_ns = max(0, begin_ns + 2_000 - before_ns)
-                job.rows["sample"][-1].update(polled_since_ns=since_ns, polled_ns=1_000)
+    job = polling(before_ns)
     asleep = (core_ns, wait_ns, (100 * core_ns // SECOND // 10, 90, 0, 0, 0, 0))
     add_readings(job, *[asleep if share else (core_ns, wait_ns, (80, 0, 0, 0, 0, 0))] * 4)
-    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
-    assert row["wait_ns"] / (3 * STEPS * STEP_NS) == pytest.approx(share, abs=0.02)
-    assert (row["late_ranks"] == "1") == (share > 0)
+    found = wait_share(report, job.write(tmp_path / "run.db"))
+    assert found == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.parametrize("poll_ns, share", [(500, 0.6), (5_000, 0.3)])
+def test_a_rank_that_polls_all_the_time_waits(report, tmp_path, poll_ns, share):
+    """For half of the time it is in polls. If these are long, it may compute between them."""
+    path = polling(polled_ns=30 * MS, poll_ns=poll_ns).write(tmp_path / "run.db")
+    assert wait_share(report, path) == pytest.approx(share, abs=0.02)

@@ -262,8 +262,12 @@ def judge(trial: Trial) -> Judgement:
     """Judgement of a plant; for twins see is_accused()."""
     plant, truth, said = trial.plant, trial.truth, told(trial.run)
     complaints = []
-    # no part of the plant, but true
-    is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED
+    # no part of the plant, or more than is surely known of it, but true
+    is_beside = (
+        plant.cause in ("transfer", "unknown")
+        and bool(said.named)
+        and truth.is_for(said.named) >= CONFIRMED
+    )
     who = (
         "right"
         if said.named == plant.named or is_beside
@@ -282,6 +286,7 @@ def judge(trial: Trial) -> Judgement:
     if (
         said.cause not in (plant.cause, "cores")  # of a busy machine: text names nobody then
         and plant.cause != "none"
+        and not (plant.cause == "unknown" and is_beside)
         and (prevails or plant.cause == "transfer")
     ):
         complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")

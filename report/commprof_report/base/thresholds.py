@@ -64,6 +64,9 @@ TABLE = (
     Threshold("late.shortest", 1_000, "ns that others wait at a late arrival",
               "the profiler adds up to 0.1 us to a call, and ranks that differ in it come later at"
               " each call", "spread", "imbalance"),
+    Threshold("late.spin", 1_000, "ns between two polls of a rank, on average",
+              "the cost of the loop and of the profiler; no work is that short",
+              "waits", "computes"),
     Threshold("late.progress", 0.75, "share of what a call takes too long",
               "a partner that was outside MPI for less of it does not explain it", "not known",
               "a wait for progress"),

@@ -232,7 +232,8 @@ def _mean_ns(start_ns: Ints, gone_ns: Ints, *keys: Ints) -> Ints:
 
 def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     """Without MPI_Init and the like; by rank, in order of time. Where a rank sleeps between its
-    unsuccessful polls, all of the time since its call before counts as theirs."""
+    unsuccessful polls, or makes one after the other, all of the time since its call before counts
+    as theirs."""
     calls = _only(
         sampled(connection).calls,
         "world_rank thread call communicator bytes region start_ns end_ns polled_since_ns "
@@ -244,9 +245,13 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Calls:
     between_ns = np.maximum(0, calls.start_ns - since_ns - calls.polled_ns)
     between_ns[calls.polled_ns == NONE] = 0
     used, is_idle = cpu_times(connection), np.zeros(len(calls), bool)
+    poll_ns = dict(SQL.run(connection, "poll_means"))
     for rank, own in by_rank(calls.world_rank):
-        if rank in used:
-            is_idle[own] = is_asleep(use_of([used[rank]]), int(between_ns[own].sum()))
+        if rank in poll_ns:
+            polled_ns = np.maximum(0, calls.polled_ns[own])
+            is_idle[own] = is_spinning(between_ns[own], polled_ns, poll_ns[rank])
+        if rank in used and is_asleep(use_of([used[rank]]), int(between_ns[own].sum())):
+            is_idle[own] = True
     is_idle &= between_ns > 0
     return calls.changed(
         polled_since_ns=np.where(is_idle, since_ns, calls.polled_since_ns),
@@ -279,6 +284,13 @@ def is_asleep(use: Use, between_ns: int) -> bool:
     asleep_ns = min(use.outside_ns, between_ns) - ready_ns
     core_ns = ready_ns * (1 - use.wait_rate)
     return asleep_ns >= threshold("late.reason") * (asleep_ns + core_ns) > 0
+
+
+def is_spinning(between_ns: Ints, polled_ns: Ints, poll_ns: float) -> Flags:
+    """Whether a rank does nothing between polls but make the next one. poll_ns: the mean of those
+    of its calls that take longest to poll, so there are no fewer polls than that makes of
+    polled_ns."""
+    return between_ns * poll_ns <= threshold("late.spin") * polled_ns
 
 
 def polls(rows: Calls) -> Calls:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Callable
 
 from commprof_report.base import NONE, Columns, Row, Texts, np, table
-from commprof_report.late.reading import CallInfo, is_resolved
+from commprof_report.late.reading import CallInfo, is_resolved, is_spinning
 from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
 from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
 from commprof_report.late.messages import are_possible, slow_links
@@ -354,6 +354,9 @@ EXAMPLES = {
     "late.mostly-level": lambda p: at_chance(p, named_below_half),
     "late.notably-more": of_a_host,
     "late.shortest": with_lateness,
+    "late.spin": lambda ns: (
+        "waits" if is_spinning(np.array([100 * ns]), np.array([5_000]), 50).all() else "computes"
+    ),
     "late.progress": lambda share: (
         "a wait for progress"
         if is_explained(np.array([1_000 * share]), np.array([1_000])).all()
