@@ -622,6 +622,18 @@ def test_a_rank_that_is_late_in_few_steps_can_be_neither_named_nor_denied(
     assert re.search(f"Not known: a rank that the others wait for.*{why}", advised)
 
 
+def test_a_rank_that_is_late_in_one_stretch_can_be_neither_named_nor_denied(text):
+    """Whatever delays a rank for so long is one event, which may have met any of them."""
+    job = repeated(
+        [HostClock()] * 3,
+        48,
+        100 * MS,
+        lambda step, rank: rank * US + 40 * MS * (rank == 1 and 16 <= step < 32),
+    )
+    half = "half of that in 8 late arrivals, too close together to name it"
+    assert f" % of the waiting, {half}.\n" in text(job)
+
+
 def hiccups(ranks: Callable[[int], int]) -> Job:
     """A rank comes 90 ms late to every 20th of 400 collectives, as one that writes a checkpoint;
     which rank, by the number of the hiccup."""

@@ -154,12 +154,12 @@ PLANTS = [
         "",
         is_recorded=False,
     ),
-    imbalance(
+    Plant(
         "a rank late in a third of the run",
         "one_third",
-        (1,),
-        "MPI_Allreduce",
         3,
+        (1,),
+        "unknown",
         is_recorded=False,
         rounds=3 * ROUNDS,
     ),

@@ -432,6 +432,7 @@ def unknown(late: Late) -> Unknown:
     row, (rank, share, _) = late.run, main_cause(late.judge.costs)
     few = main_arrivals(late.judge.costs, rank)
     ranks = len(late.judge.participants.ranks)
+    enough = enough_arrivals(ranks)
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
         (lacks_cores(late), "ranks lack cores of their own"),
@@ -471,7 +472,8 @@ def unknown(late: Late) -> Unknown:
         (
             row.blocks < FEWEST_BLOCKS or is_too_few(late.judge.costs, ranks),
             f"rank {rank} causes {units.share(share)} of the waiting, half of that in "
-            f"{units.counted(few, 'late arrival')}; {enough_arrivals(ranks)} could name it",
+            f"{units.counted(few, 'late arrival')}"
+            + (f"; {enough} could name it" if few < enough else ", too close together to name it"),
         ),
         (True, unknown_cause_text(row)),
     )

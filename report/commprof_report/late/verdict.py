@@ -332,10 +332,11 @@ def in_turn(costs: Costs) -> list[int]:
 
 def is_too_few(costs: Costs, ranks: int) -> bool:
     """One of so many ranks causes most of the waiting, is by far the latest, and so in fewer late
-    arrivals than tell a rank from chance."""
+    arrivals than tell a rank from chance; or it causes nearly all, so it is no less late than the
+    others, though in blocks that are too few."""
     (rank, share, _), (_, late_share, _) = main_cause(costs), main_cause(costs.compared)
-    few = main_arrivals(costs, rank)
-    return min(share, late_share) >= MAJORITY and few < enough_arrivals(ranks)
+    is_few = main_arrivals(costs, rank) < enough_arrivals(ranks)
+    return min(share, late_share) >= (MAJORITY if is_few else NEARLY_ALL)
 
 
 def main_arrivals(costs: Costs, rank: int) -> int:
