@@ -109,8 +109,13 @@ def regions(arguments: argparse.Namespace) -> None:
         RegionWorkRow._fields,
         lambda: (
             [
-                headline(rows),
-                "\n".join([tables.text_table(region_columns(rows), rows), *gaps(run, rows)]),
+                units.visible(headline(rows)),
+                "\n".join(
+                    [
+                        tables.text_table(region_columns(rows), rows),
+                        *map(units.visible, gaps(run, rows)),
+                    ]
+                ),
             ]
             if has_regions(run)
             else [nothing()]
