@@ -135,43 +135,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             if on_device
             else ()
         ),  # if any was timed
-        *(
-            (
-                (
-                    "commprof_wait_seconds",
-                    "gauge",
-                    "Part of the time inside calls in which the rank waited for others, as far as "
-                    "it is known.",
-                    _of(late.ranks, lambda row: _seconds(row.wait_ns)),
-                ),
-                *(
-                    ()  # a thread that negotiates hides the causes
-                    if late.judge.is_negotiated
-                    else (
-                        (
-                            "commprof_caused_wait_seconds",
-                            "gauge",
-                            "Waiting of other ranks of which the rank is the root cause.",
-                            _of(late.ranks, lambda row: _seconds(row.caused_ns)),
-                        ),
-                        (
-                            "commprof_unknown_cause_wait_seconds",
-                            "gauge",
-                            "Waiting of all ranks whose root cause is not known.",
-                            [Sample({}, late.run.unknown_cause_ns / 1e9)],
-                        ),
-                    )
-                ),
-                (
-                    "commprof_wait_coverage_ratio",
-                    "gauge",
-                    "Share of the time inside MPI of which it is known whether ranks waited.",
-                    [Sample({}, present(late.run.coverage))],
-                ),
-            )
-            if late and late.run.verdict is not Kind.NONE
-            else ()
-        ),  # if any call was split
+        *_wait_metrics(late),
         *(
             (
                 f"commprof_negotiation_{name}_total",
@@ -222,6 +186,38 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
+
+
+def _wait_metrics(late: Late | None) -> Iterator[tuple]:
+    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
+    hides them."""
+    if not late or late.run.verdict is Kind.NONE:
+        return
+    yield (
+        "commprof_wait_seconds",
+        "gauge",
+        "Part of the time inside calls in which the rank waited for others, as far as it is known.",
+        _of(late.ranks, lambda row: _seconds(row.wait_ns)),
+    )
+    if not late.judge.is_negotiated:
+        yield (
+            "commprof_caused_wait_seconds",
+            "gauge",
+            "Waiting of other ranks of which the rank is the root cause.",
+            _of(late.ranks, lambda row: _seconds(row.caused_ns)),
+        )
+        yield (
+            "commprof_unknown_cause_wait_seconds",
+            "gauge",
+            "Waiting of all ranks whose root cause is not known.",
+            [Sample({}, late.run.unknown_cause_ns / 1e9)],
+        )
+    yield (
+        "commprof_wait_coverage_ratio",
+        "gauge",
+        "Share of the time inside MPI of which it is known whether ranks waited.",
+        [Sample({}, present(late.run.coverage))],
+    )
 
 
 def _of(
