@@ -87,9 +87,10 @@ def pieces(rank: dict) -> list[tuple[int, int, int, int]]:
 def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
     titles = [step["title"] for step in timeline(page)["steps"]]
-    assert titles[0].startswith("step ") and ", the median: " in titles[0]
     longest = max(rows, key=lambda step: rows[step]["step_ns"])
-    assert titles[1].startswith(f"step {longest}, the longest: ")
+    assert sum(", the median: " in title for title in titles) == 1
+    (said,) = [title for title in titles if ", the longest: " in title]
+    assert said.startswith(f"step {longest}, ")
 
 
 def steps_of(page) -> list[int]:
@@ -102,7 +103,7 @@ CHOSEN = "What the main thread of each rank did, from the whole run to single ca
 @pytest.mark.slow
 def test_every_step_that_was_sampled_whole_can_be_chosen(page, run_path):
     steps = steps_of(page)
-    assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
+    assert steps == list(range(2, STEPS + 1))
     assert (
         f"{CHOSEN}All sampled calls are in this page. Choose one in the list, " in page.read_text()
     )
@@ -113,13 +114,13 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(sma
     """A step is four ranks with five parts each, and some of its neighbours."""
     path = small_page(600)
     steps = steps_of(path)
-    assert steps[1] == 8 and 12 <= len(steps) <= 20
+    assert 8 in steps and steps == sorted(steps) and 12 <= len(steps) <= 20
     said = (
         f"Single calls of {len(steps)} of 39 steps are in this page: the median, the longest, and "
         "others spread over the run."
     )
     assert f"{CHOSEN}{said} Choose" in path.read_text()
-    others = [2, *steps[8:], STEPS]
+    others = [2, *steps, STEPS]
     assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
 
 
