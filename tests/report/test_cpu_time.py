@@ -438,7 +438,7 @@ def polling(before_ns: int = 0, polled_ns: int = 1_000, poll_ns: int = 1_000) ->
 
 
 def wait_share(report, path) -> float:
-    """Of the three ranks; rank 1 is named where they wait."""
+    """The three ranks wait for this share of the run; rank 1 is named where they do."""
     (row,) = report("late", path, "--by", "run", "--json").rows
     assert (row["late_ranks"] == "1") == (row["wait_ns"] > 0.1 * STEPS * STEP_NS)
     return row["wait_ns"] / (3 * STEPS * STEP_NS)

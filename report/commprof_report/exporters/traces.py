@@ -190,7 +190,7 @@ class Trace:
         self.last_us = max(self.last_us or 0, begin_us + span_us)
 
     def events(self) -> Iterator[Any]:
-        """Those of PyTorch as they are in the file, those of Horovod as Events."""
+        """PyTorch's as they are in the file, Horovod's as Events."""
         with json_open(self.path) as stream:
             yield from _events(self, stream) if self.is_horovod else _elements(stream, {})
 
