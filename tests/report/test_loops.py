@@ -197,6 +197,15 @@ def test_what_is_made_twice_in_a_row_is_a_part_of_a_step(in_a_row, levels):
     )
 
 
+def solver(iterations: int) -> Job:
+    job = Job()
+    for _ in range(iterations):
+        job.compute(training.MS)
+        job.call("Alltoall", 400_000)
+        job.call("Allreduce", 8)
+    return job
+
+
 @pytest.mark.parametrize(
     ("command", "is_asked"),
     [
@@ -209,12 +218,7 @@ def test_what_is_made_twice_in_a_row_is_a_part_of_a_step(in_a_row, levels):
     ],
 )
 def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_asked):
-    job = Job()
-    for _ in range(240):
-        job.compute(training.MS)
-        job.call("Alltoall", 400_000)
-        job.call("Allreduce", 8)
-    found = steps_of(*calls_of(job), False, (), command)
+    found = steps_of(*calls_of(solver(240)), False, (), command)
     assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
 
 
@@ -231,12 +235,7 @@ def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_ask
 )
 def test_a_turn_more_than_the_steps_that_are_asked_for_is_of_the_set_up(command, steps):
     """The first forces of molecular dynamics exchange halos, too."""
-    job = Job()
-    for _ in range(241):
-        job.compute(training.MS)
-        job.call("Alltoall", 400_000)
-        job.call("Allreduce", 8)
-    found = steps_of(*calls_of(job), False, (), command)
+    found = steps_of(*calls_of(solver(241)), False, (), command)
     assert (found.spans and len(found.spans)) == steps
     assert steps is None or found.spans.end[-1] == 2 * 241
 

@@ -209,10 +209,9 @@ class Judge:
 
     def links(self) -> list[Link]:
         split, sums = self.found.split, self.found.sums
-        completed = split.of_all.completed
+        about, completed = split.known, split.of_all.completed
         completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
         completed = completed.take(completed.wait >= 0)
-        about = split.known
         found = slow_links(sums.waits, sums.factor, completed, about.calls, about.hosts, sums.texts)
         return [link for link in found if link.excess_ns >= notable_ns(split.run)]
 

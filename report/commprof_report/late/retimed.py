@@ -66,7 +66,7 @@ ROUNDED_NS = 2  # times on the run's axis
 class Played(Columns):
     """The calls of the graph, by rank, thread and window, in order of time: world_rank, thread,
     window, call; entered_ns (with unsuccessful polls before it), start_ns, end_ns, on the run's
-    axis; own_end_ns, in the rank's own time."""
+    axis; own_end_ns, in the rank's own time; is_own: on files."""
 
 
 class Part:
@@ -238,8 +238,9 @@ def retimed(
     def part(played: Played, windows: Ints, own: Collectives, is_host: bool) -> Part | None:
         wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         # files that no other rank has to come to are used in a rank's own time
-        own_time = known.which(played.call, texts, lambda call: call.family == "io") & (wait < 0)
-        played, wait = played.take(~own_time), wait[~own_time]
+        in_files = known.which(played.call, texts, lambda call: call.family == "io")
+        is_played = ~in_files | (wait >= 0)
+        played, wait = played.changed(is_own=in_files).take(is_played), wait[is_played]
         if not len(played):
             return None
         chains = _chains(played, windows, run, split.called.threads)
@@ -279,7 +280,7 @@ def _part(
         chain=chain.of_row,
         start_ns=played.entered_ns,
         end_ns=played.end_ns,
-        is_own=known.which(played.call, texts, lambda call: call.family == "io"),
+        is_own=played.is_own,
     )
     graph = Graph(calls, chains, members, depends)
     if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
