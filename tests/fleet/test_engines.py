@@ -28,17 +28,7 @@ from commprof_report.fleet.questions import (  # noqa: E402
 from commprof_report.fleet.store import Store, jobs_write, store_create  # noqa: E402
 
 ASKED = {"call": "MPI_Allreduce", "job": "100003", "program": "app1", "day": "2026-11-16"}
-QUESTIONS = (
-    "top",
-    "programs",
-    "libraries",
-    "sizes",
-    "trend",
-    "job",
-    "hosts",
-    "changes",
-    "around",
-)
+QUESTIONS = ("top", "programs", "libraries", "sizes", "trend", "job", "hosts", "changes", "around")
 SERVER = "/usr/lib/postgresql/15/bin"
 
 

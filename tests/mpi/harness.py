@@ -53,11 +53,7 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
 
 
 # A program's name with these endings is the same source in another form.
-FORMS = {
-    "_large": "-DLARGE_COUNTS",
-    "_nonblocking": "-DNONBLOCKING",
-    "_persistent": "-DPERSISTENT",
-}
+FORMS = {"_large": "-DLARGE_COUNTS", "_nonblocking": "-DNONBLOCKING", "_persistent": "-DPERSISTENT"}
 
 
 def source_of(name: str) -> tuple[Path, list[str]]:

@@ -106,9 +106,4 @@ def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
 @pytest.mark.nightly
 def test_large_messages_alone_are_not_to_be_fused(profile):
     rules = found(profile("message_shapes", RANKS, "large", STEPS))
-    assert not {
-        "small_messages",
-        "tiny_messages",
-        "polling",
-        "overlap",
-    } & set(rules)
+    assert not {"small_messages", "tiny_messages", "polling", "overlap"} & set(rules)

@@ -34,10 +34,7 @@ COMPLETED = {
 }
 
 
-EXCHANGED = {
-    "MPI_Isendrecv": [{240: (1, 240)}] * 2,
-    "MPI_Isendrecv_replace": [{256: (1, 256)}] * 2,
-}
+EXCHANGED = {"MPI_Isendrecv": [{240: (1, 240)}] * 2, "MPI_Isendrecv_replace": [{256: (1, 256)}] * 2}
 AROUND = {"MPI_Init", "MPI_Finalize", "MPI_Waitall", "MPI_Buffer_attach", "MPI_Buffer_detach"}
 
 

@@ -194,12 +194,7 @@ def test_the_profile_says_which_kit_was_replayed_and_how(mpi, profile, tmp_path)
         for row in json.loads(answer("export", folder).stdout)
         if row["table"] == "fact" and row["key"].startswith("env.COMMPROF_REPLAY_")
     }
-    assert facts == {
-        "KIT": digest,
-        "GAPS": "none",
-        "ARRIVAL": "barrier",
-        "REPEAT": str(PASSES),
-    }
+    assert facts == {"KIT": digest, "GAPS": "none", "ARRIVAL": "barrier", "REPEAT": str(PASSES)}
 
 
 def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path):

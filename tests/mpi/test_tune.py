@@ -65,10 +65,7 @@ KINDS = {
         "recursive_doubling",
     ),
 }
-SETTINGS = {
-    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
-    "OMPI_MCA_pml_monitoring_enable": "1",
-}
+SETTINGS = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_pml_monitoring_enable": "1"}
 
 
 @pytest.fixture

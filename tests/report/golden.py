@@ -80,16 +80,7 @@ TABLES = (  # of the first runs
     *(f"late --by {by}" for by in ("host", "call", "state", "size")),
     *(
         f"gpu --by {by}"
-        for by in (
-            "rank",
-            "sensor",
-            "kernel",
-            "copy",
-            "stream",
-            "algorithm",
-            "step",
-            "window",
-        )
+        for by in ("rank", "sensor", "kernel", "copy", "stream", "algorithm", "step", "window")
     ),
     "sizes --rank 0",
     "calls --call Allreduce --bytes 1:1M",

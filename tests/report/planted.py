@@ -336,13 +336,7 @@ class Negotiation:
 
     @property
     def sums(self) -> tuple[int, ...]:
-        return (
-            self.agreed,
-            self.steps,
-            self.others_ns,
-            self.exposed_ns,
-            self.uncertain_ns,
-        )
+        return (self.agreed, self.steps, self.others_ns, self.exposed_ns, self.uncertain_ns)
 
 
 @dataclass
@@ -686,9 +680,7 @@ def training_rank(world_rank: int) -> Rank:
                 completed_ns=3 * SECOND + 6_000,
             )
         ],
-        epochs=[
-            Epoch("MPI_Win_post", 3 * SECOND + 7_000, 3 * SECOND + 8_000, peer=0, number=1),
-        ],
+        epochs=[Epoch("MPI_Win_post", 3 * SECOND + 7_000, 3 * SECOND + 8_000, peer=0, number=1)],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
         regions={1: "epoch", 2: "epoch/forward"},
@@ -832,22 +824,7 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
     rank.negotiations = [
         Negotiation(
-            90,
-            (50, 600),
-            400,
-            (20, 300),
-            5,
-            1,
-            280,
-            9,
-            70,
-            90,
-            10,
-            1_000,
-            2_000,
-            1_500,
-            (3, 2),
-            28,
+            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28
         ),
         Negotiation(0, disbelieved=3, thread=0, communicator=0),
     ]
@@ -1509,12 +1486,7 @@ def ledger_sample(sample: Sample) -> bytes:
         call_and_flags |= 8 << 12
         times, sequence = (*times[:2], ticks_at(sample.polled[0])), 2 * sample.polled[1]
     if sample.tag is not None or sample.number is not None:
-        what = (
-            call_and_flags | 1 << 12,
-            sample.communicator,
-            sample.number or 0,
-            sample.region,
-        )
+        what = (call_and_flags | 1 << 12, sample.communicator, sample.number or 0, sample.region)
         return struct.pack(
             "<4Qi4HiQ",
             *times,

@@ -461,10 +461,9 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     path = program.end().write(tmp_path / "run.db")
     said = " ".join(report("advise", path).out.split())
     evidence = "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI)"
-    assert (
-        "1. Ranks wait for each other for 31.6 % of the time" in said,
-        evidence in said,
-    ) == (bool(written_ns),) * 2
+    assert ("1. Ranks wait for each other for 31.6 % of the time" in said, evidence in said) == (
+        bool(written_ns),
+    ) * 2
     assert (" Nothing to advise: " in said) != bool(written_ns)
 
 

@@ -62,10 +62,7 @@ def test_a_command_imports_no_other():
     names = "name for name in sys.modules if '.commands.' in name or '.late' in name"
     known = f"{ask}; print(*({names}))"
     done = subprocess.run(
-        [sys.executable, "-c", known],
-        cwd=ROOT / "report",
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", known], cwd=ROOT / "report", capture_output=True, text=True
     )
     modules = {name.rpartition(".")[2] for name in done.stdout.split()}
     assert modules == {"common", "counters"}, done.stderr

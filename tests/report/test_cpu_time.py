@@ -240,10 +240,7 @@ def test_ranks_that_hardly_wait_are_not_crowded_however_few_cores_they_have(repo
 
 @pytest.mark.parametrize(
     "used",
-    [
-        [CpuTime(0, 0, None), CpuTime(10 * SECOND, SECOND, None)],
-        waiting(0.0, read_ns=SECOND),
-    ],
+    [[CpuTime(0, 0, None), CpuTime(10 * SECOND, SECOND, None)], waiting(0.0, read_ns=SECOND)],
     ids=["not counted", "a tenth of the time"],
 )
 def test_where_waiting_for_cores_is_not_known_masks_decide(report, tmp_path, used):

@@ -71,10 +71,7 @@ def test_a_start_waits_for_the_post_of_its_target(late):
         "MPI_Win_wait": (1_700, 2 * US),
     }
     assert [(row["rank"], row["cost_ns"]) for row in late(job)] == [(0, 1_700), (1, 7 * US)]
-    assert states(late(job, "state")) == {
-        "late post": (1, 7 * US),
-        "late complete": (1, 1_700),
-    }
+    assert states(late(job, "state")) == {"late post": (1, 7 * US), "late complete": (1, 1_700)}
 
 
 def test_a_complete_waits_for_the_post_where_the_start_has_not(late):

@@ -187,16 +187,7 @@ def test_each_key_is_defined_and_answers_a_question(report, store):
 
 def test_users_are_hashed_and_names_left_out_as_the_store_says(report, run_folder, tmp_path):
     store = tmp_path / "store"
-    added = report(
-        "fleet",
-        "add",
-        store,
-        run_folder,
-        "--hash-users",
-        "--keep",
-        "user",
-        "library",
-    )
+    added = report("fleet", "add", store, run_folder, "--hash-users", "--keep", "user", "library")
     assert added.status == 0, added.err
     (row,) = answer(report, store, "top")
     assert (len(row["user_name"]), row["program"]) == (16, "")

@@ -237,9 +237,7 @@ def test_a_stream_has_no_window_where_its_pages_were_full(written):
         start_unix_ns=ROUND_UNIX_NS,
     )
     one.entries(
-        "SAMPLES",
-        until_ticks=planted.ticks_at(500),
-        last=planted.end_of_gap(ROUND_UNIX_NS, 500),
+        "SAMPLES", until_ticks=planted.ticks_at(500), last=planted.end_of_gap(ROUND_UNIX_NS, 500)
     )
     assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
 
@@ -280,26 +278,14 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         ("ACTIVITIES", "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
         ("ACTIVITIES", "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
         ("ACTIVITIES", "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
-        (
-            "ACTIVITIES",
-            "total_ns",
-            1 << 62,
-            "gpu_activity",
-            "1 of its sums of GPU activities are",
-        ),
+        ("ACTIVITIES", "total_ns", 1 << 62, "gpu_activity", "1 of its sums of GPU activities are"),
         ("TRACINGS", "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
         ("TRACINGS", "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
         ("TRACINGS", "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
         ("DEVICES", "communication_sm_ns", 1 << 63, "gpu_device", "1 of its GPUs are"),
         ("READINGS", "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
         ("READINGS", "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
-        (
-            "READINGS",
-            "pcie_sent_bytes",
-            1 << 63,
-            "gpu_reading",
-            "1 of its readings of sensors are",
-        ),
+        ("READINGS", "pcie_sent_bytes", 1 << 63, "gpu_reading", "1 of its readings of sensors are"),
         ("CPU_TIMES", "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
         ("CPU_TIMES", "core_ns", 1 << 62, "cpu_time", "1 of its readings of CPU times are"),
         ("CPU_TIMES", "waiting_ns", 1 << 63, "cpu_time", "1 of its readings of CPU times are"),

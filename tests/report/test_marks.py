@@ -109,10 +109,7 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     [
         ({}, "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around"),
         ({"region": "gradients"}, "(HOROVOD_CACHE_CAPACITY not 0), or a region 'wait ...' around"),
-        (
-            {"marks": True, "steps": 8},
-            "7 steps are too few to tell from chance who is last",
-        ),
+        ({"marks": True, "steps": 8}, "7 steps are too few to tell from chance who is last"),
     ],
     ids=["no mark", "another region", "few steps"],
 )

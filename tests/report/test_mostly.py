@@ -230,8 +230,7 @@ def slow_stage(share: float) -> Job:
 
 def test_a_stage_is_said_to_be_the_one_that_most_of_the_waiting_is_for(report, said, tmp_path):
     assert re.search(
-        r"the others wait for stage 2 \(rank 2\): it waits",
-        said(slow_stage(SHARE), "pipeline"),
+        r"the others wait for stage 2 \(rank 2\): it waits", said(slow_stage(SHARE), "pipeline")
     )
     rows = report("pipeline", tmp_path / "run.db", "--json").rows
     assert [row["stage"] for row in rows if row["is_waited_for"]] == [2]

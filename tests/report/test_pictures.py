@@ -28,15 +28,7 @@ from planted import Cell, Communicator, Rank
 matplotlib = pytest.importorskip("matplotlib")
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-DRAWING = (
-    "sizes",
-    "latency",
-    "peers",
-    "ranks",
-    "calls",
-    "steps",
-    "hvprof",
-)
+DRAWING = ("sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof")
 
 
 @pytest.fixture

@@ -235,10 +235,7 @@ def test_an_exchange_by_doubling_is_no_ring():
     ring, web = [[0, 1, 2, 3]], []
     assert [
         (found.rings, found.webs) for found in (graph(rows, passing), graph(rows, doubling))
-    ] == [
-        (ring, web),
-        (web, ring),
-    ]
+    ] == [(ring, web), (web, ring)]
 
 
 def test_a_rank_that_passes_nothing_on_is_no_stage():

@@ -16,15 +16,7 @@ from truth import recordings, statements
 from truth.plants import Plant
 from truth.ranks import expanded
 from truth.recordings import RECORDED, RECORDED_TWINS
-from truth.trial import (
-    CONFIRMED,
-    Trial,
-    is_accused,
-    is_confirmed,
-    judge,
-    told,
-    waits_as_logged,
-)
+from truth.trial import CONFIRMED, Trial, is_accused, is_confirmed, judge, told, waits_as_logged
 
 ONE_CLOCK = [
     plant

@@ -39,12 +39,7 @@ def test_a_method_gives_the_rows_of_its_command(command, report, run_folder):
 def test_options_are_keywords(report, run_folder):
     run = cp.open(str(run_folder))
     rows = run.sizes(
-        call=["Allreduce", "MPI_Bcast"],
-        bytes="1K:",
-        rank=0,
-        per_rank=True,
-        sort="bytes",
-        top=2,
+        call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True, sort="bytes", top=2
     )
     words = (
         "--call",

@@ -83,11 +83,7 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
     found = kit(
         tmp_path,
         [allreduce(2, 1), message("MPI_Send", 6, 1), allreduce(9, 2)],
-        [
-            replace(allreduce(1, 1), end_ns=3 * MS),
-            message("MPI_Recv", 6, 0),
-            allreduce(9, 2),
-        ],
+        [replace(allreduce(1, 1), end_ns=3 * MS), message("MPI_Recv", 6, 0), allreduce(9, 2)],
     )
     assert found.comms[WORLD] == Comm(WORLD, 0, "world", (0, 1))
     assert found.types == [Type("MPI_FLOAT", 4, 4, 1)]
@@ -164,10 +160,7 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
 
 def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_path):
     assert gaps(
-        tmp_path,
-        ("MPI_Allreduce", (1, 0), 20),
-        ("MPI_Bcast", (0, 1), 6),
-        ("MPI_Bcast", (1, 0), 5),
+        tmp_path, ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6), ("MPI_Bcast", (1, 0), 5)
     ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
 

@@ -132,13 +132,7 @@ def test_samples_are_read_only_where_they_are_asked_for(run_folder, ledger_folde
 
 @pytest.mark.parametrize(
     "mask, stretches",
-    (
-        (0, range(9)),
-        (1, (0, 2, 4, 6, 8)),
-        (3, (0, 4, 8)),
-        (2, (0, 1, 4, 5, 8)),
-        (6, (0, 1, 8)),
-    ),
+    ((0, range(9)), (1, (0, 2, 4, 6, 8)), (3, (0, 4, 8)), (2, (0, 1, 4, 5, 8)), (6, (0, 1, 8))),
 )
 def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mask, stretches):
     calls = allreduces(range(1, 10)) + sends([0] * 9)

@@ -327,11 +327,7 @@ UNEXPLAINED = "no rank spent half of the excess outside MPI, and no call took lo
 
 @pytest.mark.parametrize(
     "call_ns, why",
-    [
-        (11 * MS, "1.00 ms more in MPI_Allreduce"),
-        (10 * MS, UNEXPLAINED),
-        (5 * MS, UNEXPLAINED),
-    ],
+    [(11 * MS, "1.00 ms more in MPI_Allreduce"), (10 * MS, UNEXPLAINED), (5 * MS, UNEXPLAINED)],
 )
 def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
     """Its excess is neither outside MPI nor in a call that is compared."""

@@ -400,10 +400,7 @@ def test_messages_on_their_way_when_all_were_killed_are_no_circle_for_sure(stuck
         "If the job hung before that: a circle, 0 waits for 1, 1 waits for 0."
     ]
     longer = killed(messages(recv(1, 10), recv(0, 10), outside("MPI_Send", 30)))
-    assert verdict(stuck(longer)) == [
-        "A circle: 0 waits for 1, 1 waits for 0.",
-        ALL_3,
-    ]
+    assert verdict(stuck(longer)) == ["A circle: 0 waits for 1, 1 waits for 0.", ALL_3]
 
 
 def test_collectives_that_do_not_match_are_named_whenever_the_job_was_killed(stuck):

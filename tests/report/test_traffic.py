@@ -137,12 +137,7 @@ def traffic_with_self(report, tmp_path):
                 cells=list(cells),
                 communicators=[
                     planted.Communicator(
-                        planted.WORLD,
-                        planted.WORLD_IDENTITY,
-                        "0-1",
-                        2,
-                        rank,
-                        name="MPI_COMM_WORLD",
+                        planted.WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD"
                     ),
                     planted.Communicator(SELF, 77, str(rank), 1, 0, name="MPI_COMM_SELF"),
                 ],

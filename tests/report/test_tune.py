@@ -591,11 +591,7 @@ def nccl_runs(folder: Path) -> list[Path]:
                 arrivals = [20_000_000 * number] * 2
                 what = {"group": group, "message_bytes": size}
                 job.collective("ncclAllReduce", arrivals, [lasts_ns] * 2, **what)
-                how = {
-                    "call": "ncclAllReduce",
-                    "communicator": group.communicator,
-                    "bytes": size,
-                }
+                how = {"call": "ncclAllReduce", "communicator": group.communicator, "bytes": size}
                 for rank in range(2):
                     taken = lasts_ns * (1 - gain * (side == "b"))
                     cell = {"measure": "device", "duration_ns": round(taken), "region": 0}
@@ -772,12 +768,7 @@ def test_rows_are_words_of_the_replayer():
         65536,
         4,
         0.5,
-        [
-            Tried(LAUNCHED),
-            Tried(RING),
-            Tried(Candidate("linear", 1), fate=SLOWER),
-            Tried(TREE),
-        ],
+        [Tried(LAUNCHED), Tried(RING), Tried(Candidate("linear", 1), fate=SLOWER), Tried(TREE)],
     )
     assert search.words_of("Open MPI", row) == (
         "MPI_Allreduce,65536,4,coll_tuned_allreduce_algorithm,"
@@ -820,10 +811,7 @@ def job(folder: Path, transfer_ns: int, wait_ns: int) -> Path:
 
 @pytest.mark.parametrize(
     ("transfer_ns", "wait_ns", "said"),
-    [
-        (10_000_000, 0, "would be at most 50.0 %"),
-        (50_000, 10_000_000, "no algorithm shortens"),
-    ],
+    [(10_000_000, 0, "would be at most 50.0 %"), (50_000, 10_000_000, "no algorithm shortens")],
 )
 def test_a_plan_says_what_is_worth_it_and_refuses_where_waiting_is_the_cost(
     tmp_path, capsys, monkeypatch, transfer_ns, wait_ns, said

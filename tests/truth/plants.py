@@ -101,11 +101,7 @@ PLANTS = [
         for often, ranks, rounds in ((4, 2, 32), (7, 3, 48), (8, 3, 16), (10, 3, 48))
     ),
     imbalance(
-        "slow rank behind a slow first communicator",
-        "plan_set_up:Lq",
-        (1,),
-        "",
-        is_recorded=False,
+        "slow rank behind a slow first communicator", "plan_set_up:Lq", (1,), "", is_recorded=False
     ),
     imbalance(
         "rank that works between Iallreduce and Wait",

@@ -206,18 +206,7 @@ def among_links(pairs: int, times: float) -> str:
         for message in range(FEWEST_BLOCKS)
     ]
     waits = table(Waits, rows, texts, NAMES)
-    infos = {
-        "MPI_Recv": CallInfo(
-            "MPI_Recv",
-            "mpi",
-            "point-to-point",
-            "",
-            "sender",
-            None,
-            1,
-            "",
-        )
-    }
+    infos = {"MPI_Recv": CallInfo("MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "")}
     hosts = dict.fromkeys(range(2 * pairs), "node")
     messages = Columns(
         wait=np.arange(len(rows)),

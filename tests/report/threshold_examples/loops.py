@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from commprof_report.loops.levels import Kind, Line, Spans, find_loops, levels
-from commprof_report.steps.stepping import (
-    Found,
-    Visits,
-    doubt,
-    is_better,
-    steps_of,
-    visited,
-)
+from commprof_report.steps.stepping import Found, Visits, doubt, is_better, steps_of, visited
 from test_loops import calls_of
 from training import MS, Job
 

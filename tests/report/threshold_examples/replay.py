@@ -37,18 +37,9 @@ def between_polls(pause_ns: float) -> str:
     connection.execute("INSERT INTO cell VALUES (0, 0, 'MPI_Test', 'poll', 500, 1)")
     begin_ns = 500 + int(pause_ns)
     test = SimpleNamespace(
-        world_rank=0,
-        thread=0,
-        call="MPI_Test",
-        start_ns=begin_ns,
-        polled_since_ns=0,
-        polled_ns=500,
+        world_rank=0, thread=0, call="MPI_Test", start_ns=begin_ns, polled_since_ns=0, polled_ns=500
     )
     return "waits" if Polls(connection).waits(test) else "computes"
 
 
-EXAMPLES = {
-    "replay.within": verdict,
-    "replay.scatter": scattered,
-    "replay.polls": between_polls,
-}
+EXAMPLES = {"replay.within": verdict, "replay.scatter": scattered, "replay.polls": between_polls}
