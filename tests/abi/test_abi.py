@@ -6,6 +6,7 @@ TEST_MPIS (see tests/mpi/libraries.py), else mpicc.openmpi and mpicc.mpich, else
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import os
 import re
@@ -274,46 +275,38 @@ def test_only_functions_of_later_standards_are_missing_here(mpicc: str) -> None:
     } == set()
 
 
-# The page of functions
+# The list of functions
+
+
+NOT_OURS = "not intercepted"  # such a row's name may be a pattern
 
 
 class Described(NamedTuple):
     name: str
     family: str
-    is_large: bool
+    is_large: str
     bytes: str
-
-
-FUNCTIONS = REPOSITORY / "docs/FUNCTIONS.md"
 
 
 @lru_cache
 def described() -> list[Described]:
-    """The items of the page's lists, with the family named at the head of each."""
-    rows, family = [], ""
-    text = FUNCTIONS.read_text().partition("## Not intercepted")[0]
-    for line in text.splitlines():
-        if head := re.match(r"Family `([\w-]+)`", line):
-            family = head[1].replace("-", "_")
-        if row := re.match(r"- ([^:(]*`)( \(c\))?(?:: (.*))?$", line):
-            names = re.findall(r"`MPI_(\w+)`", row[1])
-            rows += [Described(name, family, bool(row[2]), row[3] or "") for name in names]
-    return rows
+    with (REPOSITORY / "docs/functions.csv").open() as lines:
+        return [Described(*row) for row in csv.reader(lines)][1:]
 
 
-def left_out() -> list[str]:
-    """The patterns of names under `Not intercepted`."""
-    return re.findall(r"`(MPIX?_[\w*]+)`", FUNCTIONS.read_text().partition("## Not intercepted")[2])
+def intercepted() -> list[Described]:
+    return [row for row in described() if row.family != NOT_OURS]
 
 
-def test_the_page_lists_each_function_once_with_its_family_and_forms() -> None:
+def test_the_list_has_each_function_once_with_its_family_and_forms() -> None:
     families = dict(
         re.findall(
             r"^CALL\((\w+), (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M
         )
     )
-    assert sorted((row.name, row.family, row.is_large) for row in described()) == sorted(
-        (entry.name, families[entry.name], entry.is_large) for entry in table()
+    assert sorted((row.name, row.family, row.is_large == "yes") for row in intercepted()) == sorted(
+        (f"MPI_{entry.name}", families[entry.name].replace("_", "-"), entry.is_large)
+        for entry in table()
     )
 
 
@@ -326,21 +319,18 @@ def test_functions_that_are_counted_alike_are_described_alike() -> None:
         )
     )
     said: dict[str, set[str]] = {}
-    for row in described():
-        said.setdefault(shapes[row.name], set()).add(row.bytes)
+    for row in intercepted():
+        said.setdefault(shapes[row.name.removeprefix("MPI_")], set()).add(row.bytes)
     assert {shape: texts for shape, texts in said.items() if len(texts) > 1} == {}
 
 
 def test_every_function_of_this_mpi_is_intercepted_or_left_out_for_a_reason(mpicc: str) -> None:
     declared = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_")}
-    intercepted = {f"MPI_{entry.name}" for entry in table()}
-    left = {
-        name
-        for name in declared
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out())
-    }
-    assert declared - intercepted - left == set()
-    assert intercepted & left == set()
+    ours = {f"MPI_{entry.name}" for entry in table()}
+    patterns = [row.name for row in described() if row.family == NOT_OURS]
+    left = {name for pattern in patterns for name in fnmatch.filter(declared, pattern)}
+    assert declared - ours - left == set()
+    assert ours & left == set()
 
 
 def test_every_large_count_form_of_this_mpi_is_intercepted_with_its_function(mpicc: str) -> None:
