@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .libraries import REPOSITORY, Mpi
+from .libraries import REPOSITORY, SYSTEM_PYTHON, Mpi
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
@@ -49,33 +50,34 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
     script = PROGRAMS / f"{program}.py"
     if script.exists():
         return [mpi.python, str(script)]
+    name, *forms = re.split(FORMS, program)
+    if (calls := PROGRAMS / f"{name}.calls").exists():
+        names = compile_program(mpi, "calls_names", "-shared", "-fPIC", "-Wl,--no-as-needed")
+        form = [each for each in forms if each]
+        return [SYSTEM_PYTHON, str(PROGRAMS / "calls.py"), str(names), str(calls), *form, "--"]
     return [str(compile_program(mpi, program))]
 
 
-# A program's name with these endings is the same source in another form.
-FORMS = {"_large": "-DLARGE_COUNTS", "_nonblocking": "-DNONBLOCKING", "_persistent": "-DPERSISTENT"}
+# A program of calls has these forms by the end of its name.
+FORMS = "_(large)|_(nonblocking)|_(persistent)"
 
 
-def source_of(name: str) -> tuple[Path, list[str]]:
-    """The source of a program, and the flags that make its form."""
-    for path in PROGRAMS.glob(f"{name}.*"):
-        if path.suffix in (".c", ".cpp", ".f", ".f90"):
-            return path, []
-    ending = next(ending for ending in FORMS if name.endswith(ending))
-    source, flags = source_of(name.removesuffix(ending))
-    return source, [*flags, FORMS[ending]]
+def source_of(name: str) -> Path:
+    return next(
+        path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90")
+    )
 
 
 def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     """`suffix` tells binaries of different flags apart."""
     binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
-    source, form = source_of(name)
+    source = source_of(name)
     inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *PROGRAMS.glob("*.inc")]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
-        command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, *form, str(source), *C_LINK_FLAGS, *flags]
+        command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
         c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         command = [

@@ -21,7 +21,7 @@ def test_a_receive_posted_above_2_gib_completes_with_the_few_bytes_that_came(pro
 
 
 def test_counts_that_no_int_holds_are_counted_where_mpi_takes_them(profile, mpi):
-    run = profile("huge_counts", 1)
+    run = profile("huge_counts_large", 1)
     # refused: no bytes
     taken = {3000000000: (1, 3000000000)} if mpi.has("MPI_Bcast_c") else {0: (1, 0)}
     assert run.sizes("MPI_Bcast") == [{5: (1, 5), **taken}]
@@ -29,7 +29,7 @@ def test_counts_that_no_int_holds_are_counted_where_mpi_takes_them(profile, mpi)
 
 
 def test_counts_that_no_int_holds_are_refused_where_mpi_has_no_large_counts(profile, mpi):
-    run = profile("huge_counts", 1)
+    run = profile("huge_counts_large", 1)
     refusal = 0 if mpi.has("MPI_Bcast_c") else 2  # MPI_ERR_COUNT
     expected = f"Bcast {refusal}\nBcast of 5 0\nAllgatherv {refusal}\nSend_init {refusal}\n"
     assert run.outcome.stdout == expected

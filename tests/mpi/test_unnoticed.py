@@ -2,10 +2,11 @@
 MPI nothing at all."""
 
 import os
+import shlex
 
 import pytest
 
-from .harness import LIBRARY, PROGRAMS, Run, compile_program, launch
+from .harness import LIBRARY, PROGRAMS, Run, command_for, compile_program, launch
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +108,7 @@ def test_a_limit_on_the_size_of_files_stops_the_recording_and_not_the_job(profil
     if mpi.family == "impi":
         pytest.skip("Intel MPI's own files in shared memory are larger than a ledger")
     kilobytes = 40000  # enough for MPI's own files, too little for a ledger of 20,000 sizes
-    limited = f"ulimit -f {kilobytes}; exec {compile_program(mpi, 'many_sizes')}"
+    limited = f"ulimit -f {kilobytes}; exec {shlex.join(command_for(mpi, 'many_sizes'))}"
     run = profile("/bin/bash", 2, "-c", limited, preload=(LIBRARY,))
     assert run.counts("MPI_Send") == [20000, 0]
 
