@@ -86,7 +86,7 @@ def test_a_file_that_asks_for_too_much_memory_is_said_to(report, run_folder, mon
 
 
 def test_a_run_that_asks_for_too_much_memory_is_one_line(report, run_folder, monkeypatch):
-    monkeypatch.setattr(run, "identities_agree", lambda _: [0] * (1 << 62))
+    monkeypatch.setattr(run, "sums_secure", lambda _: [0] * (1 << 62))
     answer = report("calls", run_folder)
     said = (
         "hvprof-report: the files of this run: hold more than fits into the memory that this "

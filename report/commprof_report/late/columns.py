@@ -70,8 +70,7 @@ LATE = (
     Field("unnumbered", ""),
     Field(
         "clocks",
-        "different clocks; groups of them that neither collectives nor messages connect with the "
-        "first",
+        "different clocks; groups of them that no collective connects with the first",
     ),
     Field("unconnected_clocks", ""),
     Field(

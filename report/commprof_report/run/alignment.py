@@ -3,9 +3,8 @@
 Ranks of one host read one clock. The clocks of different hosts are compared afterwards through the
 job's own collectives: no rank returns from an Allreduce before all have arrived, so a return on one
 host is later than every arrival on another. Such bounds from both sides enclose the difference of
-two clocks; knots every ten seconds follow their drift. Where collectives do not
-connect all clocks, messages give bounds, too: none arrives before it is sent (sampled.py).
-Clocks that neither connects are placed by the hosts' wall clocks, whose error is unknown.
+two clocks; knots every ten seconds follow their drift. Clocks that no collective connects are
+placed by the hosts' wall clocks, whose error is unknown.
 
 While two clocks run at constant rates, their difference is a straight line. Between two knots it
 is given by its values there, a point of a plane. Each bound is a half-plane, and the intersection
@@ -37,7 +36,7 @@ from ..base import (
     query,
     read,
 )
-from .sampled import communicators, passed_messages, sampled, synchronizing
+from .sampled import communicators, sampled, synchronizing
 
 SQL = query.beside(__file__)
 
@@ -199,12 +198,7 @@ def align(connection: Connection) -> Alignment:
     ahead_ns = named.start_unix_ns - named.start_monotonic_ns
     walls = dict(zip(named.clock.tolist(), ahead_ns.tolist()))
     meetings = _meetings(connection, ranks)
-    found = _of_meetings(meetings)
-    clocks = _clocks_lay(walls, _tightest(found))
-    if len({clock.island for clock in clocks.values()}) > 1:
-        found = joined(Columns, [found, _of_messages(connection, ranks)])
-        clocks = _clocks_lay(walls, _tightest(found))
-    alignment = Alignment(ranks, clocks)
+    alignment = Alignment(ranks, _clocks_lay(walls, _tightest(_of_meetings(meetings))))
     # by how much a return precedes an arrival that it depends on
     both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
     wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
@@ -298,26 +292,6 @@ def _of_meetings(meetings: Columns) -> Columns:
     )
     found = found.take(np.argsort(found.pair, kind="stable"))  # in the order of meetings
     return found.changed(difference_ns=found.at_ns - found.other_ns)
-
-
-def _of_messages(connection: Connection, ranks: Columns) -> Columns:
-    """Likewise: the difference of the receiver's clock and the sender's is at most that of the
-    arrival and the posting."""
-    starts_ns = np.minimum(ranks.start_monotonic_ns, MOST_NS)
-    passed = passed_messages(connection, ranks.world_rank, ranks.clock, starts_ns, MOST_SAMPLES)
-    sender, receiver = (
-        ranks.clock[np.searchsorted(ranks.world_rank, side)]
-        for side in (passed.sender, passed.receiver)
-    )
-    is_upper = receiver < sender
-    longest_ns = passed.arrived_ns - passed.posted_ns
-    return Columns(
-        first=np.minimum(sender, receiver),
-        second=np.maximum(sender, receiver),
-        at_ns=np.where(is_upper, passed.arrived_ns, passed.posted_ns),
-        difference_ns=np.where(is_upper, longest_ns, -longest_ns),
-        is_upper=is_upper,
-    )
 
 
 def _tightest(found: Columns) -> Bounds:

@@ -12,16 +12,6 @@ and would outweigh those of all the others.
                 samples by itself, they are counted before
     any file    if the samples read so far are too many: another bit; rows that have it are deleted
     at the end  sample_window and gpu_sample_window are cut
-
-Messages between ranks that read different clocks relate these, for jobs in which no collective
-does: no message has arrived before its send was posted.
-
-    clock 1   |posted ------.                       arrived|     ->  upper bound of the difference
-    clock 2                  `--> arrived|  |posted --'          ->  lower bound
-
-The n-th message from one rank to another on a communicator with one tag is the n-th received
-(late/messages.py). The numbers start again after 65,535, and without a common axis it is not
-known which of two equal ones is meant: ranks with more messages for each other relate no clocks.
 """
 
 from __future__ import annotations
@@ -32,17 +22,13 @@ from typing import Any, NamedTuple
 
 from ..base import (
     Columns,
-    Flags,
     Ints,
-    NONE,
     TextInts,
     Texts,
     found_in,
-    joined,
     np,
     query,
     read,
-    read_large,
 )
 from .ledger_format import WINDOW_NS_LOG2
 from .ledger_samples import covered, in_windows
@@ -64,13 +50,6 @@ class FurtherMessages(Columns):
 
 class Starts(Columns):
     """Table `sample_start`."""
-
-
-TABLES: dict[Any, str] = {
-    Calls: "sampled_calls",
-    FurtherMessages: "sampled_messages",
-    Starts: "sampled_starts",
-}
 
 
 class Sampled(NamedTuple):
@@ -101,12 +80,13 @@ def sampled(connection: Connection) -> Sampled:
     known: Sampled | None = getattr(connection, "sampled", None)
     if known:
         return known
-    texts = Texts()
-    calls, messages, starts = (
-        read_large(kind, connection, SQL.text(name).rstrip(";\n"), texts, ("call", "direction"))
-        for kind, name in TABLES.items()
+    texts, ask = Texts(), connection.execute
+    found = Sampled(
+        texts,
+        read(Calls, SQL.run(connection, "sampled_calls"), texts),
+        read(FurtherMessages, ask("SELECT * FROM sample_message ORDER BY rowid"), texts),
+        read(Starts, ask("SELECT * FROM sample_start ORDER BY rowid"), texts),
     )
-    found = Sampled(texts, calls.changed(is_shared=calls.is_shared > 0), messages, starts)
     if hasattr(connection, "sampled"):
         connection.sampled = found
     return found
@@ -119,76 +99,6 @@ def communicators(connection: Connection, texts: Texts) -> Communicators:
 def synchronizing(connection: Connection, texts: Texts) -> Synchronizing:
     SQL.run(connection, "synchronizing")
     return read(Synchronizing, SQL.run(connection, "synchronizing_calls"), texts)
-
-
-NUMBERS = 65_535
-
-
-def passed_messages(
-    connection: Connection, ranks: Ints, clocks: Ints, starts_ns: Ints, most: int
-) -> Columns:
-    """Messages: the ranks of `sender` and `receiver`, posted_ns on the clock of the former, and
-    arrived_ns on that of the latter. ranks: all that were read, in order; of each the clock, and
-    when it started on that. Of more sides than `most` every second one counts, or every third, and
-    so on."""
-    sides = _sides(connection)
-    place, peers = (_place(ranks, own) for own in (sides.world_rank, sides.peer))
-    is_between = (peers >= 0) & (clocks[place] != clocks[peers]) & (sides.identity != NONE)
-    rows: Sequence[tuple] = SQL.run(connection, "many_messages", numbers=NUMBERS).fetchall()
-    directions = (sides.world_rank, sides.is_received.astype(np.int64), sides.peer)
-    are_many = found_in(directions, tuple(np.array(rows, np.int64).reshape(-1, 3).T)) >= 0
-    sides = sides.take(is_between & (sides.number != NONE) & ~are_many)
-    sides = sides.take(sides.number % (len(sides) // most + 1) == 0)
-    sent = sides.take(~sides.is_received)
-    received = sides.take(sides.is_received & (sides.done_ns != NONE))
-    match = found_in(
-        (received.identity, received.peer, received.world_rank, received.tag, received.number),
-        (sent.identity, sent.world_rank, sent.peer, sent.tag, sent.number),
-    )
-    received, sent = received.take(match >= 0), sent.take(match[match >= 0])
-    return Columns(
-        sender=sent.world_rank,
-        receiver=received.world_rank,
-        posted_ns=starts_ns[_place(ranks, sent.world_rank)] + sent.start_ns,
-        arrived_ns=starts_ns[_place(ranks, received.world_rank)] + received.done_ns,
-    )
-
-
-def _place(ranks: Ints, own: Ints) -> Ints:
-    """The place of each of these among the ranks; -1: it was not read."""
-    return found_in((own,), (ranks,))
-
-
-def _sides(connection: Connection) -> Columns:
-    """Sent or received messages: the posting, and the end of the operation; NONE: not seen."""
-    texts, calls, further, _ = sampled(connection)
-    known = communicators(connection, texts)
-    kinds = read(Columns, SQL.run(connection, "message_calls"), texts)
-    kind = found_in((calls.call,), (kinds.call,))
-    calls, kind = calls.take(kind >= 0), kind[kind >= 0]
-    of_further = found_in((further.call,), (kinds.call,))
-    return joined(
-        Columns,
-        [
-            _of(known, calls, kinds.is_receive[kind], kinds.is_blocking[kind]),
-            _of(
-                known,
-                further,
-                further.direction == texts.number("received"),
-                np.append(kinds.is_blocking, False)[of_further],
-            ),
-        ],
-    )
-
-
-def _of(
-    known: Communicators, rows: Calls | FurtherMessages, is_received: Flags, is_blocking: Flags
-) -> Columns:
-    return rows.changed(
-        identity=np.append(known.identity, NONE)[known.row(rows)],
-        done_ns=np.where(is_blocking, rows.end_ns, rows.completed_ns),
-        is_received=is_received,
-    )
 
 
 MOST_SAMPLES = 500_000
