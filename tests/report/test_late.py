@@ -13,7 +13,7 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base import Texts
-from commprof_report.late.late_ranks import late as answers
+from commprof_report.late.late_ranks import Late as answers
 from commprof_report.late.verdict import Participants, blame, costs_of, enough_arrivals
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
@@ -1334,21 +1334,6 @@ def test_transfer_in_most_calls_of_a_thinned_log_is_the_verdict(late, report, te
 def test_few_calls_with_half_of_the_transfer_are_said(text, transfer_ns, where):
     said = text(sampled_allreduces(lambda step: True, transfer_ns))
     assert where in said and ("half of" in said) == bool(where)
-
-
-def test_ranks_that_are_late_in_turn_are_said(report, tmp_path):
-    """Rank 0 in the first quarter of the run, then 1, 2 and 3; in the twin all in each round."""
-
-    def said(late_in: Callable[[int], int]) -> str:
-        job = Job([HostClock()] * 4)
-        for number in range(64):
-            begin_ns = number * 100 * MS
-            arrivals = [begin_ns + (40 * MS if rank == late_in(number) else 0) for rank in range(4)]
-            job.collective("MPI_Allreduce", arrivals, [MS] * 4)
-        return report("late", job.write(tmp_path / "run.db")).out
-
-    assert said(lambda number: number // 16).startswith("Ranks 0, 1, 2, 3 are late in turn, each ")
-    assert "in turn" not in said(lambda number: number % 4)
 
 
 @pytest.mark.parametrize(

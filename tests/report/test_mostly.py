@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from commprof_report.base import Texts
-from commprof_report.late.verdict import Costs, Participants, blame, costs_of, main_part
+from commprof_report.late.verdict import Costs, Participants, blame, costs_of
 from planted_job import HostClock, Job, Program, repeated
 
 MS = 1_000_000
@@ -311,9 +311,3 @@ def test_of_300_healthy_runs_whose_ranks_stay_late_for_a_while_at_most_6_name_so
             late.append((last, cost_ns))
         accused += blame(costs_of(range(100), *zip(*late)), participants).named is not None
     assert accused <= 6
-
-
-@pytest.mark.parametrize(("late", "part"), [(range(100, 200), (105, 195)), (range(300), (15, 285))])
-def test_a_delay_that_is_there_for_a_part_of_the_run_is_found_there(late, part):
-    costs = costs_of(range(300), [1] * 300, [MS if at in late else 1 for at in range(300)])
-    assert main_part(costs.of([1]), costs) == pytest.approx((*part, 300), abs=2)

@@ -11,7 +11,7 @@ import pytest
 from commprof_report import main as program
 from commprof_report.commands import QUESTIONS as COMMANDS, common
 from commprof_report.display import pictures
-from commprof_report.late.late_ranks import late
+from commprof_report.late.late_ranks import Late
 from commprof_report.late.timelines import FILES, TRANSFER, UNSPLIT, WAITING
 from commprof_report.run import selection
 from commprof_report.run.alignment import align
@@ -86,7 +86,7 @@ def test_the_parts_of_each_step_add_up_to_it_in_every_answer(tmp_path, seed):
     given = argparse.Namespace(run=[path], **dict.fromkeys(selection.FILTERS))
     run = common.open_selected(given, with_samples=True)
     alignment = align(run.connection)
-    waits = late(run, alignment)
+    waits = Late(run, alignment)
     for loop in (None, 1):
         split = steps_summary(run, alignment, late=waits, loop=loop)
         unsplit = steps_summary(run, alignment, loop=loop)

@@ -249,8 +249,7 @@ def judge(rule: Rule, inputs: Inputs) -> list[Row]:
         findings, needs, why = (
             [],
             "a core for each rank",
-            f"ranks {scheduling_text(inputs.late.judge.crowding)}: these times may be the "
-            "scheduler's",
+            f"ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's",
         )
     if findings:
         about = (seen.text, seen.coverage, rule.needs)

@@ -55,7 +55,7 @@ class Inputs(NamedTuple):
 
     @property
     def negotiation(self) -> Negotiation | None:
-        return self.late.judge.negotiation
+        return self.late.negotiation
 
     @property
     def exposed_ns(self) -> float:
@@ -141,7 +141,7 @@ def inputs_of(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world:
         [row for row in rows if row.measure == "completion"],
         [],
         known,
-        HOROVOD if late.judge.negotiation else framework(run, answers),
+        HOROVOD if late.negotiation else framework(run, answers),
         len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
     )
@@ -167,7 +167,7 @@ def _curves(inputs: Inputs, numbers: Mapping[str, int]) -> list[Curve]:
         for row in inputs.sizes
         if has_curve(row) and (row.call, row.bytes_high) not in control
     )
-    splits = splits_of(inputs.late.judge.found.sums, numbers)
+    splits = splits_of(inputs.late.sums, numbers)
     found = []
     for (call, number, _), rows in sizes.items():
         of_sizes = {

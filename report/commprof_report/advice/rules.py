@@ -401,7 +401,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
         )
     )
     is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
-    if is_named or inputs.late.judge.is_negotiated or not is_much:
+    if is_named or inputs.late.is_negotiated or not is_much:
         yield from _late_unknown(inputs)
         return
     most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
@@ -482,7 +482,7 @@ def _slow_text(link: Link) -> str:
 
 def cores(inputs: Inputs) -> Iterator[Finding]:
     """Before it is so, no other time can be trusted."""
-    if inputs.late.judge.crowding:
+    if inputs.late.crowding:
         yield Finding(
             "give each rank a core of its own",
             f"{inputs.answers.summary.crowding}. Until each has one, the times of calls may be the "
@@ -501,7 +501,7 @@ def cycle(inputs: Inputs) -> Iterator[Finding | Unknown]:
     numbers = [bin(cores_of(row.affinity)).count("1") for row in with_cores(inputs)]
     if step_ns is None:
         yield Unknown(f"steps found none: {inputs.steps.why}")
-    elif is_long(found.cycle_ns, step_ns) and (1 in numbers or inputs.late.judge.crowding):
+    elif is_long(found.cycle_ns, step_ns) and (1 in numbers or inputs.late.crowding):
         yield Unknown(
             "threads share cores, where fewer rounds may save as much time as earlier ones"
         )

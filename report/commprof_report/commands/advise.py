@@ -31,7 +31,7 @@ from ..advice import advice
 from ..advice.advice import Advice
 from ..base import attempt, column, gathered, units
 from ..display import page
-from ..late.late_ranks import late
+from ..late.late_ranks import Late
 from ..late.sentences import headline
 from ..roles.world import world_of
 from ..run.alignment import align
@@ -56,7 +56,7 @@ COLUMNS = (
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = attempt("Clocks", align, run.connection)
-    split = attempt("Waiting", late, run, alignment)
+    split = attempt("Waiting", Late, run, alignment)
     in_steps = attempt("Steps", steps_or_none, run, alignment, late=split)
     rows = (
         attempt(

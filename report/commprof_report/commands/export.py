@@ -70,7 +70,7 @@ from ..base.files import renamed_whole, written_whole
 from ..display import tables
 from ..exporters import parquet, perfetto, prometheus
 from ..exporters.traces import OfRank, trace_files, traces_open
-from ..late.late_ranks import late
+from ..late.late_ranks import Late
 from ..run import (
     align,
     anonymous,
@@ -232,7 +232,7 @@ def output_check(output: Path) -> None:
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    waits = attempt("Waiting", late, run, attempt("Clocks", align, run.connection))
+    waits = attempt("Waiting", Late, run, attempt("Clocks", align, run.connection))
     with output_open(arguments.output, run.mode) as file:
         file.writelines(f"{line}\n" for line in prometheus.text(run, waits))
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from ..base import attempt, column, Field, gathered, present, Row, shown, telling, units
 from ..calls.parts import REGION
 from ..display import page, tables
-from ..late.late_ranks import Late, RegionWorkRow, late, region_rows, split, working_of
+from ..late.late_ranks import Late, RegionWorkRow, region_rows, split, working_of
 from ..late.sentences import ALL, least_factor_text
 from ..roles import pipelines, roles
 from ..roles.roles import COMMUNICATOR, communicator_rows
@@ -196,7 +196,7 @@ def gaps(run: Run, rows: Sequence[Row]) -> list[str]:
 def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
     if not has_regions(run):
         return ""
-    rows = region_rows(run.connection, alignment, lambda: waits and waits.working)
+    rows = region_rows(run.connection, alignment, lambda: waits.working if waits else None)
     return page.section(
         "Region by region",
         f"{headline(rows)}. Regions are the parts of the program that it has named; each row holds "
@@ -244,7 +244,7 @@ def pipeline(arguments: argparse.Namespace) -> None:
     their master or parameter server: traffic does not show which. NCCL's messages wait on the
     device: for a pipeline that uses them the volume is shown, not who waits."""
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
+    found = pipelines_of(run, world_of(run.connection), Late(run, align(run.connection)))
     unseen = unseen_calls_text(run.connection)
     common.answer(
         arguments,

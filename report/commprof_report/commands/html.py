@@ -27,7 +27,7 @@ from ..base.files import written_whole
 from ..calls.views import RANK_TIMES
 from ..compare.judge import Rules
 from ..display import page, pictures
-from ..late.late_ranks import Late, is_beside_main, late as late_answers
+from ..late.late_ranks import Late, is_beside_main
 from ..late.judgement import Kind
 from ..late.marks import HANDED
 from ..late.sentences import headline, mark_text
@@ -121,7 +121,7 @@ def page_of(run: Selection, is_whole: bool = True, wanted: range | None = None) 
 def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
     FAULTS.clear()
     alignment = attempt("Clocks", align, run.connection)
-    split = attempt("Waiting", late_answers, run, alignment)
+    split = attempt("Waiting", Late, run, alignment)
     answers = run_summary(run, split)
     in_steps = attempt("Steps", steps_summary, run, alignment, late=split)
     world = attempt("Communicators", world_of, run.connection)
@@ -263,9 +263,9 @@ def timeline_section(
     contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
     thread = (
         "the negotiating thread"
-        if waits.judge.is_negotiated
+        if waits.is_negotiated
         else "the thread with the most time in MPI"
-        if is_beside_main(waits.judge.found.split.run)
+        if is_beside_main(waits.split.run)
         else "the main thread"
     )
     explained = {
@@ -285,7 +285,7 @@ def timeline_section(
         "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
         "is exposed.": any(rank.gpus for rank in view.ranks),
     }
-    drawing = page.drawing("timeline", timeline.data(view, waits.judge.participants.hosts))
+    drawing = page.drawing("timeline", timeline.data(view, waits.participants.hosts))
     return page.section(
         "The run in time",
         f"What {thread} of each rank did, from the whole run to single calls. {contents}",
@@ -325,7 +325,7 @@ def contents_text(view: View, whole: int, wanted: range | None) -> str:
 
 def late_section(run: Run, answers: Late) -> str:
     known = page.facts_list(late.facts(run, answers))
-    if answers.judge.is_negotiated or answers.run.verdict is Kind.NONE:
+    if answers.is_negotiated or answers.run.verdict is Kind.NONE:
         return page.section("Who is late", "", known)
     ranks = sorted(answers.ranks, key=lambda row: -row.cost_ns)
     drawn = sorted(ranks[:MOST_RANKS], key=lambda row: row.rank)

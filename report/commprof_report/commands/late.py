@@ -36,7 +36,7 @@ from ..base import Field, Row, option, present, shown, units, whole
 from ..display import tables
 from ..late.columns import LATE
 from ..late.judgement import Kind
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import Late
 from ..late.marks import HANDED
 from ..late.sentences import (
     ALL,
@@ -63,7 +63,7 @@ from ..plots import bars as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
-from ..run.run import Profiled, Run
+from ..run.run import Run
 from ..run.selection import Selection
 from ..run.unseen import unsampled_facts
 from . import Command, common
@@ -87,13 +87,8 @@ CALL_COLUMNS = shown(
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    answers = late(run, align(run.connection))
+    answers = Late(run, align(run.connection))
     fields, rows_of = SCRIPT_ROWS[arguments.by or "rank"]
-    counted = (
-        (answers.run.collectives, "collective"),
-        (answers.run.message_calls, "message call"),
-    )
-    drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
     why_none = (
         headline(answers)
         if answers.run.verdict is Kind.NONE
@@ -105,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         rows_of(answers),
         fields,
         lambda: blocks(run, answers, arguments.by),
-        lambda: (plot.of_waits(answers.ranks), drawn),
+        lambda: (plot.of_waits(answers.ranks), calls_text(answers.run)),
         str,
         lambda: why_none,
     )
@@ -115,12 +110,11 @@ def blocks(run: Selection, answers: Late, by: str | None) -> Iterator[str]:
     """No rank is shown as one that others wait for because of a background thread's timing."""
     if by in (None, "run"):
         yield units.visible(headline(answers))
-        crowded = crowded_facts(answers.judge.crowding)
+        crowded = crowded_facts(answers.crowding)
         yield common.facts_text((*crowded, *facts(run, answers), *unsampled_facts(run.connection)))
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
-    unasked = () if answers.judge.is_negotiated else ("rank", "host", "call", "state")
-    for name in [by] if by else unasked:
-        yield found.get(name, "")
+    unasked = () if answers.is_negotiated else ("rank", "host", "call", "state")
+    yield from (found.get(name, "") for name in ([by] if by else unasked))
 
 
 def family_rows(run: Run, answers: Late) -> list[Row]:
@@ -137,12 +131,15 @@ def text_tables(answers: Late, calls: Sequence[Row]) -> dict[str, str]:
     columns, more = cause_columns(RANK, ranks), " ranks; --csv has them all."
     left = "\n--by call has each communicator of a family." * (len(calls) < len(answers.calls))
     by_rank = tables.first_rows(columns, ranks, MOST_ROWS, more)
+    others = {
+        "host": (cause_columns(HOST, hosts), hosts),
+        "state": (STATE, answers.states),
+        "size": (shown(SIZE), answers.sizes),
+    }
     return {
         "rank": "\n".join((by_rank, *common.wrapped(legend(ranks), WIDTH))),
-        "host": tables.text_table(cause_columns(HOST, hosts), hosts) if hosts else "",
         "call": tables.text_table(CALL_COLUMNS, calls) + left,
-        "state": tables.text_table(STATE, answers.states) if answers.states else "",
-        "size": tables.text_table(shown(SIZE), answers.sizes) if answers.sizes else "",
+        **{name: tables.text_table(*table) for name, table in others.items() if table[1]},
     }
 
 
@@ -163,37 +160,48 @@ def legend(rows: Sequence[Row]) -> str:
 
 def facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     """The answer in words, and how certain it is; without what is said of the whole
-    run beside it."""
-    row = answers.run
+    run beside it. Last the ranks that the verdict cannot name."""
+    row, missing, profiled = answers.run, run.missing, run.profiled
     unfinished = unfinished_text(answers) if answers.unfinished else ""
-    said = [
+    rest = ("Not split", rest_text(answers) if notable_rest(answers) else "")
+    if row.verdict is Kind.NONE:
+        basis = [rest, ("NCCL", unjudged_text(row))]
+    elif row.verdict is Kind.MARKS:
+        basis = [("Based on", marks_basis_text(answers))]
+    else:
+        basis = [("Based on", coverage_text(row)), rest, *split_facts(answers)]
+    return [
         *details(answers),
         ("Certainty", certainty_text(row) if answers.is_known and row.late_ranks else ""),
-        *final_facts(answers),
+        final_fact(answers),
         (
             "Unfinished",
             f"{unfinished}, which is not counted here: see hvprof-report stuck"
             if unfinished
             else "",
         ),
+        *basis,
+        (
+            "Not read",
+            f"{units.span_names(missing)}: late ranks may be among them" if missing else "",
+        ),
+        (
+            "Part",
+            f"{units.count(len(profiled.ranks))} of {units.counted(run.world_size, 'rank')} were "
+            f"chosen to be profiled ({units.shortened(profiled.setting, 36)}): late ranks may be "
+            "among the others"
+            if profiled
+            else "",
+        ),
     ]
-    rest = ("Not split", rest_text(answers) if notable_rest(answers) else "")
-    if row.verdict is Kind.NONE:
-        said += [rest, ("NCCL", unjudged_text(row))]
-    elif row.verdict is Kind.MARKS:
-        said.append(("Based on", marks_basis_text(answers)))
-    else:
-        said += [("Based on", coverage_text(row)), rest, *split_facts(run, answers)]
-    return [*said, *unread_facts(run)]
 
 
-def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
+def split_facts(answers: Late) -> list[tuple[str, str]]:
     """Waiting and transfer, where the time was split."""
     row = answers.run
     spent, moved = (units.duration(ns / row.ranks) for ns in (row.wait_ns, row.transfer_ns))
     links, held_up = links_text(answers) if answers.links else "", held_up_text(answers)
     is_notable = row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0
-    unknown = units.share(row.unknown_cause_ns / row.wait_ns) if is_notable else ""
     return [
         (
             "Waiting",
@@ -205,9 +213,9 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
         ("No progress", f"{held_up}; {PROGRESS}" if held_up else ""),
         (
             "No known cause",
-            f"{unknown} of the waiting: for ranks whose calls before it were not split, or not "
-            f"sampled{MORE if is_unknown(row) else ''}"
-            if unknown
+            f"{units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting: for ranks whose "
+            f"calls before it were not split, or not sampled{MORE if is_unknown(row) else ''}"
+            if is_notable
             else "",
         ),
         (
@@ -220,35 +228,19 @@ def split_facts(run: Run, answers: Late) -> list[tuple[str, str]]:
     ]
 
 
-def unread_facts(run: Run) -> list[tuple[str, str]]:
-    """The ranks that the verdict cannot name."""
-    missing = f"{units.span_names(run.missing)}: late ranks may be among them"
-    return [
-        ("Not read", missing if run.missing else ""),
-        ("Part", part_of_run_text(run.profiled, run.world_size) if run.profiled else ""),
-    ]
-
-
 def is_long_end(wait_ns: float, counted_ns: float) -> bool:
     """counted_ns: of a rank."""
     return wait_ns >= max(whole("commands.finalize"), NOTABLE * counted_ns)
 
 
-def final_facts(answers: Late) -> list[tuple[str, str]]:
+def final_fact(answers: Late) -> tuple[str, str]:
     """Waiting at the end of the job, which no call of the verdict has."""
-    row, others = answers.run, max(1, len(answers.judge.found.lines) - 1)
-    mean_ns = row.finalize_wait_ns / others
+    row, others = answers.run, max(1, len(answers.lines) - 1)
+    mean_ns, last = row.finalize_wait_ns / others, row.finalize_last_rank
     who = "the other rank waits" if others == 1 else "the other ranks wait"
     said = f"{who} {units.duration(mean_ns)}{' on average' if others > 1 else ''} in MPI_Finalize"
-    is_long = row.finalize_last_rank is not None and is_long_end(
-        mean_ns, row.counted_ns / row.ranks
-    )
-    return [
-        (
-            "At the end",
-            f"{said} for rank {row.finalize_last_rank}; counted nowhere else" if is_long else "",
-        )
-    ]
+    is_said = last is not None and is_long_end(mean_ns, row.counted_ns / row.ranks)
+    return "At the end", f"{said} for rank {last}; counted nowhere else" if is_said else ""
 
 
 def marks_basis_text(answers: Late) -> str:
@@ -284,15 +276,6 @@ def coverage_text(row: Row) -> str:
             "judged"
         )
     return text
-
-
-def part_of_run_text(profiled: Profiled, world_size: int) -> str:
-    """8 of 64 ranks were chosen to be profiled (0-63:8)"""
-    chosen = f"{units.count(len(profiled.ranks))} of {units.counted(world_size, 'rank')}"
-    return (
-        f"{chosen} were chosen to be profiled ({units.shortened(profiled.setting, 36)}): "
-        "late ranks may be among the others"
-    )
 
 
 def certainty_text(row: Row) -> str:

@@ -38,7 +38,7 @@ from itertools import chain, repeat
 
 from ..base import attempt, column, Field, option, present, Row, shown, units
 from ..display import page, tables
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import Late
 from ..late.marks import HANDED
 from ..late.sentences import efficiency_text, headline as headline_of, mark_text
 from ..plots import bars as plot
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
     whole = argparse.Namespace(**{**vars(arguments), "region": None})  # it is the step, no filter
     run = common.open_selected(whole, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
-    waits = attempt("Waiting", late, run, alignment)
+    waits = attempt("Waiting", Late, run, alignment)
     answers = steps_summary(run, alignment, arguments.by, arguments.region, waits, arguments.loop)
     steps = answers.costs.steps
     rows, fields, columns = chosen(arguments, run, answers)

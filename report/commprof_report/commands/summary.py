@@ -34,7 +34,7 @@ from ..calls.views import of_nccl
 from ..display import tables
 from ..gpu import gpu_activity
 from ..late.judgement import Kind
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import Late
 from ..late.sentences import basis_text, details, efficiency_text, headline as run_headline
 from ..run import align, Alignment, programs_text, Run, Selection
 from ..run.unseen import ALL, SeenRow, merged, reason_text, seen_rows, unsampled_facts
@@ -50,7 +50,7 @@ from ..summary.run_summary import (
 )
 from . import Command, common
 from .gpu import coverage_text
-from .late import final_facts
+from .late import final_fact
 
 MOST_CALLS = 6
 MOST_RANKS = 8
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     run = common.open_selected(arguments, with_samples=True)
     alignment = attempt("Clocks", align, run.connection)
-    answers = run_summary(run, attempt("Waiting", late, run, alignment))
+    answers = run_summary(run, attempt("Waiting", Late, run, alignment))
     whole = alignment if common.is_whole(arguments) else None
     common.answer(
         arguments,
@@ -412,7 +412,7 @@ def waiting_facts(late: Late, summary: SummaryRow) -> list[tuple[str, str]]:
             "Efficiency",
             f"{efficiency} (POP; from {share} of the time without set-up)" if efficiency else "",
         ),
-        *final_facts(late),
+        final_fact(late),
     ]
 
 

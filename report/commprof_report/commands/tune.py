@@ -54,7 +54,7 @@ from ..compare.sentences import change_text, finding_text, interval_text
 from ..compare.sides import checked_read, checked_write
 from ..display import page as pages, tables
 from ..experiment.plan import PLACEHOLDER, ended, program_find
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import Late
 from ..replay import kit as kits
 from ..replay.from_run import kit_of
 from ..run import align
@@ -145,7 +145,7 @@ def plan(arguments: argparse.Namespace) -> None:
     else:
         arguments.run = arguments.runs
         selected = common.open_selected(arguments, with_histograms=False, with_samples=True)
-        answers = late(selected, align(selected.connection))
+        answers = Late(selected, align(selected.connection))
         rows, window_s, waits = rows_of_run(answers), window_of(answers), waits_text(answers)
         stands = f"on {units.share(answers.run.coverage or 0.0)} of the time inside MPI"
     library = listed(arguments.mpi)
@@ -226,7 +226,7 @@ def waits_text(answers: Late) -> str:
 
 
 def window_of(answers: Late) -> float:
-    part = answers.judge.found.retimed.host
+    part = answers.retimed.host
     return float(part.graph.played_ns) * 1e-9 if part else 0.0
 
 

@@ -199,7 +199,7 @@ def _wait_metrics(late: Late | None) -> Iterator[tuple]:
         "Part of the time inside calls in which the rank waited for others, as far as it is known.",
         _of(late.ranks, lambda row: _seconds(row.wait_ns)),
     )
-    if not late.judge.is_negotiated:
+    if not late.is_negotiated:
         yield (
             "commprof_caused_wait_seconds",
             "gauge",

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -47,7 +46,7 @@ from ..calls import parts
 from ..calls.parts import Negotiation, negotiation
 from ..retime.graph import Efficiency
 from ..run.alignment import Alignment
-from ..run.crowding import crowding
+from ..run.crowding import Crowding, crowding
 from ..run.selection import Selection
 from ..run.unseen import no_log_text, together_share
 from .causes import Compared, compare_own_time, root_causes
@@ -72,7 +71,6 @@ from .messages import Link, slow_links
 from .reading import Known, are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
-    HeldUp,
     Sums,
     arrival_costs,
     call_rows,
@@ -86,7 +84,7 @@ from .sums import (
     state_rows,
     uncaused_ns,
 )
-from .timelines import Lines, timelines
+from .timelines import timelines
 from .verdict import (
     MAJORITY,
     NEGOTIATED,
@@ -103,45 +101,130 @@ from .wait_split import WaitSplit, wait_split
 SQL = query.beside(__file__)
 
 
-class Judge:
-    """Names whom the run waits for, of all ranks, whatever was selected."""
+class Late:
+    """Whom a run waits for, of all ranks, whatever was selected; and the rows of the selected ranks.
+    The run must have been opened with samples.
 
-    def __init__(self, run: Selection, alignment: Alignment, found: Stages) -> None:
-        connection, sums, about = run.connection, found.sums, found.split.known
-        self.run, self.connection, self.alignment, self.found = run, connection, alignment, found
-        self.hosts = {rank: host or "" for rank, host in about.hosts.items()}
-        self.ranks = rank_rows(sums, about.hosts)
-        self.crowding = crowding(connection)
+    split, sums        waiting and transfer, without root causes and with them
+    lines              of the whole run whatever was selected
+    retimed            the calls played again
+    of_all             rows of all ranks
+    costs              of late arrivals, in `blocks` for the test
+    participants       who may be late
+    run, ranks, hosts, calls, sizes, states  the rows of tables (columns.py, sums.py)
+    blame              the result of the test
+    serving            ranks that would be named, but move data for the others
+    last               at marks, if most calls are on threads that negotiate
+    reason             why the named ranks are late, if that is known
+    call_reasons       likewise those of single calls, by their ranks
+    links              slow ones that cost notably, of the chosen calls of all ranks
+    held_up            all, whatever ranks were selected
+    rest               time that was not split, by call
+    unsampled          why not all ranks have samples; "": they have
+    unfinished         ranks inside a call that has not returned, of the whole run
+    processes          of the largest communicator, whether they were read or not
+    is_untimed         NCCL's collectives were counted, none was timed on the device
+    """
+
+    def __init__(self, run: Selection, alignment: Alignment) -> None:
+        connection, self.split = run.connection, split(run, alignment)
+        self.connection, self.alignment, self.programs = connection, alignment, run.programs
+        known, ranks = self.split.known, self.split.ranks
+        compared = self._add_causes()
+        self.of_all = rank_rows(self.sums, known.hosts)
+        self.crowding: list[Crowding] = crowding(connection)
         self.negotiation = negotiation(connection)
         self.negotiated_share = negotiated_share(connection, self.negotiation)
         # threads that negotiate join each call in time, whatever the main thread does
         self.is_negotiated = self.negotiated_share >= NEGOTIATED
-        self.negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
+        negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
         self.wait_region = wait_region(connection)
-        costs = arrival_costs(sums, found.compared, about.calls)
-        self.costs = costs.take(~sums.texts.among(costs.identity, self.negotiated))
+        costs = arrival_costs(self.sums, compared, known.calls)
+        self.costs = costs.take(~self.sums.texts.among(costs.identity, negotiated))
         self.blocks = block_count(self.costs)
         self.participants = Participants(
-            [row.rank for row in self.ranks if row.collectives or row.message_calls],
-            self.hosts,
-            _members(sums.waits),
-            sums.texts,
-            {row.rank: row.wait_ns for row in self.ranks},
+            [row.rank for row in self.of_all if row.collectives or row.message_calls],
+            {rank: host or "" for rank, host in known.hosts.items()},
+            _members(self.sums.waits),
+            self.sums.texts,
+            {row.rank: row.wait_ns for row in self.of_all},
+        )
+        self.ranks = [row for row in self.of_all if row.rank in set(ranks)]
+        self.hosts, self.calls = host_rows(self.ranks), self.call_rows({})
+        self.sizes = size_rows(self.sums, known.communicators, known.calls)
+        self.states, self.held_up = state_rows(self.sums, ranks), held_up(self.sums)
+        self.rest = rest_rows(self.sums, ranks, self.split.inside)
+        self.unsampled, self.unfinished = _unsampled(connection), unfinished_ranks(connection)
+        self.processes, self.is_untimed = SQL.run(connection, "late_around").fetchone()
+        self.links = self._slow_links()
+        # rounds last as their cycle does
+        sizes = [row for row in self.sizes if row.identity not in negotiated]
+        slow = slow_size(sizes, self.split.run.sampled_share, self.notable_ns)
+        self.run: Row = self._judged(slow)
+
+    def _add_causes(self) -> Compared:
+        found, known = self.split.of_all, self.split.known
+        waits, texts = found.waits, found.texts
+        is_nccl = known.is_nccl(waits.identity, texts)
+        is_all = known.which(
+            waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking)
+        )
+        is_rooted = known.which(waits.call, texts, lambda call: call.is_rooted)
+        self.lines = timelines(found.called, waits.take(~is_nccl), texts)
+        causes = root_causes(waits, self.lines, is_nccl, is_all)
+        self.sums = self.split.sums.with_causes(causes)
+        self.retimed = retimed_of(self.connection, self.alignment, self.split)
+        return compare_own_time(
+            found.collectives, self.alignment, waits, self.lines, is_rooted, texts
         )
 
-    def blame(self, participants: Participants) -> Blame:
+    @property
+    def notable_ns(self) -> float:
+        return notable_ns(self.split.run)
+
+    def call_rows(self, families: Mapping[str, str]) -> list[Row]:
+        """families: names of communicators, by identity; those of one name share rows."""
+        return call_rows(self.sums, self.split.ranks, self.split.known.communicators, families)
+
+    def blamed(self, participants: Participants) -> Blame:
         """Ranks are weighed by how much sooner others, or all, would be done without these being
         late; where calls were not played, by what each of the others waits for them, on average."""
 
         def sooner_ns(own: tuple[int, ...]) -> int:
-            if is_in_played(self.found, own):
-                return self.found.retimed.sooner_ns(own)
+            if self._are_played(own):
+                return self.retimed.sooner_ns(own)
             others = max(1, len(participants.ranks) - len(own))
             return round(self.costs.of(own).whole_ns / others)
 
-        return blame(self.costs, participants, sooner_ns, notable_ns(self.found.split.run))
+        return blame(self.costs, participants, sooner_ns, self.notable_ns)
 
-    def are_scheduled_late(self, named: Named, last: Last | None = None) -> bool:
+    def named_among(self, groups: Mapping[int, str]) -> Collection[int]:
+        """The ranks that the test names with groups of ranks in place of hosts."""
+        if not self.is_known or self.is_negotiated:
+            return ()
+        hosts = {rank: groups.get(rank, "") for rank in self.participants.ranks}
+        named = self.blamed(self.participants._replace(hosts=hosts)).named
+        return named.ranks if named and named.gain_ns >= self.notable_ns else ()
+
+    @property
+    def working(self) -> Part | None:
+        return working(self.retimed, self.split.run, self.is_negotiated)
+
+    @property
+    def is_known(self) -> bool:
+        return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN, Kind.CORES)
+
+    def _are_played(self, ranks: Collection[int]) -> bool:
+        """Most of what these ranks cause is in calls that were played: the threads that others wait
+        on may not be. Polls are part of the call that they come before."""
+        sums, parts = self.sums, self.retimed.parts
+        own = np.isin(sums.causes.cause_rank, list(ranks))
+        wait, caused_ns = sums.causes.wait[own], sums.caused_ns[own]
+        played = np.concatenate([np.empty(0, np.int64), *(part.wait for part in parts)])
+        is_in = np.isin(sums.rows[wait], played) | sums.waits.is_polled[wait]
+        return bool(parts) and bool(caused_ns[is_in].sum() >= MAJORITY * caused_ns.sum() > 0)
+
+    def _are_scheduled_late(self, named: Named, last: Last | None = None) -> bool:
         """Some of ranks that share cores always come last: these are named for less than half of
         the waiting only if readings of CPU time show that it is not for want of a core."""
         if not self.crowding or not named.is_mostly:
@@ -149,189 +232,70 @@ class Judge:
         found = reason(self.connection, named.ranks, last=last)
         return found is None or found.kind not in OWN
 
-    def blamed(self) -> tuple[Blame, Named | None]:
-        """By the calls; and ranks that would be named, but move data for the others."""
+    def _by_calls(self) -> tuple[Blame, Named | None]:
+        """And ranks that would be named, but move data for the others."""
         if self.is_negotiated:
             return NOBODY, None
-        blamed, _ = without(self.blame(self.participants), self.are_scheduled_late)
-        calls = {row.rank: row.message_calls for row in self.ranks}
-        spent = {rank: line.sums[-1].tolist() for rank, line in self.found.lines.items()}
+        blamed, _ = without(self.blamed(self.participants), self._are_scheduled_late)
+        calls = {row.rank: row.message_calls for row in self.of_all}
+        spent = {rank: line.sums[-1].tolist() for rank, line in self.lines.items()}
         return without(blamed, lambda named: is_by_transfer(calls, spent, named.ranks))
 
-    def last(self, kind: Kind) -> Last | None:
-        """At marks. kind: the verdict by the calls."""
-        error_ns = self.found.split.of_all.error_ns
+    def _at_marks(self, kind: Kind) -> Last | None:
+        """kind: the verdict by the calls."""
+        error_ns = self.split.of_all.error_ns
         is_placed = len(self.alignment.clocks) == 1 or error_ns
         if not (self.is_negotiated and kind is not Kind.NONE and is_placed):
             return None
         aligned_ns = self.alignment.aligned_ns
         last = last_at_marks(self.connection, aligned_ns, self.wait_region, error_ns)
-        if last and last.named and self.are_scheduled_late(last.named, last):
-            return last._replace(named=None)
-        return last
+        is_excused = last and last.named and self._are_scheduled_late(last.named, last)
+        return last._replace(named=None) if last and is_excused else last
 
-    def by_calls(self, named: Named, held_up: HeldUp) -> dict[str, Any]:
-        """The columns of ranks that the calls name."""
-        played, ranks = self.found.retimed, named.ranks
-        is_in = is_in_played(self.found, ranks) and played.shows(ranks)
-        waited_ns = sum(row.cost_ns for row in self.ranks if row.rank in ranks)
-        held_ns = sum(ns for (rank, _), ns in held_up.items() if rank in ranks)
-        return dict(
-            late_progress_share=held_ns / (waited_ns or 1),
-            late_gain_ns=played.gain_ns(ranks) if played.share * is_in else None,
-            late_gain_share=played.share * is_in,
+    def _judged(self, slow: dict[str, Any]) -> Row:
+        """The run in one row. slow: the columns of the slow size."""
+        counted, unknown_ns = self.split.run, uncaused_ns(self.sums, self.split.ranks)
+        self.blame, self.serving = self._by_calls()
+        kind, named = judged(counted, self.negotiated_share, unknown_ns, self.blame, self.blocks)
+        is_open = kind is Kind.SPREAD and not (self.blame.named or self.serving)
+        if is_open and is_too_few(self.costs, len(self.participants.ranks)):
+            kind = Kind.UNKNOWN
+        self.last = self._at_marks(kind)
+        verdict: dict[str, Any] = {"verdict": kind, "blocks": self.blocks}
+        if self.last and self.last.is_known:
+            named, verdict = self.last.named, at_marks(self.last)
+        if named:
+            verdict |= self._whom(named, verdict["verdict"] is Kind.MARKS)
+        self.reason = self._why(named) if named else None
+        self.call_reasons = call_reasons(self.connection, self.blame.calls)
+        explained_ns = max(
+            (counted.wait_ns - unknown_ns)
+            if verdict.get("late_gain_ns") is None
+            else verdict["late_gain_ns"] * counted.ranks,
+            slow.get("slow_size_excess_ns", 0) * counted.ranks,
         )
-
-    def whom(self, named: Named) -> dict[str, Any]:
-        """The columns of named ranks, whatever names them. The gain is that of the test, unless
-        calls were played again."""
-        ranks, programs = named.ranks, self.run.programs
-        own = [name for name, ranks_of in programs.items() if {*ranks_of} & {*ranks}]
-        return dict(
-            late_ranks=units.Ranks(ranks),
-            late_share=named.share,
-            late_gain_ns=named.gain_ns,
-            late_p=named.p,
-            late_region=late_region(self.connection, ranks),
-            late_programs=", ".join(own) if len(programs) > 1 else None,
-            late_hosts=units.Listed(sorted({self.hosts[rank] for rank in ranks})),
-        )
-
-    def why(self, named: Named, last: Last | None) -> Reason | None:
-        split = self.found.split
-        in_calls = in_files(self.found.lines, named.ranks)
-        called = split.of_all.called
-        # readings are those of the main thread
-        is_of_another = is_beside_main(split.run) and len(called.calls) < len(called.of_threads)
-        if in_calls or (is_of_another and not last):
-            return in_calls
-        return reason(self.connection, named.ranks, last=last)
-
-    def links(self) -> list[Link]:
-        split, sums = self.found.split, self.found.sums
-        about, completed = split.known, split.of_all.completed
-        completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
-        completed = completed.take(completed.wait >= 0)
-        found = slow_links(sums.waits, sums.factor, completed, about.calls, about.hosts, sums.texts)
-        return [link for link in found if link.excess_ns >= notable_ns(split.run)]
-
-
-def at_marks(last: Last) -> dict[str, Any]:
-    """The columns of ranks that come last at marks, and of marks at which nobody does."""
-    return dict(
-        verdict=Kind.MARKS,
-        late_mark=last.region or "commprof_step",
-        late_mark_steps=last.judged,
-        late_mark_times=last.times if last.named else None,
-        late_mark_lead_ns=last.lead_ns,
-        blocks=last.blocks,
-    )
-
-
-class Late(NamedTuple):
-    run: Row
-    ranks: list[Row]
-    hosts: list[Row]
-    calls: list[Row]
-    sizes: list[Row]
-    states: list[Row]
-    links: list[Link]  # slow ones that cost notably, of the chosen calls of all ranks
-    held_up: HeldUp  # all, whatever ranks were selected
-    rest: dict[str, int]  # by call
-    unsampled: str  # why not all ranks have samples; "": they have
-    blame: Blame
-    serving: Named | None  # ranks that would be named, but move data for the others
-    reason: Reason | None  # why the named ranks are late, if that is known
-    call_reasons: dict[tuple[int, ...], Reason]  # likewise those of single calls
-    unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
-    processes: int  # of the largest communicator, whether they were read or not
-    is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
-    last: Last | None  # at marks, if most calls are on threads that negotiate
-    judge: Judge
-
-    def call_rows(self, families: Mapping[str, str]) -> list[Row]:
-        """families: names of communicators, by identity; those of one name share rows."""
-        found = self.judge.found
-        split = found.split
-        return call_rows(found.sums, split.ranks, split.known.communicators, families)
-
-    def named_among(self, groups: Mapping[int, str]) -> Collection[int]:
-        """The ranks that the test names with groups of ranks in place of hosts."""
-        judge = self.judge
-        if not self.is_known or judge.is_negotiated:
-            return ()
-        hosts = {rank: groups.get(rank, "") for rank in judge.participants.ranks}
-        named = judge.blame(judge.participants._replace(hosts=hosts)).named
-        return named.ranks if named and named.gain_ns >= notable_ns(self.run) else ()
-
-    @property
-    def working(self) -> Part | None:
-        return working(self.judge.found.retimed, self.run, self.judge.is_negotiated)
-
-    @property
-    def is_known(self) -> bool:
-        return self.run.verdict not in (Kind.NONE, Kind.UNKNOWN, Kind.CORES)
-
-
-def late(run: Selection, alignment: Alignment) -> Late:
-    """The run must have been opened with samples. The rank filter restricts the rows; the verdict
-    considers all ranks."""
-    connection, found = run.connection, stages(run, alignment)
-    split, sums, judge = found.split, found.sums, Judge(run, alignment, found)
-    selected, waiting_for_progress = set(split.ranks), held_up(sums)
-    rows = [row for row in judge.ranks if row.rank in selected]
-    unknown_ns = uncaused_ns(sums, split.ranks)
-    blamed, serving = judge.blamed()
-    kind, named = judged(split.run, judge.negotiated_share, unknown_ns, blamed, judge.blocks)
-    is_open = kind is Kind.SPREAD and not (blamed.named or serving)
-    if is_open and is_too_few(judge.costs, len(judge.participants.ranks)):
-        kind = Kind.UNKNOWN
-    last, verdict = judge.last(kind), dict[str, Any](verdict=kind, blocks=judge.blocks)
-    if last and last.is_known:
-        named, verdict = last.named, at_marks(last)
-        verdict = {**(judge.whom(named) if named else {}), **verdict}
-    elif named:
-        verdict |= {**judge.whom(named), **judge.by_calls(named, waiting_for_progress)}
-    why = judge.why(named, last) if named else None
-    sizes = size_rows(sums, split.known.communicators, split.known.calls)
-    links = judge.links()
-    slow = slow_size(
-        # rounds last as their cycle does
-        [row for row in sizes if row.identity not in judge.negotiated],
-        split.run.sampled_share,
-        notable_ns(split.run),
-    )
-    of_calls = call_reasons(connection, blamed.calls)
-    explained_ns = max(
-        (split.run.wait_ns - unknown_ns)
-        if verdict.get("late_gain_ns") is None
-        else verdict["late_gain_ns"] * split.run.ranks,
-        slow.get("slow_size_excess_ns", 0) * split.run.ranks,
-    )
-    kinds = {each.kind for each in (why, *of_calls.values()) if each}
-    if (
-        kind is not Kind.NONE
-        and not (last and last.named)
-        and lacks_cores(judge.crowding, split.run, unknown_ns, explained_ns, kinds)
-    ):
-        verdict = dict(verdict=Kind.CORES, blocks=judge.blocks)
-        blamed, serving, why, links, slow = NOBODY, None, None, [], {}
-    finalize_ns, finalize_rank = final_wait(connection, alignment)
-    slowest = links[0] if links else None
-    work = working(found.retimed, split.run, judge.is_negotiated)
-    processes, is_untimed = SQL.run(connection, "late_around").fetchone()
-    return Late(
-        run=late_row(
-            **split.run._asdict(),
-            negotiated_share=judge.negotiated_share,
+        kinds = {each.kind for each in (self.reason, *self.call_reasons.values()) if each}
+        if (
+            kind is not Kind.NONE
+            and not (self.last and self.last.named)
+            and lacks_cores(self.crowding, counted, unknown_ns, explained_ns, kinds)
+        ):
+            verdict, slow = {"verdict": Kind.CORES, "blocks": self.blocks}, {}
+            self.blame, self.serving, self.reason, self.links = NOBODY, None, None, []
+        finalize_ns, finalize_rank = final_wait(self.connection, self.alignment)
+        slowest, why = self.links[0] if self.links else None, self.reason
+        work, of_all = self.working, self.split.of_all
+        return late_row(
+            **counted._asdict(),
+            negotiated_share=self.negotiated_share,
             unknown_cause_ns=unknown_ns,
-            together_share=together_share(connection),
-            **split.of_all.left._asdict(),
-            clocks=len(alignment.clocks),
-            unconnected_clocks=alignment.islands - 1,
-            error_ns=math.ceil(split.of_all.error_ns),
+            together_share=together_share(self.connection),
+            **of_all.left._asdict(),
+            clocks=len(self.alignment.clocks),
+            unconnected_clocks=self.alignment.islands - 1,
+            error_ns=math.ceil(of_all.error_ns),
             **verdict,
-            unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
+            unjudged=SQL.run(self.connection, "late_unjudged").fetchone()[0],
             finalize_wait_ns=finalize_ns,
             finalize_last_rank=finalize_rank,
             slow_link_sender=slowest and slowest.sender,
@@ -344,37 +308,62 @@ def late(run: Selection, alignment: Alignment) -> Late:
             late_reason_others_ns=why and round(why.others_ns),
             **(work.efficiency if work else Efficiency())._asdict(),
             efficiency_share=work and work.share,
-        ),
-        ranks=rows,
-        hosts=host_rows(rows),
-        calls=call_rows(sums, split.ranks, split.known.communicators, {}),
-        sizes=sizes,
-        states=state_rows(sums, split.ranks),
-        links=links,
-        held_up=waiting_for_progress,
-        rest=rest_rows(sums, split.ranks, split.inside),
-        unsampled=_unsampled(connection),
-        blame=blamed,
-        serving=serving,
-        reason=why,
-        call_reasons=of_calls,
-        unfinished=unfinished_ranks(connection),
-        processes=processes,
-        is_untimed=is_untimed,
-        last=last,
-        judge=judge,
+        )
+
+    def _whom(self, named: Named, is_at_marks: bool) -> dict[str, Any]:
+        """The columns of named ranks. The gain is that of the test at marks, else that of calls
+        that were played again."""
+        ranks, hosts = named.ranks, self.participants.hosts
+        own = [name for name, ranks_of in self.programs.items() if {*ranks_of} & {*ranks}]
+        whom = dict(
+            late_ranks=units.Ranks(ranks),
+            late_share=named.share,
+            late_gain_ns=named.gain_ns,
+            late_p=named.p,
+            late_region=late_region(self.connection, ranks),
+            late_programs=", ".join(own) if len(self.programs) > 1 else None,
+            late_hosts=units.Listed(sorted({hosts[rank] for rank in ranks})),
+        )
+        if is_at_marks:
+            return whom
+        played = self.retimed
+        is_in = self._are_played(ranks) and played.shows(ranks)
+        waited_ns = sum(row.cost_ns for row in self.of_all if row.rank in ranks)
+        held_ns = sum(ns for (rank, _), ns in self.held_up.items() if rank in ranks)
+        return whom | dict(
+            late_progress_share=held_ns / (waited_ns or 1),
+            late_gain_ns=played.gain_ns(ranks) if played.share * is_in else None,
+            late_gain_share=played.share * is_in,
+        )
+
+    def _why(self, named: Named) -> Reason | None:
+        in_calls = in_files(self.lines, named.ranks)
+        called = self.split.of_all.called
+        # readings are those of the main thread
+        is_of_another = is_beside_main(self.split.run)
+        is_of_another &= len(called.calls) < len(called.of_threads)
+        if in_calls or (is_of_another and not self.last):
+            return in_calls
+        return reason(self.connection, named.ranks, last=self.last)
+
+    def _slow_links(self) -> list[Link]:
+        sums, known, completed = self.sums, self.split.known, self.split.of_all.completed
+        completed = completed.changed(wait=found_in((completed.wait,), (sums.rows,)))
+        completed = completed.take(completed.wait >= 0)
+        found = slow_links(sums.waits, sums.factor, completed, known.calls, known.hosts, sums.texts)
+        return [link for link in found if link.excess_ns >= self.notable_ns]
+
+
+def at_marks(last: Last) -> dict[str, Any]:
+    """The columns of ranks that come last at marks, and of marks at which nobody does."""
+    return dict(
+        verdict=Kind.MARKS,
+        late_mark=last.region or "commprof_step",
+        late_mark_steps=last.judged,
+        late_mark_times=last.times if last.named else None,
+        late_mark_lead_ns=last.lead_ns,
+        blocks=last.blocks,
     )
-
-
-def is_in_played(found: Stages, ranks: Collection[int]) -> bool:
-    """Most of what these ranks cause is in calls that were played: the threads that others wait on
-    may not be. Polls are part of the call that they come before."""
-    sums, parts = found.sums, found.retimed.parts
-    own = np.isin(sums.causes.cause_rank, list(ranks))
-    wait, caused_ns = sums.causes.wait[own], sums.caused_ns[own]
-    played = np.concatenate([np.empty(0, np.int64), *(part.wait for part in parts)])
-    is_in = np.isin(sums.rows[wait], played) | sums.waits.is_polled[wait]
-    return bool(parts) and bool(caused_ns[is_in].sum() >= MAJORITY * caused_ns.sum() > 0)
 
 
 def final_wait(connection: Connection, alignment: Alignment) -> tuple[int, int | None]:
@@ -432,15 +421,6 @@ class Split(NamedTuple):
     run: Row
 
 
-@dataclass(frozen=True)
-class Stages:
-    split: Split
-    lines: Lines  # of the whole run whatever was selected
-    compared: Compared  # likewise
-    sums: Sums  # with the root causes
-    retimed: Retimed
-
-
 def split(run: Selection, alignment: Alignment) -> Split:
     """The run must have been opened with samples."""
     connection, about = run.connection, known(run.connection)
@@ -465,26 +445,6 @@ def split(run: Selection, alignment: Alignment) -> Split:
     return Split(about, of_all, sums, list(counted_ns), inside, row)
 
 
-def stages(run: Selection, alignment: Alignment) -> Stages:
-    connection, found = run.connection, split(run, alignment)
-    waits, texts = found.of_all.waits, found.of_all.texts
-    is_nccl = found.known.is_nccl(waits.identity, texts)
-    is_all = found.known.which(
-        waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking)
-    )
-    is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
-    lines = timelines(found.of_all.called, waits.take(~is_nccl), texts)
-    causes = root_causes(waits, lines, is_nccl, is_all)
-    compared = compare_own_time(found.of_all.collectives, alignment, waits, lines, is_rooted, texts)
-    return Stages(
-        found,
-        lines,
-        compared,
-        found.sums.with_causes(causes),
-        retimed(connection, alignment, found.known, found.of_all, found.run.sampled_share),
-    )
-
-
 def is_beside_main(row: Row) -> bool:
     return row.background_share >= threshold("late.background")
 
@@ -497,10 +457,14 @@ def working(retimed: Retimed, run: Row, is_negotiated: bool) -> Part | None:
     return retimed.host
 
 
+def retimed_of(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
+    return retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share)
+
+
 def working_of(connection: Connection, alignment: Alignment, split: Split) -> Part | None:
     """The same, of a run that is not analysed further."""
     return working(
-        retimed(connection, alignment, split.known, split.of_all, split.run.sampled_share),
+        retimed_of(connection, alignment, split),
         split.run,
         negotiated_share(connection, negotiation(connection)) >= NEGOTIATED,
     )

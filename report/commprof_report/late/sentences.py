@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from ..base import Row, Unknown, np, present, threshold, units
 from ..run.crowding import scheduling_text
@@ -19,13 +19,11 @@ from .verdict import (
     CallCause,
     Named,
     enough_arrivals,
-    in_turn,
     is_concentrated,
     is_too_few,
     late_arrivals,
     main_arrivals,
     main_cause,
-    main_part,
     when,
 )
 
@@ -69,36 +67,24 @@ def verdict_text(late: Late) -> str:
     return HEADLINES[late.run.verdict](late)
 
 
-def details(late: Late) -> Iterator[tuple[str, str]]:
-    """The lines that qualify the headline."""
-    row = late.run
-    if cause := cause_text(late):
-        yield "Cause", cause
-    if row.late_ranks is not None and late.reason:
-        yield "Why", reason_text(late.reason)
-    if (why := not_known(late)) and why.needs:
-        yield "To know it", f"{why.needs} shows who is late and what is exposed"
-
-
 def is_crowded(late: Late) -> bool:
-    return bool(late.judge.crowding)
+    return bool(late.crowding)
+
+
+def details(late: Late) -> list[tuple[str, str]]:
+    """The lines that qualify the headline, as far as they have a text."""
+    is_named, why = late.run.late_ranks is not None, not_known(late)
+    to_know = why and why.needs and f"{why.needs} shows who is late and what is exposed"
+    said = (
+        ("Cause", cause_text(late)),
+        ("Why", reason_text(late.reason) if is_named and late.reason else ""),
+        ("To know it", to_know or ""),
+    )
+    return [(head, text) for head, text in said if text]
 
 
 def lacks_cores(late: Late) -> bool:
     return late.run.verdict is Kind.CORES
-
-
-def cores_headline(late: Late) -> str:
-    ranks = units.rank_names([rank for each in late.judge.crowding for rank in each.ranks], 24)
-    return (
-        f"{ranks} {scheduling_text(late.judge.crowding)}. Give each rank its own first: until "
-        "then, other times may be the scheduler's"
-    )
-
-
-def little_headline(late: Late) -> str:
-    share = units.share(late.run.share_of_wall)
-    return f"no rank waits notably: calls in which ranks may wait take {share} of the time"
 
 
 def by_call_headline(late: Late) -> str:
@@ -120,18 +106,15 @@ def spread_headline(late: Late) -> str:
             f"no rank is late: {units.rank_names(named.ranks, 24)} {causes} of the waiting by "
             "serving the others with messages"
         )
-    waiting = units.share(late.run.wait_ns / late.run.counted_ns)
-    if turns := in_turn(late.judge.costs):
-        ranks = ", ".join(map(str, turns))
-        return f"ranks {ranks} are late in turn, each for a quarter of the run, {waiting} of it"
-    rank, share, unknown_share = main_cause(late.judge.costs)
+    rank, share, unknown_share = main_cause(late.costs)
     if unknown_share >= NOTABLE and share < MAJORITY <= share + unknown_share:
         return (
             f"no rank is named: rank {rank} causes {units.share(share)} of the waiting, the cause "
             f"of {units.share(unknown_share)} is not known"
         )
     return (
-        f"no rank is late beyond chance: ranks wait for {waiting} of the time, rank {rank} causes "
+        "no rank is late beyond chance: ranks wait for "
+        f"{units.share(late.run.wait_ns / late.run.counted_ns)} of the time, rank {rank} causes "
         f"{units.share(share)} of that, the most"
     )
 
@@ -141,10 +124,7 @@ def cheap_text(late: Late, named: Named) -> str:
     200 late arrivals"""
     number, row = len(named.ranks), late.run
     are, they_cause = (units.agreeing(words, number) for words in ("are", "they cause"))
-    often = (
-        f"{late_arrivals(late.judge.costs.of(named.ranks)):,} of "
-        f"{late_arrivals(late.judge.costs):,}"
-    )
+    often = f"{late_arrivals(late.costs.of(named.ranks)):,} of {late_arrivals(late.costs):,}"
     cost = f"that costs {units.share(named.gain_ns * row.ranks / row.counted_ns)} of the run"
     if not named.is_measurable:
         cost = f"by less than {units.duration(SHORTEST_NS)} each time"
@@ -223,78 +203,64 @@ def marks_headline(late: Late) -> str:
     )
 
 
-def unknown_headline(late: Late) -> str:
-    return nobody_text(late) or f"who is late is not known: {unknown(late).why}"
-
-
 HEADLINES: Mapping[Kind, Callable[[Late], str]] = {
-    Kind.NONE: unknown_headline,
-    Kind.UNKNOWN: unknown_headline,
-    Kind.LITTLE: little_headline,
+    **dict.fromkeys(
+        (Kind.NONE, Kind.UNKNOWN),
+        lambda late: nobody_text(late) or f"who is late is not known: {unknown(late).why}",
+    ),
+    Kind.LITTLE: lambda late: (
+        "no rank waits notably: calls in which ranks may wait take "
+        f"{units.share(late.run.share_of_wall)} of the time"
+    ),
     Kind.TRANSFER: transfer_headline,
     Kind.IMBALANCE: named_headline,
     Kind.MOSTLY: named_headline,
     Kind.BY_CALL: by_call_headline,
     Kind.SPREAD: spread_headline,
     Kind.MARKS: marks_headline,
-    Kind.CORES: cores_headline,
+    Kind.CORES: lambda late: (
+        f"{units.rank_names([rank for each in late.crowding for rank in each.ranks], 24)} "
+        f"{scheduling_text(late.crowding)}. Give each rank its own first: until then, other "
+        "times may be the scheduler's"
+    ),
 }
 
 
 def cause_text(late: Late) -> str:
     """Who causes how much of the waiting, in all that is known; empty: the headline says it."""
-    if late.run.verdict is Kind.MARKS:
+    row = late.run
+    if row.verdict is Kind.MARKS:
         return marks_text(present(late.last))
-    if late.run.verdict is Kind.BY_CALL:
+    if row.verdict is Kind.BY_CALL:
         return "; ".join(call_text(late, each) for each in late.blame.calls)
-    if late.blame.named and late.run.late_ranks is not None:
-        return blamed_text(late)
-    analysed = late.run.collectives + late.run.message_calls
-    calls = late.run.transfer_calls
-    is_few = calls < FEWEST_TRANSFERS and is_concentrated(calls, analysed)
-    return few_text(late.run) if late.run.verdict is Kind.TRANSFER and is_few else ""
+    if late.blame.named and row.late_ranks is not None:
+        program = f" ({row.late_programs})" if row.late_programs else ""
+        place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
+        return (
+            f"{units.rank_names(row.late_ranks, None)}{program}{place} "
+            f"{units.agreeing('cause', len(row.late_ranks))} {units.share(row.late_share)} of the "
+            f"waiting{when_text(late)}"
+        )
+    analysed = row.collectives + row.message_calls
+    is_few = row.transfer_calls < FEWEST_TRANSFERS
+    is_few &= row.verdict is Kind.TRANSFER and is_concentrated(row.transfer_calls, analysed)
+    return few_text(row) if is_few else ""
+
+
+def when_text(late: Late) -> str:
+    """, nearly all of it in 8 of 208 late arrivals: of those collectives that they take part in"""
+    ranks, costs = present(late.blame.named).ranks, late.costs
+    members = late.participants.members.items()
+    theirs = [identity for identity, own in members if not set(ranks).isdisjoint(own)]
+    few, arrived = when(costs.of(ranks), costs.take(np.isin(costs.identity, theirs)))
+    arrivals = units.counted(arrived, "late arrival")
+    return f", nearly all of it in {few:,} of {arrivals}" if few else ""
 
 
 def few_text(row: Row) -> str:
     """half of the transfer is in 1 of 120 analysed calls"""
     analysed = units.counted(row.collectives + row.message_calls, "analysed call")
     return f"half of the transfer is in {row.transfer_calls:,} of {analysed}"
-
-
-def blamed_text(late: Late) -> str:
-    """rank 3 on node01 causes 66.7 % of the waiting, ..."""
-    row = late.run
-    causes = units.agreeing("cause", len(present(row.late_ranks)))
-    return (
-        f"{late_text(row)} {causes} {units.share(row.late_share)} of the waiting{when_text(late)}"
-    )
-
-
-def when_text(late: Late) -> str:
-    """, nearly all of it in 8 of 208 late arrivals: of those collectives that they take part in"""
-    ranks = present(late.blame.named).ranks
-    theirs = [
-        identity
-        for identity, members in late.judge.participants.members.items()
-        if not set(ranks).isdisjoint(members)
-    ]
-    own, among = (
-        late.judge.costs.of(ranks),
-        late.judge.costs.take(np.isin(late.judge.costs.identity, theirs)),
-    )
-    few, arrived = when(own, among)
-    first, last, number = main_part(own, among)
-    if not few and last - first < MAJORITY * number:
-        return f", nearly all of it from late arrival {first:,} to {last:,} of {number:,}"
-    arrivals = units.counted(arrived, "late arrival")
-    return f", nearly all of it in {few:,} of {arrivals}" if few else ""
-
-
-def late_text(row: Row) -> str:
-    """rank 3 (ocean) on node01"""
-    program = f" ({row.late_programs})" if row.late_programs else ""
-    place = f" on {row.late_hosts}" if row.late_hosts and len(row.late_hosts) == 1 else ""
-    return f"{units.rank_names(row.late_ranks, None)}{program}{place}"
 
 
 def is_mostly(row: Row) -> bool:
@@ -318,7 +284,7 @@ def where_text(late: Late, cause: CallCause) -> str:
     """MPI_Allreduce; where ranks are late in it on several communicators, on which"""
     if [each.call for each in late.blame.calls].count(cause.call) == 1:
         return cause.call
-    return f"{cause.call} on {late.judge.found.split.known.communicators[cause.identity].label}"
+    return f"{cause.call} on {late.split.known.communicators[cause.identity].label}"
 
 
 def marks_text(last: Last) -> str:
@@ -360,7 +326,7 @@ def judged_text(last: Last) -> str:
 
 def is_in_files(late: Late) -> bool:
     """Most of the transfer is in calls on files."""
-    calls = late.judge.found.split.known.calls
+    calls = late.split.known.calls
     files_ns = sum(
         row.transfer_ns or 0
         for row in late.calls
@@ -415,7 +381,7 @@ def held_up_text(late: Late) -> str:
     """1.92 s of the waiting, 97.1 % of it for rank 1 between MPI_Iallreduce and the call that
     completes it; empty: it is not notable, or ranks wait for cores as long."""
     row, whole_ns = late.run, sum(late.held_up.values())
-    scheduled_ns = schedulers_ns(late.judge.crowding, row, row.unknown_cause_ns)
+    scheduled_ns = schedulers_ns(late.crowding, row, row.unknown_cause_ns)
     if whole_ns <= max(NOTABLE * late.run.counted_ns, scheduled_ns):
         return ""
     (rank, call), most_ns = max(late.held_up.items(), key=lambda each: each[1])
@@ -429,9 +395,9 @@ def held_up_text(late: Late) -> str:
 
 def unknown(late: Late) -> Unknown:
     """Why it is not known who is late."""
-    row, (rank, share, _) = late.run, main_cause(late.judge.costs)
-    few = main_arrivals(late.judge.costs, rank)
-    ranks = len(late.judge.participants.ranks)
+    row, (rank, share, _) = late.run, main_cause(late.costs)
+    few = main_arrivals(late.costs, rank)
+    ranks = len(late.participants.ranks)
     enough = enough_arrivals(ranks)
     is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
     reasons = (
@@ -441,7 +407,7 @@ def unknown(late: Late) -> Unknown:
             "NCCL's collectives were not timed on the device (the GPU was not traced)",
         ),
         (
-            len(late.judge.found.lines) == 1,
+            len(late.lines) == 1,
             f"1 of {late.processes:,} processes that communicate was read",
         ),
         (late.unsampled, late.unsampled),
@@ -456,7 +422,7 @@ def unknown(late: Late) -> Unknown:
             f"{late.last and judged_text(late.last)} are too few to tell from chance who is last",
         ),
         (
-            late.judge.is_negotiated,
+            late.is_negotiated,
             f"{units.share(row.negotiated_share)} of the time inside MPI is on "
             "a thread that negotiates",
         ),
@@ -470,7 +436,7 @@ def unknown(late: Late) -> Unknown:
             f"{few_text(row)}, too few to stand for all",
         ),
         (
-            row.blocks < FEWEST_BLOCKS or is_too_few(late.judge.costs, ranks),
+            row.blocks < FEWEST_BLOCKS or is_too_few(late.costs, ranks),
             f"rank {rank} causes {units.share(share)} of the waiting, half of that in "
             f"{units.counted(few, 'late arrival')}"
             + (f"; {enough} could name it" if few < enough else ", too close together to name it"),
@@ -478,7 +444,7 @@ def unknown(late: Late) -> Unknown:
         (True, unknown_cause_text(row)),
     )
     why = next(text for is_so, text in reasons if is_so)
-    is_open = late.judge.is_negotiated and (not late.last or late.last.is_open)
+    is_open = late.is_negotiated and (not late.last or late.last.is_open)
     return Unknown(why, MARK if is_open else "")
 
 
@@ -510,27 +476,25 @@ def is_unknown(row: Row) -> bool:
     )
 
 
-def _factors(row: Row) -> list[tuple[float, str]]:
-    return [
-        (present(row.load_balance), "load balance"),
-        (present(row.serialization), "serialization"),
-        (present(row.transfer_efficiency), "transfer"),
-    ]
+FACTORS = {
+    "load_balance": "load balance",
+    "serialization": "serialization",
+    "transfer_efficiency": "transfer",
+}
 
 
 def efficiency_text(row: Row) -> str:
     """61.2 % = 70.0 % load balance x 95.0 % serialization x 92.0 % transfer; empty: not known"""
-    if row.parallel_efficiency is None:
-        return ""
-    factors = " x ".join(f"{units.share(value)} {name}" for value, name in _factors(row))
-    return f"{units.share(row.parallel_efficiency)} = {factors}"
+    factors = (f"{units.share(getattr(row, key))} {name}" for key, name in FACTORS.items())
+    whole = units.share(row.parallel_efficiency)
+    return "" if row.parallel_efficiency is None else f"{whole} = {' x '.join(factors)}"
 
 
 def least_factor_text(row: Row) -> str:
     """load balance 70.0 %"""
     if row.parallel_efficiency is None:
         return units.NO_VALUE
-    value, name = min(_factors(row))
+    value, name = min((getattr(row, key), name) for key, name in FACTORS.items())
     return f"{name} {units.share(value)}"
 
 
@@ -551,10 +515,10 @@ def basis_text(row: Row) -> str:
 
 def calls_text(row: Row) -> str:
     """25 collectives and 50 calls for messages"""
-    said = [units.counted(row.collectives, "collective")] if row.collectives else []
-    if row.message_calls:
-        said.append(f"{units.counted(row.message_calls, 'call')} for messages")
-    return " and ".join(said)
+    counts = (row.collectives, "collective", ""), (row.message_calls, "call", " for messages")
+    return " and ".join(
+        units.counted(number, noun) + more for number, noun, more in counts if number
+    )
 
 
 def notable_rest(late: Late) -> dict[str, int]:

@@ -19,6 +19,7 @@ but not in the half of the waiting, by how late it is, waited for or not (causes
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -161,9 +162,16 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [])
-# ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show
-# this or more, corrected
+# Ranks, or numbers of hosts; and the largest probability of theirs that chance alone would show
+# this or more, corrected.
 LateUnits = Tuple[List[int], float]
+# The arrivals, in order of time, at which units are compared; units and sets of them have numbers.
+# By a unit that was late at an arrival: arrival, unit, cost_ns. By arrival: compared, the set of
+# units (-1: nobody was late); awaited, the unit that could have been late (-1: any). By set: sizes.
+# By member of a set: set_of_member, member.
+Compared = namedtuple(
+    "Compared", "arrival unit cost_ns compared awaited sizes set_of_member member"
+)
 
 
 def blame(
@@ -294,18 +302,6 @@ def when(own: Costs, among: Costs) -> tuple[int, int]:
     return needed if is_known and is_concentrated(needed, arrived) else 0, arrived
 
 
-def main_part(own: Costs, among: Costs) -> tuple[int, int, int]:
-    """From which late arrival of `among` to which ranks cause nearly all of what they cause, and of
-    how many."""
-    arrived = np.unique(among.arrival[among.cost_ns > 0])
-    rest = (1 - NEARLY_ALL) / 2
-    place = np.searchsorted(
-        np.cumsum(own.cost_ns), [rest * own.whole_ns, (1 - rest) * own.whole_ns]
-    )
-    first, last = (np.searchsorted(arrived, own.arrival[place]) + 1).tolist()
-    return first, last, len(arrived)
-
-
 def main_cause(costs: Costs) -> tuple[int, float, float]:
     """The rank that causes most of the waiting, its share, and that of unknown cause."""
     whole_ns, caused_ns = costs.whole_ns or 1, costs.caused_ns
@@ -313,21 +309,6 @@ def main_cause(costs: Costs) -> tuple[int, float, float]:
     ranks = [rank for rank in caused_ns if rank is not None]
     rank = max(ranks, key=lambda rank: (caused_ns[rank], -rank), default=0)
     return rank, caused_ns.get(rank, 0.0) / whole_ns, unknown_ns / whole_ns
-
-
-def in_turn(costs: Costs) -> list[int]:
-    """Ranks that each cause most of the waiting in a quarter of the run, if these are different
-    ones, and nearly all of what they cause is there."""
-    begin_ns, end_ns = costs.arrival_ns.min(initial=0), costs.arrival_ns.max(initial=0)
-    quarter = 4 * (costs.arrival_ns - begin_ns) // (end_ns - begin_ns + 1)
-    parts = [costs.take(quarter == at) for at in range(4)]
-    found = [main_cause(part) for part in parts]
-    is_sure = all(
-        share >= MAJORITY and late_arrivals(part.of([rank])) >= FEWEST_BLOCKS
-        for part, (rank, share, _) in zip(parts, found)
-    )
-    ranks = [rank for rank, *_ in found]
-    return ranks if is_sure and len({*ranks}) == len(ranks) else []
 
 
 def is_too_few(costs: Costs, ranks: int) -> bool:
@@ -416,23 +397,6 @@ def nameable(units: Sequence[int], members: Mapping[int, Collection[int]]) -> in
     return sum(max(1, len(job) // each) for job in jobs(units, members))
 
 
-class Compared(NamedTuple):
-    """The arrivals, in order of time, at which units are compared. Units and sets of them have
-    numbers."""
-
-    # of a unit that was late at an arrival: by both
-    arrival: Ints
-    unit: Ints
-    cost_ns: Floats
-    # by arrival
-    compared: Ints  # the set of units; -1: nobody was late
-    awaited: Ints  # the unit that could have been late; -1: any
-    # members of sets
-    sizes: Ints  # by set
-    set_of_member: Ints
-    member: Ints
-
-
 class Suspects:
     """Units (ranks, or numbers of hosts) that may be late, and what they cost. members: the units
     of each communicator; on one that is missing here, all call. is_brief: what delays an arrival
@@ -449,15 +413,11 @@ class Suspects:
         named = np.unique([costs.cause_rank, costs.awaited_rank])
         others = np.setdiff1d(named, [NONE, *units])
         self.all = np.append(np.array(units, np.int64), others)  # a unit's number is its place
-        self.unit = self._numbers(costs.cause_rank)
+        self.unit = found_in((costs.cause_rank,), (self.all,))  # -1: not known
         self.caused_ns = {unit: ns for unit, ns in costs.caused_ns.items() if unit is not None}
         self.order = sorted(self.caused_ns, key=lambda unit: (-self.caused_ns[unit], unit))
         self.is_brief = persistence(costs) < BRIEF if is_brief is None else is_brief
         self.is_enough = late_arrivals(costs) >= FEWEST_BLOCKS
-
-    def _numbers(self, units: Ints) -> Ints:
-        """-1: not known."""
-        return found_in((units,), (self.all,))
 
     def beyond_chance(self, level: float) -> LateUnits | None:
         """The fewest units that cause most of the whole cost, each beyond chance."""
@@ -536,7 +496,7 @@ class Suspects:
             unit,
             groups.sum(costs.compared_ns[late]),
             compared,
-            self._numbers(costs.awaited_rank[first]),
+            found_in((costs.awaited_rank[first],), (self.all,)),
             sizes,
             np.repeat(np.arange(len(sizes)), sizes),
             np.array([unit for own in sets for unit in own], np.int64),
@@ -549,9 +509,12 @@ class Suspects:
         (identity: NONE) there is a row for each rank that could have been late."""
         sets: dict[tuple[int, ...], int] = {}
         compared = np.full(len(identity), -1)
-        callers = {
-            number: self._callers(number)
+        callers = {  # by communicator
+            number: tuple(
+                np.unique(found_in((np.array(sorted(own), np.int64),), (self.all,))).tolist()
+            )
             for number in np.unique(identity[identity != NONE]).tolist()
+            for own in [self.members.get(number, self.units)]
         }
         for number, called in callers.items():
             compared[identity == number] = sets.setdefault(called, len(sets))
@@ -565,11 +528,6 @@ class Suspects:
             own = sorted(set(units[begin:end]).union(callers.get(int(identity[at]), ())))
             compared[at] = sets.setdefault(tuple(own), len(sets))
         return compared, list(sets)
-
-    def _callers(self, identity: int) -> tuple[int, ...]:
-        """The units that call on a communicator."""
-        own = np.array(sorted(self.members.get(identity, self.units)), np.int64)
-        return tuple(np.unique(self._numbers(own)).tolist())
 
 
 def costliest(compared: Compared) -> Flags:

@@ -227,9 +227,7 @@ def critical_paths(
     whose path was not seen, or was not split."""
     times = steps.aligned(alignment, {row.step for row in rows if is_whole(row)})
     return [
-        row
-        for step in sorted(times)
-        for row in _rows(step, critical_path(late.judge.found.lines, times[step]))
+        row for step in sorted(times) for row in _rows(step, critical_path(late.lines, times[step]))
     ]
 
 
@@ -361,7 +359,7 @@ def _by_step(
 
 
 def _why_unjudged(whole: int, costs: Costs, late: Late) -> Unknown | None:
-    if late.judge.is_negotiated or lacks_cores(late):
+    if late.is_negotiated or lacks_cores(late):
         return not_known(late)
     if not whole:
         return Unknown("no step of several ranks was sampled whole")
@@ -399,10 +397,10 @@ def costs_in(times: Mapping[int, Mapping[int, tuple[int, int]]], late: Late) -> 
     ranks = {rank for of_step in times.values() for rank in of_step}
     theirs = [
         identity
-        for identity, members in late.judge.participants.members.items()
+        for identity, members in late.participants.members.items()
         if not ranks.isdisjoint(members)
     ]
-    costs = late.judge.costs
+    costs = late.costs
     place = np.searchsorted(begins_ns[:-1], costs.arrival_ns, "right") - 1
     is_in = (costs.arrival_ns <= ends_ns[place]) & np.isin(costs.identity, theirs)
     costs, place = costs.take(is_in), place[is_in]

@@ -127,7 +127,7 @@ def run_view(
     """None where no call was sampled. wanted: only these steps, as many as there is room for."""
     every = list(SQL.rows(connection, "run_view_ranks"))
     rows = every[: MOST_CELLS // FEWEST_BINS]
-    split = late.judge.found.split.of_all
+    split = late.split.of_all
     known = known_spans(connection)
     if not rows or not (len(split.called.calls) or known):
         return None
@@ -198,9 +198,9 @@ def _line(
 ) -> Timeline:
     """The timeline of a rank, which is ABSENT before its begin and from its end to the run's. After
     its last call it is not seen as long as it may have made a call that is not sampled."""
-    line: Timeline = late.judge.found.lines[rank]
+    line: Timeline = late.lines[rank]
     line = line.with_negotiation(*negotiated) if negotiated else line
-    gaps = late.judge.found.split.of_all.called.gaps
+    gaps = late.split.of_all.called.gaps
     gap_ns = int(gaps[rank][1].max(initial=0)) if rank in gaps else 0
     return timeline(
         np.concatenate([[begin_ns], line.points[1:], [min(gap_ns, end_ns), end_ns, last_ns]]),
@@ -306,7 +306,7 @@ def _windows(
             notable.get(row.step, ""),
             *spans[row.step],
             times[row.step],
-            critical_path(late.judge.found.lines, times[row.step]),
+            critical_path(late.lines, times[row.step]),
         )
         for row in sorted(chosen)
     ]
@@ -315,9 +315,7 @@ def _windows(
     if whole or wanted:
         return steps, spans_joined(spans[row.step] for row in chosen)
     middles, part = (np.arange(WINDOWS) + 0.5) / WINDOWS, most / pieces / WINDOWS / 2
-    edges = np.quantile(
-        late.judge.found.split.of_all.called.start_ns, [middles - part, middles + part]
-    )
+    edges = np.quantile(late.split.of_all.called.start_ns, [middles - part, middles + part])
     return [], spans_joined(zip(*edges.astype(np.int64).tolist()))
 
 
@@ -381,8 +379,8 @@ def _pieces(
     }
     lengths = sorted(piece.end_ns - piece.begin_ns for own in found.values() for piece in own)
     left_out_ns = lengths[-most - 1] + 1 if len(lengths) > most else 0
-    estimated = {*late.judge.found.sums.waits.estimated()}
-    called = late.judge.found.split.of_all.called
+    estimated = {*late.sums.waits.estimated()}
+    called = late.split.of_all.called
     return {
         rank: [
             *_shown(

@@ -144,8 +144,8 @@ def spent_in_states(
 ) -> tuple[np.ndarray, bool]:
     """The time of each rank's steps in each state of its timeline, of the thread that drives them:
     they add up to the step. And whether waiting is known: of the timelines of late."""
-    if late and is_on(late.judge.found.split.of_all.called.calls, driving).all():
-        lines = late.judge.found.lines
+    if late and is_on(late.split.of_all.called.calls, driving).all():
+        lines = late.lines
     else:
         calls, texts, known = sampled.calls, sampled.texts, sampled.known
         is_own = ~known.which(calls.call, texts, lambda one: one.family == "setup")

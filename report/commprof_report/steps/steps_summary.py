@@ -107,7 +107,7 @@ def steps_summary(
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
     connection = run.connection
-    sampled = sampled_calls(connection, late.judge.found.split.known if late else None)
+    sampled = sampled_calls(connection, late.split.known if late else None)
     steps = steps_find(run, alignment, by, region, sampled, loop)
     costs, slowest_fields = slowest(
         steps, step_costs(connection, alignment, sampled, steps, late), alignment, late
@@ -118,14 +118,14 @@ def steps_summary(
     whole = [row for row in steady if row.is_complete] or steady
     negotiating = None
     if not costs.is_driven:
-        negotiating = late.judge.negotiation if late else negotiation(connection)
+        negotiating = late.negotiation if late else negotiation(connection)
     fields = {
         **_detection(sampled, steps.detection, costs),
         "time_share": _time_share(connection, steps, steady),
         **_times(steady),
         **_parts(whole),
         **_efficiency(late, steps, alignment)._asdict(),
-        **_in_wait_region(late.judge.wait_region if late else None, steps, whole),
+        **_in_wait_region(late.wait_region if late else None, steps, whole),
         **slowest_fields,
         **_negotiation(negotiating),
         **trend([row.step_ns for row in steady])._asdict(),

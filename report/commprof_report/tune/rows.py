@@ -58,7 +58,7 @@ def rows_of_kit(path: Path) -> list[Row]:
 
 def rows_of_run(answers: Late) -> list[Row]:
     """With shares, of the calls that were sampled and split; most first."""
-    part, split = answers.judge.found.retimed.host, answers.judge.found.split
+    part, split = answers.retimed.host, answers.split
     if part is None:
         return []
     waits, texts = split.of_all.waits, split.of_all.texts
