@@ -17,28 +17,23 @@ With --web the screens are a page that a browser on this machine shows, at an ad
 can guess; the whole page of hvprof-report-html(1), of the moment at which it is asked for, is
 linked there. From elsewhere, `ssh -L PORT:127.0.0.1:PORT HOST` brings the browser to it.
 """
-# The page is served by Python's own HTTP server. Whoever does not know the address, which holds a
-# random token, finds nothing. Anybody may connect, in any number, and say nothing or little: where
-# there are MOST_CONNECTIONS, the next one takes the place of the one that has waited longest
-# without a request. A browser asks at once, and is then safe.
+# The page is served by Python's own HTTP server, to this machine alone. Whoever does not know the
+# address, which holds a random token, finds nothing.
 
 from __future__ import annotations
 
 import argparse
-import re
 import secrets
 import shutil
-import socket
 import sys
 import threading
 import time
-from collections import deque, namedtuple
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
-from typing import Any
 
 from ..base import (
     checked,
@@ -58,17 +53,10 @@ from ..stuck import doing
 from . import Command, common, html
 from .stuck import seconds
 
-EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
-LOOPBACK = "127.0.0.1"
-ADDRESS = re.compile(r"(\[)?([^][:]+|[^][:]*(?::[^][:]*){2,})(?(1)\])")
 NOTABLE = threshold("commands.top")
-ANY_ADDRESSES = ("0.0.0.0", "::")
-MOST_SCREENS = 300  # of which the courses are drawn
 MOST_RANKS = 64
-MOST_CONNECTIONS = 16
-SLOW_S = 30  # for an answer to be taken
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
@@ -89,8 +77,8 @@ Rates = namedtuple(
 
 
 # One look at the run. ranks: in the order that was asked for; those that have ended are left out,
-# unless all have. mpi_share: of the time, on average. end: who ended how; empty: the run goes on.
-Screen = namedtuple("Screen", "is_first head columns ranks mpi_share bytes_per_s end")
+# unless all have. end: who ended how; empty: the run goes on.
+Screen = namedtuple("Screen", "is_first head columns ranks end")
 
 
 ORDERS = {
@@ -114,10 +102,6 @@ COLUMNS = (
 
 
 port = checked(lambda word: int(word) if 0 <= int(word) < 1 << 16 else None, "not a port")
-address = checked(  # without the brackets that an IPv6 address may be in
-    lambda word: (found := ADDRESS.fullmatch(word)) and found[2],
-    "an address alone, like 127.0.0.1 or ::1; the port is that of --web",
-)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -189,11 +173,10 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     alive = [rank for rank in ranks if rank.row.state not in doing.ENDS]
     shown = alive or ranks
     span = units.duration(max((rank.interval_ns for rank in shown), default=0))
-    mpi_share, bytes_per_s = (
-        sum(rank.mpi_share for rank in shown) / len(shown),
-        sum(rank.bytes_per_s for rank in shown),
+    calls_per_s, bytes_per_s, in_mpi = (
+        sum(getattr(rank, key) for rank in shown)
+        for key in ("calls_per_s", "bytes_per_s", "mpi_share")
     )
-    calls_per_s = units.count(round(sum(rank.calls_per_s for rank in shown)))
     of_state = gathered((rank.row.state, rank.row.rank) for rank in ranks)
     ended = (
         f"{units.rank_names(of_state[state])} {end}"
@@ -206,15 +189,14 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
             f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} "
             f"running, {units.timestamp(time.time_ns())}, "
             f"{'since the start' if is_first else f'the last {span}'}",
-            f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, "
-            f"{units.share(mpi_share)} of the time in MPI on average",
+            f"all together: {units.count(round(calls_per_s))} calls/s, "
+            f"{units.bandwidth(bytes_per_s)}, {units.share(in_mpi / len(shown))} of the time in MPI "
+            "on average",
             least_text(alive),
             *(f"behind now: {one.text}" for one in doing.unhanded(run.connection, 1)),
         ],
         columns_of(ranks),
         sorted(shown, key=ORDERS[order]),
-        mpi_share,
-        bytes_per_s,
         "" if alive else f"The run has ended: {'; '.join(ended)}.",
     )
 
@@ -289,37 +271,21 @@ class LivePage(ThreadingHTTPServer):
     whole page alone reads the run again, one at a time."""
 
     daemon_threads = True
-    request_queue_size = 128  # connections that the kernel holds meanwhile
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self.arguments = arguments
-        self.token = secrets.token_urlsafe(16)
-        self.title, self.now = "commprof", ""
-        # share of the time in MPI, bytes per second
-        self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)
-        self.reading = threading.Lock()
-        self.waiting: dict[socket.socket, None] = {}  # without a request so far, the oldest first
+        self.arguments, self.token = arguments, secrets.token_urlsafe(16)
+        self.title, self.now, self.reading = "commprof", "", threading.Lock()
         try:
-            self.address_family, _, _, _, bound = socket.getaddrinfo(
-                arguments.listen, arguments.web, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            # an address that getaddrinfo gives can be bound
-            super().__init__(bound, Handler)  # type: ignore[arg-type]
-        except (OSError, UnicodeError) as error:  # a host name may be none
-            where = f"{bracketed(arguments.listen)}:{arguments.web}"
-            why = getattr(error, "strerror", None) or error
-            raise ReportError(where, f"no page can be shown there: {why}") from None
-
-    @property
-    def address(self) -> str:
-        host, port = self.server_address[:2]
-        name = socket.gethostname() if host in ANY_ADDRESSES else bracketed(str(host))
-        return f"http://{name}:{port}/{self.token}/"
+            super().__init__(("127.0.0.1", arguments.web), Handler)
+        except OSError as error:
+            raise ReportError(
+                f"port {arguments.web}", f"no page can be shown there: {error.strerror}"
+            ) from None
+        self.address = f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
     def show(self, screen: Screen) -> None:
-        self.courses.append((screen.mpi_share, screen.bytes_per_s))
         self.title = screen.head[0].partition(":")[0]
-        self.now = "\n".join(parts(screen, self.courses))
+        self.now = "\n".join(parts(screen))
 
     def wait(self) -> None:
         """Until Ctrl-C."""
@@ -340,21 +306,6 @@ class LivePage(ThreadingHTTPServer):
             "now": self.now,
         }.get(name)
 
-    # the requests of a TCP server are sockets
-    def process_request(  # type: ignore[override]
-        self, request: socket.socket, client_address: Any
-    ) -> None:
-        for oldest in list(self.waiting)[: 1 - MOST_CONNECTIONS]:  # its thread reads the end of it
-            self.waiting.pop(oldest, None)
-            with suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)
-        self.waiting[request] = None
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
-        self.waiting.pop(request, None)
-        super().shutdown_request(request)
-
     def handle_error(self, _request: object, _client_address: object) -> None:
         """Clients break connections at any time; other errors are ours."""
         error = sys.exc_info()[1]
@@ -363,11 +314,10 @@ class LivePage(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    timeout = SLOW_S
+    timeout = 30  # seconds
     server: LivePage
 
     def do_GET(self) -> None:
-        self.server.waiting.pop(self.request, None)
         try:
             found, status = self.server.answer(self.path), HTTPStatus.OK
         except ReportError as error:
@@ -389,33 +339,12 @@ class Handler(BaseHTTPRequestHandler):
         """The terminal is the user's."""
 
 
-def bracketed(address: str) -> str:
-    """As it is in the address of a page: [::1]."""
-    return f"[{address}]" if ":" in address else address
-
-
-def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> list[str]:
-    mpi_shares, bandwidths = zip(*courses)
+def parts(screen: Screen) -> list[str]:
     title, _, head = screen.head[0].partition(": ")
-    lines = [head, *screen.head[1:], *filter(None, [screen.end])]
+    most = "are shown; --sort and --rank choose others"
     return [
-        page.header(title, lines, [], []),
-        page.section(
-            "Look by look",
-            "All ranks together.",
-            page.course("time in MPI", mpi_shares, units.share),
-            page.course("bytes", bandwidths, units.bandwidth),
-        ),
-        page.section(
-            "Ranks",
-            "",
-            page.table(
-                screen.columns,
-                screen.ranks,
-                MOST_RANKS,
-                "are shown; --sort and --rank choose others",
-            ),
-        ),
+        page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], []),
+        page.section("Ranks", "", page.table(screen.columns, screen.ranks, MOST_RANKS, most)),
         '<p><a href="page">The whole page, of this moment</a></p>',
     ]
 
@@ -429,7 +358,7 @@ COMMANDS = {
             option(
                 "--every",
                 type=seconds,
-                default=EVERY_S,
+                default=2.0,
                 metavar="SECONDS",
                 help="between two looks (default: %(default)g)",
             ),
@@ -452,14 +381,6 @@ COMMANDS = {
                 type=port,
                 metavar="PORT",
                 help="show a page there instead, until Ctrl-C; 0: a port that is free",
-            ),
-            option(
-                "--listen",
-                type=address,
-                default=LOOPBACK,
-                metavar="ADDRESS",
-                help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, "
-                "which only this machine reaches)",
             ),
         ),
         run,

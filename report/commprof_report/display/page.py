@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -48,7 +48,6 @@ MARKS = (  # of the sides of a comparison, which differ without colour too: 8 wi
     "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
 )
 STYLES = 4
-WIDTH, HEIGHT = 440, 90  # of a course
 # drawn by a script of this name from data of this name
 DRAWINGS = {"timeline": TIMELINE, "steps": STEPS}
 
@@ -237,18 +236,3 @@ def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
         transform=f"translate({x:.1f},{y:.1f})",
         class_=f"side-{number} {kind}",
     )
-
-
-def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
-    """Values at equal distances, from zero to the largest."""
-    most, last = max(values), max(1, len(values) - 1)
-    points = " ".join(
-        f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}"
-        for place, value in enumerate(values)
-    )
-    said = f"{head}: {show(values[-1])}; at most {show(most)}"
-    drawn = element("path", d=f"M0,{HEIGHT}H{WIDTH}"), element("polyline", points=points)
-    drawing = element(
-        "svg", *drawn, viewBox=f"0 -2 {WIDTH} {HEIGHT + 4}", role="img", aria_label=said
-    )
-    return element("figure", element("figcaption", text(said)), drawing, class_="course")
