@@ -18,7 +18,7 @@ Where communication kernels ran it says how many multiprocessors (SMs) they occu
 Then it lists devices; where the driver's management library (NVML) was read, about once a second,
 how fast the SMs' clock was, what lowered it, how much memory was in use, and what NVLink and PCIe
 carried; the kernels with the most time, copies by direction and size with their rates, and streams.
-Names of kernels are demangled where the system has libstdc++, and shortened.
+Names of kernels are demangled where the system has c++filt, and shortened.
 """
 
 from __future__ import annotations

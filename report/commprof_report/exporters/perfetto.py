@@ -3,8 +3,6 @@
     process  a rank          thread  one of its threads, its regions, its steps, a stream of its GPU
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel,
                                      a copy, a memset
-    flow     from the call of the rank that arrived last to the wait that it ended, if both are
-             known and shown
     async    a nonblocking operation, from its start to its completion
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in
@@ -75,8 +73,8 @@ ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is t
 
 
 SpanRow = namedtuple("SpanRow", "rank track thread name begin_ns end_ns")
-Wait = namedtuple("Wait", "wait_ns last_rank is_estimate arrived_ns")
-NO_WAIT = Wait(0, None, False, None)
+Wait = namedtuple("Wait", "wait_ns last_rank is_estimate")
+NO_WAIT = Wait(0, None, False)
 
 
 Slice = namedtuple("Slice", "start_ns end_ns name arguments row wait", defaults=[{}, None, NO_WAIT])
@@ -139,8 +137,7 @@ def waits_of(connection: Connection, split: WaitSplit) -> dict[tuple, Wait]:
         is_nccl = identity in of_nccl
         key = (rank, identity, sequence) if is_nccl else (rank, start_ns)
         if wait_ns > found.get(key, NO_WAIT).wait_ns and (completion == NONE or not is_nccl):
-            last_rank = None if last == NONE else last
-            found[key] = Wait(wait_ns, last_rank, is_estimate, start_ns + wait_ns)
+            found[key] = Wait(wait_ns, None if last == NONE else last, is_estimate)
     return found
 
 
@@ -173,9 +170,8 @@ class Trace:
             )
             for row in SQL.rows(self.connection, "trace_streams")
         }
-        self.arrivals = self._arrivals()
         self.last_ns: dict[tuple[int, int], int] = {}  # of the calls of a thread of MPI
-        self.operations = self.flows = 0
+        self.operations = 0
 
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
@@ -289,26 +285,9 @@ class Trace:
                 whom = "others" if wait.last_rank is None else f"rank {wait.last_rank}"
                 details = ESTIMATE if wait.is_estimate else {}
                 yield _slice(rank, track, Slice(start_ns, end_ns, f"waiting for {whom}", details))
-                yield from self._arrival(rank, track, end_ns, wait)
             if row.completed_ns is not None:
                 done_ns = self.aligned_ns(rank, max(row.completed_ns, row.start_ns))
                 yield from self._operation(rank, track, slice_, done_ns)
-
-    def _arrival(self, rank: int, track: int, time_ns: int, wait: Wait) -> Iterator[str]:
-        """A flow from the call that the rank that arrived last has just begun, if it is shown:
-        Perfetto binds flows to slices."""
-        thread = self.arrivals.get((wait.last_rank, wait.arrived_ns))
-        if thread is None or wait.last_rank == rank or not self.cut.overlaps(time_ns, time_ns):
-            return
-        self.flows += 1
-        what = {
-            "name": "arrival",
-            "cat": "waiting",
-            "id": hex(self.flows),
-            "ts": us(time_ns),
-        }
-        yield event_text("s", wait.last_rank, TRACKS["calls"].first + thread, **what)
-        yield event_text("f", rank, track, bp="e", **what)
 
     def _operation(self, rank: int, track: int, slice_: Slice, done_ns: int) -> Iterator[str]:
         self.operations += 1
@@ -316,21 +295,6 @@ class Trace:
         begin, end = us(slice_.start_ns), us(done_ns)
         yield event_text("b", rank, track, ts=begin, args=slice_.arguments, **what)
         yield event_text("e", rank, track, ts=end, **what)
-
-    def _arrivals(self) -> dict[tuple[int, int], int]:
-        """The thread that began a call at the arrival that ended a wait, by rank and time."""
-        wanted = {
-            (wait.last_rank, wait.arrived_ns)
-            for wait in self.waits.values()
-            if not wait.is_estimate
-        }
-        begun = (
-            (rank, self.aligned_ns(rank, start_ns), thread)
-            for rank, thread, start_ns in self.connection.execute(
-                "SELECT world_rank, thread, start_ns FROM sample ORDER BY thread DESC"
-            )
-        )
-        return {(rank, at_ns): thread for rank, at_ns, thread in begun if (rank, at_ns) in wanted}
 
     def _unfinished(self) -> Iterator[str]:
         """Slices of the calls that threads were inside when their rank ended or was read."""

@@ -194,7 +194,7 @@ KERNEL = (
     ),
     Field(
         "demangled",
-        "full name, if a `libstdc++.so.6` is found; the name as traced",
+        "full name, if the program `c++filt` is found; the name as traced",
         of="name",
     ),
     Field("name", ""),
