@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Callable, Tuple
 
 from ..base import (
+    AS_EVERYWHERE,
     Field,
     ReportError,
     Row,
@@ -44,26 +45,18 @@ def _hours(key: str, meaning: str, head: str) -> Field:
 FIELDS = {
     field.key: field
     for field in (
-        text("user_name", "the user: their name, number or hash, as the store has it", "user"),
-        text("program", "the program", "program", 40),
-        text("library", "the MPI library, and its version", "library", 32),
-        text("host", "the host", "host"),
-        text("month", "year and month in which the jobs began, in UTC", "month"),
-        text("cluster", "`--cluster` of `fleet add`", "cluster"),
-        text("first_day", "days of the first and the last of these jobs, in UTC", "first day"),
+        text("user_name", "of the jobs, as the store has it; days and months in UTC", "user"),
+        text("program", "", "program", 40),
+        text("library", "", "library", 32),
+        text("host", "", "host"),
+        text("month", "", "month"),
+        text("cluster", "", "cluster"),
+        text("first_day", "", "first day"),
         text("last_day", "", "last day"),
-        text("run_id", "the job's id, as its launcher or scheduler said it", "job"),
-        text("day", "the day on which the job began, in UTC", "day"),
-        text(
-            "ended",
-            "`finalize`, `exit`, `abort`; `killed`: a rank has no end",
-            "ended",
-        ),
-        text(
-            "call",
-            "the call; `(other)`: beyond the 60 rows of a job, which have the most time",
-            "call",
-        ),
+        text("run_id", "", "job"),
+        text("day", "", "day"),
+        text("ended", "`finalize`, `exit`, `abort`; `killed`: a rank has no end", "ended"),
+        text("call", "the call; `(other)`: beyond the 60 rows of a job with the most time", "call"),
         text(
             "role",
             "of the communicator: `world` (all ranks), `part`, `alone` (one rank), `none`, `other`",
@@ -76,8 +69,11 @@ FIELDS = {
             units.size,
         ),
         text("measure", "see [Words](#words)", "measure"),
-        Field("jobs", "jobs; their users", "jobs"),
+        Field("jobs", "numbers of jobs, users, ranks and hosts; of jobs that were killed", "jobs"),
         Field("users", "", "users"),
+        Field("ranks", "", "ranks"),
+        Field("hosts", "", "hosts"),
+        Field("killed_jobs", "", "killed"),
         Field(
             "last_jobs",
             "jobs in which the host [came last](FLEET.md#questions); in how many any host"
@@ -110,16 +106,9 @@ FIELDS = {
         text(
             "since", "settings and versions of the program's jobs since that day alone", "since", 60
         ),
-        Field("killed_jobs", "jobs that were killed", "killed"),
-        Field("ranks", "ranks of the job, and its hosts", "ranks"),
-        Field("hosts", "", "hosts"),
-        Field("calls", "calls, unsuccessful polls included", "calls"),
-        Field("volume_bytes", "sum of `volume_bytes`", "volume"),
-        _hours(
-            "rank_hours",
-            "sum of the ranks' wall times",
-            "rank hours",
-        ),
+        Field("calls", "sums: calls, polls included, and their `volume_bytes`", "calls"),
+        Field("volume_bytes", "", "volume"),
+        _hours("rank_hours", "sum of the ranks' wall times", "rank hours"),
         _hours("call_hours", "sum of the time in these calls", "hours in call"),
         Field("call_share", "of the ranks' wall times: time in these calls; in MPI", "share"),
         Field("mpi_share", "", "in MPI", units.share),
@@ -131,8 +120,8 @@ FIELDS = {
         ),
         _hours("small_hours", "time in collectives of 4 KiB or less", "small hours"),
         Field("wall_ns", "wall time of the longest rank", "wall time"),
-        Field("total_ns", "sum of durations", "time"),
-        Field("mean_ns", "total_ns / calls", "per call"),
+        Field("total_ns", AS_EVERYWHERE, "time"),
+        Field("mean_ns", AS_EVERYWHERE, "per call"),
         Field(
             "p50_ns",
             "percentiles, from histograms in halves of an octave; p99 of 100 calls or more",

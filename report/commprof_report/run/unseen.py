@@ -23,7 +23,7 @@ NOT_OF_CALLS = ("dropped-", "gpu", "nccl-datatype", "sizes", "untracked")
 
 # a reason why something was not seen, of all ranks that have it alike
 SEEN = (
-    Field("reason", "its name, as below"),
+    Field("reason", "its name"),
     Field(
         "effect",
         "`missing`: in no figure; `foreign`: in the figures, but not the job's own; `elsewhere`: "
