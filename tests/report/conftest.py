@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 
+pytest.register_assert_rewrite("cases")
 import compared_runs  # noqa: E402
 import planted  # noqa: E402
 from browser import Browser  # noqa: E402

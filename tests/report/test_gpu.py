@@ -3,12 +3,9 @@ tracing costs, and what is said of it."""
 
 from __future__ import annotations
 
-import argparse
-from functools import partial
-
 import planted
 import pytest
-from commprof_report.steps.gpu_steps import StepTimes, TracingCost
+from cases import Columns, No, Row, check
 from planted import SECOND, Activity, Device, GpuSample, Rank, Sample, Step, Stream, Tracing
 
 MS = 1_000_000
@@ -17,6 +14,7 @@ STATES = {
     "".join(letter for bit, letter in enumerate("CKDM") if state >> bit & 1): 1 << state
     for state in range(16)
 }
+BOTH_WAYS = pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 
 
 def gpu_rank(world_rank: int = 0, world_size: int = 1, **fields) -> Rank:
@@ -34,39 +32,28 @@ def gpu_rank(world_rank: int = 0, world_size: int = 1, **fields) -> Rank:
     return Rank(world_rank, world_size, **{**usual, **fields})
 
 
-@pytest.fixture
-def asked(report, tmp_path):
-    """asked(command, ranks, *words): the answer about these ranks."""
-
-    def answer(command: str, ranks: list[Rank], *words: str, write=planted.write_databases):
-        folder = write(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
-        found = report(command, folder, *words)
-        assert found.status == 0, found.err
-        return found
-
-    return answer
+def busy(rank: int = 0, size: int = 1, **fields) -> Rank:
+    """80 % computing, 10 % communicating, 10 % idle."""
+    device = Device(busy={"C": 8 * SECOND, "K": SECOND, "": SECOND})
+    return gpu_rank(rank, size, devices=[device], **fields)
 
 
-@pytest.fixture
-def gpu(asked):
-    return partial(asked, "gpu")
+def with_facts(ranks: list[Rank], *facts: dict[str, str]) -> list[Rank]:
+    for rank, own in zip(ranks, facts):
+        rank.facts = {**rank.facts, **own}
+    return ranks
 
 
-@pytest.fixture
-def rows(gpu):
-    return lambda ranks, *words, **how: gpu(ranks, "--json", *words, **how).rows
+def two(*facts: dict[str, str], **fields) -> list[Rank]:
+    return with_facts([gpu_rank(rank, 2, **fields) for rank in range(2)], *facts)
 
 
-def test_what_was_not_summed_up_is_not_said_to_be_without_communication(gpu):
-    """A process that is killed before its first records are old enough leaves kernels and no
-    unions."""
-    out = gpu([gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])]).out
-    assert "ncclDevKernel_AllReduce  communication" in out and "nothing has been summed up" in out
-    said = "no kernel of a library that communicates was seen"
-    assert said not in out and said in gpu([gpu_rank()]).out
+def without(state: str, rank: int = 0, size: int = 1, **facts: str) -> Rank:
+    own = {f"gpu.{name}": value for name, value in facts.items()}
+    return Rank(rank, size, gpu_state=state, facts={**planted.facts_of(0), **own})
 
 
-# Times and shares.
+# Times and shares
 
 
 def time_with(letters: str, without: str = "") -> int:
@@ -91,160 +78,51 @@ TIMES = {
     "idle_ns": time_with("", "CKD"),
     "starved_ns": time_with("M", "CKD"),
     "exposed_mpi_ns": time_with("M", "C"),
+    "exposed_share": time_with("K", "C") / 0xFFFF,
+    "overlap": time_with("CK") / time_with("K"),
 }
 
 
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+@BOTH_WAYS
 @pytest.mark.parametrize("table", ("device", "run"))
-def test_every_time_is_the_sum_of_its_states(rows, table, write):
+def test_every_time_is_the_sum_of_its_states(report, tmp_path, table, write):
     """Each state's time is a power of two of its own, so that a sum tells which
     states are in it."""
-    (row,) = rows([gpu_rank(devices=[Device(busy=STATES)])], "--by", table, write=write)
-    assert {key: row[key] for key in TIMES} == TIMES
-    assert row["exposed_share"] == time_with("K", "C") / 0xFFFF
-    assert row["overlap"] == time_with("CK") / time_with("K")
+    folder = write(tmp_path, [gpu_rank(devices=[Device(busy=STATES)])])
+    check(report, tmp_path, folder, (f"gpu --by {table}", TIMES))
 
 
-def test_idle_computing_and_the_rest_are_all_the_time(rows):
-    """Holistic Trace Analysis' temporal breakdown."""
-    (row,) = rows([gpu_rank(devices=[Device(busy=STATES)])])
-    rest_ns = row["traced_ns"] - row["idle_ns"] - row["computing_ns"]
-    assert rest_ns == time_with("K", "C") + time_with("D", "CK")
-
-
-def test_the_run_adds_devices_up_and_its_shares_are_of_the_sums(rows):
-    """9 s with 6 s exposed, and 1 s with nothing: 60 %, not the mean of 67 % and 0."""
-    ranks = [
-        gpu_rank(0, 2, devices=[Device(busy={"K": 6, "C": 3})]),
-        gpu_rank(1, 2, devices=[Device(busy={"C": 1})]),
-    ]
-    (row,) = rows(ranks, "--by", "run")
-    assert (row["traced_ns"], row["exposed_ns"], row["exposed_share"], row["computing_share"]) == (
-        10,
-        6,
-        0.6,
-        0.4,
-    )
-    assert (row["devices"], row["traced_ranks"], row["ranks"]) == (2, 2, 2)
-
-
-def test_a_rank_has_several_devices(rows):
-    ranks = [
-        gpu_rank(
-            devices=[Device(1, {"C": 5}, number=2, uuid="GPU-a"), Device(2, {"K": 7}, number=0)]
-        )
-    ]
-    assert [
-        (row["rank"], row["device"], row["uuid"], row["computing_ns"], row["exposed_ns"])
-        for row in rows(ranks)
-    ] == [(0, 2, "GPU-a", 5, 0), (0, 0, "", 0, 7)]
-
-
-def test_only_chosen_ranks_count(rows):
-    ranks = [gpu_rank(rank, 3, devices=[Device(busy={"C": 1 << rank})]) for rank in range(3)]
-    assert [row["rank"] for row in rows(ranks, "--rank", "1-2")] == [1, 2]
-    (row,) = rows(ranks, "--rank", "1-2", "--by", "run")
-    assert (row["computing_ns"], row["ranks"]) == (6, 2)
-
-
-def test_a_device_that_was_never_traced_has_no_shares(rows, gpu):
-    rank = gpu_rank(devices=[Device()])
-    (row,) = rows([rank])
-    assert [row[key] for key in ("traced_ns", "exposed_share", "overlap")] == [0, None, None]
-    assert "unknown: nothing has been summed up" in gpu([rank]).out
-
-
-# Kernels, copies, streams.
-
-
-def test_kernels_are_told_by_name_over_ranks_and_streams(rows):
-    """A name has another number on each rank."""
+def of_numbers() -> list[Rank]:
+    """A kernel has another number on each rank."""
     one = gpu_rank(0, 2, kernels={1: (GEMM, 0), 2: ("nccl", 1)})
-    two = gpu_rank(1, 2, kernels={1: ("nccl", 1), 2: (GEMM, 0)})
-    one.activities = [
-        Activity([10 * MS] * 98, 1),
-        Activity([40 * MS] * 2, 1, stream=2, is_graph=1),
-        Activity([100 * MS], 2, is_graph=1),
-    ]
-    two.activities = [Activity([10 * MS] * 100, 2), Activity([300 * MS], 1)]
-    gemm, nccl = rows([one, two], "--by", "kernel")
-    assert (
-        gemm["name"],
-        gemm["count"],
-        gemm["graph_count"],
-        gemm["ranks"],
-        gemm["is_communication"],
-    ) == (GEMM, 200, 2, 2, 0)
-    assert (gemm["total_ns"], gemm["mean_ns"], gemm["min_ns"], gemm["max_ns"]) == (
-        2_060 * MS,
-        10.3 * MS,
-        10 * MS,
-        40 * MS,
-    )
-    assert gemm["p50_ns"] == pytest.approx(10 * MS, rel=1 / 16) and gemm["p99_ns"] == pytest.approx(
-        10 * MS, rel=1 / 16
-    )
-    assert (nccl["total_ns"], nccl["share"], nccl["is_communication"]) == (400 * MS, 400 / 2_460, 1)
-    one.activities[1].times = 2
-    assert rows([one, two], "--by", "kernel")[0]["p99_ns"] == pytest.approx(40 * MS, rel=1 / 16)
+    other = gpu_rank(1, 2, kernels={1: ("nccl", 1), 2: (GEMM, 0)})
+    one.activities = [Activity([10 * MS] * 98, 1), Activity([40 * MS] * 2, 1, stream=2, is_graph=1)]
+    one.activities.append(Activity([100 * MS], 2, is_graph=1))
+    other.activities = [Activity([10 * MS] * 100, 2), Activity([300 * MS], 1)]
+    return [one, other]
 
 
-def test_kernels_that_found_no_room_have_a_name_too(rows):
-    rank = gpu_rank(kernels={65_535: ("", 0)}, activities=[Activity([5], 65_535), Activity([4], 7)])
-    assert [(row["kernel"], row["total_ns"]) for row in rows([rank], "--by", "kernel")] == [
-        ("(other kernels)", 9)
-    ]
-
-
-def test_top_says_how_many_kernels(rows, gpu):
+def many_kernels() -> list[Rank]:
     kernels = {number: (f"kernel_{number}", 0) for number in range(1, 31)}
-    rank = gpu_rank(kernels=kernels, activities=[Activity([number], number) for number in kernels])
-    assert len(rows([rank], "--by", "kernel")) == 30
-    assert [row["kernel"] for row in rows([rank], "--by", "kernel", "--top", "2")] == [
-        "kernel_30",
-        "kernel_29",
-    ]
-    shown = gpu([rank]).out
-    assert (
-        shown.count("kernel_") == 12 and "... and 18 more; --by kernel --csv has them all." in shown
-    )
+    return [gpu_rank(kernels=kernels, activities=[Activity([n], n) for n in kernels])]
 
 
-def test_copies_are_told_by_direction_size_and_memory(rows):
-    rank = gpu_rank()
-    rank.activities = [
-        Activity([1_000] * 4, kind="copy", copy="to device", bytes=4_096, volume_bytes=16_000),
-        Activity([3_000], kind="copy", copy="to device", bytes=4_096, volume_bytes=3_000, stream=2),
-        Activity([9_000], kind="copy", copy="to device", bytes=8_192, volume_bytes=8_192),
-        Activity(
-            [5_000], kind="copy", copy="to device", bytes=4_096, volume_bytes=4_000, is_pageable=1
-        ),
+def copies() -> list[Rank]:
+    four = {"kind": "copy", "copy": "to device", "bytes": 4_096}
+    eight = {**four, "bytes": 8_192, "volume_bytes": 8_192}
+    on_device = {"kind": "copy", "copy": "on device", "is_managed": 1}
+    activities = [
+        Activity([1_000] * 4, volume_bytes=16_000, **four),
+        Activity([3_000], volume_bytes=3_000, stream=2, **four),
+        Activity([9_000], **eight),
+        Activity([5_000], volume_bytes=4_000, is_pageable=1, **four),
         Activity([70], kind="memset", bytes=1, volume_bytes=1),
-        Activity([80], kind="copy", copy="on device", bytes=0, volume_bytes=0, is_managed=1),
+        Activity([80], volume_bytes=0, **on_device),
     ]
-    found = rows([rank], "--by", "copy")
-    keys = (
-        "kind",
-        "copy",
-        "is_pageable",
-        "is_managed",
-        "bytes_low",
-        "bytes_high",
-        "count",
-        "volume_bytes",
-        "total_ns",
-    )
-    assert [tuple(row[key] for key in keys) for row in found] == [
-        ("copy", "to device", 0, 0, 2_049, 4_096, 5, 19_000, 7_000),
-        ("copy", "to device", 0, 0, 4_097, 8_192, 1, 8_192, 9_000),
-        ("copy", "to device", 1, 0, 2_049, 4_096, 1, 4_000, 5_000),
-        ("copy", "on device", 0, 1, 0, 0, 1, 0, 80),
-        ("memset", "", 0, 0, 1, 1, 1, 1, 70),
-    ]
-    assert found[0]["bytes_per_s"] == 19_000 * 1e9 / 7_000
+    return [gpu_rank(activities=activities)]
 
 
-def test_streams_hold_what_ran_on_them(rows):
+def streams() -> list[Rank]:
     rank = gpu_rank(streams=[Stream(1), Stream(2, number=13, context=3), Stream(3, device=9)])
     rank.activities = [
         Activity([10] * 3, 1),
@@ -253,270 +131,339 @@ def test_streams_hold_what_ran_on_them(rows):
         Activity([6], kind="memset", bytes=64, volume_bytes=40, stream=2),
         Activity([1], 1, stream=3),
     ]
-    keys = (
-        "stream",
-        "device",
-        "context",
-        "number",
-        "computing_kernels",
-        "communicating_kernels",
-        "copies",
-        "sets",
-    )
-    keys += ("computing_ns", "communicating_ns", "copying_ns", "volume_bytes")
-    assert [tuple(row[key] for key in keys) for row in rows([rank], "--by", "stream")] == [
-        (2, 0, 3, 13, 0, 2, 1, 1, 0, 40, 13, 100),
-        (1, 0, 1, 7, 3, 0, 0, 0, 30, 0, 0, 0),
-        (3, None, 1, 7, 1, 0, 0, 0, 1, 0, 0, 0),
-    ]
+    return [rank]
 
 
-# Traced parts
+# Traced parts, what is missing
+
+COVERED = "2.00 s of 10.0 s (20.0 %), 1 window of rank 0"
+MISSING = {
+    **{"dropped_records": 3, "implausible_records": 1, "late_records": 4},
+    **{"unattributed_records": 5, "lost_intervals": 9, "unmatched_operations": 2, "records": 100},
+}
+LATE = {"gpu_counts": {"late_records": 834, "records": 10_000}}
 
 
-def test_windows_say_why_they_ended(rows):
+def windowed() -> list[Rank]:
     windows = [
         Tracing(SECOND, 2 * SECOND),
         Tracing(4 * SECOND, 5 * SECOND, "yielded", 9_000),
         Tracing(8 * SECOND, 9 * SECOND, "off", None),
     ]
     others = [Tracing(0, 9 * SECOND, "lost"), Tracing(9 * SECOND, 10 * SECOND, "stopped")]
-    ranks = [gpu_rank(0, 2, tracings=windows), gpu_rank(1, 2, tracings=others)]
-    (row,) = rows(ranks, "--by", "run")
-    assert (row["windows"], row["window_ns"], row["window_share"]) == (5, 13 * SECOND, 13 / 20)
-    assert row["clock_error_ns"] is None
-    assert [
-        (row["rank"], row["ended"], row["clock_error_ns"]) for row in rows(ranks, "--by", "window")
-    ][1:3] == [(0, "yielded", 9_000), (0, "off", None)]
+    return [gpu_rank(0, 2, tracings=windows), gpu_rank(1, 2, tracings=others)]
 
 
-def test_reports_say_how_much_was_traced_in_how_many_windows_of_which_ranks(asked):
-    other = {
-        "gpu_state": "refused",
-        "facts": {"gpu.reason": "COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are"},
-    }
-    ranks = [gpu_rank(0, 2, tracings=[Tracing(0, 2 * SECOND, records=5)]), Rank(1, 2, **other)]
-    covered = "2.00 s of 10.0 s (20.0 %), 1 window of rank 0"
-    out = asked("gpu", ranks).out
-    assert line(out, "Traced") == f"Traced          {covered}"
-    assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2" in line(out, "No GPU")
-    assert f"traced {covered}; see hvprof-report gpu" in asked("summary", ranks).out
+def one_of_two() -> list[Rank]:
+    windows = [Tracing(0, 2 * SECOND, records=5)]
+    refused = without("refused", 1, 2, reason="COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are")
+    return [gpu_rank(0, 2, tracings=windows), refused]
 
 
-def test_reports_say_which_part_of_the_run_was_traced(gpu):
-    facts = [{"gpu.traced_part": part} if part else {} for part in ("steps", "first use", "")]
-    windows = [Tracing(4 * SECOND, 7 * SECOND, records=5)]
-    ranks = [
-        gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts[rank]}, tracings=windows)
-        for rank in range(2)
-    ]
-    out = gpu(ranks).out
-    assert "from 4.00 s to 7.00 s of the run, while steps repeated (rank 0)" in out
-    assert (
-        "from 4.00 s to 7.00 s of the run, from the first use of a GPU on; steps were not seen to "
-        "repeat before the end (rank 1)" in out
-    )
-    assert "of the run, while steps repeated\n" in gpu(ranks[:1]).out
-    assert "of the run," not in gpu([gpu_rank(0, 2, tracings=windows)]).out
+def parts_of_the_run() -> list[Rank]:
+    facts = [{"gpu.traced_part": part} for part in ("steps", "first use")]
+    return two(*facts, tracings=[Tracing(4 * SECOND, 7 * SECOND, records=5)])
 
 
-def test_a_window_without_any_record_is_doubted(gpu, rows):
+def an_empty_window() -> list[Rank]:
     """CUPTI may have stopped to give records, in the second of its sessions for one
     (tokenspeed#1348)."""
     spans = ((0, 2 * SECOND, 5), (3 * SECOND, 5 * SECOND, 0), (6 * SECOND, 6 * SECOND + 1, 0))
     tracings = [Tracing(begin_ns, end_ns, records=records) for begin_ns, end_ns, records in spans]
-    ranks = [gpu_rank(tracings=tracings)]
-    assert rows(ranks, "--by", "run")[0]["empty_windows"] == 1
-    assert "1 window without any record: the GPU was idle, or CUPTI gave none" in gpu(ranks).out
+    return [gpu_rank(tracings=tracings)]
 
 
-def test_idle_time_that_may_hold_graphs_is_marked(asked, rows):
-    """Idle and exposed time are not known where a graph has left no record (pytorch#75504)."""
-    facts = {"gpu.unseen_graph_launches": "12"}
-    ranks = with_facts([gpu_rank(rank, 2) for rank in range(2)], facts, facts)
-    assert rows(ranks, "--by", "run")[0]["unseen_graph_launches"] == 24
-    said = "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record"
-    assert said in asked("gpu", ranks).out
-    out = asked("summary", ranks).out
-    assert "idle or in CUDA graphs that left no record" in line(out, "GPU")
-    assert "CUDA graphs" not in asked("gpu", [gpu_rank()]).out
+def late_records(late_ns: int, **fields) -> Rank:
+    """On a device that never idles: records came too late, and their time was idle to the sums."""
+    return with_facts([busy(**{**LATE, **fields})], {"gpu.late_ns": str(late_ns)})[0]
 
 
-def test_what_cupti_takes_on_the_device_is_said_once(gpu):
-    facts = {"gpu.device_memory": "9.6 MB at first, at most 102 MB a context"}
-    ranks = with_facts([gpu_rank(rank, 2) for rank in range(2)], facts, facts)
-    assert gpu(ranks).out.count("device memory: 9.6 MB at first, at most 102 MB a context") == 1
-
-
-def test_the_clock_is_off_by_the_most_of_all_windows(rows):
-    tracings = [Tracing(0, SECOND, clock_error_ns=7_000), Tracing(SECOND, 2 * SECOND)]
-    ranks = [gpu_rank(0, 2), gpu_rank(1, 2, tracings=tracings)]
-    assert rows(ranks, "--by", "run")[0]["clock_error_ns"] == 7_000
-
-
-def test_what_is_missing_is_said(gpu, rows):
-    counts = {
-        "dropped_records": 3,
-        "implausible_records": 1,
-        "late_records": 4,
-        "unattributed_records": 5,
-        "lost_intervals": 9,
-    }
-    counts.update(unmatched_operations=2, records=100)
-    ranks = [gpu_rank(0, 2, gpu_counts=counts), gpu_rank(1, 2, gpu_counts=counts)]
-    (row,) = rows(ranks, "--by", "run")
-    assert {key: row[key] for key in counts} == {key: 2 * count for key, count in counts.items()}
-    said = line(gpu(ranks).out, "Not recorded")
-    for part in (
-        "6 GPU records dropped",
-        "2 GPU records with impossible",
-        "8 GPU records too late",
-        "10 GPU records counted together",
-    ):
-        assert part in said
-    assert "18 MPI calls missing" in said
-    assert "4 NCCL operations without a time on the device" in said
-    assert "nothing is missing of 0 records" in line(gpu([gpu_rank()]).out, "Not recorded")
-
-
-def late(late_ns: int, records: int = 834) -> dict:
-    """Facts and counts of a rank."""
-    facts = {**planted.facts_of(0), "gpu.late_ns": str(late_ns)}
-    return {"facts": facts, "gpu_counts": {"late_records": records, "records": 10_000}}
-
-
-BUSY = {"C": 8 * SECOND, "K": SECOND, "": SECOND}
-
-
-def test_times_that_lack_late_records_are_unknown(asked, rows):
-    """100 kernels/s on a device that never idles: 834 records came too late, and their time was
-    idle to the sums."""
-    rank = gpu_rank(devices=[Device(busy=BUSY)], **late(800_000_000))
-    (device,) = rows([rank])
-    for key in ("computing_share", "exposed_share", "idle_share", "overlap"):
-        assert device[key] is None
-    assert device["traced_ns"] == 0
-    out = asked("gpu", [rank]).out
-    assert line(out, "Late records") == (
-        "Late records    1 device left out of the times below: records of activities of 800 ms"
-        " came too late to be summed up"
-    )
-    assert line(out, "GPU time") == "GPU time        unknown: see above"
-    assert "exposed communication" not in out
-    assert "834 GPU records too late" in line(out, "Not recorded")
-    out = asked("summary", [rank]).out
-    assert "how busy is not known" in line(out, "GPU")
-
-
-def test_late_records_of_no_weight_leave_the_times(gpu, rows):
-    rank = gpu_rank(devices=[Device(busy=BUSY)], **late(50_000_000, records=1))
-    (device,) = rows([rank])
-    assert (device["idle_share"], device["exposed_share"]) == (0.1, 0.1)
-    assert "Late records" not in gpu([rank]).out
-
-
-def test_another_rank_s_late_records_leave_this_one_s_times(gpu, rows):
-    ranks = [
-        gpu_rank(0, 2, devices=[Device(busy=BUSY)], **late(800_000_000)),
-        gpu_rank(1, 2, devices=[Device(busy=BUSY)]),
-    ]
-    assert [row["idle_share"] for row in rows(ranks)] == [None, 0.1]
-    (run,) = rows(ranks, "--by", "run")
-    assert (run["traced_ns"], run["idle_share"]) == (10 * SECOND, 0.1)
-    assert "1 of 2 devices left out" in line(gpu(ranks).out, "Late records")
-
-
-def test_what_a_kill_may_have_lost_is_said(gpu):
-    """The age of CUPTI's buffers that had not come back."""
-    ranks = [gpu_rank(rank, 2) for rank in range(2)]
-    assert "nothing is missing of 0 records" in line(gpu(ranks).out, "Not recorded")
-    said = "up to 1.20 s of GPU records before the end: not collected yet"
-    with_facts(ranks, {}, {"gpu.uncollected_ns": "1200000000"})
-    assert line(gpu(ranks).out, "Not recorded").endswith(f"{said}, on rank 1")
-    with_facts(ranks, {"gpu.uncollected_ns": "900000000"})
-    assert line(gpu(ranks).out, "Not recorded").endswith(said)
-
-
-def test_what_the_interface_held_back_at_the_end_is_said_by_gpu_and_summary(asked):
-    cut_off = {"gpu.reason": "it did not answer"}
-    ranks = [gpu_rank(0, 2), gpu_rank(1, 2)]
-    assert line(asked("summary", ranks).out, "Seen").endswith("all calls")
-    with_facts(ranks, {}, cut_off)
-    said = "GPU records at the end: it did not answer, on rank 1"
-    assert line(asked("gpu", ranks).out, "Not recorded").endswith(said)
-    assert said in asked("summary", ranks).prose
-    unseen = Rank(0, 1, gpu_state="stopped", facts={**planted.facts_of(0), **cut_off})
-    assert "it did not answer" in asked("gpu", [unseen]).out
-
-
-def line(text: str, head: str) -> str:
-    (found,) = [line for line in text.splitlines() if line.startswith(head)]
-    return found
-
-
-def with_facts(ranks: list[Rank], *facts: dict[str, str]) -> list[Rank]:
-    for rank, own in zip(ranks, facts):
-        rank.facts = {**rank.facts, **own}
-    return ranks
-
-
-@pytest.mark.parametrize(
-    "state, facts, what",
-    (
-        ("none", {}, "no GPU was used, or none was found"),
-        ("dormant", {}, "there is a GPU, the program has not used it"),
+TOO_LATE = "came too late to be summed up GPU time unknown: see above"
+CUT_OFF = {"gpu.reason": "it did not answer"}
+HELD_BACK = "GPU records at the end: it did not answer, on rank 1"
+UNCOLLECTED = "up to 1.20 s of GPU records before the end: not collected yet"
+KERNELS = "no kernel of a library that communicates was seen"
+MEMORY = {"gpu.device_memory": "9.6 MB at first, at most 102 MB a context"}
+GRAPHS = {"gpu.unseen_graph_launches": "12"}
+ALL_STATES = {"C": 50, "CK": 10, "K": 10, "KD": 10, "M": 5, "": 10, "CM": 5}
+SAID = {
+    # 9 s with 6 s exposed, and 1 s with nothing: 60 %, not the mean of 67 % and 0
+    "the run adds devices up and its shares are of the sums": (
+        lambda: [
+            gpu_rank(0, 2, devices=[Device(busy={"K": 6, "C": 3})]),
+            gpu_rank(1, 2, devices=[Device(busy={"C": 1})]),
+        ],
         (
-            "refused",
-            {"gpu.reason": "nsys traces this process"},
-            "the GPU was not traced: nsys traces this process",
+            "gpu --by run",
+            {"traced_ns": 10, "exposed_ns": 6, "exposed_share": 0.6, "computing_share": 0.4},
+            {"devices": 2, "traced_ranks": 2, "ranks": 2},
         ),
-        ("paused", {}, "nothing that a GPU did was seen"),
+        ("gpu --by run --rank 1", {"computing_ns": 1, "ranks": 1}),
+        ("gpu --rank 1", {"rank": 1}),
     ),
-)
-def test_without_a_gpu_one_line_says_why(gpu, state, facts, what):
-    rank = Rank(0, 1, gpu_state=state, facts={**planted.facts_of(0), **facts})
-    assert gpu([rank]).out == f"No GPU          {what}\n"
-    assert gpu([rank], "--json").rows == []
-    assert gpu([rank], "--by", "kernel").out == "not known of these ranks\n"
+    "a rank has several devices": (
+        lambda: [
+            gpu_rank(
+                devices=[Device(1, {"C": 5}, number=2, uuid="GPU-a"), Device(2, {"K": 7}, number=0)]
+            )
+        ],
+        (
+            "gpu",
+            Columns(device=[2, 0], uuid=["GPU-a", ""], computing_ns=[5, 0], exposed_ns=[0, 7]),
+        ),
+    ),
+    # a process that is killed before its first records are old enough leaves kernels and no unions
+    "what was not summed up is unknown, and not without communication": (
+        lambda: [gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])],
+        ("gpu", {"traced_ns": 0, "exposed_share": None, "overlap": None}),
+        (
+            "gpu",
+            "ncclDevKernel_AllReduce communication",
+            "unknown: nothing has been summed up",
+            No(KERNELS),
+        ),
+    ),
+    "a device without communication": (
+        lambda: [gpu_rank()],
+        ("gpu", KERNELS, "nothing is missing of 0 records", No("of the run,"), No("CUDA graphs")),
+    ),
+    "kernels are told by name over ranks and streams": (
+        of_numbers,
+        (
+            "gpu --by kernel",
+            Row({"name": GEMM}, count=200, graph_count=2, ranks=2, is_communication=0),
+            Row({"name": GEMM}, total_ns=2_060 * MS, mean_ns=10.3 * MS, min_ns=10 * MS),
+            Row(
+                {"name": GEMM, "max_ns": 40 * MS},
+                p50_ns=pytest.approx(10 * MS, rel=1 / 16),
+                p99_ns=pytest.approx(10 * MS, rel=1 / 16),
+            ),
+            Row({"name": "nccl"}, total_ns=400 * MS, share=400 / 2_460, is_communication=1),
+        ),
+    ),
+    "kernels that found no room have a name too": (
+        lambda: [
+            gpu_rank(
+                kernels={65_535: ("", 0)}, activities=[Activity([5], 65_535), Activity([4], 7)]
+            )
+        ],
+        ("gpu --by kernel", {"kernel": "(other kernels)", "total_ns": 9}),
+    ),
+    "the text says how many kernels there are more": (
+        many_kernels,
+        ("gpu --by kernel", 30),
+        ("gpu --by kernel --top 2", Columns(kernel=["kernel_30", "kernel_29"])),
+        ("gpu", "... and 18 more; --by kernel --csv has them all."),
+    ),
+    "copies are told by direction, size and memory": (
+        copies,
+        (
+            "gpu --by copy",
+            Columns(
+                copy=["to device"] * 3 + ["on device", ""],
+                is_pageable=[0, 0, 1, 0, 0],
+                is_managed=[0, 0, 0, 1, 0],
+                bytes_low=[2_049, 4_097, 2_049, 0, 1],
+                bytes_high=[4_096, 8_192, 4_096, 0, 1],
+                count=[5, 1, 1, 1, 1],
+                volume_bytes=[19_000, 8_192, 4_000, 0, 1],
+                total_ns=[7_000, 9_000, 5_000, 80, 70],
+            ),
+            Row({"count": 5}, bytes_per_s=19_000 * 1e9 / 7_000),
+        ),
+    ),
+    "streams hold what ran on them": (
+        streams,
+        (
+            "gpu --by stream",
+            Columns(
+                stream=[2, 1, 3],
+                device=[0, 0, None],
+                context=[3, 1, 1],
+                number=[13, 7, 7],
+                computing_kernels=[0, 3, 1],
+                communicating_kernels=[2, 0, 0],
+                copies=[1, 0, 0],
+                sets=[1, 0, 0],
+                computing_ns=[0, 30, 1],
+                communicating_ns=[40, 0, 0],
+                copying_ns=[13, 0, 0],
+                volume_bytes=[100, 0, 0],
+            ),
+        ),
+    ),
+    "windows say why they ended": (
+        windowed,
+        (
+            "gpu --by run",
+            {"windows": 5, "window_ns": 13 * SECOND, "window_share": 13 / 20},
+            {"clock_error_ns": None},
+        ),
+        (
+            "gpu --by window",
+            Row({"ended": "yielded"}, clock_error_ns=9_000),
+            Row({"ended": "off"}, clock_error_ns=None),
+        ),
+    ),
+    "it is said how much was traced of which ranks": (
+        one_of_two,
+        (
+            "gpu",
+            f"Traced {COVERED}",
+            "No GPU rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2",
+        ),
+        ("summary", f"traced {COVERED}; see hvprof-report gpu"),
+    ),
+    "it is said which part of the run was traced": (
+        parts_of_the_run,
+        (
+            "gpu",
+            "from 4.00 s to 7.00 s of the run, while steps repeated (rank 0)",
+            "from 4.00 s to 7.00 s of the run, from the first use of a GPU on; steps were not seen "
+            "to repeat before the end (rank 1)",
+        ),
+    ),
+    "a window without any record is doubted": (
+        an_empty_window,
+        ("gpu --by run", {"empty_windows": 1}),
+        ("gpu", "1 window without any record: the GPU was idle, or CUPTI gave none"),
+    ),
+    # idle and exposed time are not known where a graph has left no record (pytorch#75504)
+    "idle time that may hold graphs is marked": (
+        lambda: two(GRAPHS, GRAPHS),
+        ("gpu --by run", {"unseen_graph_launches": 24}),
+        (
+            "gpu",
+            "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record",
+        ),
+        ("summary", "idle or in CUDA graphs that left no record"),
+    ),
+    "what CUPTI takes on the device is said": (
+        lambda: two(MEMORY, MEMORY),
+        ("gpu", "device memory: 9.6 MB at first, at most 102 MB a context"),
+    ),
+    "the clock is off by the most of all windows": (
+        lambda: two(tracings=[Tracing(0, SECOND, clock_error_ns=7_000), Tracing(SECOND, SECOND)]),
+        ("gpu --by run", {"clock_error_ns": 7_000}),
+    ),
+    "what is missing is said": (
+        lambda: two(gpu_counts=MISSING),
+        ("gpu --by run", {name: 2 * count for name, count in MISSING.items()}),
+        (
+            "gpu",
+            "6 GPU records dropped",
+            "2 GPU records with impossible",
+            "8 GPU records too late",
+            "10 GPU records counted together",
+            "18 MPI calls missing",
+            "4 NCCL operations without a time on the device",
+        ),
+    ),
+    "times that lack late records are unknown": (
+        lambda: [late_records(800_000_000)],
+        ("gpu", {"traced_ns": 0, "computing_share": None, "exposed_share": None}),
+        ("gpu", {"idle_share": None, "overlap": None}),
+        (
+            "gpu",
+            f"1 device left out of the times below: records of activities of 800 ms {TOO_LATE}",
+            "834 GPU records too late",
+            No("exposed communication"),
+        ),
+        ("summary", "how busy is not known"),
+    ),
+    "late records of no weight leave the times": (
+        lambda: [late_records(50_000_000, gpu_counts={"late_records": 1, "records": 10_000})],
+        ("gpu", {"idle_share": 0.1, "exposed_share": 0.1}),
+        ("gpu", No("Late records")),
+    ),
+    "another rank's late records leave this one's times": (
+        lambda: [late_records(800_000_000, size=2), busy(1, 2)],
+        ("gpu", Columns(idle_share=[None, 0.1])),
+        ("gpu --by run", {"traced_ns": 10 * SECOND, "idle_share": 0.1}),
+        ("gpu", "1 of 2 devices left out"),
+    ),
+    # the age of CUPTI's buffers that had not come back
+    "what a kill may have lost on one rank is said": (
+        lambda: two({}, {"gpu.uncollected_ns": "1200000000"}),
+        ("gpu", f"{UNCOLLECTED}, on rank 1"),
+    ),
+    "what it may have lost on both is the most of both": (
+        lambda: two({"gpu.uncollected_ns": "900000000"}, {"gpu.uncollected_ns": "1200000000"}),
+        ("gpu", UNCOLLECTED, No("on rank 1")),
+    ),
+    "what the interface held back at the end is said": (
+        lambda: two({}, CUT_OFF),
+        ("gpu", HELD_BACK),
+        ("summary", HELD_BACK),
+    ),
+    "and not otherwise": (lambda: two(), ("summary", "Seen all calls")),
+    "also of a GPU of which nothing was seen": (
+        lambda: [without("stopped", reason="it did not answer")],
+        ("gpu", "it did not answer"),
+    ),
+    **{
+        f"without a GPU one line says why: {state}": (
+            [without(state, **facts)],
+            ("gpu", f"No GPU {why}"),
+            ("gpu", 0),
+            ("gpu --by kernel", "not known of these ranks"),
+        )
+        for state, why, facts in (
+            ("none", "no GPU was used, or none was found", {}),
+            ("dormant", "there is a GPU, the program has not used it", {}),
+            ("paused", "nothing that a GPU did was seen", {}),
+            ("refused", "the GPU was not traced: nsys", {"reason": "nsys traces this process"}),
+        )
+    },
+    "ranks without a GPU are named beside the others": (
+        lambda: [
+            gpu_rank(0, 3),
+            *(without("refused", rank, 3, reason="error 35") for rank in (1, 2)),
+        ],
+        (
+            "gpu",
+            "GPUs 1 device, 1 of 3 ranks: NVIDIA H100 80GB HBM3",
+            "No GPU ranks 1-2: the GPU was not traced: error 35",
+        ),
+        ("summary", "GPUs not traced: error 35"),
+    ),
+    "the first lines say where the time goes": (
+        lambda: [
+            gpu_rank(
+                devices=[
+                    Device(busy={names: ns * SECOND // 10 for names, ns in ALL_STATES.items()})
+                ]
+            )
+        ],
+        (
+            "gpu",
+            "GPU time 65.0 % computing, 30.0 % communicating, 10.0 % copying, 15.0 % idle, some at "
+            "once; of 10.0 s that were traced, over all devices "
+            "Communication 20.0 % of the traced time is exposed communication (2.00 s); 33.3 % of "
+            "all communication is hidden behind computing (1.00 s) 10.0 % (1.00 s) if copies hide "
+            "it, too "
+            "Idle 15.0 % (1.50 s); while the process was in MPI 5.0 % (500 ms) "
+            "Process in MPI 10.0 % (1.00 s); while no kernel computed 5.0 % (500 ms)",
+        ),
+        (
+            "summary",
+            "GPU 65.0 % computing, 20.0 % exposed communication, 15.0 % idle (1 device; traced 10.0 "
+            "s of 10.0 s (100.0 %), 1 window of rank 0; see hvprof-report gpu)",
+        ),
+    ),
+}
 
 
-def test_ranks_without_a_gpu_are_named_beside_the_others(gpu):
-    refused = {"gpu_state": "refused", "facts": {"gpu.reason": "error 35"}}
-    out = gpu([gpu_rank(0, 3), Rank(1, 3, **refused), Rank(2, 3, **refused)]).out
-    assert line(out, "GPUs") == "GPUs            1 device, 1 of 3 ranks: NVIDIA H100 80GB HBM3"
-    assert line(out, "No GPU") == "No GPU          ranks 1-2: the GPU was not traced: error 35"
+@pytest.mark.parametrize("name", SAID)
+def test_what_a_planted_gpu_did_is_said(report, tmp_path, name):
+    check(report, tmp_path / "run", *SAID[name])
 
 
-def test_the_first_lines_say_where_the_time_goes(gpu):
-    busy = {
-        "C": 5 * SECOND,
-        "CK": SECOND,
-        "K": SECOND,
-        "KD": SECOND,
-        "M": SECOND // 2,
-        "": SECOND,
-        "CM": SECOND // 2,
-    }
-    out = gpu([gpu_rank(devices=[Device(busy=busy)])]).out.splitlines()
-    assert out[1:6] == [
-        "GPU time        65.0 % computing, 30.0 % communicating, 10.0 % copying, 15.0 % idle, some "
-        "at once;"
-        " of 10.0 s that were traced, over all devices",
-        "Communication   20.0 % of the traced time is exposed communication (2.00 s);"
-        " 33.3 % of all communication is hidden behind computing (1.00 s)",
-        "                10.0 % (1.00 s) if copies hide it, too",
-        "Idle            15.0 % (1.50 s); while the process was in MPI 5.0 % (500 ms)",
-        "Process in MPI  10.0 % (1.00 s); while no kernel computed 5.0 % (500 ms)",
-    ]
+# Steps
 
 
-# Steps.
-
-
-def marked(count: int, step_ns: int = 100 * MS, begin_ns: int = 0) -> list[Step]:
-    return [
-        Step(1 + at, begin_ns + at * step_ns, begin_ns + (at + 1) * step_ns) for at in range(count)
-    ]
+def marked(count: int) -> list[Step]:
+    return [Step(1 + at, at * 100 * MS, (at + 1) * 100 * MS) for at in range(count)]
 
 
 def working(steps: list[Step]) -> list[GpuSample]:
@@ -537,110 +484,179 @@ def working(steps: list[Step]) -> list[GpuSample]:
 
 def calls(steps: list[Step]) -> list[Sample]:
     """In MPI from 65 ms to 90 ms; then in NCCL for 5 ms, which is not MPI."""
-    in_mpi = [
-        Sample("MPI_Barrier", step.begin_ns + 65 * MS, step.begin_ns + 90 * MS, sequence=step.step)
-        for step in steps
-    ]
-    nccl = [
-        Sample(
-            "ncclAllReduce",
-            step.begin_ns + 92 * MS,
-            step.begin_ns + 97 * MS,
-            planted.NCCL,
-            step.step,
-        )
-        for step in steps
-    ]
-    return in_mpi + nccl
+    found = []
+    for step in steps:
+        at, number = step.begin_ns, step.step
+        found += [
+            Sample("MPI_Barrier", at + 65 * MS, at + 90 * MS, sequence=number),
+            Sample("ncclAllReduce", at + 92 * MS, at + 97 * MS, planted.NCCL, number),
+        ]
+    return found
 
 
-def step_rank(world_rank: int = 0, world_size: int = 1, count: int = 12, **fields) -> Rank:
-    steps = marked(count)
+def step_rank(world_rank: int = 0, world_size: int = 1, **fields) -> Rank:
+    steps = marked(12)
     usual = {
         "devices": [Device(busy={"K": SECOND, "": 9 * SECOND})],
         "gpu_samples": working(steps),
         "samples": calls(steps),
     }
     rank = gpu_rank(world_rank, world_size, steps=steps, **{**usual, **fields})
-    begun = [planted.Collective("MPI_Barrier")] * count
-    rank.communicators = [
-        planted.Communicator(
-            planted.WORLD, planted.WORLD_IDENTITY, "0", world_size, world_rank, begun=begun
-        )
-    ]
+    begun = [planted.Collective("MPI_Barrier")] * 12
+    identity = (planted.WORLD, planted.WORLD_IDENTITY, "0", world_size, world_rank)
+    rank.communicators = [planted.Communicator(*identity, begun=begun)]
     return rank
 
 
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_a_step_has_the_unions_of_what_ran_in_it(rows, write):
-    found = rows([step_rank()], "--by", "step", write=write)
-    assert [row["step"] for row in found] == list(range(1, 13))
-    assert {key: value / MS for key, value in found[5].items() if key.endswith("_ns")} == {
-        "step_ns": 100,
-        "computing_ns": 40,
-        "communicating_ns": 30,
-        "copying_ns": 20,
-        "exposed_ns": 20,
-        "strictly_exposed_ns": 10,
-        "hidden_ns": 10,
-        "idle_ns": 30,
-        "exposed_mpi_ns": 25,
-        "starved_ns": 20,
-    }
-    assert (
-        found[5]["exposed_share"],
-        found[5]["devices"],
-        found[0]["is_warm_up"],
-        found[5]["is_warm_up"],
-    ) == (0.2, 1, 1, 0)
-
-
-def test_the_sums_of_the_run_say_what_a_step_has_in_the_median(asked, rows):
-    (row,) = rows([step_rank()], "--by", "run")
-    assert {key: row[key] for key in StepTimes._fields} == {
-        "steps": 11,
-        "step_ns": 100 * MS,
-        "step_exposed_ns": 20 * MS,
-        "step_exposed_share": 0.2,
-    }
-    (steps,) = asked("steps", [step_rank()], "--json").rows
-    assert {key: steps[key] for key in steps if key.startswith("gpu_")} == {
-        "gpu_steps": 11,
-        "gpu_step_ns": 100 * MS,
-        "gpu_exposed_ns": 20 * MS,
-        "gpu_exposed_share": 0.2,
-    }
-    said = "On the GPU      20.0 % exposed communication (20.0 ms of 100 ms; medians of 11 steps"
-    assert said in asked("steps", [step_rank()]).out
-    said = "in a step     20.0 % exposed, 20.0 ms of 100 ms (medians of 11 steps)"
-    assert said in asked("gpu", [step_rank()]).out
-
-
-def test_a_step_is_the_mean_over_devices(rows):
+def without_computing() -> list[Rank]:
     """On rank 1 nothing computes."""
     other = step_rank(1, 2)
     other.gpu_samples = [one for one in other.gpu_samples if one.kind == "copy" or one.kernel == 2]
-    (row,) = [row for row in rows([step_rank(0, 2), other], "--by", "step") if row["step"] == 3]
-    assert (row["devices"], row["exposed_ns"], row["computing_ns"]) == (2, 25 * MS, 20 * MS)
-    chosen = rows([step_rank(0, 2), other], "--by", "step", "--rank", "1")
-    assert {(row["devices"], row["exposed_ns"]) for row in chosen[:-1]} == {(1, 30 * MS)}
+    return [step_rank(0, 2), other]
 
 
-def test_a_step_that_was_not_traced_whole_is_not_known(rows):
-    windows = [Tracing(150 * MS, 450 * MS), Tracing(500 * MS, 700 * MS)]
-    assert [row["step"] for row in rows([step_rank(tracings=windows)], "--by", "step")] == [
-        3,
-        4,
-        6,
-        7,
-    ]
+def calls_missing() -> list[Rank]:
+    rank = step_rank()
+    rank.samples = [sample for sample in rank.samples if sample.sequence != 4]
+    rank.windows = [planted.Window(0, 350 * MS), planted.Window(420 * MS, rank.wall_ns)]
+    rank.cells = [planted.Cell("MPI_Barrier", 0, [25 * MS] * 12)]
+    return [rank]
 
 
-def test_a_step_of_which_a_stream_has_not_sampled_all_is_not_known(rows, report, tmp_path):
-    streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=300 * MS)]
-    assert [row["step"] for row in rows([step_rank(streams=streams)], "--by", "step")] == list(
-        range(4, 13)
-    )
+def alternating(count: int = 60, on_ns: int = 11 * MS, ended: str = "duty") -> Rank:
+    """Tracing is on for twelve steps, then off for twelve, of 10 ms."""
+    steps, windows, at = [], [], 0
+    for number in range(1, count + 1):
+        is_on = (number - 1) // 12 % 2 == 0
+        scatter = (number % 3 - 1) * 100_000
+        steps.append(Step(number, at, at + (on_ns if is_on else 10 * MS) + scatter))
+        if is_on and (number - 1) % 12 == 0:
+            windows.append(Tracing(at, 0, ended))
+        at = steps[-1].end_ns
+        if is_on:
+            windows[-1].end_ns = at
+    calls = [Sample("MPI_Barrier", at - 2, at, sequence=1)]
+    return gpu_rank(steps=steps, tracings=windows, samples=calls)
+
+
+def traced_apart() -> list[Rank]:
+    """Rank 1 traces less than rank 0, and rank 2 nothing."""
+    one, other, untraced = alternating(), alternating(), Rank(2, 3, steps=alternating().steps)
+    other.world_rank, one.world_size, other.world_size = 1, 3, 3
+    other.tracings = [Tracing(0, other.steps[5].end_ns), *other.tracings[1:]]
+    return [one, other, untraced]
+
+
+STEP_MS = {
+    **{"step_ns": 100, "computing_ns": 40, "communicating_ns": 30, "copying_ns": 20},
+    **{"exposed_ns": 20, "strictly_exposed_ns": 10, "hidden_ns": 10, "idle_ns": 30},
+    **{"exposed_mpi_ns": 25, "starved_ns": 20},
+}
+ERROR = 2 * 1.2533 * 1.4826 * (1e5**2 / 35 + 1e5**2 / 24) ** 0.5 / 10e6
+BY_STEP = "gpu --by step"
+STEPS = {
+    "the run says what a step has in the median": (
+        lambda: [step_rank()],
+        (
+            "gpu --by run",
+            {"steps": 11, "step_ns": 100 * MS, "step_exposed_ns": 20 * MS},
+            {"step_exposed_share": 0.2},
+        ),
+        (
+            "steps",
+            {"gpu_steps": 11, "gpu_step_ns": 100 * MS, "gpu_exposed_ns": 20 * MS},
+            {"gpu_exposed_share": 0.2},
+            "On the GPU 20.0 % exposed communication (20.0 ms of 100 ms; medians of 11 steps",
+        ),
+        ("gpu", "in a step 20.0 % exposed, 20.0 ms of 100 ms (medians of 11 steps)"),
+    ),
+    "a step is the mean over devices": (
+        without_computing,
+        (BY_STEP, Row({"step": 3}, devices=2, exposed_ns=25 * MS, computing_ns=20 * MS)),
+        (f"{BY_STEP} --rank 1", Row({"step": 3}, devices=1, exposed_ns=30 * MS)),
+    ),
+    "a step that was not traced whole is not known": (
+        lambda: [
+            step_rank(tracings=[Tracing(150 * MS, 450 * MS), Tracing(500 * MS, 700 * MS)]),
+        ],
+        (BY_STEP, Columns(step=[3, 4, 6, 7])),
+    ),
+    "a step of which a stream has not sampled all is not known": (
+        lambda: [step_rank(streams=[Stream(1, begin_ns=0), Stream(2, begin_ns=300 * MS)])],
+        (BY_STEP, Columns(step=list(range(4, 13)))),
+    ),
+    "a stream that found no room may be of the only device": (
+        lambda: [step_rank(streams=[Stream(1, begin_ns=0), Stream(1_023, begin_ns=0)])],
+        (BY_STEP, 12),
+    ),
+    "of several it leaves all unknown": (
+        lambda: [
+            step_rank(
+                streams=[Stream(1, begin_ns=0), Stream(1_023, begin_ns=0)]
+                + [Stream(4, device=2, begin_ns=0)],
+                devices=[Device(1), Device(2)],
+            )
+        ],
+        (BY_STEP, 0),
+    ),
+    "a device that did nothing is idle in every step": (
+        lambda: [step_rank(samples=[], gpu_samples=[])],
+        (BY_STEP, 12, Row({"step": 3}, idle_ns=100 * MS, exposed_ns=0)),
+    ),
+    "time in MPI is unknown where calls are missing": (
+        calls_missing,
+        (BY_STEP, Row({"step": 4}, starved_ns=None), Row({"step": 8}, starved_ns=20 * MS)),
+    ),
+    "steps with tracing are held against those without": (
+        lambda: [alternating()],
+        (
+            "gpu --by run",
+            {"traced_steps": 35, "traced_step_ns": 11 * MS, "traced_deviation_ns": 100_000},
+            {"untraced_steps": 24, "untraced_step_ns": 10 * MS, "untraced_deviation_ns": 100_000},
+            {"tracing_cost_error_share": pytest.approx(ERROR)},
+            {"tracing_cost_share": pytest.approx(0.1)},
+        ),
+        (
+            "gpu",
+            "+10.0 % of a step, within 1.0 %: 11.0 ms with tracing, 10.0 ms without (medians of 35 "
+            "and 24 steps, +- 100 us and 100 us)",
+        ),
+    ),
+    "a difference within its error is not called one": (
+        lambda: [alternating(on_ns=10 * MS + 20_000)],
+        ("gpu", "too small to measure (+0.2 % of a step, within 1.0 %)"),
+    ),
+    "too few steps on a side tell nothing": (
+        lambda: [alternating(count=21)],
+        ("gpu --by run", {"tracing_cost_share": None}),
+        ("gpu", "unknown: 11 steps with tracing, 9 without; 10 of each are needed"),
+    ),
+    "while another tool traces steps are not without tracing": (
+        lambda: [alternating(ended="yielded")],
+        ("gpu --by run", {"untraced_steps": 0}),
+    ),
+    "a step that one rank traces and another does not is left out": (
+        traced_apart,
+        ("gpu --by run", {"traced_steps": 35 - 6, "untraced_steps": 24}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_of_planted_gpus_are_what_ran_in_them(report, tmp_path, name):
+    check(report, tmp_path / "run", *STEPS[name])
+
+
+@BOTH_WAYS
+def test_a_step_has_the_unions_of_what_ran_in_it(report, tmp_path, write):
+    folder = write(tmp_path, [step_rank()])
+    times = {key: ms * MS for key, ms in STEP_MS.items()}
+    sixth = Row({"step": 6}, exposed_share=0.2, devices=1, is_warm_up=0, **times)
+    first = Row({"step": 1}, is_warm_up=1)
+    check(report, tmp_path, folder, (BY_STEP, Columns(step=list(range(1, 13))), first, sixth))
+
+
+def test_a_step_in_a_gap_of_a_stream_s_samples_is_not_known(report, tmp_path):
     folder = planted.write_databases(tmp_path / "gaps", [step_rank()])
     path, forget = folder / "rank-0.db", "DELETE FROM gpu_sample_window WHERE stream = 2;"
     spans = ", ".join(
@@ -648,115 +664,12 @@ def test_a_step_of_which_a_stream_has_not_sampled_all_is_not_known(rows, report,
         for begin_ms, end_ms in ((0, 250), (250, 420), (600, 1_000))
     )
     planted.execute(path, f"{forget} INSERT INTO gpu_sample_window VALUES {spans}")
-    assert [row["step"] for row in report("gpu", folder, "--by", "step", "--json").rows] == [
-        1,
-        2,
-        3,
-        4,
-        7,
-        8,
-        9,
-        10,
-    ]
+    check(report, tmp_path, folder, (BY_STEP, Columns(step=[1, 2, 3, 4, 7, 8, 9, 10])))
     planted.execute(path, forget)
-    assert report("gpu", folder, "--by", "step", "--json").rows == []
+    check(report, tmp_path, folder, (BY_STEP, 0))
 
 
-def test_streams_that_found_no_room_leave_several_devices_unknown(rows):
-    streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=0), Stream(1_023, begin_ns=0)]
-    assert len(rows([step_rank(streams=streams)], "--by", "step")) == 12
-    streams.append(Stream(4, device=2, begin_ns=0))
-    assert rows([step_rank(streams=streams, devices=[Device(1), Device(2)])], "--by", "step") == []
-
-
-def test_a_device_that_did_nothing_is_idle_in_every_step(rows):
-    found = rows([step_rank(samples=[], gpu_samples=[])], "--by", "step")
-    assert len(found) == 12 and {(row["idle_ns"], row["exposed_ns"]) for row in found[:-1]} == {
-        (100 * MS, 0)
-    }
-
-
-def test_time_in_mpi_is_unknown_where_calls_are_missing(rows):
-    rank = step_rank()
-    rank.samples = [sample for sample in rank.samples if sample.sequence != 4]
-    rank.windows = [planted.Window(0, 350 * MS), planted.Window(420 * MS, rank.wall_ns)]
-    rank.cells = [planted.Cell("MPI_Barrier", 0, [25 * MS] * 12)]
-    starved = {row["step"]: row["starved_ns"] for row in rows([rank], "--by", "step")}
-    assert starved[4] is None and starved[8] == 20 * MS
-
-
-# Cost of tracing
-
-
-def alternating(
-    count: int = 60, on_ns: int = 11 * MS, off_ns: int = 10 * MS, ended: str = "duty"
-) -> Rank:
-    """Tracing is on for twelve steps, then off for twelve."""
-    steps, windows, at = [], [], 0
-    for number in range(1, count + 1):
-        is_on = (number - 1) // 12 % 2 == 0
-        scatter = (number % 3 - 1) * 100_000
-        steps.append(Step(number, at, at + (on_ns if is_on else off_ns) + scatter))
-        if is_on and (number - 1) % 12 == 0:
-            windows.append(Tracing(at, 0, ended))
-        at = steps[-1].end_ns
-        if is_on:
-            windows[-1].end_ns = at
-    return gpu_rank(
-        steps=steps, tracings=windows, samples=[Sample("MPI_Barrier", at - 2, at, sequence=1)]
-    )
-
-
-def cost_of(row: dict) -> dict:
-    return {key: row[key] for key in TracingCost._fields}
-
-
-def test_steps_with_tracing_are_held_against_those_without(rows, gpu):
-    cost = cost_of(rows([alternating()], "--by", "run")[0])
-    error = 2 * 1.2533 * 1.4826 * (1e5**2 / 35 + 1e5**2 / 24) ** 0.5 / 10e6
-    assert cost.pop("tracing_cost_error_share") == pytest.approx(error)
-    assert cost.pop("tracing_cost_share") == pytest.approx(0.1)
-    assert cost == {
-        "traced_steps": 35,  # the first one is warm-up
-        "traced_step_ns": 11 * MS,
-        "traced_deviation_ns": 100_000,
-        "untraced_steps": 24,
-        "untraced_step_ns": 10 * MS,
-        "untraced_deviation_ns": 100_000,
-    }
-    said = line(gpu([alternating()]).out, "Cost of tracing")
-    assert (
-        "+10.0 % of a step, within 1.0 %: 11.0 ms with tracing, 10.0 ms without (medians of 35 and "
-        "24 steps, +- 100 us and 100 us)" in said
-    )
-
-
-def test_a_difference_within_its_error_is_not_called_one(gpu):
-    said = line(gpu([alternating(on_ns=10 * MS + 20_000)]).out, "Cost of tracing")
-    assert "too small to measure (+0.2 % of a step, within 1.0 %)" in said
-
-
-def test_too_few_steps_on_a_side_tell_nothing(gpu, rows):
-    rank = alternating(count=21)
-    assert rows([rank], "--by", "run")[0]["tracing_cost_share"] is None
-    assert line(gpu([rank]).out, "Cost of tracing") == (
-        "Cost of tracing unknown: 11 steps with tracing, 9 without; 10 of each are needed"
-    )
-
-
-def test_while_another_tool_traces_steps_are_not_without_tracing(rows):
-    assert rows([alternating(ended="yielded")], "--by", "run")[0]["untraced_steps"] == 0
-
-
-def test_a_step_that_one_rank_traces_and_another_does_not_is_left_out(rows):
-    one, two, untraced = alternating(), alternating(), Rank(2, 3, steps=alternating().steps)
-    two.world_rank, one.world_size, two.world_size = 1, 3, 3
-    two.tracings = [Tracing(0, two.steps[5].end_ns), *two.tracings[1:]]
-    row = rows([one, two, untraced], "--by", "run")[0]
-    assert (row["traced_steps"], row["untraced_steps"]) == (35 - 6, 24)
-
-
-# Ranks that share a GPU.
+# Ranks that share a GPU
 
 SHARED = "GPU-5ba1e1f2"
 
@@ -764,16 +677,11 @@ SHARED = "GPU-5ba1e1f2"
 def sharing_rank(
     world_rank: int, begin_ms: int, end_ms: int, uuid: str = SHARED, world_size: int = 2, **fields
 ) -> Rank:
-    """Ten seconds in which one kernel computes from begin_ms to end_ms. Each rank starts a second
-    after the one before."""
+    """Ten seconds in which one kernel computes from begin_ms to end_ms."""
+    busy_ns = (end_ms - begin_ms) * MS
+    states = {"C": busy_ns, "": 10 * SECOND - busy_ns}
     usual = {
-        "devices": [
-            Device(
-                busy={"C": (end_ms - begin_ms) * MS, "": 10 * SECOND - (end_ms - begin_ms) * MS},
-                uuid=uuid,
-                kernels=1,
-            )
-        ],
+        "devices": [Device(busy=states, uuid=uuid, kernels=1)],
         "gpu_samples": [GpuSample(begin_ms * MS, end_ms * MS, 1)],
         "streams": [Stream(1, begin_ns=0)],
     }
@@ -785,193 +693,168 @@ def two_sharing(**fields) -> list[Rank]:
     return [sharing_rank(0, 1_000, 5_000, **fields), sharing_rank(1, 4_000, 7_000, **fields)]
 
 
-def two_alone(**fields) -> list[Rank]:
-    ranks = two_sharing(**fields)
+def two_alone() -> list[Rank]:
+    ranks = two_sharing()
     ranks[1].devices[0].uuid = "GPU-0other"
     return ranks
 
 
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_a_gpu_that_ranks_share_is_one_device_with_the_union_of_what_they_ran(rows, write):
-    (device,) = rows(two_sharing(), write=write)
-    assert (
-        device["rank"],
-        device["ranks"],
-        device["sharing_ranks"],
-        device["merged_ranks"],
-        device["kernels"],
-    ) == (0, "0-1", 2, 2, 2)
-    assert (device["traced_ns"], device["computing_ns"], device["idle_share"]) == (
-        10 * SECOND,
-        6 * SECOND,
-        0.4,
-    )
-    (run,) = rows(two_sharing(), "--by", "run", write=write)
-    assert (run["devices"], run["shared_devices"], run["unmerged_devices"], run["idle_share"]) == (
-        1,
-        1,
-        0,
-        0.4,
-    )
-    one, two = rows(two_alone(), write=write)
-    assert [(row["ranks"], row["sharing_ranks"], row["idle_share"]) for row in (one, two)] == [
-        ("0", 1, 0.6),
-        ("1", 1, 0.7),
-    ]
-    (run,) = rows(two_alone(), "--by", "run", write=write)
-    assert (run["devices"], run["shared_devices"], run["idle_share"]) == (2, 0, 0.65)
-
-
-def test_what_each_rank_did_on_a_shared_gpu_has_a_table_of_its_own(rows):
-    one, two = rows(two_sharing(), "--by", "rank")
-    assert [
-        (row["rank"], row["ranks"], row["merged_ranks"], row["computing_ns"]) for row in (one, two)
-    ] == [(0, "0-1", 1, 4 * SECOND), (1, "0-1", 1, 3 * SECOND)]
-    assert rows(two_alone(), "--by", "rank") == rows(two_alone(), "--by", "device")
-
-
-def test_ranks_of_a_shared_gpu_are_merged_on_their_hosts_clock(rows):
-    """Rank 1 starts 3 s later, so its kernel runs from 7 s to 10 s of rank 0, and both are traced
-    from 3 s on."""
+def started_later() -> list[Rank]:
+    """The kernel of rank 1 runs from 7 s to 10 s of rank 0; both are traced from 3 s on."""
     ranks = two_sharing()
     ranks[1].start_monotonic_ns += 3 * SECOND
-    (device,) = rows(ranks)
-    assert (device["traced_ns"], device["computing_ns"]) == (7 * SECOND, 5 * SECOND)
+    return ranks
 
 
-def test_a_shared_gpu_is_in_mpi_while_any_of_its_ranks_is(rows):
+def in_mpi() -> list[Rank]:
     ranks = two_sharing()
     for rank, (begin_ms, end_ms) in zip(ranks, ((500, 1_500), (1_200, 1_700))):
         rank.samples = [Sample("MPI_Barrier", begin_ms * MS, end_ms * MS, sequence=1)]
         rank.cells = [planted.Cell("MPI_Barrier", 0, [(end_ms - begin_ms) * MS])]
-    (device,) = rows(ranks)
-    assert (device["in_mpi_ns"], device["starved_ns"], device["exposed_mpi_ns"]) == (
-        1_200 * MS,
-        500 * MS,
-        500 * MS,
-    )
-    ranks[1].windows = [planted.Window(5 * SECOND, 10 * SECOND)]  # its calls before are not sampled
-    assert rows(ranks)[0]["traced_ns"] == 5 * SECOND
+    return ranks
 
 
-def test_where_only_sums_are_known_what_ranks_ran_at_once_is_not(rows, asked):
-    unsampled = {"streams": [Stream(1)], "gpu_samples": []}
-    (device,) = rows(two_sharing(**unsampled))
-    assert (device["traced_ns"], device["idle_share"]) == (0, None)
-    (run,) = rows(two_sharing(**unsampled), "--by", "run")
-    assert (run["devices"], run["unmerged_devices"], run["traced_ns"], run["idle_share"]) == (
-        1,
-        1,
-        0,
-        None,
-    )
-    out = asked("gpu", two_sharing(**unsampled)).out
-    assert "not known for 1 device, left out of the times below" in out
-    assert line(out, "GPU time") == "GPU time        unknown: see above"
-    assert line(asked("summary", two_sharing(**unsampled)).out, "GPU") == (
-        "GPU             1 device, 1 shared by ranks: how busy is not known; see hvprof-report gpu"
-    )
+def on_host(*hosts: tuple[str, str]) -> list[Rank]:
+    return with_facts(two_sharing(), *({"host": name, "boot_id": boot} for name, boot in hosts))
 
 
-def test_hosts_are_known_by_their_kernel_not_by_their_name(rows):
-    """Two hosts of one name do not share a GPU; two containers of one host may, whatever they are
-    called."""
-    same_name = with_facts(
-        two_sharing(), {"host": "node", "boot_id": "one"}, {"host": "node", "boot_id": "two"}
-    )
-    assert len(rows(same_name)) == 2
-    containers = with_facts(two_sharing(), {"host": "c1"}, {"host": "c2"})
-    (device,) = rows(containers)
-    assert (device["host"], device["ranks"]) == ("c1", "0-1")
-    old = with_facts(
-        two_sharing(), {"host": "node", "boot_id": ""}, {"host": "node", "boot_id": ""}
-    )
-    (device,) = rows(old)  # by name, but without a common clock
-    assert device["traced_ns"] == 0
-
-
-def test_ranks_that_each_see_one_gpu_are_told_apart_by_uuid(rows):
-    """In containers, or by CUDA_VISIBLE_DEVICES, all of them have number 0."""
-    ranks = [sharing_rank(rank, 0, 1_000, f"MIG-{rank // 2}", 4) for rank in range(4)]
-    assert [(row["ranks"], row["uuid"], row["device"]) for row in rows(ranks)] == [
-        ("0-1", "MIG-0", 0),
-        ("2-3", "MIG-1", 0),
-    ]
-
-
-def test_gpus_without_a_uuid_are_not_merged(rows):
-    assert [(row["ranks"], row["idle_share"]) for row in rows(two_sharing(uuid=""))] == [
-        ("0", 0.6),
-        ("1", 0.7),
-    ]
-
-
-def test_a_step_has_what_all_ranks_ran_on_a_shared_gpu_and_counts_it_once(rows):
+def sharing_steps(uuid: str = SHARED) -> list[Rank]:
     """Rank 0 computes for 40 ms from 0, rank 1 for 30 ms from 30 ms on: 60 ms of 100."""
+    idle = {"": 10 * SECOND}
     ranks = [
-        step_rank(rank, 2, devices=[Device(busy={"": 10 * SECOND}, uuid=SHARED)], samples=[])
-        for rank in range(2)
+        step_rank(rank, 2, devices=[Device(busy=idle, uuid=own)], samples=[])
+        for rank, own in enumerate((SHARED, uuid))
     ]
     for rank, (begin_ms, end_ms) in zip(ranks, ((0, 40), (30, 60))):
         rank.gpu_samples = [
             GpuSample(step.begin_ns + begin_ms * MS, step.begin_ns + end_ms * MS, 1)
             for step in rank.steps
         ]
-    assert {
-        (row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")
-    } == {(1, 60 * MS, 40 * MS)}
-    ranks[1].steps = [
-        Step(step.step, step.begin_ns, step.begin_ns + 80 * MS) for step in ranks[1].steps
-    ]
-    found = rows(ranks, "--by", "step")
-    assert {
-        (row["devices"], row["step_ns"], row["computing_ns"], row["idle_ns"]) for row in found
-    } == {(1, 90 * MS, 60 * MS, 30 * MS)}
-    ranks[1].devices[0].uuid = "GPU-0other"
-    assert {
-        (row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")
-    } == {(2, 35 * MS, 55 * MS)}
+    return ranks
 
 
-def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(asked, tmp_path):
-    out = asked("gpu", two_sharing()).out
-    assert line(out, "GPUs") == "GPUs            1 device, 2 ranks: NVIDIA H100 80GB HBM3"
-    assert line(out, "Shared") == "Shared          1 device: ranks 0-1 use GPU 0 of node00"
-    assert (
-        "busy while any of its ranks is: known for 10.0 s, where all activities and MPI calls are "
-        "sampled" in out
-    )
-    assert "GPU's ranks" in out and "rank idle" in out
-    busy = "GPU time        60.0 % computing, 0.00 % communicating"
-    assert line(out, "GPU time").startswith(busy)
-    in_summary = line(asked("summary", two_sharing()).out, "GPU")
-    assert "(1 device, 1 shared by ranks; traced" in in_summary
-    trace = asked("export", two_sharing(), "--format", "perfetto").out
-    assert '"GPU 0 (shared with rank 1), stream 7"' in trace
-    asked("html", two_sharing(), "-o", str(tmp_path / "shared.html"))
-    assert "ranks 0-1 use GPU 0 of node00" in (tmp_path / "shared.html").read_text()
-    alone = asked("gpu", two_alone()).out
-    assert "hared" not in alone and "rank idle" not in alone
-    assert "shared" not in line(asked("summary", two_alone()).out, "GPU")
-    assert '"GPU 0, stream 7"' in asked("export", two_alone(), "--format", "perfetto").out
+def unequal_steps() -> list[Rank]:
+    """Those of rank 1 last for 80 ms."""
+    ranks = sharing_steps()
+    for step in ranks[1].steps:
+        step.end_ns = step.begin_ns + 80 * MS
+    return ranks
 
 
-def test_ranks_that_were_not_selected_are_named_on_a_shared_gpu(rows, gpu):
-    (device,) = rows(two_sharing(), "--rank", "1")
-    assert (device["rank"], device["ranks"], device["merged_ranks"], device["computing_ns"]) == (
-        1,
-        "0-1",
-        1,
-        3 * SECOND,
-    )
-    assert (
-        "1 device also used by ranks that are not selected: times are of the selected ones alone"
-        in gpu(two_sharing(), "--rank", "1").out
-    )
-    assert "not selected" not in gpu(two_sharing()).out
+def in_step(devices: int, step_ms: int, computing_ms: int, idle_ms: int) -> tuple:
+    times = {"step_ns": step_ms, "computing_ns": computing_ms, "idle_ns": idle_ms}
+    own = {key: ms * MS for key, ms in times.items()}
+    return BY_STEP, Row({"step": 3}, devices=devices, **own)
 
 
-# Other commands.
+UNSAMPLED = {"streams": [Stream(1)], "gpu_samples": []}
+NOT_SELECTED = (
+    "1 device also used by ranks that are not selected: times are of the selected ones alone"
+)
+SHARING = {
+    "a GPU that ranks share is one device with the union of what they ran": (
+        two_sharing,
+        (
+            "gpu",
+            {"rank": 0, "ranks": "0-1", "sharing_ranks": 2, "merged_ranks": 2, "kernels": 2},
+            {"traced_ns": 10 * SECOND, "computing_ns": 6 * SECOND, "idle_share": 0.4},
+        ),
+        (
+            "gpu --by run",
+            {"devices": 1, "shared_devices": 1, "unmerged_devices": 0, "idle_share": 0.4},
+        ),
+        (
+            "gpu --by rank",
+            Columns(rank=[0, 1], ranks=["0-1"] * 2, merged_ranks=[1, 1]),
+            Columns(computing_ns=[4 * SECOND, 3 * SECOND]),
+        ),
+        (
+            "gpu",
+            "GPUs 1 device, 2 ranks: NVIDIA H100 80GB HBM3 ",
+            "Shared 1 device: ranks 0-1 use GPU 0 of node00",
+            "busy while any of its ranks is: known for 10.0 s, where all activities and MPI calls ",
+            "GPU's ranks",
+            "rank idle",
+            "GPU time 60.0 % computing, 0.00 % communicating",
+            No("not selected"),
+        ),
+        ("summary", "(1 device, 1 shared by ranks; traced"),
+        ("export --format perfetto", '"GPU 0 (shared with rank 1), stream 7"'),
+        ("gpu --rank 1", {"rank": 1, "ranks": "0-1", "merged_ranks": 1}, NOT_SELECTED),
+    ),
+    "and two are two": (
+        two_alone,
+        ("gpu", Columns(ranks=["0", "1"], sharing_ranks=[1, 1], idle_share=[0.6, 0.7])),
+        ("gpu --by run", {"devices": 2, "shared_devices": 0, "idle_share": 0.65}),
+        ("gpu --by rank", Columns(idle_share=[0.6, 0.7])),
+        ("gpu", No("hared"), No("rank idle")),
+        ("summary", No("shared")),
+        ("export --format perfetto", '"GPU 0, stream 7"'),
+    ),
+    "ranks of a shared GPU are merged on their host's clock": (
+        started_later,
+        ("gpu", {"traced_ns": 7 * SECOND, "computing_ns": 5 * SECOND}),
+    ),
+    "a shared GPU is in MPI while any of its ranks is": (
+        in_mpi,
+        ("gpu", {"in_mpi_ns": 1_200 * MS, "starved_ns": 500 * MS, "exposed_mpi_ns": 500 * MS}),
+    ),
+    "where only sums are known, what ranks ran at once is not": (
+        lambda: two_sharing(**UNSAMPLED),
+        ("gpu", {"traced_ns": 0, "idle_share": None}),
+        (
+            "gpu --by run",
+            {"devices": 1, "unmerged_devices": 1, "traced_ns": 0, "idle_share": None},
+        ),
+        (
+            "gpu",
+            "not known for 1 device, left out of the times below",
+            "GPU time unknown: see above",
+        ),
+        (
+            "summary",
+            "GPU 1 device, 1 shared by ranks: how busy is not known; see hvprof-report gpu",
+        ),
+    ),
+    "two hosts of one name do not share a GPU": (
+        lambda: on_host(("node", "one"), ("node", "two")),
+        ("gpu", 2),
+    ),
+    "two containers of one host may, whatever they are called": (
+        lambda: on_host(("c1", "one"), ("c2", "one")),
+        ("gpu", {"host": "c1", "ranks": "0-1"}),
+    ),
+    "hosts known by name have no common clock": (
+        lambda: on_host(("node", ""), ("node", "")),
+        ("gpu", {"traced_ns": 0}),
+    ),
+    # in containers, or by CUDA_VISIBLE_DEVICES, all of them have number 0
+    "ranks that each see one GPU are told apart by its UUID": (
+        lambda: [sharing_rank(rank, 0, 1_000, f"MIG-{rank // 2}", 4) for rank in range(4)],
+        ("gpu", Columns(ranks=["0-1", "2-3"], uuid=["MIG-0", "MIG-1"], device=[0, 0])),
+    ),
+    "GPUs without a UUID are not merged": (
+        lambda: two_sharing(uuid=""),
+        ("gpu", Columns(ranks=["0", "1"], idle_share=[0.6, 0.7])),
+    ),
+    "a step has what all ranks ran on a shared GPU": (sharing_steps, in_step(1, 100, 60, 40)),
+    "a step of ranks whose steps differ": (unequal_steps, in_step(1, 90, 60, 30)),
+    "a step of two GPUs": (lambda: sharing_steps("GPU-0other"), in_step(2, 100, 35, 65)),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_what_ranks_that_share_a_gpu_did_is_said(report, tmp_path, name):
+    check(report, tmp_path / "run", *SHARING[name])
+
+
+@BOTH_WAYS
+def test_ledgers_know_a_shared_gpu_too(report, tmp_path, write):
+    folder = write(tmp_path, two_sharing())
+    check(report, tmp_path, folder, ("gpu", {"computing_ns": 6 * SECOND, "merged_ranks": 2}))
+
+
+# Other commands
 
 
 @pytest.mark.slow
@@ -985,35 +868,19 @@ def test_databases_ledgers_and_a_merged_database_answer_the_same(report, tmp_pat
         for path in (databases, ledgers, tmp_path / "all.db")
     ]
     assert found[0] and found[0] == found[2]
-    if table != "window":
-        assert found[0] == found[1]
-
-
-def test_the_summary_has_a_line_on_gpus_where_there_are_any(asked, report, run_folder):
-    out = asked("summary", [gpu_rank(devices=[Device(busy={"C": 6, "K": 1, "": 3})])]).out
-    assert line(out, "GPU") == (
-        "GPU             60.0 % computing, 10.0 % exposed communication, 30.0 % idle"
-        " (1 device; traced 10.0 s of 10.0 s (100.0 %), 1 window of rank 0; see hvprof-report gpu)"
-    )
-    assert line(out, "Set-up")
-    assert "GPU" not in report("summary", run_folder).out
-    facts = {**planted.facts_of(0), "gpu.reason": "error 35"}
-    out = asked("summary", [Rank(0, 1, gpu_state="refused", facts=facts)]).out
-    assert line(out, "Seen").endswith("GPUs not traced: error 35")
+    assert table == "window" or found[0] == found[1]
 
 
 @pytest.mark.slow
 def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, tmp_path):
-    folder = planted.write_databases(tmp_path / "gpus", planted.gpu_run())
-    report("html", folder, "-o", tmp_path / "with.html")
-    page = (tmp_path / "with.html").read_text()
-    assert (
-        "<h2>GPUs</h2>" in page
-        and "ampere_sgemm_128&lt;32&gt;" in page
-        and "exposed communication" in page
-    )
-    report("html", run_folder, "-o", tmp_path / "without.html")
-    assert "<h2>GPUs</h2>" not in (tmp_path / "without.html").read_text()
+    for name, folder, is_there in (
+        ("with", planted.write_databases(tmp_path / "gpus", planted.gpu_run()), True),
+        ("without", run_folder, False),
+    ):
+        report("html", folder, "-o", tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text()
+        for words in ("<h2>GPUs</h2>", "ampere_sgemm_128&lt;32&gt;"):
+            assert (words in page) == is_there
 
 
 def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
@@ -1021,66 +888,58 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     from commprof_report.gpu import gpu_activity as gpus
     from commprof_report.plots import bars
     from commprof_report.run.run import run_open
-    from commprof_report.run.selection import select
 
     ranks = [gpu_rank(0, 2, devices=[Device(1, STATES), Device(2, {"C": 9})]), gpu_rank(1, 2)]
     ranks[0].activities = [Activity([70], 1), Activity([30], 2)]
-    run = run_open(planted.write_databases(tmp_path / "run", ranks))
-    select(
-        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
-    )
-    axes = figure.add_subplot()
+    folder = planted.write_databases(tmp_path / "run", ranks)
+    for words, head in (([], b""), (["--by", "kernel"], b"Time by kernel")):
+        assert report("gpu", folder, *words, "--plot", tmp_path / "gpu.svg").status == 0
+        picture = (tmp_path / "gpu.svg").read_bytes()
+        assert picture.startswith(b"<?xml") and head in picture
+    run = selected(run_open(folder))
+    axes, one, kernels = (figure.add_subplot() for _ in range(3))
     devices = gpus.gpu(run.connection).devices
     bars.of_gpus(devices).draw(axes)
-    heights = [
-        sum(
-            bar.get_height()
-            for bar in axes.patches
-            if round(bar.get_x() + bar.get_width() / 2) == place
-        )
-        for place in range(3)
-    ]
+    heights = [0, 0, 0]
+    for bar in axes.patches:
+        heights[round(bar.get_x() + bar.get_width() / 2)] += bar.get_height()
     assert heights == [0xFFFF, 9, 10 * SECOND]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0:0", "0:0", "1:0"]
-    axes = figure.add_subplot()
-    bars.of_gpus(devices[1:2]).draw(axes)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["computing"]
-    axes = figure.add_subplot()
-    bars.of_kernels(gpus.kernels(run.connection)).draw(axes)
-    bars = sorted((bar for bar in axes.patches if bar.get_width()), key=lambda bar: bar.get_y())
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert list(zip(names, (bar.get_width() for bar in bars))) == [
-        ("gemm<128, true>", 70),
-        ("ncclDevKernel_AllReduce", 30),
-    ]
-    assert report("gpu", tmp_path / "run", "--plot", tmp_path / "gpu.svg").status == 0
-    assert (tmp_path / "gpu.svg").read_bytes().startswith(b"<?xml")
-    assert (
-        report("gpu", tmp_path / "run", "--by", "kernel", "--plot", tmp_path / "kernels.svg").status
-        == 0
-    )
-    assert (
-        b"Time by kernel" in (tmp_path / "kernels.svg").read_bytes()
-        and b"Time by kernel" not in (tmp_path / "gpu.svg").read_bytes()
-    )
+    bars.of_gpus(devices[1:2]).draw(one)
+    assert [text.get_text() for text in one.get_legend().get_texts()] == ["computing"]
+    bars.of_kernels(gpus.kernels(run.connection)).draw(kernels)
+    drawn = sorted((bar for bar in kernels.patches if bar.get_width()), key=lambda bar: bar.get_y())
+    assert [bar.get_width() for bar in drawn] == [70, 30]
+    names = [label.get_text() for label in kernels.get_yticklabels()]
+    assert names == ["gemm<128, true>", "ncclDevKernel_AllReduce"]
 
 
-def test_prometheus_has_the_time_in_each_state(asked):
+def selected(run):
+    """All of a run."""
+    import argparse
+
+    from commprof_report.run.selection import FILTERS, select
+
+    select(run, argparse.Namespace(**dict.fromkeys(FILTERS)))
+    return run
+
+
+def test_prometheus_has_the_time_in_each_state(report, tmp_path):
     devices = [Device(busy={"K": SECOND, "CKDM": 2 * SECOND}, number=3)]
-    out = asked("export", [gpu_rank(devices=devices)], "--format", "prometheus").out.splitlines()
     labels = 'run="job-1",rank="0",device="3"'
+    lines = ['commprof_gpu_dropped_records_total{run="job-1",rank="0"} 0']
     for states, seconds in (("0100", "1.0"), ("1111", "2.0")):
         names = zip(("computing", "communicating", "copying", "in_mpi"), states)
         where = ",".join([labels, *(f'{name}="{state}"' for name, state in names)])
-        assert f"commprof_gpu_seconds_total{{{where}}} {seconds}" in out
-    assert 'commprof_gpu_dropped_records_total{run="job-1",rank="0"} 0' in out
+        lines.append(f"commprof_gpu_seconds_total{{{where}}} {seconds} ")
+    ranks = [gpu_rank(devices=devices)]
+    check(report, tmp_path / "run", ranks, ("export --format prometheus", *lines))
 
 
 @pytest.mark.parametrize(
-    "words",
-    (("--top", "0"), ("--top", "-1"), ("--by", "thing"), ("--region", "epoch"), ("--rank", "9")),
+    "words", ("--top 0", "--top -1", "--by thing", "--region epoch", "--rank 9")
 )
 def test_wrong_options_are_refused(report, tmp_path, words):
     folder = planted.write_databases(tmp_path / "run", [gpu_rank()])
-    answer = report("gpu", folder, *words)
+    answer = report("gpu", folder, *words.split())
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
