@@ -55,9 +55,6 @@ class Written:
         for tensor in tensors:
             self.add("E", tensor, at_us + 9, dtype="float32", shape="[64]")
 
-    def cycle(self, at_us: int) -> None:
-        self.events.append({"ph": "i", "name": "CYCLE_START", "ts": at_us, "s": "g"})
-
     def text(self, end: str = "]") -> str:
         return "[\n" + ",\n".join(map(json.dumps, self.events)) + end
 
@@ -87,7 +84,7 @@ def tracks_of(own: list[dict]) -> dict[int, str]:
     return {event["tid"]: event["args"]["name"] for event in named}
 
 
-OPERATIONS, TENSORS = "rank 0, Horovod: operations", "rank 0, Horovod: tensors"
+TENSORS = "rank 0, Horovod"
 
 
 def slices(events: list[dict], process: str) -> list[tuple[str, str, float, float | None]]:
@@ -113,40 +110,19 @@ def marks(events: list[dict], process: str) -> list[tuple[str, str, float]]:
     return [(tracks[event["tid"]], event["name"], event["ts"]) for event in found]
 
 
-def test_fused_tensors_are_one_operation_around_the_call_of_mpi(export, tmp_path):
-    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
-    assert slices(events, OPERATIONS) == [
-        ("operations", "ALLREDUCE of 3 tensors", S - 110, S + 99),
-        ("operations", "MEMCPY_IN_FUSION_BUFFER", S - 105, S - 10),
-        ("operations", "MPI_ALLREDUCE", S - 5, S + 90),
-    ]
-    (fused,) = [event for event in events if event.get("name") == "ALLREDUCE of 3 tensors"]
-    assert fused["args"] == {"operation": "ALLREDUCE", "tensors": 3, "names": ["c", "b", "a"]}
-    first = next(event for event in events if event.get("name") == "MPI_Allreduce")
-    assert (first["ts"], first["dur"]) == (S, 50)
-
-
-def test_operations_one_after_the_other_are_not_one(export, tmp_path):
-    made = Written()
-    made.reduce(["a"], S)
-    made.reduce(["b", "c"], S + 300)
-    found = slices(export(pair_of_ranks(), made.write(tmp_path / "a.json")), OPERATIONS)
-    names = [name for _, name, *_ in found if name.startswith("ALLREDUCE")]
-    assert names == ["ALLREDUCE of a", "ALLREDUCE of 2 tensors"]
-
-
 def test_operations_at_once_have_tracks_of_their_own(export, tmp_path):
     """On a GPU an operation may begin before the one before has ended."""
     made = Written()
-    made.add("B", "a", S, "ALLREDUCE")
-    made.add("B", "a", S + 1, "NCCL_ALLREDUCE")
-    made.reduce(["b"], S + 2)
-    made.add("E", "a", S + 500)
-    made.add("E", "a", S + 501)
+    for name, at_us, end_us in (("x.noname.1", S, S + 500), ("x.noname.2", S + 2, S + 400)):
+        made.add("B", name, at_us, "ALLREDUCE")
+        made.add("E", name, end_us)
+    made.events.sort(key=lambda event: event.get("ts", 0))
     events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
-    assert ("operations", "ALLREDUCE of a", S, S + 501) in slices(events, OPERATIONS)
-    own = of_process(events, OPERATIONS)
-    assert len({event["tid"] for event in own if event["ph"] == "X"}) == 2
+    assert [each[:3] for each in slices(events, TENSORS)] == [
+        ("x.noname", "ALLREDUCE", S),
+        ("x.noname", "ALLREDUCE", S + 2),
+    ]
+    assert len(tracks_of(of_process(events, TENSORS))) == 2
 
 
 def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, tmp_path):
@@ -165,13 +141,6 @@ def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, t
     assert {"dtype": "float32", "shape": "[64]"} in ends
 
 
-def test_cycles_have_a_track(export, tmp_path):
-    made = one_step()
-    made.cycle(2 * S)
-    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
-    assert marks(events, OPERATIONS) == [("cycles", "CYCLE_START", 2 * S)]
-
-
 @pytest.mark.parametrize("end", ("", ",", ",\n", "\n"), ids=repr)
 def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
     made = one_step()
@@ -179,9 +148,9 @@ def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
     made.add("B", "a", 3 * S, "ALLREDUCE")
     made.add("B", "a", 3 * S + 1, "MPI_ALLREDUCE")
     events = export(pair_of_ranks(), made.write(tmp_path / "timeline.json", end))
-    assert slices(events, OPERATIONS)[-2:] == [
-        ("operations", "ALLREDUCE of a", 3 * S, None),
-        ("operations", "MPI_ALLREDUCE", 3 * S + 1, None),
+    assert slices(events, TENSORS)[-2:] == [
+        ("a", "ALLREDUCE", 3 * S, None),
+        ("a", "MPI_ALLREDUCE", 3 * S + 1, None),
     ]
     assert slices(events, TENSORS)[-3][1:] == ("NEGOTIATE_ALLREDUCE", 2 * S, 3 * S)
 
@@ -212,7 +181,7 @@ def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_pa
     names = process_names([event for event in events if "name" in event])
     assert [names[pid] for pid in sorted(names, key=places.get)] == [
         *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
-        *(OPERATIONS, TENSORS, "rank 1, node01"),
+        *(TENSORS, "rank 1, node01"),
     ]
 
 
@@ -239,7 +208,7 @@ def test_from_and_to_cut_the_timeline(export, tmp_path):
     events = export(pair_of_ranks(), made.write(tmp_path / "a.json"), words=words)
     found = [each for each in slices(events, TENSORS) if each[1] == "NEGOTIATE_ALLREDUCE"]
     assert [begin for _, _, begin, _ in found] == [2 * S, 3 * S, 4 * S]
-    calls = [each for each in slices(events, OPERATIONS) if each[1] == "MPI_ALLREDUCE"]
+    calls = [each for each in slices(events, TENSORS) if each[1] == "MPI_ALLREDUCE"]
     first = S // 2 + 105
     assert [begin for _, _, begin, _ in calls] == [2 * S + first, 3 * S + first]
 
@@ -247,7 +216,7 @@ def test_from_and_to_cut_the_timeline(export, tmp_path):
 def test_horovod_s_rank_0_is_ours_unless_the_user_says_another(export, tmp_path):
     path = one_step().write(tmp_path / "timeline.json")
     events = export(pair_of_ranks(), f"1={path}")
-    assert of_process(events, "rank 1, Horovod: operations")
+    assert of_process(events, "rank 1, Horovod")
 
 
 ODD = (

@@ -35,12 +35,11 @@ timeline uses the alignment of all reports. A wall clock that was set while the 
 with how far. Events before the start of the run are left out, because Perfetto shows nothing before
 time 0. The profiler has to be Kineto's, as in every PyTorch wheel.
 
-A timeline of Horovod (HOROVOD_TIMELINE, hvd.start_timeline) becomes two processes below rank 0,
-which writes it: "Horovod: operations" has the fused operations with their copies and MPI calls, and
-counts the tensors that wait for a rank; "Horovod: tensors" has a track for each, with its
-negotiation. Rank 0 hears which rank is ready when, but Horovod writes it only for requests that are
-not in its cache: with HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a job that was
-killed ends in the middle; it is shown up to there.
+A timeline of Horovod (HOROVOD_TIMELINE, hvd.start_timeline) becomes a process below rank 0, which
+writes it, "rank 0, Horovod", with a track for each tensor: its negotiation and its operation, which
+fused tensors have in common. Rank 0 hears which rank is ready when, but Horovod writes it only for
+requests that are not in its cache: with HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a
+job that was killed ends in the middle; it is shown up to there.
 
 A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several
 ranks have that process id, or none has it, the rank in torch.distributed decides (distributedInfo).
@@ -123,9 +122,6 @@ TABLES = (
 )
 
 
-text_open = partial(open, mode="w", encoding="utf-8", errors="replace", newline="")
-
-
 seconds_ns = checked(
     lambda word: round(float(word) * 1e9) if 0 <= float(word) < 1e9 else None,
     "no time since the run's start",
@@ -164,7 +160,9 @@ def write_tables(ending: str, arguments: argparse.Namespace) -> None:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
             with renamed_whole(arguments.output / f"{table}.{ending}", run.mode) as aside:
-                with text_open(aside) as file:
+                with partial(open, mode="w", encoding="utf-8", errors="replace", newline="")(
+                    aside
+                ) as file:
                     table_write(ending, file, run.connection, table)
     elif ending == "csv":
         table_write(ending, sys.stdout, run.connection, *wanted)

@@ -7,13 +7,9 @@ every file count from 1. Perfetto reads -1 as 0, and assigns numbers to text ids
 processes and flows get new numbers; threads keep the kernel's thread ids, which our threads' names
 have too.
 
-Horovod's timelines come on the same axis, as two processes of the rank that wrote them:
-
-    operations  what Horovod does, fused tensors as one slice; its cycles
-    tensors     a track for each: its negotiation, the ranks as they become ready, its operation
-
-Horovod writes the slices of an operation once for each tensor of it. Those of the first tensor
-begin before the call of MPI and end after it: they stand for the operation.
+Horovod's timelines come on the same axis, as a process of the rank that wrote them, with a track
+for each tensor: its negotiation, the ranks as they become ready, its operation, which fused tensors
+have in common.
 """
 
 from __future__ import annotations
@@ -22,16 +18,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from ..base import units
 from ..run import MOST_NS
 from .traces import (
-    CYCLE_START,
-    Event,
-    NEGOTIATE,
     OfRank,
     id_number,
     is_time,
@@ -72,7 +63,6 @@ def us(ns: int) -> float:
 
 
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
-IDS = ("id", "bind_id")  # and id2, which has an id for each scope
 ID_BITS = 48  # of an id in its file; those above are the number of the file
 
 
@@ -161,7 +151,7 @@ class Beside:
         event["tid"] = self.threads[process, thread]
 
     def _ids_change(self, event: dict) -> None:
-        for key in IDS:
+        for key in ("id", "bind_id"):
             if key in event:
                 event[key] = self._id(event[key])
         if isinstance(event.get("id2"), dict):
@@ -197,176 +187,94 @@ def _title(rank: int, detail: str) -> str:
     return f"rank {rank}, PyTorch{': ' if detail else ''}{detail}"
 
 
-OPERATIONS = "operations"  # also the name of its tracks
 OTHERS = "other tensors"
-PROCESSES = 2  # of a rank
 MOST_TRACKS = 1_000  # names of tensors with tracks of their own
-MOST_KNOWN = 100_000  # tensors whose names are remembered
-MOST_LISTED = 20  # of the tensors of an operation
 UNNAMED = re.compile(r"(.*\.noname)\.\d+", re.DOTALL)  # a new tensor in each call
 
-AlignedNs = Callable[[int, int], int]
-Overlaps = Callable[[int, int], bool]
 
+class Tensor(NamedTuple):
+    """A tensor with open slices: its name, the number of its track, their begins and names."""
 
-@dataclass
-class Slice:
-    """It may change until it ends."""
-
-    begin_ns: int
     name: str
-    details: dict
+    track: int
+    slices: list[tuple[int, str]]
 
 
-class Track:
-    """A thread whose slices begin and end in order. A slice is written when it ends: only then is
-    it known whether it reaches into the selected part. names: written before the first event."""
+class Timelines:
+    """The timelines of one rank: a job that starts and stops them writes several. Where slices of
+    one name overlap it has several tracks. A slice is written when it ends: only then is it known
+    whether it reaches into the selected part."""
 
-    def __init__(self, process: Process, name: str) -> None:
-        self.process, self.name, self.number = process, name, len(process.tracks) + 1
-        self.names = named(process.number, self.number, name, self.number)
-        self.open: list[Slice] = []
-        self.last_ns = 0
+    def __init__(
+        self,
+        rank: int,
+        number: int,
+        aligned_ns: Callable[[int, int], int],
+        overlaps: Callable[[int, int], bool],
+    ) -> None:
+        self.rank, self.number, self.aligned_ns, self.overlaps = rank, number, aligned_ns, overlaps
+        self.tracks: dict[str, list[int]] = {}  # those without open slices, by name
+        self.titles = {0: f"rank {rank}, Horovod"}  # by number of the track; 0: of the process
+        self.told: set[int] = set()  # whose titles are written
 
-    def begin(self, time_ns: int, name: str, details: dict) -> Slice:
-        self.last_ns = max(time_ns, self.last_ns)
-        self.open.append(Slice(self.last_ns, name, details))
-        return self.open[-1]
+    def events(self, of_rank: OfRank) -> Iterator[str]:
+        names: dict[int, str] = {}  # by tensor
+        tensors: dict[int, Tensor] = {}
+        for event in of_rank.trace.events():
+            own_ns = of_rank.trace.unix_ns(event.time_us) - of_rank.process.start_unix_ns
+            time_ns, own = self.aligned_ns(self.rank, own_ns), tensors.get(event.tensor)
+            if time_ns > MOST_NS:
+                continue
+            if event.phase == "N" and len(names) < 100_000:
+                names[event.tensor] = UNNAMED.sub(r"\1", event.name)
+            elif event.phase == "B":
+                own = own or self._taken(names.get(event.tensor, OTHERS))
+                tensors[event.tensor] = own
+                own.slices.append((time_ns, event.name))
+            elif own and event.phase == "R":
+                name = f"rank {int(event.name)} is ready"
+                yield from self._written("i", own.track, time_ns, time_ns, name, s="t")
+            elif own and event.phase == "E":
+                begin_ns, name = own.slices.pop()
+                what = {"dur": us(max(0, time_ns - begin_ns)), "args": event.details}
+                yield from self._written("X", own.track, begin_ns, time_ns, name, **what)
+                if not own.slices:
+                    self.tracks[own.name].append(tensors.pop(event.tensor).track)
+        for own in tensors.values():  # Perfetto says of these slices that they did not finish
+            for begin_ns, name in own.slices:
+                yield from self._written("B", own.track, begin_ns, MOST_NS, name)
+            self.tracks[own.name].append(own.track)
 
-    def end(self, time_ns: int, details: dict) -> Iterator[str]:
+    def _taken(self, name: str) -> Tensor:
+        name = name if name in self.tracks or len(self.tracks) < MOST_TRACKS else OTHERS
+        idle = self.tracks.setdefault(name, [])
+        track = idle.pop() if idle else len(self.titles)
+        self.titles[track] = name
+        return Tensor(name, track, [])
+
+    def _written(
+        self, phase: str, track: int, begin_ns: int, end_ns: int, name: str, **values: object
+    ) -> Iterator[str]:
         """Perfetto has no times before 0."""
-        ended, self.last_ns = self.open.pop(), max(time_ns, self.last_ns)
-        if time_ns >= 0:
-            span_us = us(self.last_ns - ended.begin_ns)
-            ended.details.update(details)
-            yield from self.written("X", ended, self.last_ns, dur=span_us, args=ended.details)
-        if not self.open:
-            self.process.idle[self.name].append(self)
-
-    def mark(self, time_ns: int, name: str) -> Iterator[str]:
-        if time_ns >= 0:
-            yield from self.written("i", Slice(time_ns, name, {}), time_ns, s="t")
-
-    def written(self, phase: str, slice_: Slice, end_ns: int, **values: object) -> Iterator[str]:
-        if self.process.overlaps(slice_.begin_ns, end_ns):
-            yield from chain(self.process.names, self.names)
-            yield event_text(
-                phase,
-                self.process.number,
-                self.number,
-                name=slice_.name,
-                ts=us(slice_.begin_ns),
-                **values,
-            )
-
-
-class Process:
-    """Tracks by name: several of one name where slices overlap."""
-
-    def __init__(self, number: int, name: str, place: int, overlaps: Overlaps) -> None:
-        self.number, self.overlaps = number, overlaps
-        self.names = named(number, 0, name, place)
-        self.tracks: list[Track] = []
-        self.idle: dict[str, list[Track]] = {}  # without open slices, by name
-
-    def take(self, name: str) -> Track:
-        name = name if name in self.idle or len(self.idle) < MOST_TRACKS else OTHERS
-        idle = self.idle.setdefault(name, [])
-        if not idle:
-            self.tracks.append(Track(self, name))
-        return idle.pop() if idle else self.tracks[-1]
-
-    def unfinished(self) -> Iterator[str]:
-        """Perfetto says of slices without an end that they did not finish."""
-        for track in self.tracks:
-            for each in track.open:
-                yield from track.written("B", each, MOST_NS, args=each.details)
-            if track.open:
-                self.idle[track.name].append(track)
-            track.open.clear()
+        if end_ns < 0 or not self.overlaps(begin_ns, end_ns):
+            return
+        for each in sorted({0, track} - self.told):
+            below = each or PLACES_OF_RANK * (self.rank + 1) - 1
+            yield from named(self.number, each, self.titles[each], below)
+        self.told |= {0, track}
+        yield event_text(phase, self.number, track, name=name, ts=us(begin_ns), **values)
 
 
 def horovod_events(
-    timelines: Sequence[OfRank], beside: Beside, aligned_ns: AlignedNs, overlaps: Overlaps
+    timelines: Sequence[OfRank],
+    beside: Beside,
+    aligned_ns: Callable[[int, int], int],
+    overlaps: Callable[[int, int], bool],
 ) -> Iterator[str]:
     """In processes after those that are beside."""
     by_rank: dict[int, Timelines] = {}
     for of_rank in timelines:
-        rank = of_rank.process.rank
+        rank, number = of_rank.process.rank, beside.first_process + len(beside.processes)
         if rank not in by_rank:
-            first = beside.first_process + len(beside.processes) + PROCESSES * len(by_rank)
-            by_rank[rank] = Timelines(rank, first, aligned_ns, overlaps)
+            by_rank[rank] = Timelines(rank, number + len(by_rank), aligned_ns, overlaps)
         yield from by_rank[rank].events(of_rank)
-
-
-class Timelines:
-    """The timelines of one rank: a job that starts and stops them writes several."""
-
-    def __init__(self, rank: int, first_process: int, aligned_ns: AlignedNs, overlaps: Overlaps):
-        self.rank, self.aligned_ns = rank, aligned_ns
-        last = PLACES_OF_RANK * (rank + 1)
-        names = ((OPERATIONS, last - 2), ("tensors", last - 1))
-        self.operations, self.tensors = (
-            Process(first_process + at, f"rank {rank}, Horovod: {name}", place, overlaps)
-            for at, (name, place) in enumerate(names)
-        )
-        self.cycles = self.operations.take("cycles")
-
-    def events(self, of_rank: OfRank) -> Iterator[str]:
-        self.names: dict[int, str] = {}  # by tensor
-        # of tensors with an open slice: their own; of the first tensor of an operation, its track
-        self.tracks: dict[int, list[Track]] = {}
-        self.operation: Slice | None = None  # whose tensors are being listed
-        for each in of_rank.trace.events():
-            own_ns = of_rank.trace.unix_ns(each.time_us) - of_rank.process.start_unix_ns
-            time_ns = self.aligned_ns(self.rank, own_ns)
-            if time_ns <= MOST_NS:
-                yield from self._written(each, time_ns)
-        yield from self.operations.unfinished()
-        yield from self.tensors.unfinished()
-
-    def _written(self, event: Event, time_ns: int) -> Iterator[str]:
-        tensor, tracks = event.tensor, self.tracks.get(event.tensor, [])
-        if event.phase == "N":
-            if tensor in self.names or len(self.names) < MOST_KNOWN:
-                unnamed = UNNAMED.fullmatch(event.name)
-                self.names[tensor] = unnamed[1] if unnamed else event.name
-        elif event.phase == "C":
-            yield from self.cycles.mark(time_ns, CYCLE_START)
-        elif event.phase == "R":
-            for track in tracks[:1]:
-                yield from track.mark(time_ns, f"rank {int(event.name)} is ready")
-        elif event.phase == "B":
-            self._begin(event, time_ns)
-        elif event.phase == "E" and tracks:
-            self.operation = None
-            for track, details in zip(tracks, (event.details, {})):
-                yield from track.end(time_ns, details)
-            if not tracks[0].open:
-                del self.tracks[tensor]
-
-    def _begin(self, event: Event, time_ns: int) -> None:
-        tracks = self.tracks.setdefault(event.tensor, [])
-        for track in tracks:
-            self.operation = None
-            track.begin(time_ns, event.name, {})
-        if not tracks:
-            name = self.names.get(event.tensor, OTHERS)
-            tracks.append(self.tensors.take(name))
-            tracks[0].begin(time_ns, event.name, {})
-            if not event.name.startswith(NEGOTIATE):
-                tracks += self._led(event, name, time_ns)
-
-    def _led(self, event: Event, name: str, time_ns: int) -> Iterator[Track]:
-        """Horovod begins an operation for one of its tensors after the other."""
-        if self.operation and self.operation.details["operation"] == event.name:
-            listed = self.operation.details
-            listed["tensors"] += 1
-            if len(listed["names"]) < MOST_LISTED:
-                listed["names"].append(name)
-            self.operation.name = f"{event.name} of {units.counted(listed['tensors'], 'tensor')}"
-            return
-        track = self.operations.take(OPERATIONS)
-        details = {"operation": event.name, "tensors": 1, "names": [name]}
-        self.operation = track.begin(time_ns, f"{event.name} of {name}", details)
-        yield track

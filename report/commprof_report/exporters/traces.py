@@ -28,8 +28,6 @@ from ..base.files import JsonStream, json_open
 from ..run import Selection
 
 SQL = query.beside(__file__)
-OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
-SUFFIXES = (".json", ".json.gz")
 
 
 class Process(namedtuple("Process", "rank pid host start_unix_ns end_unix_ns stepped_ns state")):
@@ -82,11 +80,11 @@ def _scan(path: Path) -> Trace:
 
 
 def _files(word: str) -> list[tuple[Path, int | None]]:
-    match = OF_RANK.fullmatch(word)
+    match = re.fullmatch(r"(\d{1,9})=(.+)", word, re.DOTALL)
     rank, path = (int(match[1]), Path(match[2])) if match else (None, Path(word))
     if not path.is_dir():
         return [(path, rank)]
-    found = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+    found = sorted(file for file in path.iterdir() if file.name.endswith((".json", ".json.gz")))
     if not found:
         raise ReportError(
             path, "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace"
@@ -163,7 +161,6 @@ def _may_be(name: str, host: str | None) -> bool:
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard
 
-MOST_US = 1 << 53  # largest time in a file: 285 years
 EVENTS, FACTS = "traceEvents", ("baseTimeNanoseconds", "host_name", "distributedInfo")
 MOST_THREADS = 20_000  # of a file
 MOST_OF_NAME = 200  # characters that tell one process or thread from another
@@ -243,8 +240,8 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_time(value: object) -> TypeGuard[float]:
-    """Whether it is a time in microseconds. Kineto writes 0 for times before its base."""
-    return is_number(value) and value <= MOST_US
+    """Whether it is a time in microseconds, of 285 years at most. Kineto writes 0 for times before its base."""
+    return is_number(value) and value <= 1 << 53
 
 
 def id_number(value: object) -> int | None:
@@ -257,17 +254,12 @@ def id_number(value: object) -> int | None:
 
 
 START = "start_time_since_epoch_in_micros"
-NEGOTIATE = "NEGOTIATE_"
-CYCLE_START = "CYCLE_START"
-OPERATION_DETAILS = ("dtype", "shape")
-MOST_TENSOR = 1 << 31  # largest number of a tensor
 MOST_OPEN = 20_000  # tensors with a slice that has not ended
 MOST_LEVELS = 8  # of slices in each other; Horovod has two
 
 
-# phase: 'N' names a tensor, 'B' begins a slice, 'E' ends it, 'R': a rank is ready, 'C': Horovod's
-# thread begins a cycle. name: of the tensor, of the slice, the rank's number. details: texts by
-# name.
+# phase: 'N' names a tensor, 'B' begins a slice, 'E' ends it, 'R': a rank is ready. name: of the
+# tensor, of the slice, the rank's number. details: texts by name.
 Event = namedtuple("Event", "phase tensor name time_us details")
 
 
@@ -315,16 +307,14 @@ def _event(element: dict) -> Event | None:
     time_us: object = element.get("ts")
     name, details = _text(element.get("name")), element.get("args")
     details = details if isinstance(details, dict) else {}
-    if phase == "i" and name == CYCLE_START and is_time(time_us):
-        return Event("C", 0, name, int(time_us), {})
-    if type(tensor) is not int or not 0 <= tensor < MOST_TENSOR:
+    if type(tensor) is not int or not 0 <= tensor < 1 << 31:
         return None
     if phase == "M" and name == "process_name":
         return Event("N", tensor, _text(details.get("name")), 0, {})
     if not is_time(time_us):
         return None
     if phase in ("B", "E"):
-        known = {key: _text(details[key]) for key in OPERATION_DETAILS if key in details}
+        known = {key: _text(details[key]) for key in ("dtype", "shape") if key in details}
         return Event(phase, tensor, name, int(time_us), known)
     is_rank = phase == "X" and name.isascii() and name.isdigit() and len(name) < 10
     return Event("R", tensor, name, int(time_us), {}) if is_rank else None
