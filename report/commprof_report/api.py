@@ -16,8 +16,6 @@ from .base import FAULTS, ReportError, take_note
 from .commands import ALIASES, QUESTIONS, command_of, help_of
 from .main import parser_build
 
-NOT_OPTIONS = ("help", "json", "csv", "run", "executor")
-
 
 class Rows(list):
     """Named tuples with the keys that --json and --csv print, which docs/SCHEMA.md defines.
@@ -73,7 +71,11 @@ def _words(parser: argparse.ArgumentParser, name: str, options: dict[str, object
 
 
 def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in parser._actions if action.dest not in NOT_OPTIONS]
+    return [
+        action
+        for action in parser._actions
+        if action.dest not in ("help", "json", "csv", "run", "executor")
+    ]
 
 
 def _method(

@@ -136,11 +136,6 @@ RUN = (
     ),
     *TIMES,
 )
-RESUME = (
-    FOLDER,
-    option("--blocks", type=number(), metavar="N", help="complete blocks that are wanted in all"),
-    *TIMES,
-)
 
 
 def way_on(folder: Path) -> str:
@@ -394,7 +389,21 @@ def show(arguments: argparse.Namespace) -> None:
 
 COMMANDS = (  # what they do, help, options
     ("run", begin, "begin an experiment in a new folder", RUN),
-    ("resume", go_on, "go on after an interruption, or with more blocks", RESUME),
+    (
+        "resume",
+        go_on,
+        "go on after an interruption, or with more blocks",
+        (
+            FOLDER,
+            option(
+                "--blocks",
+                type=number(),
+                metavar="N",
+                help="complete blocks that are wanted in all",
+            ),
+            *TIMES,
+        ),
+    ),
     ("status", show, "what has run, and what has failed", [FOLDER]),
 )
 

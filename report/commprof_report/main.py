@@ -18,9 +18,6 @@ from .base.workers import executor_open
 from .commands import ALIASES, QUESTIONS, SEPARATOR, command_of, help_of
 
 PROGRAM = "hvprof-report"
-# objects; an analysis makes millions that are needed to its end, and each collection visits many of
-# them
-COLLECT_AT = 100_000
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE, EXIT_FAULT = 0, 1, 2, 3
 RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several
 folders are read as one run, where --output of commprof-run(1) gave each host or rank a folder of
@@ -138,7 +135,8 @@ def main(words: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         # both are text files
         stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined, union-attr]
-    gc.set_threshold(COLLECT_AT)
+    # objects; an analysis makes millions that are needed to its end
+    gc.set_threshold(100_000)
     # numpy's threads would take memory for nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

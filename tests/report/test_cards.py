@@ -9,7 +9,7 @@ from html import unescape
 
 import planted
 import pytest
-from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Span, Step, Window
+from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Step, Window
 from test_root_causes import MS
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
@@ -113,45 +113,8 @@ def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(cards):
     ]
 
 
-def test_what_a_background_thread_exposes_is_not_known(cards):
+def test_without_negotiation_all_of_mpi_is_one_figure(cards):
     assert cards(training(False))[1] == ("12.0 %", "of wall time inside MPI, mean over ranks")
-
-
-@pytest.mark.slow
-def test_the_main_thread_exposes_all_that_it_communicates(cards):
-    assert cards(training(False, is_main=1))[1] == (
-        "15.0 %",
-        "of a step is exposed communication (3.00 ms)",
-    )
-
-
-@pytest.mark.slow
-def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
-    found = cards(planted.gpu_run())
-    assert found[1:3] == [
-        ("6.0 %", "of a step is exposed communication on the GPU (30.0 ms)"),
-        ("0.72 %", "of a step is exposed communication in MPI (3.50 ms)"),
-    ]
-    assert ("6.40 s", "NCCL on the device, all ranks, as far as it was traced") in found
-
-
-def waiting(begins_ms: list[int], negotiates: bool = True) -> list[Rank]:
-    """In each step each rank begins to wait at a time of its own, for both Allreduces to end."""
-    ranks = training(negotiates)
-    for rank, begin_ms in zip(ranks, begins_ms):
-        rank.regions = {1: "wait for gradients"}
-        times = [10 * MS + step * STEP_NS for step in range(STEPS)]
-        rank.spans = [Span(1, time + begin_ms * MS, time + 17 * MS) for time in times]
-        rank.windows.append(Window(0, WALL_NS, 0))
-    return ranks
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("negotiates", [True, False])
-def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
-    (exposed,) = [card for card in cards(waiting([12, 12], negotiates)) if "exposed" in card[1]]
-    said = "of a step is exposed communication (5.00 ms in region 'wait for gradients')"
-    assert exposed == ("25.0 %", said)
 
 
 def test_one_rank_is_not_late(cards):

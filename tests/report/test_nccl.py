@@ -289,10 +289,6 @@ def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, 
         and len([line for line in reduces if "graph" not in line]) == 1
     )
     assert len(gathers) == 1 and " host " in gathers[0] and "B/s" not in gathers[0]
-    assert (
-        "NCCL: 96 operations queued on the host, 48 times on the device (an ncclGroup is one"
-        in text
-    )
     assert "ncclGroupEnd" not in text
 
 
@@ -392,19 +388,6 @@ def test_copies_around_host_buffers_look_staged(report, tmp_path):
     staged = staged_run(tmp_path / "staged")
     text = report("summary", staged).out
     assert "host buffers only; traced GPUs copied 2.10 GB to the host and 2.10 GB back" in text
-    found = only(report("advise", staged, "--json").rows, rule="staging")
-    assert (found["found"], found["saving_ns"]) == (1, None)
-
-
-def test_a_cuda_aware_run_is_not_told_to_be_one(report, tmp_path):
-    aware = staged_run(tmp_path / "aware", Cell("MPI_Bcast", MIB, [MS], memory_kind="device"))
-    assert only(report("advise", aware, "--json").rows, rule="staging")["found"] == 0
-
-
-def test_a_run_without_gpu_is_not_looked_at_for_staging(report, run_folder):
-    assert not [
-        row for row in report("advise", run_folder, "--json").rows if row["rule"] == "staging"
-    ]
 
 
 # Communicators.
@@ -877,7 +860,6 @@ def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
     assert report("html", pure, "-o", tmp_path / "page.html").status == 0
     text = (tmp_path / "page.html").read_text()
     for said in (
-        "NCCL on the device, all ranks",
         "Where the time goes",
         "Message sizes",
         "Who is late",
@@ -931,10 +913,10 @@ def test_messages_are_between_world_ranks(report, tmp_path, pipeline, write):
 def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
     folder = planted.write_databases(tmp_path / "run", [pipeline[0], pipeline[2]])
     text = report("peers", folder).out.splitlines()
-    assert [line.split() for line in text if not set(line) <= set("- ")] == [
-        ["from", "\\", "to", "unknown"],
-        ["0", "5.24", "MB"],
-        ["2", "7.34", "MB"],
+    assert [line.split()[:2] + line.split()[3:] for line in text] == [
+        ["from", "to", "volume"],
+        ["2", "unknown", "7.34", "MB"],
+        ["0", "unknown", "5.24", "MB"],
     ]
     assert report("peers", folder, "--json").rows[0]["receiver"] is None
     assert "most from rank 2 to unknown: 7.34 MB" in report("summary", folder).out

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import Field, Row, Unknown, attempt, gathered, row_type, units
-from ..gpu.gpu_activity import gpu
 from ..late.late_ranks import Late
 from ..late.sentences import basis_text, is_crowded, lacks_cores
 from ..roles.world import World
@@ -102,13 +101,6 @@ def of_nonblocking(inputs: Inputs) -> Basis:
     return _of(completed, max(started, completed), "operation")
 
 
-def of_copies(inputs: Inputs) -> Basis:
-    traced = gpu(inputs.run.connection).summary
-    return Basis(
-        f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1
-    )
-
-
 def _of_calls(
     inputs: Inputs, is_named: Callable[[Row], bool], analysed: Iterable[Row | Point]
 ) -> Basis:
@@ -184,13 +176,6 @@ RULES = (
              inputs, lambda row: units.operation(row.call) == "barrier",
              lambda row: row.call == BARRIER and not row.is_folded,
          ), rules.barriers, is_crowded),
-    Rule("gaps", "dropped calls, and requests that were not followed to completion",
-         "", lambda inputs: all_of(sum(row.count for row in inputs.answers.calls), "call"),
-         rules.gaps),
-)
-GPU_RULES = (
-    Rule("staging", "GPU data that goes through the host to MPI",
-         "GPUs that are traced (COMMPROF_GPU)", of_copies, rules.staging),
 )
 # fmt: on
 
@@ -199,11 +184,9 @@ def advice(run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: Wo
     """All advice: cores, before which no time is sure, unless a rank is late whatever they cost;
     the largest savings; findings of another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
-    uses_gpu = run.connection.execute("SELECT 1 FROM gpu_device").fetchone()
-    rules = (*RULES, *(GPU_RULES if uses_gpu else ()))
     rows = [
         row
-        for rule in rules
+        for rule in RULES
         for row in attempt(f"Advice, {rule.looks_for}", judge, rule, inputs) or []
     ]
     rows += attempt("Advice, all together", _together, rows, inputs) or []

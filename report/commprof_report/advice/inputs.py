@@ -29,7 +29,6 @@ SQL = query.beside(__file__)
 
 BACKGROUND = threshold("advice.background")
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
-PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 
 
 class Inputs(NamedTuple):
@@ -190,7 +189,11 @@ def framework(run: Run, answers: RunSummary) -> str:
     if any(fact.key == "command_line" and "horovod" in fact.value for fact in facts):
         return HOROVOD
     threads = run.connection.execute("SELECT DISTINCT name FROM thread")
-    return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""
+    return (
+        PYTORCH
+        if any(re.compile(r"pt_(mpi|.*ProcessGroup)").match(name) for (name,) in threads)
+        else ""
+    )
 
 
 class Spans(NamedTuple):
@@ -209,7 +212,6 @@ def gain_ns(spans: Spans, needed_ns: float = 0.0, hidden_ns: float = float("inf"
     return max(0.0, min(cost_ns - needed_ns, hidden_ns))
 
 
-KNEE = threshold("advice.knee")
 FEWEST = whole("advice.observations")
 Split = tuple[int, float, float]
 
@@ -256,7 +258,7 @@ class Curve(NamedTuple):
         best = min((each.ns_per_byte for each in judged), default=0.0)
         if len(judged) < 2 or not best:
             return None
-        return next(each for each in judged if each.ns_per_byte <= KNEE * best)
+        return next(each for each in judged if each.ns_per_byte <= threshold("advice.knee") * best)
 
 
 def _ns_per_byte(points: Sequence[Point]) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import Row, Unknown, gathered, present, threshold, units, whole
-from ..gpu.gpu_activity import TO_AND_FROM, activity_rows
 from ..late.judgement import Kind, remedy
 from ..late.late_ranks import Late
 from ..late.messages import Link
@@ -34,7 +33,6 @@ from ..late.sentences import (
 )
 from ..late.verdict import COVERED, FEWEST_BLOCKS, CallCause
 from ..run.crowding import core_uses, cores_of
-from ..run.unseen import merged, missing, reason_text
 from .inputs import (
     BACKGROUND,
     FEWEST,
@@ -531,58 +529,3 @@ def _long_cycle(cycle_ns: float, step_ns: float, call: str, inputs: Inputs) -> F
 def with_cores(inputs: Inputs) -> list:
     """The ranks whose cores are known."""
     return [row for row in core_uses(inputs.run.connection) if cores_of(row.affinity)]
-
-
-def staging(inputs: Inputs) -> Iterator[Finding]:
-    """MPI has host buffers only, and GPUs copy about as much to the host and back."""
-    summary = inputs.answers.summary
-    copied = activity_rows(inputs.run.connection, TO_AND_FROM)
-    volumes = [row.volume_bytes for row in copied]
-    if summary.device_volume_share or not is_staged(volumes, summary.volume_bytes):
-        return
-    # 1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)
-    copies = " and ".join(
-        f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})"
-        for row in reversed(copied)
-    )
-    yield Finding(
-        "hand GPU buffers to MPI",
-        f"MPI calls have host buffers only ({units.volume(summary.volume_bytes)}), and GPUs copied "
-        f"{copies} while they were traced: it looks staged, though what was copied "
-        "for MPI is not known",
-        "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on "
-        "GPUs",
-        POSSIBLE,
-    )
-
-
-def is_staged(copied_bytes: Sequence[int], mpi_bytes: int) -> bool:
-    """copied_bytes: to the host and to the device. Copies that come to little (a batch of data, a
-    loss) say nothing."""
-    return (
-        len(copied_bytes) == 2
-        and min(copied_bytes) >= threshold("advice.copies-alike") * max(copied_bytes)
-        and max(copied_bytes) >= threshold("advice.staged") * mpi_bytes > 0
-    )
-
-
-def gaps(inputs: Inputs) -> Iterator[Finding]:
-    """Questions that the profile cannot answer, or only in part."""
-    if inputs.late.unfinished:
-        yield Finding(
-            unfinished_text(inputs.late),
-            "all figures cover finished calls; what ranks wait in these is not counted",
-            "`stuck` says who waits for whom",
-            SURE,
-        )
-    lacking, together = missing(inputs.answers.seen), merged(inputs.answers.seen)
-    if lacking or together:
-        ways_out = dict.fromkeys(row.way_out for row in [*lacking, *together] if row.way_out)
-        yield Finding(
-            "this profile is not complete"
-            if lacking
-            else "this profile counts some things together",
-            "; ".join(map(reason_text, [*lacking, *together])),
-            "; ".join(ways_out) or "`seen` lists what is missing",
-            SURE,
-        )

@@ -124,10 +124,6 @@ TABLE = (
               "a region that waits for communication begins with it", "another region",
               "a wait region"),
     # calls: bulk, control and negotiation
-    Threshold("calls.neighbours", 4, "times a power of two is the one below",
-              "further apart, a line says little of what lies between", "a line", "no line"),
-    Threshold("calls.odd-sizes", 0.0625, "share of the time on the line",
-              "medians are known to a sixteenth", "silent", "said"),
     Threshold("calls.rounds", 20, "rounds of a thread", "fewer are no negotiation", "no thread",
               "a thread that negotiates"),
     Threshold("calls.distributed", 2, "messages of a size from a root",
@@ -290,10 +286,6 @@ TABLE = (
               "gradients wait for half a cycle, so for an eighth of the step", "short", "long"),
     Threshold("advice.overlap", 0.1, "share of the operations' time that is not blocked",
               "a program that overlaps hides more", "overlaps with nothing", "overlaps"),
-    Threshold("advice.staged", 0.1, "of the bytes in MPI calls",
-              "copies of a batch of data or of a loss come to less", "not staged", "staged"),
-    Threshold("advice.copies-alike", 0.5, "of the copies in the other direction",
-              "what is staged goes both ways", "not staged", "staged"),
     # stuck
     Threshold("stuck.after", 5.0, "s inside a call, if --after does not say otherwise",
               "an ordinary step takes less", "running", "stuck"),

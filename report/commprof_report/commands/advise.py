@@ -8,9 +8,7 @@ could be, and how sure it is; the one that could save most is first. The rules l
   few bytes;
 - a cycle of Horovod's negotiation that is long beside a step;
 - a rank that the others wait for; much waiting, where none is named;
-- nonblocking operations that overlap with nothing, and barriers;
-- data of GPUs that seems to go through the host to MPI;
-- what the profile lacks.
+- nonblocking operations that overlap with nothing, and barriers.
 
 Advice that could save less than 0.5 % of the time is left out. A change of calls saves no more than
 they take without waiting, and overlap no more than the time outside MPI that could hide it; late

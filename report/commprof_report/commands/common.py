@@ -33,8 +33,6 @@ RUN = (
     EXECUTOR,
 )
 HEAD_WIDTH, WIDEST = 16, 1 << 20  # of facts
-# the space between a number and its unit
-OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")
 KEPT = "\N{NO-BREAK SPACE}"
 PLOT = option(
     "--plot",
@@ -132,7 +130,8 @@ def screen() -> int:
 
 def wrapped(text: str, most: int = WIDEST, indent: str = "") -> list[str]:
     """Lines within the terminal, and within `most`. No number is parted from its unit."""
-    width, kept = min(most, screen()), OF_A_NUMBER.sub(KEPT, units.visible(text))
+    width = min(most, screen())
+    kept = re.sub(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)", KEPT, units.visible(text))
     lines = textwrap.wrap(
         kept,
         width,

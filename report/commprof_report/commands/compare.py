@@ -177,13 +177,6 @@ RULES = (
 
 
 GATE = {0: "not slower", 1: "slower", 3: "no answer"}  # by exit status
-FAIL_IF = option(
-    "--fail-if",
-    type=limit,
-    metavar="slower:N%",
-    help="exit with 1 if a side is slower than the first by N %% or more, with 3 if that is not "
-    "known",
-)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -394,25 +387,6 @@ TEXTS = {  # by --by
 
 # The page of a comparison: in the words of the text, with the value of each run.
 
-SIDE_COLUMNS = (
-    column("side", lambda side: side.name, False),
-    column("runs", lambda side: units.count(len(side.runs))),
-    column("failed", lambda side: units.count(side.failed)),
-    column("library", sentences.library, False),
-    column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
-    column(
-        "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
-    ),
-    column(
-        "hosts",
-        lambda side: units.shortened(
-            ", ".join(sorted({row.host or "unknown" for run in side.runs for row in run.ranks})),
-            MOST_VALUE,
-        ),
-        False,
-    ),
-)
-
 
 def page_title(answers: Comparison) -> str:
     return (
@@ -528,7 +502,33 @@ def differences_section(answers: Comparison) -> str:
         "What differs, and notes",
         "What the sides ran on, and settings and software in which all runs of one side "
         "differ from all of the other.",
-        page.table(SIDE_COLUMNS, answers.sides),
+        page.table(
+            (
+                column("side", lambda side: side.name, False),
+                column("runs", lambda side: units.count(len(side.runs))),
+                column("failed", lambda side: units.count(side.failed)),
+                column("library", sentences.library, False),
+                column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
+                column(
+                    "cores that a rank may use",
+                    lambda side: one_of({binding(run) for run in side.runs}),
+                    False,
+                ),
+                column(
+                    "hosts",
+                    lambda side: units.shortened(
+                        ", ".join(
+                            sorted(
+                                {row.host or "unknown" for run in side.runs for row in run.ranks}
+                            )
+                        ),
+                        MOST_VALUE,
+                    ),
+                    False,
+                ),
+            ),
+            answers.sides,
+        ),
         *(
             page.table(
                 [
@@ -576,7 +576,13 @@ COMMANDS = {
                 "of an experiment",
             ),
             *RULES,
-            FAIL_IF,
+            option(
+                "--fail-if",
+                type=limit,
+                metavar="slower:N%",
+                help="exit with 1 if a side is slower than the first by N %% or more, with 3 if that is not "
+                "known",
+            ),
             EXECUTOR,
             option(
                 "--by",

@@ -10,9 +10,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ..base import column, Field, gathered, option, Row, shown, telling, units, UsageError
+from ..base import Field, gathered, option, Row, shown, telling, units, UsageError
 from ..base.summarize import BINS
-from ..calls.parts import PEER, RANK, peer_name, peer_rows, rank_rows
+from ..calls.parts import PEER, RANK, peer_rows, rank_rows
 from ..calls.by_size import LATENCY, latency_rows, merged
 from ..calls.views import (
     CALL,
@@ -45,7 +45,7 @@ RECEIVES = frozenset(
     for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
     for end in ("", "_init")
 )
-MOST_COLUMNS, MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 16, 30, 64, 60, 3
+MOST_PAIRS, MOST_RANKS, MOST_SIZES, MOST_THRESHOLDS = 30, 64, 60, 3
 BAR_WIDTH, MOST_BARS = 40, 24  # of histograms in text
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "total": attrgetter("total_ns"),
@@ -197,8 +197,10 @@ def size_texts(rows: Sequence[Row], arguments: argparse.Namespace) -> list[str]:
     left = f"\n... and {units.counted(more, 'more row')}." if more > 0 else ""
     return [
         tables.text_table(columns, messages[: arguments.top]) + left,
-        completion_note(rows),
-        device_note(rows),
+        "Nonblocking operations last from their start to completion; start and wait are the times "
+        "in the calls for these, overlap the rest."
+        if any(row.measure == "completion" for row in rows)
+        else "",
         "Calls that carry no message (MPI_Wait and such) are left out here; `calls` has them."
         if len(messages) < len(timed)
         else "",
@@ -246,36 +248,6 @@ def telling_columns(
 
 def operation_of(row: Row) -> tuple:
     return row.call, row.identity, row.rank, row.memory_kind
-
-
-def completion_note(rows: Sequence[Row]) -> str:
-    """A note on the times of nonblocking operations, and how many have none."""
-    completed = [row for row in rows if row.measure == "completion"]
-    if not completed:
-        return ""
-    names = {row.call for row in completed}
-    started = sum(row.count for row in rows if row.measure == "call" and row.call in names)
-    left = started - sum(row.count for row in completed)
-    more = f" {units.counted(left, 'started operation')} not seen to complete." if left > 0 else ""
-    return (
-        "Nonblocking operations last from their start to completion; start and wait are the times "
-        f"in the calls for these, overlap the rest.{more}"
-    )
-
-
-def device_note(rows: Sequence[Row]) -> str:
-    """How many of NCCL's operations were timed on the device."""
-    made = [row for row in of_nccl(rows, "call") if carries_messages(row)]
-    timed = [row for row in rows if row.measure == "device"]
-    grouped = any(row.call == "ncclGroup" for row in rows)
-    return (
-        (
-            f"NCCL: {counted(made, 'operation')} queued on the host, {counted(timed, 'time')} on "
-            f"the device{' (an ncclGroup is one for all its operations)' if grouped else ''}."
-        )
-        if made or timed
-        else ""
-    )
 
 
 def carries_messages(row: Row) -> bool:
@@ -457,11 +429,10 @@ def threshold_text(rows: Sequence[Row]) -> str:
 
 
 def peers(arguments: argparse.Namespace) -> None:
-    """A matrix with a row per sender and a column per receiver, as the senders counted (with
-    --received, as the receivers did). With more than 16 receivers the text lists the largest pairs;
-    --plot shows all. NCCL's messages are included, by the world ranks of both sides; a peer whose
-    database was not read is "unknown". Messages are not counted by size or communicator here, so
-    --bytes, --communicator and --region are refused."""
+    """One row per pair of ranks, the largest first, as the senders counted (with --received, as the
+    receivers did); --plot draws the matrix of all. NCCL's messages are included, by the world ranks
+    of both sides; a peer whose database was not read is "unknown". Messages are not counted by size
+    or communicator here, so --bytes, --communicator and --region are refused."""
     if arguments.bytes or arguments.communicator or arguments.region:
         raise UsageError(
             "peers", "messages between peers are not counted by size, communicator or region"
@@ -480,7 +451,14 @@ def peers(arguments: argparse.Namespace) -> None:
         run,
         rows,
         PEER,
-        lambda: [peers_text(rows, *shown(PEER, quantity))],
+        lambda: [
+            tables.first_rows(
+                shown(PEER),
+                sorted(rows, key=attrgetter(quantity), reverse=True),
+                MOST_PAIRS,
+                " pairs; --csv has them all.",
+            )
+        ],
         draw,
         partial(common.nothing_text, run, f"{direction} point-to-point message"),
         partial(
@@ -491,46 +469,18 @@ def peers(arguments: argparse.Namespace) -> None:
     )
 
 
-def peers_text(rows: Sequence[Row], amount: Field) -> str:
-    """A matrix, or the largest pairs; who is not known comes last."""
-    senders, receivers = (
-        sorted({getattr(row, side) for row in rows}, key=lambda rank: (rank is None, rank))
-        for side in ("sender", "receiver")
-    )
-    if len(receivers) > MOST_COLUMNS:
-        return tables.first_rows(
-            shown(PEER),
-            sorted(rows, key=attrgetter(amount.key), reverse=True),
-            MOST_PAIRS,
-            " pairs; --csv has them all.",
-        )
-    amounts = {(row.sender, row.receiver): amount.show(row) for row in rows}
-    columns = [
-        column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
-        for to in receivers
-    ]
-    return tables.text_table([column("from \\ to", peer_name), *columns], senders)
-
-
-MPI_BARS = (
-    "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
-    "return; waiting for other ranks is part of it. Percentages are of the wall time of all "
-    "ranks. MPI_Init and MPI_Finalize are only in the table."
+BARS = (
+    "Each bar is the time that all ranks together spent in one call, with waiting for other ranks; "
+    "of NCCL's operations the time on the device, where it was traced. MPI_Init and MPI_Finalize "
+    "are only in the table."
 )
-NCCL_BARS = {  # by measure, where MPI has no calls
-    "device": "Each bar is the time that NCCL's operations of all ranks together took on the "
-    "device, as far as it was traced.",
-    "call": "Each bar is the time that all ranks together spent putting operations of NCCL into a "
-    "stream's queue: no communication.",
-}
 
 
 def calls_section(rows: Sequence[Row], timed: Sequence[Row], more: Sequence[Field]) -> str:
     """timed: those that are drawn; more: columns of MPI's calls."""
-    sentence = next((said for kind, said in NCCL_BARS.items() if of_nccl(timed, kind)), MPI_BARS)
     return page.section(
         "Where the time goes",
-        f"{sentence} {volume_note(rows)}".rstrip(),
+        f"{BARS} {volume_note(rows)}".rstrip(),
         common.picture(bars.of_calls(timed), "time by call"),
         *(
             page.table([*columns, *(more if columns[0].head == "call" else ())], part)
@@ -690,7 +640,11 @@ COMMANDS = {
         peers.__doc__,
         (
             *common.DRAWN,
-            option("--counts", action="store_true", help="numbers of messages instead of bytes"),
+            option(
+                "--counts",
+                action="store_true",
+                help="numbers of messages instead of bytes decide what is largest",
+            ),
             option("--received", action="store_true", help="what the receivers counted"),
         ),
         peers,

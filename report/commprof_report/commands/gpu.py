@@ -83,14 +83,6 @@ DEVICE_COLUMNS = (
     column("idle", lambda row: units.share(row.idle_share)),
     column("in MPI", lambda row: units.share(row.in_mpi_share)),
 )
-PART_COLUMNS = (
-    column("rank", lambda row: str(row.rank)),
-    column("GPU's ranks", lambda row: row.ranks),
-    *(
-        column._replace(head="rank idle") if column.head == "idle" else column
-        for column in DEVICE_COLUMNS[1:]
-    ),
-)
 
 
 Answers = namedtuple("Answers", "gpu steps cost seen")
@@ -165,7 +157,14 @@ TABLES = {
     "rank": Table(
         lambda run: gpu_activity.gpu(run.connection).parts,
         GpuDeviceRow._fields,
-        PART_COLUMNS,
+        (
+            column("rank", lambda row: str(row.rank)),
+            column("GPU's ranks", lambda row: row.ranks),
+            *(
+                column._replace(head="rank idle") if column.head == "idle" else column
+                for column in DEVICE_COLUMNS[1:]
+            ),
+        ),
         MOST_DEVICES,
     ),
     "sensor": Table(

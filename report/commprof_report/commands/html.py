@@ -29,15 +29,14 @@ from ..compare.judge import Rules
 from ..display import page, pictures
 from ..late.late_ranks import Late, is_beside_main
 from ..late.judgement import Kind
-from ..late.marks import HANDED
-from ..late.sentences import headline, mark_text
+from ..late.sentences import headline
 from ..plots import bars, timeline
 from ..roles import roles
 from ..roles.world import world_of
 from ..run import align, Alignment, anonymous, files_mode, Run, selection, Selection, view_rows
 from ..steps.long_steps import is_whole
 from ..steps.run_view import View, run_view
-from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary, waited_text
+from ..steps.steps_summary import StepsRow, StepsSummary, steps_summary
 from ..summary.run_summary import (
     RunSummary,
     communicating,
@@ -63,17 +62,7 @@ from . import (
 COMPARISON = "comparison.html"
 FIRST = ("Wrong launcher", "Crowded")  # what shows whether a run is healthy
 MOST_RANKS = 64
-FACT_COLUMNS = (
-    column("name", lambda row: row.key, False),
-    column("value", lambda row: units.shortened(row.value, 400), False),
-    column("ranks", lambda row: units.count(row.ranks)),
-)
-NO_PICTURES = (
-    "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
-    "steps and the timeline",
-)
 FOLDERS = re.compile(r"(?<![^\s=:,])/(?:[^\s/]+/)*(?=[^\s/])")  # of a command line
-Card = tuple[str, str]  # the figure, and what it is
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -161,13 +150,24 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         ]
     sections = [attempt(*each) or "" for each in made]
     yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
-    yield page.warnings([*run.notes, *FAULTS, *NO_PICTURES * (not pictures.is_possible())])
+    lack = (
+        "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps and the "
+        "timeline"
+    )
+    yield page.warnings([*run.notes, *FAULTS, *[lack] * (not pictures.is_possible())])
     yield from sections
     yield page.section(
         "Conditions of the run",
         "Where and how the run took place: program, MPI library, settings, environment of "
         "the MPI libraries.",
-        page.table(FACT_COLUMNS, answers.facts),
+        page.table(
+            (
+                column("name", lambda row: row.key, False),
+                column("value", lambda row: units.shortened(row.value, 400), False),
+                column("ranks", lambda row: units.count(row.ranks)),
+            ),
+            answers.facts,
+        ),
         is_folded=True,
     )
 
@@ -208,50 +208,28 @@ def opening(
     return page.header(
         FOLDERS.sub("", row.command_line or row.program or "unknown program"),
         ["; ".join((summary.where_and_when(row), summary.library_name(row), name))],
-        attempt("Figures", lambda: [*cards(answers, in_steps)]) or [],
+        attempt("Figures", lambda: cards(answers, in_steps)) or [],
         [fact for fact in facts if fact[0] not in FIRST],
         questions,
     )
 
 
-def cards(answers: RunSummary, steps: StepsRow) -> Iterator[Card]:
-    """The figures at the top: what a step is, and where the time goes."""
-    row = answers.summary
-    if steps.step_ns is not None:
-        count = units.counted(steps.steps, "step")
-        yield units.duration(steps.step_ns), f"a step, the mean of {count}"
-        yield from exposed_cards(steps)
+def cards(answers: RunSummary, steps: StepsRow | None) -> list[tuple[str, str]]:
+    """The figures at the top, each with what it is."""
+    row, cost = answers.summary, units.share(answers.summary.cost_share)
     share, said = row.mpi_share_mean, "inside MPI, mean over ranks"
     if row.negotiation_share_mean is not None:
         share = row.data_share_mean
         said = f"in data operations; {units.share(row.negotiation_share_mean)} in negotiation"
-    if summary.has_mpi(row):
-        yield units.share(share), f"of {summary.whole(row)} {said}"
-    if row.has_nccl:
-        spent = units.duration(row.nccl_device_ns)
-        yield spent, "NCCL on the device, all ranks, as far as it was traced"
-    cost = units.share(row.cost_share)
-    yield summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"
-
-
-def exposed_cards(steps: StepsRow) -> Iterator[Card]:
-    """On the GPU, and in the calls of the thread that drives the steps or in a region around the
-    wait for another thread's."""
-    of_step, has_nccl = "of a step is exposed communication", steps.nccl_host_ns is not None
-    if steps.gpu_steps and has_nccl:
-        exposed = units.duration(steps.gpu_exposed_ns)
-        yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
-    if steps.wait_region:
-        handed = "after its gradients are handed over"
-        where = handed if steps.wait_region == HANDED else f"in {mark_text(steps.wait_region)}"
-        exposed = units.duration(steps.wait_region_ns)
-        yield waited_text(steps), f"{of_step} ({exposed} {where})"
-    elif steps.is_driven:
-        exposed = units.duration(steps.communication_ns)
-        yield (
-            units.share(steps.communication_share),
-            (f"{of_step}{' in MPI' * has_nccl} ({exposed})"),
-        )
+    found = {
+        (units.share(share), f"of {summary.whole(row)} {said}"): summary.has_mpi(row),
+        (summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"): True,
+    }
+    shown = [card for card, is_so in found.items() if is_so]
+    if steps and steps.step_ns is not None:
+        said = f"a step, the mean of {units.counted(steps.steps, 'step')}"
+        shown.insert(0, (units.duration(steps.step_ns), said))
+    return shown
 
 
 def timeline_section(

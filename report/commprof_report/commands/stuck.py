@@ -32,7 +32,6 @@ from ..stuck import doing, wait_graph
 from ..stuck.wait_graph import Killed, Position, Stuck, Wait
 from . import Command, common
 
-AFTER_S = threshold("stuck.after")
 MOST_LINES = 12  # of a kind
 IF_HUNG = "If the job hung before that"
 MOST_CIRCLE = 8  # ranks of a circle that are written out
@@ -331,7 +330,7 @@ COMMANDS = {
             option(
                 "--after",
                 type=seconds,
-                default=AFTER_S,
+                default=threshold("stuck.after"),
                 metavar="SECONDS",
                 help="calls of a running job count from this duration on; of a job that was "
                 "killed as a whole, waits up to the last call that any rank began or ended "

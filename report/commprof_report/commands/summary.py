@@ -67,14 +67,8 @@ HEADS = {
     "running": "Running",
 }
 WRAPPED = (
-    "Crowded",
-    "Cause",
-    "Why",
-    "To know it",
-    "Based on",
-    "In a step",
-    "Efficiency",
-    "Seen",
+    *("Crowded", "Cause", "Why", "To know it"),
+    *("Based on", "In a step", "Efficiency", "Seen"),
 )
 UNSEEN = {
     "missing": "Not seen",

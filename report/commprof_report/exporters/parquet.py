@@ -15,7 +15,6 @@ from ..base.files import renamed_whole
 SQL = query.beside(__file__)
 ROWS = 100_000  # in memory at a time
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"  # as readers of partitions name what has none
-LARGE = ("sample", "gpu_sample")
 OF_NODE = {  # by the column that says whose a row is; ranks: of the node
     "world_rank": "world_rank IN ({ranks})",
     "cell": "cell IN (SELECT cell FROM main.cell WHERE world_rank IN ({ranks}))",
@@ -44,7 +43,7 @@ def write(connection: Connection, table: str, folder: Path, mode: int) -> None:
     parts = {folder / path: condition for path, condition in _parts(connection, table, columns)}
     if {*(folder / table).rglob("*.parquet")} - parts.keys():
         raise ReportError(folder / table, "holds nodes of another export: remove it first")
-    if table in LARGE:  # read once for each node
+    if table in ("sample", "gpu_sample"):  # read once for each node
         connection.execute(f"CREATE INDEX IF NOT EXISTS main.{table}_of ON {table} (world_rank)")
     for path, condition in parts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,18 +57,6 @@ TRACKS = {
     "gpu sampled": Track(5_000_000, "all sampled: {}", GPUS + 1, 2),
     "gpu traced": Track(6_000_000, "GPU traced", GPUS),
 }
-PEERS = {-1: "outside the job", -2: "any"}
-DETAILS = (  # of a call, as far as they are known
-    "communicator",
-    "sequence",
-    "bytes",
-    "peer",
-    "root",
-    "request_call",
-    "region",
-    "datatype",
-    "op",
-)
 ESTIMATE: dict[str, object] = {"estimate": "from durations: the clock error is too large"}
 
 
@@ -328,8 +316,21 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
 
 
 def _details(row: Row) -> dict[str, object]:
-    known = {key: getattr(row, key, None) for key in DETAILS}
-    known["peer"] = PEERS.get(row.peer, row.peer)
+    known = {
+        key: getattr(row, key, None)
+        for key in (  # of a call, as far as they are known
+            "communicator",
+            "sequence",
+            "bytes",
+            "peer",
+            "root",
+            "request_call",
+            "region",
+            "datatype",
+            "op",
+        )
+    }
+    known["peer"] = {-1: "outside the job", -2: "any"}.get(row.peer, row.peer)
     return {key: value for key, value in known.items() if value is not None}
 
 

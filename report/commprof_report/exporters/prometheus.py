@@ -18,8 +18,6 @@ from ..late.late_ranks import Late
 from ..run import cells_of, fact_rows, Run
 from ..stuck.doing import negotiating_rows
 
-UP = {"running": 1, "running or killed": None}  # by state; others: 0
-ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
 NEGOTIATIONS = (
     ("rounds", "Rounds in which ranks agreed on what to sum.", lambda row: row.rounds),
@@ -34,6 +32,7 @@ NEGOTIATIONS = (
         lambda row: _seconds(row.ahead_ns),
     ),
 )
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 
 # labels: by name; suffix: of the name, in a histogram.
@@ -62,7 +61,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             "commprof_up",
             "gauge",
             "1: the rank's process is seen to run, 0: it has ended; absent if unknown.",
-            _of(ranks, lambda row: UP.get(row.state, 0)),
+            _of(ranks, lambda row: {"running": 1, "running or killed": None}.get(row.state, 0)),
         ),
         (
             "commprof_rank_info",

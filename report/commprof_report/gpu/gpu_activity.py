@@ -53,7 +53,6 @@ from .overlap import (
 SQL = query.beside(__file__)
 
 OTHERS = "(other kernels)"
-LONG_NS = whole("gpu.empty-window")
 UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
 
 
@@ -496,12 +495,12 @@ def communication_sms(devices: Iterable[Row]) -> dict:
     }
 
 
-SHARES = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
-
-
 def shares(times: Busy) -> dict[str, float | None]:
     """Shares of the traced time; overlap: of the time in which a GPU communicates."""
-    of_time = {f"{key}_share": getattr(times, f"{key}_ns") for key in SHARES}
+    of_time = {
+        f"{key}_share": getattr(times, f"{key}_ns")
+        for key in ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
+    }
     return {
         **{key: ns / times.traced_ns if times.traced_ns else None for key, ns in of_time.items()},
         "overlap": times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
@@ -550,7 +549,10 @@ def _coverage(
 
 def empty_windows(windows: Iterable[Row]) -> int:
     """Windows without records that are long enough for some."""
-    return sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows)
+    return sum(
+        not row.records and row.end_ns - row.begin_ns >= whole("gpu.empty-window")
+        for row in windows
+    )
 
 
 class Activities(Counters):

@@ -18,7 +18,6 @@ MOST_ROWS, LONGEST_NAME = 24, 48
 MOST_BARS, MOST_NAMES, MOST_STEPS = 50, 24, 800  # upright
 NOTE, LEGEND = 0.13, 3  # inches: the height of a line of a note, and what is beside the bars
 MOST_LISTED, MOST_CALLS = 12, 6
-FAR = 300  # times the lowest: then powers of ten are ticks enough
 MOST_CUT, CUT_FROM = 40, 2.5  # bars of steps, x the highest usual one: their times stand above them
 SPLIT = (
     ("transfer_ns", "transfer", colours.TRANSFER),
@@ -27,6 +26,7 @@ SPLIT = (
 )
 UNSPLIT = (("communication_ns", "in MPI", colours.UNSPLIT),)
 REST = (("file_ns", "files", colours.FILES), ("outside_ns", "outside MPI", colours.OUTSIDE))
+
 OF_GPUS = (
     ("computing", lambda row: row.computing_ns - row.hidden_ns, colours.COMPUTING),
     ("computing and communicating", lambda row: row.hidden_ns, colours.BOTH),
@@ -351,7 +351,7 @@ def time_axis(axis, is_log: bool = False) -> None:
 
     axis.set_major_formatter(time_label)
     low, high = axis.get_view_interval()
-    subs = (1,) if is_log and high > FAR * low else (1, 2, 5)
+    subs = (1,) if is_log and high > 300 * low else (1, 2, 5)  # powers of ten are ticks enough
     axis.set_major_locator(
         LogLocator(10, subs=subs, numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10])
     )

@@ -20,7 +20,6 @@ from ..display import page
 
 WIDTH, NAMED, BEGIN, END, CHANGE_BEGIN, CHANGE_END = 760, 112, 136, 420, 466, 744
 TOP, HEIGHT, FOOT = 26, 20, 18
-NEAREST_TICKS = 46
 # changes, from none outwards
 TICKS = (
     0,
@@ -148,7 +147,7 @@ def _scale(place: Place, min_effect: float, bottom: float) -> list[str]:
     chosen: list[float] = []
     for tick in TICKS:
         x = place(tick)
-        near = [other for other in chosen if abs(x - other) < NEAREST_TICKS]
+        near = [other for other in chosen if abs(x - other) < 46]  # of a label
         if CHANGE_BEGIN <= x <= CHANGE_END and not near:
             chosen.append(x)
             parts += [

@@ -18,13 +18,7 @@ from .bars import time_axis, time_text
 MOST_LINES, MOST_PANELS, ACROSS = 5, 6, 3
 WIDTH, HEIGHT, LEGEND = 3.2, 3.0, 2.4  # of one of several panels
 STYLES = ("-", "--", ":", "-.")  # of lines of one colour
-BANDS = (("p95_ns", 0.22), ("p99_ns", 0.14))  # up to there, and how dark
 PERCENTILES = ((50, "median", 1, "-"), (95, "95 %", 20, "--"), (99, "99 %", 100, ":"))
-NOUNS = {
-    "device": "time on the device",
-    "captured": "call into a CUDA graph",
-    "completion": "time to completion",
-}
 MOST_FIELDS, TICKS = 512, 12  # of a map; larger jobs are drawn in blocks of ranks
 Panels = Dict[str, Dict[str, "list[Row]"]]  # by communicator and call; a line is by size
 
@@ -107,7 +101,7 @@ def by_time(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
 def draw_line(axes, line: Sequence[Row], colour: str, style: str) -> None:
     """Points of too few calls for a percentile are hollow, and without a band."""
     places, medians = [*map(place_of, line)], [point.p50_ns for point in line]
-    for key, alpha in BANDS:
+    for key, alpha in (("p95_ns", 0.22), ("p99_ns", 0.14)):  # up to there, and how dark
         tops = [getattr(point, key) or point.p95_ns or nan for point in line]
         axes.fill_between(places, medians, tops, color=colour, alpha=alpha, linewidth=0)
     axes.plot(places, medians, style, color=colour, linewidth=1.6)
@@ -178,7 +172,11 @@ class Histogram(NamedTuple):
         low, high = first.bytes_low or 0, first.bytes_high
         sizes = "all sizes" if not low and high is None else units.size_range(low, high)
         of = f" of {sizes}" if low or high or high is None else ""
-        noun = NOUNS.get(first.measure, "call")
+        noun = {
+            "device": "time on the device",
+            "captured": "call into a CUDA graph",
+            "completion": "time to completion",
+        }.get(first.measure, "call")
         word, _, rest = noun.partition(" ")
         counted = f"{units.counted(count, word)} {rest}".rstrip()
         where = " on the host" if noun == "call" and first.call.startswith("nccl") else ""

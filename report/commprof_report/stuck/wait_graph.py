@@ -32,12 +32,7 @@ from . import doing
 
 SQL = query.beside(__file__)
 
-# another request than the first may complete the call
-ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")
-# limit of members without a collective, over all communicators: a damaged file may claim any number
-MOST_IDLE = 1 << 17
 ALWAYS = 1 << 63
-NAMES_ITS_PEER = ("point-to-point", "probe")
 # by what a script calls it, what must be the same on all ranks
 COMPARED = {"call": "call", "root": "same_root", "bytes": "same_bytes"}
 Collective = tuple[str, int]  # identity and sequence
@@ -98,7 +93,7 @@ class Board:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.killed: Killed | None = None
-        self.room = MOST_IDLE
+        self.room = 1 << 17  # for members without a collective: a damaged file may claim any number
         self.late: dict[Collective, list[int]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
         # up to when the positions of ranks are known: not during waits that begin after the copy
@@ -270,11 +265,11 @@ def _collective_of(board: Board, row: Row) -> Collective | None:
 
 def _wait(board: Board, row: Row) -> Wait:
     collective, waited_for = _collective_of(board, row), []
-    if row.call in ONE_OF_MANY:
+    if row.call in ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome"):
         pass
     elif collective:
         waited_for = board.needed(row, collective)
-    elif row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0:
+    elif row.family in ("point-to-point", "probe") and row.peer is not None and row.peer >= 0:
         waited_for = [row.peer]
     known = {key: getattr(row, key) for key in Wait._fields if hasattr(row, key)}
     return Wait(**known, sequence=collective and collective[1], waited_for=waited_for)

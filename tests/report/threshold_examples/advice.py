@@ -10,7 +10,6 @@ from commprof_report.advice.rules import (
     is_long,
     is_many,
     is_much_waiting,
-    is_staged,
     is_tiny,
 )
 
@@ -59,11 +58,5 @@ EXAMPLES = {
     "advice.cycle": lambda share: either("long", "short", is_long(share * WHOLE, WHOLE)),
     "advice.overlap": lambda share: either(
         "overlaps with nothing", "overlaps", is_blocked(round((1 - share) * WHOLE), WHOLE)
-    ),
-    "advice.staged": lambda share: either(
-        "staged", "not staged", is_staged([round(share * WHOLE)] * 2, WHOLE)
-    ),
-    "advice.copies-alike": lambda share: either(
-        "staged", "not staged", is_staged([round(share * WHOLE), WHOLE], WHOLE)
     ),
 }
