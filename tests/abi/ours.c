@@ -15,39 +15,13 @@ void ours_detect(void *provider, const char *path)
 
 int64_t ours_constant(const char *name)
 {
-    const struct constant constants[] = {
-        {"known", mpi_abi.known},
-        {"handle_bytes", (int64_t)mpi_abi.handle_bytes},
-        {"comm_world", (int64_t)mpi_abi.comm_world},
-        {"comm_self", (int64_t)mpi_abi.comm_self},
-        {"comm_null", (int64_t)mpi_abi.comm_null},
-        {"request_null", (int64_t)mpi_abi.request_null},
-        {"datatype_null", (int64_t)mpi_abi.datatype_null},
-        {"byte", (int64_t)mpi_abi.byte},
-        {"in_place", (int64_t)(intptr_t)mpi_abi.in_place},
-        {"status_ignore", (int64_t)(intptr_t)mpi_abi.status_ignore},
-        {"proc_null", mpi_abi.proc_null},
-        {"any_source", mpi_abi.any_source},
-        {"root", mpi_abi.root},
-        {"err_other", mpi_abi.err_other},
-        {"status_bytes", (int64_t)mpi_abi.status_bytes},
-        {"status_bytes_fit", mpi_abi.status_bytes <= MPI_STATUS_BYTES_MAX},
-        {"status_source_offset", (int64_t)mpi_abi.status_source_offset},
-        {"thread_single", mpi_abi.thread_levels[0]},
-        {"thread_funneled", mpi_abi.thread_levels[1]},
-        {"thread_serialized", mpi_abi.thread_levels[2]},
-        {"thread_multiple", mpi_abi.thread_levels[3]},
-        {"cart", mpi_abi.cart},
-        {"graph", mpi_abi.graph},
-        {"dist_graph", mpi_abi.dist_graph},
-        {"bind_no_object", mpi_abi.bind_no_object},
-        {"order_c", mpi_abi.order_c},
-        {"MPI_SUCCESS", MPI_SUCCESS},
-        {"MPI_ERR_COUNT", MPI_ERR_COUNT},
-        {"MPI_UNDEFINED", MPI_UNDEFINED},
-        {"sizeof(mpi_count)", sizeof(mpi_count)},
-        {"sizeof(mpi_offset)", sizeof(mpi_offset)},
-        {"sizeof(mpi_aint)", sizeof(mpi_aint)},
+#define CONSTANT(FIELD, VALUE) {#FIELD, (int64_t)(intptr_t)(mpi_abi.FIELD)},
+#define VALUE(OURS, THEIRS) {#OURS, (int64_t)(OURS)},
+    const struct {
+        const char *name;
+        int64_t value;
+    } constants[] = {
+#include "constants.def"
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (strcmp(constants[i].name, name) == 0)

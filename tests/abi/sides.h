@@ -5,12 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A value of mpi.h under the name that src/mpi/mpi_abi.h gives it. */
-struct constant {
-    const char *name;
-    int64_t value;
-};
-
 /* Which fields of a status hold what. */
 struct arrival {
     uint64_t bytes;
@@ -19,8 +13,7 @@ struct arrival {
 };
 
 void ours_detect(void *provider, const char *path);
-int64_t ours_constant(
-    const char *name); /* of the table in force; ends the program for a name that it lacks */
+int64_t ours_constant(const char *name); /* under src/mpi/mpi_abi.h's name: constants.def */
 struct arrival ours_arrival(const void *status);
 
 /* Names of an operation and of a datatype's constructor; NULL: the program's operation, a

@@ -207,73 +207,26 @@ def plugin_headers() -> Path:
     return Path(folder)
 
 
-# Version, member of the event, NCCL's name of it; NULL: of the event itself.
-FIELDS = {
-    4: {
-        "collective": (
-            "coll",
-            {
-                **{"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
-                **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
-            },
-        ),
-        "message": (
-            "p2p",
-            {"function": "func", "count": "count", "datatype": "datatype", "channels": "nChannels"},
-        ),
-        "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
-    },
-    5: {
-        "collective_call": (
-            "collApi",
-            {
-                "function": "func",
-                "count": "count",
-                "datatype": "datatype",
-                "root": "root",
-                "stream": "stream",
-                "is_captured": "graphCaptured",
-            },
-        ),
-        "message_call": (
-            "p2pApi",
-            {
-                "function": "func",
-                "count": "count",
-                "datatype": "datatype",
-                "stream": "stream",
-                "is_captured": "graphCaptured",
-            },
-        ),
-        "collective": (
-            "coll",
-            {
-                **{
-                    "function": "func",
-                    "count": "count",
-                    "root": "root",
-                    "datatype": "datatype",
-                    "group": "parentGroup",
-                },
-                **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
-            },
-        ),
-        "message": (
-            "p2p",
-            {
-                **{"function": "func", "count": "count", "datatype": "datatype", "peer": "peer"},
-                **{"channels": "nChannels", "group": "parentGroup"},
-            },
-        ),
-        "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
-    },
+# Fields that NCCL names otherwise; and a version's events: ours, NCCL's, our fields.
+THEIR_NAMES = {
+    **{"function": "func", "channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
+    **{"number": "channelId", "gpu_ns": "pTimer", "is_captured": "graphCaptured"},
+    "group": "parentGroup",
 }
-FIELDS[6] = FIELDS[5] | {
-    "copy_engines": (
-        "ceColl",
-        {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
-    )
+RUN, SENT = "function count root datatype channels algorithm protocol", "function count datatype"
+CALLED = "function count datatype stream is_captured"
+CHANNEL = ("channel", "kernelCh", "number gpu_ns")
+EVENTS = {
+    4: [("collective", "coll", RUN), ("message", "p2p", f"{SENT} channels"), CHANNEL],
+    5: [
+        ("collective_call", "collApi", f"{CALLED} root"),
+        ("message_call", "p2pApi", CALLED),
+        ("collective", "coll", f"{RUN} group"),
+        ("message", "p2p", f"{SENT} peer channels group"),
+        CHANNEL,
+    ],
 }
+EVENTS[6] = [*EVENTS[5], ("copy_engines", "ceColl", "function count root datatype")]
 LAYOUT = r"""
 #include "nccl/nccl_profiler_abi.h"
 #include <sys/types.h>
@@ -308,15 +261,12 @@ _Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop
 """
 
 
-@pytest.mark.parametrize("version", FIELDS)
+@pytest.mark.parametrize("version", EVENTS)
 def test_events_of_a_profiler_plugin_lie_as_nccl_lays_them(version: int, tmp_path: Path) -> None:
-    pairs = [
-        (f"{ours}.{field}", f"{theirs}.{name}")
-        for ours, (theirs, fields) in FIELDS[version].items()
-        for field, name in fields.items()
-    ]
     source = LAYOUT % {"version": version} + "".join(
-        f"SAME({ours}, {theirs});\n" for ours, theirs in pairs
+        f"SAME({ours}.{field}, {theirs}.{THEIR_NAMES.get(field, field)});\n"
+        for ours, theirs, fields in EVENTS[version]
+        for field in fields.split()
     )
     (tmp_path / "layout.c").write_text(source)
     folders = [f"-I{REPOSITORY / 'src'}", f"-I{plugin_headers()}"]

@@ -22,48 +22,9 @@ static void compare(const char *what, int64_t mine, int64_t library)
 
 static void compare_constants(void)
 {
-    const struct constant constants[] = {
-        {"known", 1},
-        {"handle_bytes", sizeof(MPI_Comm)},
-        {"handle_bytes", sizeof(MPI_Request)},
-        {"handle_bytes", sizeof(MPI_Datatype)},
-        {"handle_bytes", sizeof(MPI_Group)},
-        {"handle_bytes", sizeof(MPI_Message)},
-        {"handle_bytes", sizeof(MPI_Win)},
-        {"comm_world", (int64_t)MPI_COMM_WORLD},
-        {"comm_self", (int64_t)MPI_COMM_SELF},
-        {"comm_null", (int64_t)MPI_COMM_NULL},
-        {"request_null", (int64_t)MPI_REQUEST_NULL},
-        {"datatype_null", (int64_t)MPI_DATATYPE_NULL},
-        {"byte", (int64_t)MPI_BYTE},
-        {"in_place", (int64_t)MPI_IN_PLACE},
-        {"status_ignore", (int64_t)MPI_STATUS_IGNORE},
-        {"status_ignore", (int64_t)MPI_STATUSES_IGNORE},
-        {"proc_null", MPI_PROC_NULL},
-        {"any_source", MPI_ANY_SOURCE},
-        {"root", MPI_ROOT},
-        {"err_other", MPI_ERR_OTHER},
-        {"status_bytes", sizeof(MPI_Status)},
-        {"status_bytes_fit", 1},
-        {"status_source_offset", offsetof(MPI_Status, MPI_SOURCE)},
-        {"thread_single", MPI_THREAD_SINGLE},
-        {"thread_funneled", MPI_THREAD_FUNNELED},
-        {"thread_serialized", MPI_THREAD_SERIALIZED},
-        {"thread_multiple", MPI_THREAD_MULTIPLE},
-        {"cart", MPI_CART},
-        {"graph", MPI_GRAPH},
-        {"dist_graph", MPI_DIST_GRAPH},
-        {"bind_no_object", MPI_T_BIND_NO_OBJECT},
-        {"order_c", MPI_ORDER_C},
-        {"MPI_SUCCESS", MPI_SUCCESS},
-        {"MPI_ERR_COUNT", MPI_ERR_COUNT},
-        {"MPI_UNDEFINED", MPI_UNDEFINED},
-        {"sizeof(mpi_count)", sizeof(MPI_Count)},
-        {"sizeof(mpi_offset)", sizeof(MPI_Offset)},
-        {"sizeof(mpi_aint)", sizeof(MPI_Aint)},
-    };
-    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
-        compare(constants[i].name, constants[i].value, ours_constant(constants[i].name));
+#define CONSTANT(FIELD, VALUE) compare(#FIELD, (int64_t)(intptr_t)(VALUE), ours_constant(#FIELD));
+#define VALUE(OURS, THEIRS) compare(#OURS, (int64_t)(THEIRS), ours_constant(#OURS));
+#include "constants.def"
 }
 
 static void compare_text(const char *what, const char *mine, const char *library)
@@ -82,23 +43,13 @@ static void never_called(void *in, void *inout, int *count, MPI_Datatype *type)
 static void compare_operations(void)
 {
     MPI_Op op;
-#define COMPARE(OP) \
-    compare_text(#OP, ours_op((int64_t)OP), #OP), compare(#OP, (int64_t)OP, ours_op_named(#OP))
-    COMPARE(MPI_SUM);
-    COMPARE(MPI_MAX);
-    COMPARE(MPI_MIN);
-    COMPARE(MPI_PROD);
-    COMPARE(MPI_LAND);
-    COMPARE(MPI_BAND);
-    COMPARE(MPI_LOR);
-    COMPARE(MPI_BOR);
-    COMPARE(MPI_LXOR);
-    COMPARE(MPI_BXOR);
-    COMPARE(MPI_MINLOC);
-    COMPARE(MPI_MAXLOC);
-    COMPARE(MPI_REPLACE);
-    COMPARE(MPI_NO_OP);
-#undef COMPARE
+#define OPERATION(OP)                               \
+    compare_text(#OP, ours_op((int64_t)(OP)), #OP); \
+    compare(#OP, (int64_t)(OP), ours_op_named(#OP));
+#define DATATYPE(TYPE)
+#include "named.def"
+#undef OPERATION
+#undef DATATYPE
     MPI_Op_create(never_called, 1, &op);
     compare_text("an operation of the program's", ours_op((int64_t)op), NULL);
     MPI_Op_free(&op);
@@ -107,49 +58,11 @@ static void compare_operations(void)
 /* A library without Fortran has null handles for its types. */
 static void compare_types(void)
 {
-#define COMPARE(TYPE)              \
+#define OPERATION(OP)
+#define DATATYPE(TYPE)             \
     if (TYPE != MPI_DATATYPE_NULL) \
-    compare(#TYPE, (int64_t)TYPE, ours_type_named(#TYPE))
-    COMPARE(MPI_BYTE);
-    COMPARE(MPI_PACKED);
-    COMPARE(MPI_CHAR);
-    COMPARE(MPI_SIGNED_CHAR);
-    COMPARE(MPI_UNSIGNED_CHAR);
-    COMPARE(MPI_SHORT);
-    COMPARE(MPI_UNSIGNED_SHORT);
-    COMPARE(MPI_INT);
-    COMPARE(MPI_UNSIGNED);
-    COMPARE(MPI_LONG);
-    COMPARE(MPI_UNSIGNED_LONG);
-    COMPARE(MPI_LONG_LONG);
-    COMPARE(MPI_LONG_LONG_INT);
-    COMPARE(MPI_UNSIGNED_LONG_LONG);
-    COMPARE(MPI_FLOAT);
-    COMPARE(MPI_DOUBLE);
-    COMPARE(MPI_LONG_DOUBLE);
-    COMPARE(MPI_C_BOOL);
-    COMPARE(MPI_INT8_T);
-    COMPARE(MPI_UINT8_T);
-    COMPARE(MPI_INT16_T);
-    COMPARE(MPI_UINT16_T);
-    COMPARE(MPI_INT32_T);
-    COMPARE(MPI_UINT32_T);
-    COMPARE(MPI_INT64_T);
-    COMPARE(MPI_UINT64_T);
-    COMPARE(MPI_AINT);
-    COMPARE(MPI_COUNT);
-    COMPARE(MPI_OFFSET);
-    COMPARE(MPI_INTEGER);
-    COMPARE(MPI_REAL);
-    COMPARE(MPI_DOUBLE_PRECISION);
-    COMPARE(MPI_COMPLEX);
-    COMPARE(MPI_DOUBLE_COMPLEX);
-    COMPARE(MPI_LOGICAL);
-    COMPARE(MPI_CHARACTER);
-    COMPARE(MPI_C_FLOAT_COMPLEX);
-    COMPARE(MPI_C_DOUBLE_COMPLEX);
-    COMPARE(MPI_2INT);
-#undef COMPARE
+        compare(#TYPE, (int64_t)(TYPE), ours_type_named(#TYPE));
+#include "named.def"
 }
 
 static void compare_constructor(MPI_Datatype type, const char *name)

@@ -607,24 +607,27 @@ static void launched(const struct double_activity *activity)
     pthread_mutex_unlock(&lock);
 }
 
-/* The interface. */
+/* The interface. A function of it hangs, or fails, by order; what it answers is logged. */
+#define FUNCTION(NAME, PARAMETERS, ARGUMENTS)                                            \
+    static int NAME##_ PARAMETERS;                                                       \
+    EXPORT int NAME PARAMETERS                                                           \
+    {                                                                                    \
+        int result;                                                                      \
+        return fails_by_order(#NAME, &result) ? result : said(#NAME, NAME##_ ARGUMENTS); \
+    }                                                                                    \
+    static int NAME##_ PARAMETERS
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
-EXPORT int cuptiGetVersion(uint32_t *number)
+FUNCTION(cuptiGetVersion, (uint32_t * number), (number))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
     *number = version();
-    return said(__func__, result);
+    return SUCCESS;
 }
 
-EXPORT int cuptiGetTimestamp(uint64_t *now)
+FUNCTION(cuptiGetTimestamp, (uint64_t * now), (now))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
     *now = timestamp ? timestamp() : (uint64_t)clock_ns(CLOCK_REALTIME);
-    return said(__func__, result);
+    return SUCCESS;
 }
 
 EXPORT int cuptiGetResultString(int error, const char **text)
@@ -635,111 +638,86 @@ EXPORT int cuptiGetResultString(int error, const char **text)
     return SUCCESS;
 }
 
-EXPORT int cuptiActivityRegisterCallbacks(request_function requested, complete_function completed)
+FUNCTION(cuptiActivityRegisterCallbacks, (request_function requested, complete_function completed),
+         (requested, completed))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (!requested || !completed) {
-        result = INVALID_PARAMETER;
-    } else {
-        pthread_mutex_lock(&lock);
-        request = requested;
-        complete = completed;
-        pthread_mutex_unlock(&lock);
-    }
-    return said(__func__, result);
+    if (!requested || !completed)
+        return INVALID_PARAMETER;
+    pthread_mutex_lock(&lock);
+    request = requested;
+    complete = completed;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
 }
 
-EXPORT int cuptiActivityRegisterTimestampCallback(timestamp_function function)
+FUNCTION(cuptiActivityRegisterTimestampCallback, (timestamp_function function), (function))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (function)
-        timestamp = function;
-    else
-        result = INVALID_PARAMETER;
-    return said(__func__, result);
+    timestamp = function ? function : timestamp;
+    return function ? SUCCESS : INVALID_PARAMETER;
 }
 
-EXPORT int cuptiActivityEnable(uint32_t kind)
+static int driver_for(uint32_t kind)
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (kind == 0 || kind >= KINDS)
-        result = INVALID_KIND;
-    else if ((kind == KIND_KERNEL && enabled[KIND_KERNEL_SERIALIZED]) ||
-             (kind == KIND_KERNEL_SERIALIZED && enabled[KIND_KERNEL]))
-        result = NOT_COMPATIBLE;
-    else if ((result = driver()) == SUCCESS) {
-        static bool is_set;
-        pthread_mutex_lock(&lock);
-        if (!is_set)
-            per_thread = version() >= 130000;
-        is_set = true;
-        cuda.tracing->kinds += !enabled[kind];
-        enabled[kind] = true;
-        __atomic_store_n(&cuda.tracing->flushes, 0, __ATOMIC_RELEASE);
-        pthread_mutex_unlock(&lock);
-        cuda.trace(launched);
-        worker_begin();
-    }
-    return said(__func__, result);
+    return kind == 0 || kind >= KINDS ? INVALID_KIND : driver();
 }
 
-EXPORT int cuptiActivityDisable(uint32_t kind)
+FUNCTION(cuptiActivityEnable, (uint32_t kind), (kind))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
+    static bool is_set;
+    if ((kind == KIND_KERNEL && enabled[KIND_KERNEL_SERIALIZED]) ||
+        (kind == KIND_KERNEL_SERIALIZED && enabled[KIND_KERNEL]))
+        return NOT_COMPATIBLE;
+    int result = driver_for(kind);
+    if (result != SUCCESS)
         return result;
-    if (kind == 0 || kind >= KINDS)
-        result = INVALID_KIND;
-    else if ((result = driver()) == SUCCESS) {
-        pthread_mutex_lock(&lock);
-        cuda.tracing->kinds -= enabled[kind];
-        enabled[kind] = false;
-        pthread_mutex_unlock(&lock);
-    }
-    return said(__func__, result);
+    pthread_mutex_lock(&lock);
+    if (!is_set)
+        per_thread = version() >= 130000;
+    is_set = true;
+    cuda.tracing->kinds += !enabled[kind];
+    enabled[kind] = true;
+    __atomic_store_n(&cuda.tracing->flushes, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+    cuda.trace(launched);
+    worker_begin();
+    return SUCCESS;
 }
 
-EXPORT int cuptiActivityFlushAll(uint32_t flags)
+FUNCTION(cuptiActivityDisable, (uint32_t kind), (kind))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
+    int result = driver_for(kind);
+    if (result != SUCCESS)
         return result;
-    result = driver();
-    if (result == SUCCESS && !complete)
-        result = INVALID_OPERATION;
-    if (result == SUCCESS) {
-        hand_over(false, flags & FLUSH_FORCED);
-        __atomic_add_fetch(&cuda.tracing->flushes, 1, __ATOMIC_RELEASE);
-    }
-    return said(__func__, result);
+    pthread_mutex_lock(&lock);
+    cuda.tracing->kinds -= enabled[kind];
+    enabled[kind] = false;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
 }
 
-EXPORT int cuptiActivityFlushPeriod(uint32_t ms)
+FUNCTION(cuptiActivityFlushAll, (uint32_t flags), (flags))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    (void)ms;
-    return said(__func__, result);
+    int result = driver();
+    if (result != SUCCESS || !complete)
+        return result != SUCCESS ? result : INVALID_OPERATION;
+    hand_over(false, flags & FLUSH_FORCED);
+    __atomic_add_fetch(&cuda.tracing->flushes, 1, __ATOMIC_RELEASE);
+    return SUCCESS;
 }
 
-EXPORT int cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *number)
+FUNCTION(cuptiActivityFlushPeriod, (uint32_t ms), (ms))
 {
-    (void)context, (void)stream;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
+    return SUCCESS;
+}
+
+FUNCTION(cuptiActivityGetNumDroppedRecords, (CUcontext context, uint32_t stream, size_t *number),
+         (context, stream, number))
+{
     pthread_mutex_lock(&lock);
     *number = dropped;
     dropped = 0;
     pthread_mutex_unlock(&lock);
-    return said(__func__, result);
+    return SUCCESS;
 }
 
 EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void **record)
@@ -761,14 +739,12 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void 
     return SUCCESS;
 }
 
-EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+FUNCTION(cuptiActivitySetAttribute, (int attribute, size_t *bytes, void *value),
+         (attribute, bytes, value))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
     if (!bytes || !value)
-        result = INVALID_PARAMETER;
-    else if (attribute == ATTRIBUTE_ZEROED_OUT)
+        return INVALID_PARAMETER;
+    if (attribute == ATTRIBUTE_ZEROED_OUT)
         is_zeroed_by_client = *(uint8_t *)value;
     else if (attribute == ATTRIBUTE_PER_THREAD)
         per_thread = *(uint8_t *)value;
@@ -776,36 +752,28 @@ EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
         memcpy(device_buffer_attribute(attribute), value, sizeof(size_t));
     if (attribute == ATTRIBUTE_BUFFER_LIMIT)
         say("device_buffers", (long)device_buffers[attribute]);
-    return said(__func__, result);
+    return SUCCESS;
 }
 
-EXPORT int cuptiActivityGetAttribute(int attribute, size_t *bytes, void *value)
+FUNCTION(cuptiActivityGetAttribute, (int attribute, size_t *bytes, void *value),
+         (attribute, bytes, value))
 {
-    (void)bytes;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
     if (attribute == ATTRIBUTE_PER_THREAD)
         *(uint8_t *)value = per_thread;
     else if (device_buffer_attribute(attribute))
         memcpy(value, device_buffer_attribute(attribute), sizeof(size_t));
     else
-        result = INVALID_PARAMETER;
-    return said(__func__, result);
+        return INVALID_PARAMETER;
+    return SUCCESS;
 }
 
-EXPORT int cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t is_per_thread,
-                              uint32_t *number)
+FUNCTION(cuptiGetStreamIdEx,
+         (CUcontext context, CUstream stream, uint8_t is_per_thread, uint32_t *number),
+         (context, stream, is_per_thread, number))
 {
-    (void)is_per_thread;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (!number)
-        result = INVALID_PARAMETER;
-    else if ((result = driver()) == SUCCESS && !cuda.stream_number(context, stream, number))
-        result = INVALID_STREAM;
-    return said(__func__, result);
+    int result = number ? driver() : INVALID_PARAMETER;
+    return result == SUCCESS && !cuda.stream_number(context, stream, number) ? INVALID_STREAM
+                                                                             : result;
 }
 
 EXPORT int cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *number)
@@ -813,46 +781,35 @@ EXPORT int cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *number
     return cuptiGetStreamIdEx(context, stream, 0, number);
 }
 
-EXPORT int cuptiGetContextId(CUcontext context, uint32_t *number)
+FUNCTION(cuptiGetContextId, (CUcontext context, uint32_t *number), (context, number))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (!context)
-        result = INVALID_CONTEXT;
-    else if ((result = driver()) == SUCCESS)
+    int result = context ? driver() : INVALID_CONTEXT;
+    if (result == SUCCESS)
         *number = cuda.context_number(context);
-    return said(__func__, result);
+    return result;
 }
 
-EXPORT int cuptiGetDeviceId(CUcontext context, uint32_t *device)
+FUNCTION(cuptiGetDeviceId, (CUcontext context, uint32_t *device), (context, device))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    if (!context)
-        result = INVALID_CONTEXT;
-    else if ((result = driver()) == SUCCESS)
+    int result = context ? driver() : INVALID_CONTEXT;
+    if (result == SUCCESS)
         *device = cuda.context_device(context);
-    return said(__func__, result);
+    return result;
 }
 
 /* Subscribers: one at a time. */
 
-EXPORT int cuptiSubscribe(void **subscriber, void *callback, void *user_data)
+FUNCTION(cuptiSubscribe, (void **subscriber, void *callback, void *user_data),
+         (subscriber, callback, user_data))
 {
-    (void)callback, (void)user_data;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    result = driver();
+    int result = driver();
     if (result == SUCCESS && (subscribers || getenv("DOUBLE_CUPTI_HOLDER")))
-        result = MULTIPLE_SUBSCRIBERS;
+        return MULTIPLE_SUBSCRIBERS;
     if (result == SUCCESS) {
         subscribers = 1;
         *subscriber = &subscribers;
     }
-    return said(__func__, result);
+    return result;
 }
 
 struct subscriber_parameters {
@@ -877,45 +834,29 @@ EXPORT int cuptiSubscribe_v2(void **subscriber, void *callback, void *user_data,
     return result;
 }
 
-EXPORT int cuptiUnsubscribe(void *subscriber)
+FUNCTION(cuptiUnsubscribe, (void *subscriber), (subscriber))
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    result = driver();
+    int result = driver();
     if (result == SUCCESS && (subscriber != &subscribers || !subscribers))
-        result = INVALID_PARAMETER;
-    if (result == SUCCESS)
-        subscribers = 0;
-    return said(__func__, result);
+        return INVALID_PARAMETER;
+    subscribers = result == SUCCESS ? 0 : subscribers;
+    return result;
 }
 
-EXPORT int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain)
+FUNCTION(cuptiEnableDomain, (uint32_t enable, void *subscriber, uint32_t domain),
+         (enable, subscriber, domain))
 {
-    (void)enable, (void)subscriber, (void)domain;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    result = driver();
-    return said(__func__, result);
+    return driver();
 }
 
-EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain,
-                               uint32_t callback)
+FUNCTION(cuptiEnableCallback,
+         (uint32_t enable, void *subscriber, uint32_t domain, uint32_t callback),
+         (enable, subscriber, domain, callback))
 {
-    (void)enable, (void)subscriber, (void)domain, (void)callback;
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    result = driver();
-    return said(__func__, result);
+    return driver();
 }
 
-EXPORT int cuptiFinalize(void)
+FUNCTION(cuptiFinalize, (void), ())
 {
-    int result;
-    if (fails_by_order(__func__, &result))
-        return result;
-    result = driver();
-    return said(__func__, result);
+    return driver();
 }
