@@ -43,10 +43,7 @@ exchange messages only with each other, either may be the late one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby, islice
-from operator import itemgetter
+from collections.abc import Callable, Iterable
 from typing import Optional
 
 from ..base import (
@@ -56,14 +53,13 @@ from ..base import (
     Floats,
     Groups,
     Ints,
-    Texts,
     by_rank,
     found_in,
     grouped,
     joined,
     np,
+    numbered,
     pairs,
-    table,
     threshold,
     whole,
 )
@@ -345,22 +341,17 @@ class Compared(Columns):
     """
 
 
-COMPARED = "identity sequence call world_rank arrival_ns late_ns awaited_rank own_ns".split()
-
-
 def compare_own_time(
     collectives: Collectives,
     alignment: Alignment,
     waits: Waits,
     lines: Lines,
     is_rooted: Flags,
-    texts: Texts,
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
     rooted = waits.take(is_rooted & (waits.sequence > 0))
     of_collectives = _collectives(collectives, alignment, rooted, lines)
-    of_messages = table(Compared, _messages(waits, lines, texts), texts, COMPARED)
-    return joined(Compared, [of_collectives, of_messages])
+    return joined(Compared, [of_collectives, _messages(waits, lines)])
 
 
 def _collectives(rows: Collectives, alignment: Alignment, rooted: Waits, lines: Lines) -> Compared:
@@ -398,62 +389,78 @@ def _direct_ns(lines: Lines, world_ranks: Ints, since_ns: Ints, until_ns: Ints) 
     return lines.spent_between(world_ranks, since_ns, until_ns)[:, DIRECT].sum(axis=1)
 
 
-def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
-    """Rows of Compared: those of a rank in one call on a communicator in order of time."""
+def _messages(waits: Waits, lines: Lines) -> Compared:
+    """Rows of a rank in one call on a communicator in order of time; of a message the rank that is
+    waited for first, then the others."""
     waits = waits.take((waits.peer != NONE) & ~waits.is_polled)
     order = np.lexsort((waits.start_ns, waits.world_rank, waits.call, waits.identity))
     waits = waits.take(order)
-    pairs = {*zip(waits.identity.tolist(), waits.peer.tolist(), waits.world_rank.tolist())}
-    partners = Counter((identity, peer) for identity, peer, _ in pairs)
     # the message before, between the same two ranks in this call
     before = _before(waits.identity, waits.call, waits.world_rank, waits.peer)
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
-    columns = (
-        waits.identity,
-        waits.call,
-        waits.world_rank,
-        waits.sequence,
-        waits.peer,
-        waits.peer_ns,
-        before >= 0,
-        own_ns,
-        peers_ns,
+    pairs, of_pairs = grouped(waits.identity, waits.peer, waits.world_rank)
+    pairs = pairs[of_pairs.first]
+    partner = numbered(waits.identity, waits.peer)
+    partners = np.bincount(partner[pairs], minlength=len(waits))[partner]
+    times = np.empty(len(waits), np.int64)
+    order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
+    times[order] = groups.spread(groups.counts)
+    is_known = before >= 0
+    rows = waits.take(is_known)
+    before, own_ns, peers_ns = before[is_known], own_ns[is_known], peers_ns[is_known]
+    row, other = _others(rows, times[is_known])
+    has_others = np.bincount(row, minlength=len(rows)) > 0
+    alone = np.flatnonzero(~has_others)
+    every = np.arange(len(rows))
+    row = np.concatenate([every, row, alone])
+    order = np.argsort(row, kind="stable")
+    spent_ns = np.concatenate([peers_ns, peers_ns[other], own_ns[alone]])[order]
+    rank = np.concatenate([rows.peer, rows.peer[other], rows.world_rank[alone]])[order]
+    row = row[order]
+    is_awaited = has_others | (partners[is_known] > 1)
+    rows = rows.take(row)
+    return Compared(
+        identity=rows.identity,
+        sequence=rows.sequence,
+        call=rows.call,
+        world_rank=rank,
+        arrival_ns=rows.peer_ns,
+        late_ns=lateness(spent_ns, Groups(row)),
+        awaited_rank=np.where(is_awaited[row], rows.peer, NONE),
+        own_ns=np.where(has_others[row], spent_ns, NONE),
     )
-    for (identity, call, rank), group in groupby(
-        zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)
-    ):
-        rows = list(group)
-        times = Counter(row[4] for row in rows)
-        latest_ns: dict[int, int] = {}
-        what = texts.text(identity), texts.text(call)
-        for *_, sequence, peer, peer_ns, is_known, rank_ns, peer_own_ns in rows:
-            if not is_known:
-                continue
-            others = list(islice(comparable(peer, latest_ns, times), MOST_OTHERS))
-            compared = {peer: peer_own_ns, **{other: latest_ns[other] for other in others}}
-            if not others:
-                compared[rank] = rank_ns
-            latest_ns[peer] = peer_own_ns
-            awaited_rank = peer if others or partners[identity, peer] > 1 else None
-            for each, spent_ns in compared.items():
-                late_ns = sum(spent_ns - ns for ns in compared.values() if ns < spent_ns)
-                yield (
-                    what[0],
-                    sequence,
-                    what[1],
-                    each,
-                    peer_ns,
-                    late_ns,
-                    awaited_rank,
-                    spent_ns if others else None,
-                )
 
 
-def comparable(peer: int, others: Iterable[int], times: Mapping[int, int]) -> Iterator[int]:
-    """The others that do not send far fewer messages. times: how many each rank sends."""
-    fewer = whole("late.fewer-messages")
-    return (each for each in others if each != peer and times[peer] < fewer * times[each])
+def _others(rows: Waits, times: Ints) -> tuple[Ints, Ints]:
+    """Each message with the latest of each other rank before it, in the order in which these came
+    first. times: how many messages the rank has sent in all."""
+    count = len(rows)
+    of_group = Groups(rows.identity, rows.call, rows.world_rank).of_row
+    order, pairs = grouped(of_group, rows.peer)
+    by_first = np.argsort(order[pairs.first])  # pairs, as they came first
+    first = order[pairs.first][by_first]
+    pair = np.empty(count, np.int64)
+    pair[order] = np.argsort(by_first)[pairs.of_row]
+    known = np.sort(pair * count + np.arange(count))
+    candidate, first = np.searchsorted(of_group[first], of_group), np.append(first, count)
+    row, left = np.arange(count), np.full(count, MOST_OTHERS)
+    found = [(row[:0], row[:0])]
+    while len(row):
+        row = row[(first[candidate[row]] <= row) & (left[row] > 0)]
+        other = candidate[row]
+        is_other = (other != pair[row]) & comparable(times[row], times[first[other]])
+        own, other = row[is_other], other[is_other]
+        found.append((own, known[np.searchsorted(known, other * count + own) - 1] % count))
+        left[own] -= 1
+        candidate[row] += 1
+    of_row, others = (np.concatenate(part) for part in zip(*found))
+    return of_row, others
+
+
+def comparable(times: Ints, others_times: Ints) -> Flags:
+    """Whether the other ranks do not send far fewer messages. times: how many each sends."""
+    return times < whole("late.fewer-messages") * others_times
 
 
 def _before(*keys: Ints) -> Ints:

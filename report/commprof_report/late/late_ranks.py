@@ -174,9 +174,7 @@ class Late:
         causes = root_causes(waits, self.lines, is_nccl, is_all)
         self.sums = self.split.sums.with_causes(causes)
         self.retimed = retimed_of(self.connection, self.alignment, self.split)
-        return compare_own_time(
-            found.collectives, self.alignment, waits, self.lines, is_rooted, texts
-        )
+        return compare_own_time(found.collectives, self.alignment, waits, self.lines, is_rooted)
 
     @property
     def notable_ns(self) -> float:

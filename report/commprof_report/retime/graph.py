@@ -33,12 +33,13 @@ coe.eu), and Rosas, Gimenez, Labarta: "Scalability prediction for fundamental pe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import NONE, Columns, Floats, Groups, Ints, by_rank, grouped, np
 
 FAR_NS = 1 << 60
+NARROW = 16  # nodes of a level: so few are played one by one
 
 
 class Calls(Columns):
@@ -119,8 +120,7 @@ class Graph:
         )
 
     def _order_nodes(self, target: Ints, source: Ints, delta_ns: Ints) -> None:
-        levels = list(_levels(target, source, len(self.times_ns)))
-        self.nodes = np.concatenate([target[:0], *levels])
+        self.nodes, upto = _levels(target, source, len(self.times_ns))
         # not in a circle, as only broken clocks or files make
         self.is_whole = len(self.nodes) == len(self.times_ns)
         place = np.full(len(self.times_ns), -1)
@@ -128,12 +128,14 @@ class Graph:
         own = place[target] >= 0
         target, source, delta_ns = place[target[own]], place[source[own]], delta_ns[own]
         order, by_target = grouped(target)
+        self.first_edges, self.edges = by_target.first, by_target.counts  # by node
         self.source, self.delta_ns = source[order], delta_ns[order]
-        self.first_edges = by_target.first
-        upto = np.cumsum([0, *map(len, levels)])[1:]
-        self.unbound = int(upto[0]) if levels else 0  # nodes without edges
+        self.unbound = int(upto[0])  # nodes without edges
+        is_narrow = np.diff(upto) < NARROW
+        is_end = np.append(~(is_narrow[1:] & is_narrow[:-1]), True)[: len(is_narrow)]
+        upto, is_narrow = np.append(upto[0], upto[1:][is_end]), is_narrow[is_end]
         edges = np.append(self.first_edges, len(target))[upto - self.unbound]
-        bounds = (upto[:-1], upto[1:], edges[:-1], edges[1:])  # of nodes, of edges
+        bounds = (is_narrow, upto[:-1], upto[1:], edges[:-1], edges[1:])  # of nodes, of edges
         self.bounds = list(zip(*(part.tolist() for part in bounds)))
 
     @property
@@ -148,10 +150,17 @@ class Graph:
         weight_ns[self.following] += transfer_ns
         weight_ns[self.first] += self.chains.begin_ns
         times_ns = weight_ns[self.nodes]
-        for begin, end, since, until in self.bounds:
-            arrived_ns = times_ns[self.source[since:until]] + self.delta_ns[since:until]
-            firsts = self.first_edges[begin - self.unbound : end - self.unbound] - since
-            times_ns[begin:end] += np.maximum.reduceat(arrived_ns, firsts)
+        delta_ns = self.delta_ns + np.repeat(times_ns[self.unbound :], self.edges)
+        times_ns[self.unbound :] = NONE
+        for is_narrow, begin, end, since, until in self.bounds:
+            source, own_ns = self.source[since:until], delta_ns[since:until]
+            own = slice(begin - self.unbound, end - self.unbound)
+            if is_narrow:
+                target = np.repeat(np.arange(begin, end), self.edges[own])
+                _play_edges(times_ns, target.tolist(), source.tolist(), own_ns.tolist())
+            else:
+                firsts = self.first_edges[own] - since
+                times_ns[begin:end] = np.maximum.reduceat(times_ns[source] + own_ns, firsts)
         found = self.times_ns.copy()
         found[self.nodes] = times_ns
         return found
@@ -207,23 +216,35 @@ class Graph:
         return np.bincount(chain, spent_ns, len(chains)).astype(np.int64)
 
 
-def _levels(target: Ints, source: Ints, nodes: int) -> Iterator[Ints]:
-    """The nodes that depend on none, those that depend only on these, and so on. In lists: of two
-    ranks that take turns each level has a node or two."""
+def _play_edges(
+    times_ns: Ints, targets: Sequence[int], sources: Sequence[int], deltas_ns: Sequence[int]
+) -> None:
+    """Edge by edge: two ranks that take turns have a node or two in each level, which are too few
+    for numpy."""
+    times = memoryview(times_ns)
+    for target, source, delta_ns in zip(targets, sources, deltas_ns):
+        time_ns = times[source] + delta_ns
+        if time_ns > times[target]:
+            times[target] = time_ns
+
+
+def _levels(target: Ints, source: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """The nodes that depend on none, those that depend only on these, and so on; and how many there
+    are up to the end of each level."""
     waits_for = np.bincount(target, minlength=nodes).tolist()
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(nodes + 1)).tolist()
     reached = target[order].tolist()
-    level = [node for node, count in enumerate(waits_for) if not count]
-    while level:
-        yield np.array(level)
-        following = []
-        for source_node in level:
-            for node in reached[first[source_node] : first[source_node + 1]]:
-                waits_for[node] -= 1
-                if not waits_for[node]:
-                    following.append(node)
-        level = following
+    found = [node for node, count in enumerate(waits_for) if not count]
+    upto = [len(found)]
+    for place, source_node in enumerate(found):  # which grows
+        if place == upto[-1]:
+            upto.append(len(found))
+        for node in reached[first[source_node] : first[source_node + 1]]:
+            waits_for[node] -= 1
+            if not waits_for[node]:
+                found.append(node)
+    return np.array(found, np.int64), np.array(upto)
 
 
 class Efficiency(NamedTuple):

@@ -380,7 +380,7 @@ EXAMPLES = {
     ),
     "late.contradiction": contradicting,
     "late.fewer-messages": lambda times: (
-        "compared" if list(comparable(1, [2], {1: times, 2: 1})) else "not compared"
+        "compared" if comparable(np.array([times]), np.array([1])).all() else "not compared"
     ),
     "late.serving": serving,
     "late.causes": with_causes,
