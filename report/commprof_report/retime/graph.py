@@ -221,7 +221,7 @@ def _play_edges(
 ) -> None:
     """Edge by edge: two ranks that take turns have a node or two in each level, which are too few
     for numpy."""
-    times = memoryview(times_ns)
+    times = times_ns.data  # Python's numbers, each without a call of numpy
     for target, source, delta_ns in zip(targets, sources, deltas_ns):
         time_ns = times[source] + delta_ns
         if time_ns > times[target]:

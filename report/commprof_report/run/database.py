@@ -16,13 +16,14 @@ import os
 import re
 import sqlite3
 import tarfile
+import threading
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Tuple
+from typing import Any, BinaryIO, Tuple
 from urllib.parse import quote
 
 from .. import APPLICATION_ID
@@ -43,6 +44,8 @@ TEXT = partial(str, encoding="utf-8", errors="replace")
 # memory for a run, and for the tables that commands create from it, before SQLite uses temporary
 # files
 CACHE_KIB = 262_144
+HEADER_BYTES = 100  # of an SQLite file
+MOST_COPIED = 1 << 24  # bytes of a file that is copied before it is read
 
 
 # Conditions on a value, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two
@@ -60,12 +63,82 @@ RankOfFile = namedtuple(
 )
 
 
+class Source:
+    """The database that a connection has attached as `source`.
+
+    A small file is copied to where the one before it was, unless the two have different layouts or
+    schemas: SQLite reads its pages again, but prepares no statement again, which would take it
+    longer than to read the file. It does so because each copy has another change counter in its
+    header."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection, self.is_attached = connection, False
+        self.copy: Any = None  # where small files are put
+        self.layout = b""  # of the file that is there; empty: of none
+        self.made: Made = ()
+        self.copies = 0
+
+    def put(self, path: Path) -> tuple[int, bool]:
+        """Attaches the file in place of the one before; version and plainness as _database_check
+        gives them. The files of a run are never changed, and read without locks: a read-only file
+        system may not permit them."""
+        with unpacked(path) as on_disk, regular_open(on_disk) as file:
+            before, self.layout = self.layout, b""
+            header = bytearray(file.read(HEADER_BYTES))
+            layout = bytes(header[16:18] + header[20:24] + header[40:60])
+            is_small = os.fstat(file.fileno()).st_size <= MOST_COPIED
+            if not (is_small and self._copied(header, file, layout == before)):
+                self._attach(on_disk, "immutable")
+        made = _made(self.connection, "source")
+        if is_small and layout == before and made != self.made:
+            return self.put(path)
+        self.layout, self.made = layout if self.copy else b"", made
+        return _database_check(path, self.connection, made)
+
+    def _copied(self, header: bytearray, file: BinaryIO, is_alike: bool) -> bool:
+        """False: there is no space for a copy."""
+        self.copies += 1
+        is_counted = header[24:28] == header[92:96]
+        header[18:20] = b"\1\1"  # of a file in WAL mode: what was checkpointed
+        header[24:28] = self.copies.to_bytes(4, "big")
+        if is_counted:
+            header[92:96] = header[24:28]
+        try:
+            with ExitStack() as stack:
+                if not (is_alike and self.copy):
+                    name = stack.enter_context(NamedTemporaryFile(prefix="commprof-")).name
+                    self.copy = open(name, "r+b")
+                self.copy.seek(0)
+                self.copy.write(header + file.read())
+                self.copy.truncate()
+                self.copy.flush()
+                if not is_alike:
+                    self._attach(Path(name), "nolock")
+        except OSError:
+            self.copy = None
+        return bool(self.copy)
+
+    def _attach(self, path: Path, how: str) -> None:
+        self.close()
+        self.connection.execute(
+            "ATTACH ? AS source",
+            (f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&{how}=1",),
+        )
+        self.is_attached = True
+
+    def close(self) -> None:
+        if self.is_attached:
+            self.connection.execute("DETACH source")
+            self.is_attached = False
+
+
 class RunConnection(sqlite3.Connection):
     """Inserts many rows in one transaction. Without it SQLite would end one after each row, and
     visit all pages changed so far each time."""
 
     sampled: Sampled | None = None  # its sampled calls (sampled.py), once they are known
     chosen: Any = None  # what the filters leave of it (selection.py)
+    source: Source  # the file that is read
 
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
@@ -77,13 +150,19 @@ class RunConnection(sqlite3.Connection):
 
 def database_create() -> RunConnection:
     """Creates an empty database with our schema, in memory as long as it is small."""
-    connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
-    connection.text_factory = TEXT
+    connection = _connection("")
     connection.create_function("impossible_values", 0, lambda: 1 / 0)  # ends a statement
-    connection.execute("PRAGMA trusted_schema = OFF")
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
     connection.executescript(schema_of(NEWEST))
+    return connection
+
+
+def _connection(name: str) -> RunConnection:
+    connection = sqlite3.connect(name, uri=True, isolation_level=None, factory=RunConnection)
+    connection.text_factory = TEXT
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.source = Source(connection)
     return connection
 
 
@@ -99,26 +178,24 @@ def ranks_in(path: Path, connection: sqlite3.Connection) -> list[Row]:
     return ranks
 
 
-def _database_check(
-    path: Path, connection: sqlite3.Connection, database: str = "main"
-) -> tuple[int, bool]:
+def _database_check(path: Path, connection: sqlite3.Connection, made: Made) -> tuple[int, bool]:
     """Version of the schema, and whether the file's owner has added nothing. Raises ReportError
     unless the tables are exactly those of our schema, except for comments and spaces: computed
     columns or defaults could make reading arbitrarily expensive. Anything that the owner has added
     to the file is never read."""
-    (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
-    (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
+    (application_id,) = connection.execute("PRAGMA source.application_id").fetchone()
+    (version,) = connection.execute("PRAGMA source.user_version").fetchone()
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
     version_check(path, "schema", version, OLDEST, NEWEST)
-    wrong, is_plain = _schema_check(version, _made(connection, database))
+    wrong, is_plain = _schema_check(version, made)
     if wrong:
         raise ReportError(path, wrong)
     return version, is_plain
 
 
-# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it
-Made = Tuple[Tuple[str, str, str], ...]
+# rows of sqlite_master: kind (a table, an index, ...), name, the statement that created it, root page
+Made = Tuple[Tuple[Any, ...], ...]
 
 
 @lru_cache(maxsize=4)
@@ -142,14 +219,14 @@ def _schema_check(version: int, made: Made) -> tuple[str, bool]:
 
 def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
     """SQLite accepts blobs as texts here."""
-    columns = "CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT)"
+    columns = "CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT), rootpage"
     return tuple(connection.execute(f"SELECT {columns} FROM {database}.sqlite_master"))
 
 
 def _entries(made: Made) -> Made:
     """Without comments and spaces."""
     return tuple(
-        (kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made
+        (kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql, _ in made
     )
 
 
@@ -180,31 +257,30 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def database_open(path: Path) -> Iterator[tuple[sqlite3.Connection, int, bool]]:
     """The file, the version of its schema, and whether its owner has added nothing to it."""
-    with (
-        damage_named(path),
-        _read_only(path) as file,
-        closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection,
-    ):
-        connection.text_factory = TEXT
-        connection.execute("PRAGMA trusted_schema = OFF")
-        yield (connection, *_database_check(path, connection))
+    spare = _spare(os.getpid(), threading.get_ident())
+    connection = spare.pop() if spare else _connection(":memory:")
+    with damage_named(path):
+        yield (connection, *connection.source.put(path))
+    spare.append(connection)
+
+
+@lru_cache(maxsize=1)
+def _spare(process: int, thread: int) -> list[RunConnection]:
+    """Connections that this thread may use again."""
+    return []
 
 
 def database_copy(
-    connection: sqlite3.Connection,
+    connection: RunConnection,
     path: Path,
     with_histograms: bool,
     thinning: Thinning | None = None,
 ) -> None:
     """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
     without `thinning` none."""
-    with damage_named(path), _read_only(path) as file:
-        connection.execute("ATTACH ? AS source", (file,))
-        try:
-            version, _ = _database_check(path, connection, "source")
-            _copy_attached(connection, path, version, with_histograms, thinning)
-        finally:
-            connection.execute("DETACH source")
+    with damage_named(path):
+        version, _ = connection.source.put(path)
+        _copy_attached(connection, path, version, with_histograms, thinning)
 
 
 @contextmanager
@@ -325,14 +401,6 @@ def _columns() -> dict[str, dict[str, str]]:
         for table in tables
         if table != "bucket_bound"
     }
-
-
-@contextmanager
-def _read_only(path: Path) -> Iterator[str]:
-    """A URI that opens the file without locks: files of a run are never changed, and a read-only
-    file system may not permit locks."""
-    with unpacked(path) as file:
-        yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
 
 
 ARCHIVE = re.compile(r"node-\d+-.+\.tar")

@@ -103,6 +103,7 @@ def run_open(
         run.thinning.files = len(files)
     _files_take(run, files, with_histograms)
     _files_take(run, newcomers(paths, files), with_histograms)
+    run.connection.source.close()
     if run.thinning:
         run.thinning.finish(run.connection)
     for column in ("identity", "parent_identity"):
