@@ -78,105 +78,34 @@ EVIL = (
 # where a run may lie
 FOLDERS = ("", "", "a b", os.fsdecode(b"na\xefve"), "50%41?mode=rw#&{", "\x1b[31m\n\u202e")
 NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    15,
-    16,
-    255,
-    256,
-    4096,
-    65535,
-    65536,
-    (1 << 24) - 1,
-    1 << 24,
-    (1 << 31) - 1,
-    1 << 31,
-    (1 << 32) - 1,
-    1 << 32,
-)
-NUMBERS += (
-    (1 << 53) - 1,
-    1 << 53,
-    (1 << 53) + 1,
-    (1 << 62),
-    (1 << 63) - 1,
-    1 << 63,
-    (1 << 64) - 1,
-    -1,
-    -2,
-    -(1 << 31),
-    -(1 << 63),
+    *(0, 1, 2, 3, 15, -1, -2, -(1 << 31), -(1 << 63), 1 << 62),
+    *((1 << bits) + off for bits in (8, 16, 24, 31, 32, 53, 63, 64) for off in (-1, 0)),
+    *(16, 4096, (1 << 53) + 1),
 )
 CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-COMMANDS = (
-    ("summary",),
-    ("summary", "--json"),
-    ("seen",),
-    ("seen", "--json"),
-    ("calls",),
-    ("sizes",),
-    ("sizes", "--bins", "hvprof", "--per-rank", "--csv"),
-    ("sizes", "--per-rank", "--json"),
-    ("sizes", "--call", "Allreduce", "--bytes", "1K:"),
-    ("hvprof", "--per-rank", "--json"),
-    ("latency",),
-    ("latency", "--bytes", ":", "--json"),
-    ("communicators",),
-    ("communicators", "--json"),
-    ("ranks",),
-    ("ranks", "--per-rank", "--csv"),
-    ("late",),
-    ("late", "--by", "call", "--csv"),
-    ("steps",),
-    ("steps", "--json"),
-    ("steps", "--per-step", "--csv"),
-    ("steps", "--by", "calls", "--per-call"),
-    ("steps", "--region", "epoch"),
-    ("traffic",),
-    ("traffic", "--json"),
-    ("regions",),
-    ("regions", "--csv"),
-    ("gpu",),
-    ("gpu", "--by", "run", "--json"),
-    ("gpu", "--by", "kernel", "--csv"),
-    ("gpu", "--by", "step"),
-    ("peers",),
-    ("peers", "--received", "--json"),
-    ("pipeline",),
-    ("pipeline", "--csv"),
-    ("advise",),
-    ("advise", "--csv"),
-    ("stuck",),
-    ("stuck", "--json"),
-    ("top", "--count", "1"),
-    ("export", "--json"),
-    ("export", "--csv", "--table", "fact"),
-    ("export", "--json", "--output", "OUT/tables"),
-    ("export", "--csv", "--output", "OUT/tables"),
-    ("export", "--format", "prometheus"),
-    ("export", "--format", "prometheus", "--output", "OUT/metrics.prom"),
-    ("export", "--format", "perfetto"),
-    ("export", "--format", "perfetto", "--from", "1", "--to", "6", "--output", "OUT/trace.json"),
-    ("merge", "OUT/merged.db"),
-    ("export", "--csv", "--table", "named_cell"),
-    ("export", "--csv", "--table", "collectives"),
-    ("html", "--output", "OUT/page.html"),
-)
-IN_PICTURES = (
-    ("html", "--output", "OUT/page.html"),
-    ("calls", "--plot", "OUT/picture.svg"),
-    ("sizes", "--plot", "OUT/picture.png"),
-    ("hvprof", "--plot", "OUT/picture.svg"),
-    ("ranks", "--plot", "OUT/picture.svg"),
-    ("late", "--plot", "OUT/picture.svg"),
-    ("peers", "--plot", "OUT/picture.png"),
-    ("latency", "--plot", "OUT/picture.svg"),
-    ("latency", "--bytes", ":", "--plot", "OUT/picture.svg"),
-    ("gpu", "--plot", "OUT/picture.png"),
-)
+COMMANDS = [
+    tuple(words.split())
+    for words in """summary; summary --json; seen; seen --json; calls; sizes; latency; ranks; late;
+    sizes --bins hvprof --per-rank --csv; sizes --per-rank --json; communicators; steps; traffic;
+    sizes --call Allreduce --bytes 1K:; hvprof --per-rank --json; latency --bytes : --json; regions;
+    communicators --json; ranks --per-rank --csv; late --by call --csv; steps --json; gpu; peers;
+    steps --per-step --csv; steps --by calls --per-call; steps --region epoch; traffic --json;
+    regions --csv; gpu --by run --json; gpu --by kernel --csv; gpu --by step; advise; stuck;
+    peers --received --json; pipeline; pipeline --csv; advise --csv; stuck --json; top --count 1;
+    export --json; export --csv --table fact; export --json --output OUT/tables; merge OUT/merged.db;
+    export --csv --output OUT/tables; export --format prometheus; export --format perfetto;
+    export --format prometheus --output OUT/metrics.prom; export --csv --table named_cell;
+    export --format perfetto --from 1 --to 6 --output OUT/trace.json;
+    export --csv --table collectives; html --output OUT/page.html""".split(";")
+]
+IN_PICTURES = [("html", "--output", "OUT/page.html")] + [
+    (*words.split(), "--plot", f"OUT/picture.{ending}")
+    for words, ending in (
+        *((name, "svg") for name in ("calls", "hvprof", "ranks", "late", "latency")),
+        *(("sizes", "png"), ("peers", "png"), ("gpu", "png"), ("latency --bytes :", "svg")),
+    )
+]
 ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 
 
@@ -247,9 +176,8 @@ def ledger_header_field(data: bytearray, chance: random.Random) -> None:
 def ledger_chunk_field(data: bytearray, chance: random.Random) -> None:
     at = any_chunk(data, chance)
     if at is not None:
-        field_change(
-            data, ledger.CHUNK, at, chance.choice(("kind", "entry_bytes", "used", "thread")), chance
-        )
+        field = chance.choice(("kind", "entry_bytes", "used", "thread"))
+        field_change(data, ledger.CHUNK, at, field, chance)
 
 
 def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
@@ -258,41 +186,31 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
     if at is None:
         return
     chunk = ledger.CHUNK.unpack(data, at)
-    entry = (
-        layout("kernel")
-        if chunk.kind == ledger.KERNELS
-        else ledger.ENTRIES.get(chunk.kind, layout("fact"))
-    )
+    is_kernel = chunk.kind == ledger.KERNELS
+    entry = layout("kernel") if is_kernel else ledger.ENTRIES.get(chunk.kind, layout("fact"))
     entries = at + ledger.CHUNK.itemsize
     for _ in range(chance.choice((1, 1, 2, 8))):
-        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.itemsize)))
-        if entries + (index + 1) * entry.itemsize <= len(data):
-            field_change(
-                data,
-                entry,
-                entries + index * entry.itemsize,
-                chance.choice(list(planted.offsets(entry))),
-                chance,
-            )
+        most = max(1, min(chunk.used, ledger.CHUNK_BYTES // entry.itemsize))
+        start = entries + chance.randrange(most) * entry.itemsize
+        if start + entry.itemsize <= len(data):
+            field = chance.choice(list(planted.offsets(entry)))
+            field_change(data, entry, start, field, chance)
 
 
 def any_chunk(data: bytearray, chance: random.Random) -> int | None:
     chunks = (len(data) - ledger.HEADER_BYTES) // ledger.CHUNK_BYTES
-    return (
-        ledger.HEADER_BYTES + chance.randrange(chunks) * ledger.CHUNK_BYTES if chunks > 0 else None
-    )
+    if chunks <= 0:
+        return None
+    return ledger.HEADER_BYTES + chance.randrange(chunks) * ledger.CHUNK_BYTES
 
 
 def field_change(
     data: bytearray, layout: Layout, at: int, field: str, chance: random.Random
 ) -> None:
-    start = at + planted.offsets(layout)[field]
-    others = [
-        offset
-        for offset in (*planted.offsets(layout).values(), layout.itemsize)
-        if offset > planted.offsets(layout)[field]
-    ]
-    width = min(others) - planted.offsets(layout)[field]
+    offsets = planted.offsets(layout)
+    start = at + offsets[field]
+    ends = (*offsets.values(), layout.itemsize)
+    width = min(end for end in ends if end > offsets[field]) - offsets[field]
     if width <= 8:
         number(data, start, width, chance)
     elif field == "blocks":
@@ -306,20 +224,12 @@ def field_change(
 
 def ledger_many_communicators(data: bytearray, chance: random.Random) -> None:
     """Chunks full of communicators with long lists of members."""
-    members = chance.choice(
-        ("0-16777215", ",".join(map(str, range(90))), "0-999999999:1", "...", EVIL[6])
-    )
-    same = chance.random() < 0.3
+    lists = ("0-16777215", ",".join(map(str, range(90))), "0-999999999:1", "...", EVIL[6])
+    members, same = chance.choice(lists), chance.random() < 0.3
     entries = []
     for index in range(chance.choice((1, 80))):
-        known = planted.Communicator(
-            2 + index,
-            7 if same else 1000 + index,
-            members,
-            4,
-            0,
-            name=chance.choice(("", "x", EVIL[0])),
-        )
+        identity, name = 7 if same else 1000 + index, chance.choice(("", "x", EVIL[0]))
+        known = planted.Communicator(2 + index, identity, members, 4, 0, name=name)
         entries.append(planted.ledger_communicator(known))
     for chunk in planted.ledger_chunks(3, planted.COMMUNICATOR_BYTES, entries):
         data.extend(chunk)
@@ -330,12 +240,9 @@ def ledger_many_chunks(data: bytearray, chance: random.Random) -> None:
     """Many times the same chunk: of a kind that there is, or of none."""
     at = any_chunk(data, chance)
     if at is not None:
-        chunk = (
-            bytes(data[at : at + ledger.CHUNK_BYTES])
-            if chance.random() < 0.8
-            else bytes(ledger.CHUNK_BYTES)
-        )
-        data.extend(chunk * chance.choice((1, 3, 20)))
+        is_known = chance.random() < 0.8
+        chunk = bytes(data[at : at + ledger.CHUNK_BYTES]) if is_known else b""
+        data.extend(chunk.ljust(ledger.CHUNK_BYTES, b"\0") * chance.choice((1, 3, 20)))
         chunk_count(data)
 
 
@@ -346,19 +253,10 @@ def chunk_count(data: bytearray) -> None:
 
 
 LEDGER_DAMAGE = (
-    random_bytes,
-    random_bytes,
-    cut_short,
-    spliced,
-    grown,
-    ledger_header_field,
-    ledger_header_field,
-    ledger_chunk_field,
-    ledger_entry_field,
-    ledger_entry_field,
-    ledger_entry_field,
-    ledger_many_communicators,
-    ledger_many_chunks,
+    *(random_bytes, random_bytes, cut_short, spliced, grown),
+    *(ledger_header_field, ledger_header_field, ledger_chunk_field),
+    *(ledger_entry_field, ledger_entry_field, ledger_entry_field),
+    *(ledger_many_communicators, ledger_many_chunks),
 )
 
 
@@ -379,33 +277,14 @@ def database_page(data: bytearray, chance: random.Random) -> None:
 
 
 DATABASE_DAMAGE = (
-    random_bytes,
-    random_bytes,
-    cut_short,
-    spliced,
-    grown,
-    database_header,
-    database_page,
-    database_page,
+    *(random_bytes, random_bytes, cut_short, spliced, grown),
+    *(database_header, database_page, database_page),
 )
 
 VALUES = (
     *(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63),
-    None,
-    0.5,
-    -1.5,
-    1e308,
-    float("inf"),
-    "",
-    "text",
-    "12",
-)
-VALUES += (
-    b"\x00\xff",
-    b"MPI_Send",
-    "9223372036854775808",
-    b"",
-    "0-3",
+    *(None, 0.5, -1.5, 1e308, float("inf"), "", "text", "12", "9223372036854775808", "0-3"),
+    *(b"\x00\xff", b"MPI_Send", b""),
     *(text for text in EVIL if text != "\ud800"),
 )
 TABLES = {
@@ -828,53 +707,35 @@ class Page(html.parser.HTMLParser):
     ).found
     OURS = set(
         "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "
-        "details summary img".split()
+        "details summary img table thead tbody tr th td a script".split()
     )
-    OURS |= set("table thead tbody tr th td a script".split())
-    CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide", "answers", "facts"}
-    ALTS = {
-        "time by call",
-        "time in MPI by rank",
-        "latency by message size",
-        "bytes from rank to rank",
-    }
-    ALTS |= {
-        "waiting and transfer by rank",
-        "what the GPUs did",
-        "kernels by time",
-        "times by rank and step",
-        "calls and time by size class",
-    }
-    POLICY = re.compile(
-        r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "
-        r"'none'; form-action 'none'"
+    CLASSES = set("soft cards card warn scroll number wide answers facts".split())
+    ALTS = set(
+        "time by call; time in MPI by rank; latency by message size; bytes from rank to rank; "
+        "waiting and transfer by rank; what the GPUs did; kernels by time; times by rank and step; "
+        "calls and time by size class".split("; ")
     )
+    ATTRIBUTES = {
+        ("td", "data-exact"): "[0-9,.!~* -]*",
+        ("div", "tabindex"): "0",
+        ("section", "id"): "[a-z-]+",
+        ("a", "href"): "#[a-z-]+",
+        ("meta", "http-equiv"): "Content-Security-Policy",
+        ("meta", "content"): r"default-src 'none'; img-src data:; style-src '[^']+'; script-src"
+        r"( '[^']+')+; base-uri 'none'; form-action 'none'",
+        ("img", "src"): r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+",
+    }
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if (tag, *attributes) in self.FIXED:
             return
         check(tag in self.OURS, f"an element <{tag}> in the page")
         for name, value in attributes:
-            is_ours = (
-                (name == "class" and value in self.CLASSES)
-                or (
-                    tag == "td"
-                    and name == "data-exact"
-                    and re.fullmatch("[0-9,.!~* -]*", value or "")
-                )
-                or (tag == "div" and name == "tabindex" and value == "0")
-                or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
-                or (tag == "a" and name == "href" and re.fullmatch("#[a-z-]+", value or ""))
-                or (tag == "meta" and name == "http-equiv" and value == "Content-Security-Policy")
-                or (tag == "meta" and name == "content" and self.POLICY.fullmatch(value or ""))
-                or (tag == "img" and name == "alt" and value in self.ALTS)
-                or (
-                    tag == "img"
-                    and name == "src"
-                    and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or "")
-                )
-            )
-            check(bool(is_ours), f"an attribute {name}={value!r:.80} in the page")
+            pattern = self.ATTRIBUTES.get((tag, name))
+            is_ours = bool(pattern and re.fullmatch(pattern, value or ""))
+            is_ours |= name == "class" and value in self.CLASSES
+            is_ours |= (tag, name) == ("img", "alt") and value in self.ALTS
+            check(is_ours, f"an attribute {name}={value!r:.80} in the page")
 
     def handle_data(self, data: str) -> None:
         check(not CONTROLS.search(data), f"a control character in the page: {data[:80]!r}")
@@ -887,26 +748,11 @@ class allowed:
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-MAKING = (
-    "os.mkdir",
-    "os.rename",
-    "os.remove",
-    "os.rmdir",
-    "os.link",
-    "os.symlink",
-    "os.truncate",
-    "os.chmod",
-    "shutil.",
+MAKING = ("shutil.",) + tuple(
+    f"os.{name}" for name in "mkdir rename remove rmdir link symlink truncate chmod".split()
 )
-RUNNING = (
-    "subprocess.",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.fork",
-    "socket.",
-    "sqlite3.load_extension",
-)
+RUNNING = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.")
+RUNNING += ("sqlite3.load_extension",)
 
 
 def audit(event: str, arguments: tuple) -> None:

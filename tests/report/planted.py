@@ -594,16 +594,9 @@ def facts_of(world_rank: int) -> dict[str, str]:
 def communicators_of(world_rank: int) -> list[Communicator]:
     """World, self, and one of two halves."""
     half = world_rank // 2
+    begun = training_collectives()
     return [
-        Communicator(
-            WORLD,
-            WORLD_IDENTITY,
-            "0-3",
-            4,
-            world_rank,
-            name="MPI_COMM_WORLD",
-            begun=training_collectives(),
-        ),
+        Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, "MPI_COMM_WORLD", begun=begun),
         Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
         Communicator(
             DATA,
@@ -632,14 +625,13 @@ def training_run() -> list[Rank]:
 
 def training_rank(world_rank: int) -> Rank:
     wait_ns = (3 - world_rank) * 1_000_000
+    bcast_bytes = (4 << 20) if world_rank == 0 else 0
     cells = [
         Cell("MPI_Init_thread", 0, [300_000_000], communicator=0),
         Cell("MPI_Allreduce", 4 << 20, [2_000_000 + wait_ns] * 100),
         Cell("MPI_Allreduce", 1_000, [20_000 + 100 * step for step in range(50)]),
         Cell("MPI_Allreduce", 1_000, [30_000] * 10, thread=1),
-        Cell(
-            "MPI_Bcast", 1 << 20, [1_000_000] * 4, volume_bytes=(4 << 20) if world_rank == 0 else 0
-        ),
+        Cell("MPI_Bcast", 1 << 20, [1_000_000] * 4, volume_bytes=bcast_bytes),
         Cell("MPI_Allgather", 256, [50_000] * 8, communicator=DATA),
         Cell("MPI_Alltoallv", 512 + 512 * world_rank, [80_000] * 2),
         Cell("MPI_Iallreduce", 65_536, [1_500] * 20, communicator=DATA),
@@ -647,16 +639,12 @@ def training_rank(world_rank: int) -> Rank:
         Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
         Cell("MPI_Test", 0, [500] * 5, communicator=0),
         Cell("MPI_Test", 0, [200] * 995, communicator=0, measure="poll"),
-    ]
-    right, left = (world_rank + 1) % 4, (world_rank - 1) % 4
-    cells += [
         Cell("MPI_Send", 8_192, [5_000] * 30),
         Cell("MPI_Recv", 8_192, [9_000] * 30, volume_bytes=0),
     ]
-    peers = [
-        ("MPI_Send", "sent", right, 30, 30 * 8_192, 150_000),
-        ("MPI_Recv", "received", left, 30, 30 * 8_192, 270_000),
-    ]
+    right, left = (world_rank + 1) % 4, (world_rank - 1) % 4
+    at = 3 * SECOND
+    start = {"root": 0, "completed_ns": at + 6_000}
     return Rank(
         world_rank,
         4,
@@ -665,22 +653,15 @@ def training_rank(world_rank: int) -> Rank:
         threads=[(0, "python3", 1), (1, "pt_mpi", 0)],
         doing={0: Doing("MPI_Recv", 9 * SECOND, 0, bytes=8_192, peer=left, tag=7)},
         cells=cells,
-        peers=peers,
+        peers=[
+            ("MPI_Send", "sent", right, 30, 30 * 8_192, 150_000),
+            ("MPI_Recv", "received", left, 30, 30 * 8_192, 270_000),
+        ],
         samples=training_samples(world_rank),
         signatures=training_signatures(),
         messages=[training_message(world_rank)],
-        starts=[
-            Start(
-                "MPI_Bcast_init",
-                1,
-                3,
-                3 * SECOND,
-                3 * SECOND + 4_000,
-                root=0,
-                completed_ns=3 * SECOND + 6_000,
-            )
-        ],
-        epochs=[Epoch("MPI_Win_post", 3 * SECOND + 7_000, 3 * SECOND + 8_000, peer=0, number=1)],
+        starts=[Start("MPI_Bcast_init", 1, 3, at, at + 4_000, **start)],
+        epochs=[Epoch("MPI_Win_post", at + 7_000, at + 8_000, peer=0, number=1)],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
         regions={1: "epoch", 2: "epoch/forward"},
@@ -691,7 +672,6 @@ def training_rank(world_rank: int) -> Rank:
 def training_samples(world_rank: int) -> list[Sample]:
     """A Bcast; twenty Allreduces half a second apart, into which rank 3 comes last and which all
     leave together; a Wait for each of two nonblocking ones; and a message to the right."""
-    right = (world_rank + 1) % 4
     wait_ns = (3 - world_rank) * 1_000_000
     samples = [Sample("MPI_Bcast", 500_000_000, 501_000_000, sequence=1, bytes=1 << 20, root=0)]
     for step in range(1, 19):
@@ -700,42 +680,15 @@ def training_samples(world_rank: int) -> list[Sample]:
         samples.append(Sample("MPI_Allreduce", end_ns - 2_000_000 - wait_ns, end_ns, **what))
     for step in (1, 2):
         at_ns = step * 500_000_000 + 200_000_000
-        samples.append(
-            Sample(
-                "MPI_Iallreduce",
-                at_ns,
-                at_ns + 1_500,
-                DATA,
-                step,
-                at_ns + 400_000,
-                bytes=65_536,
-                thread=1,
-            )
-        )
-        samples.append(
-            Sample(
-                "MPI_Wait",
-                at_ns + 300_000,
-                at_ns + 400_000,
-                DATA,
-                bytes=65_536,
-                request_call="MPI_Iallreduce",
-                thread=1,
-            )
-        )
-    samples.append(
-        Sample(
-            "MPI_Send",
-            3 * SECOND,
-            3 * SECOND + 5_000,
-            bytes=8_192,
-            peer=right,
-            tag=7,
-            number=20,
-            signature=2,
-        )
-    )
-    return samples
+        end_ns = at_ns + 400_000
+        what = {"bytes": 65_536, "thread": 1}
+        waited = {**what, "request_call": "MPI_Iallreduce"}
+        samples += [
+            Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, end_ns, **what),
+            Sample("MPI_Wait", at_ns + 300_000, end_ns, DATA, **waited),
+        ]
+    what = {"peer": (world_rank + 1) % 4, "tag": 7, "number": 20, "bytes": 8_192, "signature": 2}
+    return [*samples, Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, **what)]
 
 
 def training_signatures() -> list[Signature]:
@@ -750,15 +703,9 @@ def training_signatures() -> list[Signature]:
 
 def training_message(world_rank: int) -> Message:
     """A persistent receive from the left."""
-    times = (3 * SECOND, 3 * SECOND + 4_000)
-    what = {
-        "peer": (world_rank - 1) % 4,
-        "tag": 7,
-        "number": 20,
-        "bytes": 8_192,
-        "completed_ns": 3 * SECOND + 6_000,
-    }
-    return Message("MPI_Recv_init", "received", *times, **what)
+    at = 3 * SECOND
+    what = {"peer": (world_rank - 1) % 4, "tag": 7, "number": 20, "bytes": 8_192}
+    return Message("MPI_Recv_init", "received", at, at + 4_000, completed_ns=at + 6_000, **what)
 
 
 NCCL = 5
@@ -779,99 +726,63 @@ def gpu_rank(world_rank: int) -> Rank:
     shared."""
     rank = training_rank(world_rank)
     begun = [Collective("ncclAllReduce", 16 << 20)] * 20
-    rank.communicators.append(
-        Communicator(
-            NCCL,
-            NCCL_IDENTITY,
-            "",
-            4,
-            world_rank,
-            constructor="ncclCommInitRank",
-            begun=begun,
-            library="nccl",
-        )
-    )
+    made = {"constructor": "ncclCommInitRank", "begun": begun, "library": "nccl"}
+    rank.communicators.append(Communicator(NCCL, NCCL_IDENTITY, "", 4, world_rank, **made))
+    reduced, device = ("ncclAllReduce", 16 << 20), {"memory_kind": "device"}
     rank.cells += [
         Cell("ncclCommInitRank", 0, [90_000_000], NCCL),
-        Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, memory_kind="device", times=20),
-        Cell(
-            "ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", memory_kind="device", times=20
-        ),
-        Cell("ncclAllReduce", 16 << 20, [7_000], NCCL, "captured", memory_kind="device"),
+        Cell(*reduced, [8_000], NCCL, times=20, **device),
+        Cell(*reduced, [80_000_000], NCCL, "device", times=20, **device),
+        Cell(*reduced, [7_000], NCCL, "captured", **device),
         Cell("MPI_Allreduce", 2 << 20, [10_000_000], memory_kind="device>host", times=20),
     ]
-    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = (
-        "stopped",
-        {"records": 60, "memory_kind_queries": 3},
-        (5_000_000, 70_000_000),
-    )
-    busy = {
-        "C": 3_000_000_000,
-        "CK": 1_000_000_000,
-        "K": 600_000_000,
-        "DM": 200_000_000,
-        "": 5_000_000_000,
-    }
-    times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
-    occupied = {
-        "sms": 132,
-        "communication": (1_600_000_000, 16 * 1_600_000_000, 16),
-        "memory_bytes": 80 << 30,
-    }
+    rank.gpu_state, rank.cost_gpu = "stopped", (5_000_000, 70_000_000)
+    rank.gpu_counts = {"records": 60, "memory_kind_queries": 3}
+    busy_ms = {"C": 3_000, "CK": 1_000, "K": 600, "DM": 200, "": 5_000}
     rank.devices = [
-        Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)
+        Device(
+            busy={states: ms * 1_000_000 for states, ms in busy_ms.items()},
+            uuid=f"GPU-{world_rank}",
+            first_ns=100_000_000,
+            last_ns=9_900_000_000,
+            kernels=40,
+            copies=20,
+            sms=132,
+            communication=(1_600_000_000, 16 * 1_600_000_000, 16),
+            memory_bytes=80 << 30,
+        )
     ]
     rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
+    sums = (280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28)
     rank.negotiations = [
-        Negotiation(
-            90, (50, 600), 400, (20, 300), 5, 1, 280, 9, 70, 90, 10, 1_000, 2_000, 1_500, (3, 2), 28
-        ),
+        Negotiation(90, (50, 600), 400, (20, 300), 5, 1, *sums),
         Negotiation(0, disbelieved=3, thread=0, communicator=0),
     ]
     rank.places = [Place(3, 9), Place(64, 8), Place(65_535, 1, 0)]
     rank.negotiated_steps = [NegotiatedStep(2, (6, 10, 20, 30, 40, 50))]
-    rank.readings = [
-        Reading(
-            second * SECOND,
-            1,
-            1_980,
-            61 << 30,
-            (second << 30, second << 29, second << 20, second << 19),
-            "",
-        )
-        for second in range(1, 10)
-    ]
+    for second in range(1, 10):
+        links = tuple(second << bits for bits in (30, 29, 20, 19))
+        rank.readings.append(Reading(second * SECOND, 1, 1_980, 61 << 30, links, ""))
     rank.streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=400_000_000)]
     rank.kernels = {1: (GEMM, 0), 2: (ALL_REDUCE, 1)}
+    copy = {"kind": "copy", "copy": "to host"}
     rank.activities = [
         Activity([200_000_000], 1, times=20),
         Activity([80_000_000], 2, stream=2, times=20, is_graph=1),
-        Activity([10_000_000], kind="copy", copy="to host", bytes=2 << 20, times=20, is_pageable=1),
+        Activity([10_000_000], bytes=2 << 20, times=20, is_pageable=1, **copy),
     ]
     rank.tracings = [Tracing(0, 9_800_000_000, "stopped", records=60)]
     rank.algorithms = [Algorithm("ncclAllReduce", 16 << 20, "RING", "SIMPLE", 16, 20, NCCL)]
     for step in range(1, 19):
-        start_ns = step * 500_000_000
-        kernel_ns = (start_ns + 150_000_000, start_ns + 230_000_000)
-        operation = {
-            "sequence": step,
-            "bytes": 16 << 20,
-            "device_ns": kernel_ns,
-            "is_shared": int(world_rank == 0 and step == 1),
-        }
-        rank.samples.append(
-            Sample("ncclAllReduce", start_ns + 20_000, start_ns + 28_000, NCCL, **operation)
-        )
+        at = step * 500_000_000
+        kernel_ns = (at + 150_000_000, at + 230_000_000)
+        what = {"bytes": 16 << 20, "device_ns": kernel_ns}
+        what["is_shared"] = int(world_rank == 0 and step == 1)
+        rank.samples.append(Sample("ncclAllReduce", at + 20_000, at + 28_000, NCCL, step, **what))
         rank.gpu_samples += [
-            GpuSample(start_ns, start_ns + 200_000_000, 1),
+            GpuSample(at, at + 200_000_000, 1),
             GpuSample(*kernel_ns, 2, stream=2, communicator=NCCL, is_graph=1),
-            GpuSample(
-                start_ns + 240_000_000,
-                start_ns + 250_000_000,
-                kind="copy",
-                copy="to host",
-                bytes=(2 << 20) - 8,
-            ),
+            GpuSample(at + 240_000_000, at + 250_000_000, bytes=(2 << 20) - 8, **copy),
         ]
     return rank
 
@@ -984,32 +895,8 @@ ROWS = {
 
 def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     own = rank.world_rank
-    end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
-    counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
-    start = (rank.start_unix_ns, rank.start_monotonic_ns)
-    process = (
-        own,
-        rank.world_size,
-        rank.run_id,
-        rank.process,
-        3,
-        *start,
-        *end,
-        *counted,
-        rank.ended,
-        rank.abort_code,
-    )
     return {
-        "rank": [
-            (
-                *process,
-                *rank.counters(COUNTERS),
-                0,
-                *rank.record_columns,
-                rank.gpu_state,
-                *rank.counters(GPU_COUNTERS),
-            )
-        ],
+        "rank": [rank_row(rank)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
         "call": list(CALLS.values()),
@@ -1040,6 +927,20 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         },
         **gpu_rows(rank),
     }
+
+
+def rank_row(rank: Rank) -> tuple:
+    end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
+    counted_ns = rank.wall_ns if rank.counted_ns is None else rank.counted_ns
+    process = (rank.world_rank, rank.world_size, rank.run_id, rank.process, 3)
+    times = (rank.start_unix_ns, rank.start_monotonic_ns, *end, counted_ns, rank.reset_unix_ns)
+    counts = (rank.ended, rank.abort_code, *rank.counters(COUNTERS), 0, *rank.record_columns)
+    return (*process, *times, *counts, rank.gpu_state, *rank.counters(GPU_COUNTERS))
+
+
+def counts_of(counted: Durations) -> list[int]:
+    met = counted.buckets
+    return [met.get(bucket, 0) for bucket in range(BUCKETS)]
 
 
 def bucket_rows(counted: list[Durations]) -> list[tuple]:
@@ -1103,84 +1004,32 @@ def thread_row(rank: Rank, thread: int, name: str, is_main: int) -> tuple:
 def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
-    size = (known.size, known.remote_size, known.comm_rank, known.members)
-    return (
-        world_rank,
-        known.communicator,
-        *made,
-        *size,
-        known.is_inter,
-        0,
-        len(known.begun),
-        known.library,
-    )
+    size = (known.size, known.remote_size, known.comm_rank, known.members, known.is_inter, 0)
+    return (world_rank, known.communicator, *made, *size, len(known.begun), known.library)
 
 
 def sample_row(own: int, sample: Sample) -> tuple:
-    call = (
-        sample.call,
-        sample.communicator,
-        sample.sequence,
-        sample.start_ns,
-        sample.end_ns,
-        sample.completed,
+    names = (
+        "thread call communicator sequence start_ns end_ns completed bytes peer root request_call"
     )
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
-    on_object = sample.on_object or (None, None)
-    last = (*on_device, sample.tag, sample.number, sample.signature, *on_object)
-    last += (sample.polled or (None, None)) + (sample.agreement or (None, None))
-    return (
-        own,
-        sample.thread,
-        *call,
-        sample.bytes,
-        sample.peer,
-        sample.root,
-        sample.request_call,
-        sample.region,
-        *last,
-    )
+    last = (*on_device, sample.tag, sample.number, sample.signature)
+    for pair in (sample.on_object, sample.polled, sample.agreement):
+        last += pair or (None, None)
+    return (own, *attrgetter(*names.split())(sample), sample.region, *last)
 
 
 def negotiation_row(own: int, one: Negotiation) -> tuple:
     rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
-    times = (one.ahead[1], one.ahead_moving_ns, one.idle[1])
-    return (
-        own,
-        one.thread,
-        one.communicator,
-        one.words,
-        *rounds,
-        *times,
-        one.offered_most,
-        *one.sums,
-        one.first_ns,
-        one.last_ns,
-        *one.last,
-        one.ahead_since_ns,
-    )
+    times = (one.ahead[1], one.ahead_moving_ns, one.idle[1], one.offered_most)
+    last = (one.first_ns, one.last_ns, *one.last, one.ahead_since_ns)
+    return (own, one.thread, one.communicator, one.words, *rounds, *times, *one.sums, *last)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
-    key = (
-        cell.call,
-        cell.communicator,
-        cell.bytes,
-        cell.measure,
-        cell.memory_kind,
-        cell.region,
-        cell.is_folded,
-    )
-    return (
-        number,
-        world_rank,
-        cell.thread,
-        *key,
-        cell.count,
-        cell.volume,
-        *cell.spread,
-        cell.blocked_ns,
-    )
+    names = "thread call communicator bytes measure memory_kind region is_folded count volume"
+    key = attrgetter(*names.split())(cell)
+    return (number, world_rank, *key, *cell.spread, cell.blocked_ns)
 
 
 def write_ledger(path: Path, rank: Rank) -> Path:
@@ -1193,16 +1042,15 @@ def ledger_bytes(rank: Rank) -> bytes:
     for thread, _, _ in rank.threads:
         entries = [ledger_cell(cell) for cell in rank.cells if cell.thread == thread]
         chunks += ledger_cell_chunks(entries, thread)
-    chunks += ledger_chunks(5, 32, [ledger_peer(*peer) for peer in rank.peers])
-    threads = [ledger_thread_of(rank, *thread) for thread in rank.threads]
-    chunks += ledger_chunks(6, THREAD_BYTES, threads)
-    chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
-    chunks += ledger_chunks(
-        8,
-        REGION_BYTES,
-        [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()],
-    )
-    chunks += ledger_chunks(15, SIGNATURE_BYTES, [ledger_signature(one) for one in rank.signatures])
+    names = rank.regions.items()
+    for kind, entry_bytes, entries in (
+        (5, 32, [ledger_peer(*peer) for peer in rank.peers]),
+        (6, THREAD_BYTES, [ledger_thread_of(rank, *thread) for thread in rank.threads]),
+        (7, PAGE_BYTES, ledger_pages(rank)),
+        (8, REGION_BYTES, [struct.pack("<2I120s", at, 0, name.encode()) for at, name in names]),
+        (15, SIGNATURE_BYTES, [ledger_signature(one) for one in rank.signatures]),
+    ):
+        chunks += ledger_chunks(kind, entry_bytes, entries)
     chunks += ledger_gpu(rank)
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
 
@@ -1211,24 +1059,25 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     own = rank.world_rank
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
-    header = b"commprof-ledger\n"
-    header += struct.pack(
-        "<8I", 11, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended]
-    )
-    header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
-    header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
-    header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
-    header += struct.pack(
-        "<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, rank.window_mask, 0, 0
-    )
-    header += struct.pack("<2Q", len(rank.steps), 0)
-    header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
-    header += struct.pack(f"<{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0)
+    sizes = (4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count)
+    reset = (rank.reset_unix_ns or 0, rank.epoch, 0, rank.window_mask, 0, 0)
     gpu = rank.counters(GPU_COUNTERS)
-    header += struct.pack(f"<2I{len(gpu)}Q", GPU_STATES.index(rank.gpu_state), rank.gpu_epoch, *gpu)
+    state = (GPU_STATES.index(rank.gpu_state), rank.gpu_epoch)
     record = (*(rank.record or (0, 0)), rank.record_is_full, rank.record_asked_ns or 0)
-    header += bytes(2 * USAGE_BYTES + 16) + struct.pack("<4Q", *record)
-    return header.ljust(4096, b"\0")
+    parts = (
+        ("8I", 11, *sizes, ENDED[rank.ended]),
+        ("2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code),
+        ("4q", rank.start_unix_ns, rank.start_monotonic_ns, *end),
+        ("QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE),
+        ("3q2I3Q", *counting, *reset),
+        ("2Q", len(rank.steps), 0),
+        ("2Qq", *rank.folds, rank.copied_unix_ns),
+        (f"{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0),
+        (f"2I{len(gpu)}Q", *state, *gpu),
+        (f"{2 * USAGE_BYTES + 16}x4Q", *record),
+    )
+    header = b"".join(struct.pack("<" + form, *values) for form, *values in parts)
+    return (b"commprof-ledger\n" + header).ljust(4096, b"\0")
 
 
 def clock_ns(rank: Rank) -> int:
@@ -1255,50 +1104,38 @@ def ledger_chunk(kind: int, entry_bytes: int, used: int, data: bytes, thread: in
 
 def ledger_facts(rank: Rank) -> list[bytes]:
     data = b""
-    for key, value in rank.all_facts.items():
-        fact = (
-            struct.pack("<2I", len(key.encode()), len(value.encode()))
-            + key.encode()
-            + value.encode()
-        )
-        data += fact.ljust((len(fact) + 7) // 8 * 8, b"\0")
+    for fact in rank.all_facts.items():
+        key, value = (text.encode() for text in fact)
+        entry = struct.pack("<2I", len(key), len(value)) + key + value
+        data += entry.ljust((len(entry) + 7) // 8 * 8, b"\0")
     return [ledger_chunk(2, 1, len(data), data)]
 
 
 def ledger_calls() -> list[bytes]:
+    form = "<I36s16s8s12s16s20s"
     entries = [
-        struct.pack(
-            "<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)
-        )
+        struct.pack(form, CALL_NUMBERS[call.name], *(text.encode() for text in call))
         for call in CALLS.values()
     ]
     return ledger_chunks(1, 112, entries)
 
 
 def ledger_communicators(rank: Rank) -> list[bytes]:
-    return ledger_chunks(
-        3, COMMUNICATOR_BYTES, [ledger_communicator(known) for known in rank.communicators]
-    )
+    entries = [ledger_communicator(known) for known in rank.communicators]
+    return ledger_chunks(3, COMMUNICATOR_BYTES, entries)
 
 
 def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
     flags = known.is_inter | (known.library == "nccl") << 2
     numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, flags)
-    numbers += struct.pack(
-        "<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0
-    )
+    size = (known.size, known.remote_size, known.comm_rank)
+    numbers += struct.pack("<3i3I", *size, made_by, known.ordinal, 0)
     names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
     recent = bytearray(16 * 16)
     for place, one in enumerate(known.begun):
-        struct.pack_into(
-            "<QIi",
-            recent,
-            place % 16 * 16,
-            unknown(one.bytes),
-            CALL_NUMBERS[one.call],
-            no_rank(one.root),
-        )
+        entry = (unknown(one.bytes), CALL_NUMBERS[one.call], no_rank(one.root))
+        struct.pack_into("<QIi", recent, place % 16 * 16, *entry)
     return numbers + names + struct.pack("<Q", len(known.begun)) + recent
 
 
@@ -1312,55 +1149,33 @@ def no_rank(rank: int | None) -> int:
 
 def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
     """Chunks of cells, the blocks of each chunk's cells at its end."""
-    chunks = []
+    chunks, whole = [], BLOCKS * BLOCK_BYTES
     while cells:
         room, heads, blocks = 65536 - 64, [], b""
-        while cells and room >= CELL_BYTES + BLOCKS * BLOCK_BYTES:
+        while cells and room >= CELL_BYTES + whole:
             cell, *cells = cells
-            counts = (bytes(BLOCK_BYTES - 8) + cell[BLOCK_BYTES:]).ljust(
-                BLOCKS * BLOCK_BYTES, b"\0"
-            )
+            counts = (bytes(BLOCK_BYTES - 8) + cell[BLOCK_BYTES:]).ljust(whole, b"\0")
             places = []
-            for at in range(0, BLOCKS * BLOCK_BYTES, BLOCK_BYTES):
+            for at in range(0, whole, BLOCK_BYTES):
                 block = counts[at : at + BLOCK_BYTES]
                 blocks = block + blocks if any(block) else blocks
-                places.append(
-                    65536 - 64 - len(blocks) - len(heads) * CELL_BYTES if any(block) else 0
-                )
-            heads.append(
-                cell[:56]
-                + struct.pack(f"<Ii8s{BLOCKS}iI", BLOCKS, 0, cell[56:64], *places, len(heads) + 1)
-            )
+                place = 65536 - 64 - len(blocks) - len(heads) * CELL_BYTES
+                places.append(place if any(block) else 0)
+            last = (BLOCKS, 0, cell[56:64], *places, len(heads) + 1)
+            heads.append(cell[:56] + struct.pack(f"<Ii8s{BLOCKS}iI", *last))
             room = 65536 - 64 - len(heads) * CELL_BYTES - len(blocks)
-        data = b"".join(heads)
-        chunks.append(
-            ledger_chunk(
-                4,
-                CELL_BYTES,
-                len(heads),
-                data.ljust(65536 - 64 - len(blocks), b"\0") + blocks,
-                thread,
-            )
-        )
+        data = b"".join(heads).ljust(65536 - 64 - len(blocks), b"\0") + blocks
+        chunks.append(ledger_chunk(4, CELL_BYTES, len(heads), data, thread))
     return chunks
 
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     """A cell's fields before its blocks, and its buckets; see ledger_cell_chunks."""
-    measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
-    key = (
-        cell.bytes,
-        CALL_NUMBERS[cell.call],
-        cell.communicator,
-        cell.region,
-        measure_and_flags,
-        memory_kind_of(cell.memory_kind),
-    )
-    met = cell.buckets
-    counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack(
-        f"<Q3H2B6Q{BUCKETS}Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts
-    )
+    flags = MEASURES[cell.measure] | cell.is_folded << 4
+    where = (CALL_NUMBERS[cell.call], cell.communicator, cell.region)
+    key = (cell.bytes, *where, flags, memory_kind_of(cell.memory_kind))
+    sums = (*cell.spread, cell.volume, cell.blocked_ns, live)
+    return struct.pack(f"<Q3H2B6Q{BUCKETS}Q", *key, *sums, *counts_of(cell))
 
 
 def memory_kind_of(kind: str) -> int:
@@ -1383,14 +1198,8 @@ def ledger_peer(
 
 def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:
     since = [ticks_at(window.begin_ns) for window in rank.windows if window.thread == thread]
-    return ledger_thread(
-        thread,
-        name,
-        is_main,
-        doing=rank.doing.get(thread),
-        epoch=rank.epoch,
-        sampled_since_ticks=min(since, default=0),
-    )
+    doing, ticks = rank.doing.get(thread), min(since, default=0)
+    return ledger_thread(thread, name, is_main, 0, doing, rank.epoch, ticks)
 
 
 def ledger_thread(
@@ -1402,46 +1211,35 @@ def ledger_thread(
     epoch: int = 0,
     sampled_since_ticks: int = 0,
 ) -> bytes:
-    entry = (ledger_doing(doing) if doing else bytes(32)) + struct.pack(
-        "<Q24x", sampled_since_ticks
-    )
-    return entry + struct.pack(
-        "<2Iq2IQ16s16x", thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode()
-    )
+    entry = ledger_doing(doing) if doing else bytes(32)
+    about = (thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode())
+    return entry + struct.pack("<Q24x2Iq2IQ16s16x", sampled_since_ticks, *about)
 
 
 def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
     packed |= CALL_NUMBERS.get(doing.request_call, 0) << 48
-    return struct.pack(
-        "<3Q2i",
-        packed,
-        ticks_at(doing.since_ns),
-        unknown(doing.bytes),
-        no_rank(doing.peer),
-        no_rank(doing.tag),
-    )
+    what = (unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))
+    return struct.pack("<3Q2i", packed, ticks_at(doing.since_ns), *what)
 
 
 def ledger_pages(rank: Rank) -> list[bytes]:
     """Samples by their owners and places: of a thread or a stream in their order, of the steps by
     number."""
     pages: dict[tuple[int, int], dict[int, bytes]] = {}
-    for sample in rank.samples:
-        page_add(pages, OF_THREAD | sample.thread << 8, ledger_sample(sample))
-    for message in rank.messages:
-        page_add(pages, OF_THREAD | message.thread << 8, ledger_message(message))
-    for start in rank.starts:
-        page_add(pages, OF_THREAD | start.thread << 8, ledger_start(start))
-    for epoch in rank.epochs:
-        page_add(pages, OF_THREAD | epoch.thread << 8, ledger_epoch(epoch))
-    for span in rank.spans:
-        entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
-        page_add(pages, OF_THREAD | span.thread << 8, entry)
+    of_threads = (
+        (rank.samples, ledger_sample),
+        (rank.messages, ledger_message),
+        (rank.starts, ledger_start),
+        (rank.epochs, ledger_epoch),
+        (rank.spans, ledger_span),
+    )
+    for entries, packed in of_threads:
+        for one in entries:
+            page_add(pages, OF_THREAD | one.thread << 8, packed(one))
     for step in rank.steps:
         page, place = divmod(step.step - 1, PAGE_SAMPLES)
-        entry = ledger_span(step.begin_ns, step.end_ns, step.thread, 0)
-        pages.setdefault((OF_STEPS, page), {})[place] = entry
+        pages.setdefault((OF_STEPS, page), {})[place] = ledger_span(step)
     for activity in rank.gpu_samples:
         page_add(pages, OF_STREAM | activity.stream << 8, ledger_gpu_sample(activity))
     first = rank.start_unix_ns // WINDOW_NS
@@ -1485,36 +1283,18 @@ def ledger_sample(sample: Sample) -> bytes:
     if sample.polled:
         call_and_flags |= 8 << 12
         times, sequence = (*times[:2], ticks_at(sample.polled[0])), 2 * sample.polled[1]
+    form, place, last = "I", sample.thread, CALL_NUMBERS.get(sample.request_call, 0)
     if sample.tag is not None or sample.number is not None:
-        what = (call_and_flags | 1 << 12, sample.communicator, sample.number or 0, sample.region)
-        return struct.pack(
-            "<4Qi4HiQ",
-            *times,
-            bytes_and_signature(sample.bytes, sample.signature),
-            peer,
-            *what,
-            no_rank(sample.tag),
-            sequence,
-        )
-    numbers = (call_and_flags, sample.communicator, sample.thread, sample.region)
-    span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
-    last = (
-        span_ns // 16 << 1 | sample.is_shared
-        if span_ns
-        else CALL_NUMBERS.get(sample.request_call, 0)
-    )
-    if sample.agreement:
-        numbers = (call_and_flags | 2 << 12, *numbers[1:])
+        call_and_flags |= 1 << 12
+        form, place, last = "i", sample.number or 0, no_rank(sample.tag)
+    elif sample.agreement:
+        call_and_flags |= 2 << 12
         last = sample.agreement[0] | sample.agreement[1] << 16
-    return struct.pack(
-        "<4Qi4HIQ",
-        *times,
-        bytes_and_signature(sample.bytes, sample.signature),
-        peer,
-        *numbers,
-        last,
-        sequence,
-    )
+    elif sample.device_ns and sample.device_ns[1] > sample.device_ns[0]:
+        last = (sample.device_ns[1] - sample.device_ns[0]) // 16 << 1 | sample.is_shared
+    what = (call_and_flags, sample.communicator, place, sample.region, last, sequence)
+    amount = bytes_and_signature(sample.bytes, sample.signature)
+    return struct.pack(f"<4Qi4H{form}Q", *times, amount, peer, *what)
 
 
 def bytes_and_signature(amount: int | None, signature: int | None = None) -> int:
@@ -1533,19 +1313,8 @@ def ledger_entry(
     """An entry beside the samples. what: two numbers of its kind."""
     completed_ticks = 0 if completed_ns is None else ticks_at(completed_ns)
     times = (ticks_at(one.start_ns), ticks_at(one.end_ns), completed_ticks)
-    call_and_flags = CALL_NUMBERS[one.call] | flags << 12
-    return struct.pack(
-        "<4Qi4HiQ",
-        *times,
-        amount,
-        no_rank(peer),
-        call_and_flags,
-        one.communicator,
-        what[0],
-        0,
-        what[1],
-        last,
-    )
+    call = (CALL_NUMBERS[one.call] | flags << 12, one.communicator, what[0], 0, what[1], last)
+    return struct.pack("<4Qi4HiQ", *times, amount, no_rank(peer), *call)
 
 
 def ledger_start(start: Start) -> bytes:
@@ -1562,25 +1331,12 @@ def ledger_epoch(epoch: Epoch) -> bytes:
 def ledger_signature(one: Signature) -> bytes:
     flags = one.is_in_place | bool(one.is_commutative) << 1 | (one.counts_hash is not None) << 2
     kinds = [MEMORY_KINDS.index(kind) for kind in one.memory_kind.split(">")]
-    numbers = (
-        one.count or 0,
-        one.type_bytes or 0,
-        one.extent or 0,
-        one.blocks or 0,
-        int(one.counts_hash or "0", 16),
-        one.buffer_at or 0,
-        one.received_at or 0,
-    )
-    return struct.pack(
-        "<IH2B2Qq4Q32s16s",
-        one.signature,
-        flags,
-        kinds[0] | kinds[-1] << 4,
-        0,
-        *numbers,
-        one.datatype.encode(),
-        one.op.encode(),
-    )
+    known = (one.count, one.type_bytes, one.extent, one.blocks)
+    places = (int(one.counts_hash or "0", 16), one.buffer_at or 0, one.received_at or 0)
+    numbers = (*(number or 0 for number in known), *places)
+    names = (one.datatype.encode(), one.op.encode())
+    kind = kinds[0] | kinds[-1] << 4
+    return struct.pack("<IH2B2Qq4Q32s16s", one.signature, flags, kind, 0, *numbers, *names)
 
 
 def ledger_message(message: Message) -> bytes:
@@ -1590,22 +1346,10 @@ def ledger_message(message: Message) -> bytes:
     return ledger_entry(message, flags, message.completed_ns, message.peer, amount, what, 0)
 
 
-def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
-    return struct.pack(
-        "<4Qi6HQ",
-        ticks_at(begin_ns),
-        ticks_at(end_ns),
-        0,
-        0,
-        NO_RANK,
-        0,
-        0,
-        thread,
-        region,
-        0,
-        0,
-        0,
-    )
+def ledger_span(one: Span | Step) -> bytes:
+    times = (ticks_at(one.begin_ns), ticks_at(one.end_ns), 0, 0)
+    region = one.region if isinstance(one, Span) else 0
+    return struct.pack("<4Qi6HQ", *times, NO_RANK, 0, 0, one.thread, region, 0, 0, 0)
 
 
 def ledger_gpu(rank: Rank) -> list[bytes]:
@@ -1637,23 +1381,10 @@ def ledger_cpu_time(rank: Rank, one: CpuTime) -> bytes:
 def ledger_negotiation(one: Negotiation) -> bytes:
     rounds = (one.rounds, one.ahead[0], one.idle[0], one.rounds_by_name, one.disbelieved)
     since = 0 if one.ahead_since_ns is None else ticks_at(one.ahead_since_ns)
-    return struct.pack(
-        "<16Q7I36x",
-        *rounds,
-        one.ahead[1],
-        one.idle[1],
-        one.ahead_moving_ns,
-        *one.sums,
-        ticks_at(one.first_ns),
-        ticks_at(one.last_ns),
-        since,
-        *one.last,
-        one.offered_most,
-        one.words,
-        one.thread,
-        one.communicator,
-        one.epoch,
-    )
+    times = (one.ahead[1], one.idle[1], one.ahead_moving_ns, *one.sums)
+    ticks = (ticks_at(one.first_ns), ticks_at(one.last_ns), since)
+    what = (*one.last, one.offered_most, one.words, one.thread, one.communicator, one.epoch)
+    return struct.pack("<16Q7I36x", *rounds, *times, *ticks, *what)
 
 
 def ledger_place(one: Place) -> bytes:
@@ -1664,16 +1395,8 @@ def ledger_place(one: Place) -> bytes:
 
 
 def ledger_negotiated_step(one: NegotiatedStep) -> bytes:
-    return struct.pack(
-        "<6QI2HI2H",
-        *map(ticks_at, one.times_ns),
-        one.tensors,
-        one.thread,
-        one.communicator,
-        one.step,
-        0,
-        1,
-    )
+    what = (one.tensors, one.thread, one.communicator, one.step, 0, 1)
+    return struct.pack("<6QI2HI2H", *map(ticks_at, one.times_ns), *what)
 
 
 def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
@@ -1682,31 +1405,16 @@ def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
 
 
 def ledger_activity(activity: Activity, live: int = 1) -> bytes:
-    what = (
-        activity.bytes,
-        activity.kernel,
-        activity.stream,
-        ACTIVITY_KINDS[activity.kind],
-        COPIES.index(activity.copy),
-    )
-    met = activity.buckets
-    counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack(
-        f"<QIH4B6x4Q{BUCKETS}Q56x",
-        *what,
-        activity.flags,
-        live,
-        *activity.spread,
-        activity.volume,
-        *counts,
-    )
+    kinds = (ACTIVITY_KINDS[activity.kind], COPIES.index(activity.copy))
+    what = (activity.bytes, activity.kernel, activity.stream, *kinds, activity.flags, live)
+    sums = (*activity.spread, activity.volume, *counts_of(activity))
+    return struct.pack(f"<QIH4B6x4Q{BUCKETS}Q56x", *what, *sums)
 
 
 def ledger_stream(stream: Stream) -> bytes:
     since = ticks_at(stream.begin_ns) if stream.begin_ns else 0
-    return struct.pack(
-        "<4IQ40x", stream.stream, stream.device, stream.context, stream.number, since
-    )
+    what = (stream.stream, stream.device, stream.context, stream.number)
+    return struct.pack("<4IQ40x", *what, since)
 
 
 def ledger_device(rank: Rank, device: Device) -> bytes:
@@ -1717,34 +1425,18 @@ def ledger_device(rank: Rank, device: Device) -> bytes:
     states = [device.states.get(state, 0) for state in range(16)]
     about = (device.device, device.number, device.name.encode(), device.uuid.encode())
     communication_ns, sm_ns, most_sms = device.communication
+    counts = (device.kernels, device.copies, device.sets)
     occupied = (device.sms or 0, most_sms, communication_ns, sm_ns, device.memory_bytes or 0)
-    return struct.pack(
-        "<2I64s48s16Q2q3Q2I3Q",
-        *about,
-        *states,
-        *times,
-        device.kernels,
-        device.copies,
-        device.sets,
-        *occupied,
-    )
+    return struct.pack("<2I64s48s16Q2q3Q2I3Q", *about, *states, *times, *counts, *occupied)
 
 
 def ledger_reading(rank: Rank, reading: Reading) -> bytes:
-    unknown = (1 << 64) - 1
-    amounts = (
-        unknown if amount is None else amount
-        for amount in (*reading.links, reading.memory_used_bytes)
-    )
-    limits = (
-        0
-        if reading.limits is None
-        else 1 + sum(2 << place for place, letter in enumerate("iphs") if letter in reading.limits)
-    )
-    at_ns = rank.start_monotonic_ns + reading.at_ns
-    return struct.pack(
-        "<q5Q3I2H", at_ns, *amounts, reading.device, reading.clock_mhz or 0, 0, limits, 1
-    )
+    amounts = [unknown(amount) for amount in (*reading.links, reading.memory_used_bytes)]
+    limits = 0
+    if reading.limits is not None:
+        limits = 1 + sum(2 << place for place, one in enumerate("iphs") if one in reading.limits)
+    what = (reading.device, reading.clock_mhz or 0, 0, limits, 1)
+    return struct.pack("<q5Q3I2H", rank.start_monotonic_ns + reading.at_ns, *amounts, *what)
 
 
 def ledger_algorithm(rank: Rank, one: Algorithm) -> bytes:
@@ -1757,17 +1449,10 @@ def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
     begin_ns, end_ns = (
         rank.start_monotonic_ns + moment_ns for moment_ns in (tracing.begin_ns, tracing.end_ns)
     )
-    clock_error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
+    error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
     end_ns = 0 if tracing.ended == "goes on" else end_ns
-    return struct.pack(
-        "<2q2IQI28x",
-        begin_ns,
-        end_ns,
-        TRACING_ENDED.index(tracing.ended),
-        clock_error_ns,
-        tracing.records,
-        tracing.part,
-    )
+    what = (TRACING_ENDED.index(tracing.ended), error_ns, tracing.records, tracing.part)
+    return struct.pack("<2q2IQI28x", begin_ns, end_ns, *what)
 
 
 def ledger_gpu_sample(sample: GpuSample) -> bytes:

@@ -76,17 +76,10 @@ class Job:
         for rank, clock in enumerate(self.hosts):
             self.names.setdefault(id(clock), f"node{len(self.names):02d}")
             start_unix_ns = START_UNIX_NS + clock.wall_ns
-            self.add(
-                "rank",
-                **self.rank_row(rank),
-                start_unix_ns=start_unix_ns,
-                end_unix_ns=start_unix_ns + self.wall_ns,
-            )
-            for key, value in {
-                "host": self.name(rank),
-                "boot_id": self.name(rank),
-                "time_namespace": "time:[1]",
-            }.items():
+            times = {"start_unix_ns": start_unix_ns, "end_unix_ns": start_unix_ns + self.wall_ns}
+            self.add("rank", **self.rank_row(rank), **times)
+            name = self.name(rank)
+            for key, value in zip(("host", "boot_id", "time_namespace"), (name, name, "time:[1]")):
                 self.add("fact", world_rank=rank, key=key, value=value)
 
     def name(self, rank: int) -> str:
@@ -96,13 +89,8 @@ class Job:
         start = self.hosts[rank].reading(self.true_start_ns)
         unlike = ("abort_code", "clock_error_ppb", "window_mask", "record_is_full")
         numbers = dict.fromkeys((*unlike, *COUNTERS, *GPU_COUNTERS), 0)
-        process = {
-            "world_rank": rank,
-            "world_size": len(self.hosts),
-            "run_id": "job-1",
-            "pid": 4_000 + rank,
-            "thread_level": 0,
-        }
+        process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1"}
+        process |= {"pid": 4_000 + rank, "thread_level": 0}
         times = {"start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns}
         return {**process, **numbers, **times, "ended": "finalize", "gpu_state": "none"}
 
@@ -138,47 +126,25 @@ class Job:
         group.begun += 1
         ends = []
         for place, rank in enumerate(group.ranks):
-            last = max(
-                [
-                    arrivals[place],
-                    *(arrivals[other] for other in waits_for(call, place, len(group.ranks), root)),
-                ]
-            )
+            others = waits_for(call, place, len(group.ranks), root)
+            last = max([arrivals[place], *(arrivals[other] for other in others)])
             ends.append(last + transfers[place])
             is_nonblocking = call.startswith(("MPI_I", "nccl"))
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
-            moments = {
-                "start_ns": self.time(rank, arrivals[place]),
-                "end_ns": end_ns,
-                "completed_ns": completed_ns,
-            }
-            what = {
-                "world_rank": rank,
-                "call": call,
-                "communicator": group.communicator,
-                "bytes": message_bytes,
-                "region": region,
-                "thread": group.thread,
-            }
+            start_ns = self.time(rank, arrivals[place])
+            moments = {"start_ns": start_ns, "end_ns": end_ns, "completed_ns": completed_ns}
+            what = {"world_rank": rank, "call": call, "communicator": group.communicator}
+            what |= {"bytes": message_bytes, "region": region, "thread": group.thread}
             if rank not in self.missing:
-                self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
-            on_device = {}
+                self.made.append({**what, "duration_ns": end_ns - start_ns})
             if CALLS[call].library == "nccl":
-                device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
-                on_device = {
-                    "device_start_ns": device_start_ns,
-                    "device_end_ns": completed_ns,
-                    "is_shared": 0,
-                }
+                moments["device_start_ns"] = self.time(rank, arrivals[place] + LAUNCH_NS)
+                moments |= {"device_end_ns": completed_ns, "is_shared": 0}
             if is_sampled:
-                about = {
-                    "sequence": group.begun,
-                    "peer": None,
-                    "root": root,
-                    "signature": group.signature,
-                }
-                self.add("sample", **{**PLAIN, **what, **moments, **on_device, **about})
+                about = {"sequence": group.begun, "peer": None, "root": root}
+                about["signature"] = group.signature
+                self.add("sample", **{**PLAIN, **what, **moments, **about})
         return ends
 
     def send(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
@@ -212,84 +178,46 @@ class Job:
             "end_ns": self.time(rank, begin_ns + 100 if is_nonblocking else end_ns),
             "completed_ns": self.time(rank, end_ns) if is_nonblocking else None,
         }
-        what = {
-            "world_rank": rank,
-            "call": call,
-            "communicator": group.communicator,
-            "bytes": message_bytes,
-        }
-        known = {
-            "peer": peer,
-            "tag": tag,
-            "number": (number - 1) % 65_535 + 1 if is_numbered else None,
-        }
+        what = {"world_rank": rank, "call": call, "communicator": group.communicator}
+        what["bytes"] = message_bytes
+        known = {"peer": peer, "tag": tag}
+        known["number"] = (number - 1) % 65_535 + 1 if is_numbered else None
         if rank not in self.missing and call != "MPI_Sendrecv":
-            self.made.append(
-                {**what, "region": 0, "duration_ns": times["end_ns"] - times["start_ns"]}
-            )
+            spent_ns = times["end_ns"] - times["start_ns"]
+            self.made.append({**what, "region": 0, "duration_ns": spent_ns})
         if is_sampled and call == "MPI_Sendrecv" and direction == RECEIVING:
             self.add("sample_message", **what, **times, **known, thread=0, direction=direction)
         elif is_sampled:
-            self.add(
-                "sample",
-                **{**PLAIN, **what, **times, **known, "region": 0},
-                sequence=None,
-                root=None,
-            )
+            none = {"region": 0, "sequence": None, "root": None}
+            self.add("sample", **{**PLAIN, **what, **times, **known, **none})
 
     def exchange(self, rank: int, to: int, source: int, begin_ns: int, end_ns: int) -> None:
         """MPI_Sendrecv."""
         self.message(rank, SENDING, to, begin_ns, end_ns, "MPI_Sendrecv")
         self.message(rank, RECEIVING, source, begin_ns, end_ns, "MPI_Sendrecv")
-        what = {
-            "world_rank": rank,
-            "call": "MPI_Sendrecv",
-            "communicator": WORLD,
-            "bytes": 1_000,
-            "region": 0,
-        }
-        self.made.append(
-            {**what, "duration_ns": self.time(rank, end_ns) - self.time(rank, begin_ns)}
-        )
+        what = {"world_rank": rank, "call": "MPI_Sendrecv", "communicator": WORLD, "bytes": 1_000}
+        spent_ns = self.time(rank, end_ns) - self.time(rank, begin_ns)
+        self.made.append({**what, "region": 0, "duration_ns": spent_ns})
 
     def window(self, rank: int, begin_ns: int, end_ns: int) -> None:
         """All calls of this rank are sampled between two true moments."""
-        self.add(
-            "sample_window",
-            world_rank=rank,
-            thread=0,
-            begin_ns=self.time(rank, begin_ns),
-            end_ns=self.time(rank, end_ns),
-        )
+        begin_ns, end_ns = self.time(rank, begin_ns), self.time(rank, end_ns)
+        self.add("sample_window", world_rank=rank, thread=0, begin_ns=begin_ns, end_ns=end_ns)
 
     def call(self, name: str, begin_ns: int, end_ns: int, rank: int = 0) -> None:
         """A call that is no collective, at true moments."""
-        times = {
-            "start_ns": self.time(rank, begin_ns),
-            "end_ns": self.time(rank, end_ns),
-            "completed_ns": None,
-        }
+        times = {"start_ns": self.time(rank, begin_ns), "end_ns": self.time(rank, end_ns)}
+        times["completed_ns"] = None
         what = {"world_rank": rank, "call": name, "communicator": 0, "bytes": 0, "region": 0}
         self.made.append({**what, "duration_ns": times["end_ns"] - times["start_ns"]})
         self.add("sample", **{**PLAIN, **what, **times}, sequence=None, peer=None, root=None)
 
     def thread(self, rank: int, is_main: int, thread: int = 0) -> None:
-        doing = {
-            "doing_call": "",
-            "doing_communicator": 0,
-            "doing_is_inside": 0,
-            "doing_since_ns": 0,
-            "doing_request_call": "",
-        }
-        self.add(
-            "thread",
-            world_rank=rank,
-            thread=thread,
-            tid=1_000 * thread + rank + 1,
-            name="python3",
-            is_main=is_main,
-            **doing,
-        )
+        numbers = ("communicator", "is_inside", "since_ns")
+        doing = {"doing_call": "", "doing_request_call": ""}
+        doing |= {f"doing_{name}": 0 for name in numbers}
+        own = {"tid": 1_000 * thread + rank + 1, "name": "python3", "is_main": is_main}
+        self.add("thread", world_rank=rank, thread=thread, **own, **doing)
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """All of it in an empty database of the schema. All calls are sampled, unless there are
@@ -298,43 +226,30 @@ class Job:
             threads = {(rank, 0) for rank in range(len(self.hosts))}
             threads |= {(row["world_rank"], row["thread"]) for row in self.rows.get("thread", ())}
             for rank, thread in sorted(threads):
-                self.add(
-                    "sample_window", world_rank=rank, thread=thread, begin_ns=0, end_ns=1 << 62
-                )
-        for table, rows in {
-            **self.rows,
-            "communicator": self.communicator_rows(),
-            **self.cell_rows(),
-        }.items():
+                always = {"thread": thread, "begin_ns": 0, "end_ns": 1 << 62}
+                self.add("sample_window", world_rank=rank, **always)
+        tables = {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}
+        for table, rows in tables.items():
             for row in rows:
-                columns, places = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(
-                    f"INSERT INTO {table} ({columns}) VALUES ({places})", list(row.values())
-                )
+                insert = f"INSERT INTO {table} ({', '.join(row)}) VALUES "
+                connection.execute(f"{insert} ({', '.join('?' * len(row))})", list(row.values()))
         return connection
 
     def communicator_rows(self) -> list[dict]:
-        return [
-            {
-                "world_rank": rank,
-                "communicator": group.communicator,
-                "identity": group.identity,
-                "name": group.name,
-                "constructor": "",
-                "ordinal": 0,
-                "size": len(group.ranks),
-                "remote_size": group.is_inter * len(group.ranks),
-                "comm_rank": comm_rank,
-                "members": group.members,
-                "is_inter": group.is_inter,
-                "is_freed": 0,
-                "collectives": group.begun,
-                "library": group.library,
-            }
-            for group in self.groups
-            for comm_rank, rank in enumerate(group.ranks)
-            if rank not in self.missing
-        ]
+        rows = []
+        for group in self.groups:
+            size = len(group.ranks)
+            known = {"communicator": group.communicator, "identity": group.identity}
+            known |= {"name": group.name, "constructor": "", "ordinal": 0, "is_freed": 0}
+            known |= {"size": size, "remote_size": group.is_inter * size, "members": group.members}
+            known |= {"is_inter": group.is_inter, "library": group.library}
+            known["collectives"] = group.begun
+            rows += [
+                {"world_rank": rank, "comm_rank": place, **known}
+                for place, rank in enumerate(group.ranks)
+                if rank not in self.missing
+            ]
+        return rows
 
     def cell_rows(self) -> dict[str, list[dict]]:
         """Sums of the calls made."""
@@ -345,21 +260,12 @@ class Job:
             key = tuple({"thread": 0, "measure": "call", **row}[column] for column in keys)
             durations.setdefault(key, []).append(row["duration_ns"])
             blocked_ns[key] += row.get("blocked_ns", 0)
-        cells = [
-            {
-                "cell": number,
-                **dict(zip(keys, key)),
-                "memory_kind": "host",
-                "is_folded": 0,
-                "count": len(spent),
-                "volume_bytes": 0,
-                "total_ns": sum(spent),
-                "min_ns": min(spent),
-                "max_ns": max(spent),
-                "blocked_ns": blocked_ns[key],
-            }
-            for number, (key, spent) in enumerate(durations.items(), 1)
-        ]
+        cells = []
+        for number, (key, spent) in enumerate(durations.items(), 1):
+            cell = {"cell": number, **dict(zip(keys, key)), "memory_kind": "host", "is_folded": 0}
+            cell |= {"count": len(spent), "volume_bytes": 0, "blocked_ns": blocked_ns[key]}
+            cell |= {"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent)}
+            cells.append(cell)
         buckets = [
             {"cell": number, "bucket": bucket, "count": count}
             for number, spent in enumerate(durations.values(), 1)
@@ -457,27 +363,17 @@ class Program:
         ends = self.job.collective("MPI_Iallreduce", begins, [transfer_ns] * len(begins))
         for rank, (begin_ns, end_ns) in enumerate(zip(begins, ends)):
             self.job.call("MPI_Wait", begin_ns + 200, end_ns, rank)
-            self.job.made.append(
-                {
-                    "world_rank": rank,
-                    "call": "MPI_Iallreduce",
-                    "bytes": 1 << 20,
-                    "region": 0,
-                    "communicator": self.job.world.communicator,
-                    "measure": "completion",
-                    "duration_ns": end_ns - begin_ns,
-                    "blocked_ns": end_ns - begin_ns,
-                }
-            )
+            what = {"world_rank": rank, "call": "MPI_Iallreduce", "bytes": 1 << 20, "region": 0}
+            what |= {"communicator": self.job.world.communicator, "measure": "completion"}
+            spent_ns = end_ns - begin_ns
+            self.job.made.append({**what, "duration_ns": spent_ns, "blocked_ns": spent_ns})
             self.now_ns[rank] = end_ns
 
     def end(self) -> Job:
         """The job, which lasts until its last call."""
         self.job.wall_ns = max(self.now_ns) + 1_000_000
+        wall_ns = self.job.wall_ns
         for row in self.job.rows["rank"]:
-            row.update(
-                wall_ns=self.job.wall_ns,
-                counted_ns=self.job.wall_ns,
-                end_unix_ns=row["start_unix_ns"] + self.job.wall_ns,
-            )
+            row |= {"wall_ns": wall_ns, "counted_ns": wall_ns}
+            row["end_unix_ns"] = row["start_unix_ns"] + wall_ns
         return self.job

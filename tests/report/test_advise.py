@@ -123,14 +123,6 @@ def test_fusing_saves_what_the_twin_with_fused_messages_does_not_take(advise):
     assert not found(advise(run_of(*fused)))
 
 
-def test_variables_of_a_framework_that_is_not_there_say_nothing(advise):
-    """A site sets them for any program."""
-    cells = LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)
-    facts = {"env.HOROVOD_FUSION_THRESHOLD": "0", "env.HOROVOD_CYCLE_TIME": "1"}
-    row = advise(run_of(*cells, facts=facts))["small_messages"]
-    assert "fuse small" in row["title"] and "HOROVOD" not in row["suggestion"]
-
-
 def test_few_small_allreduces_are_left_alone(advise):
     cells = [
         LARGE,
@@ -145,12 +137,6 @@ def test_small_allreduces_at_the_best_rate_are_left_alone(advise):
     assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 64 * KIB, [62_500] * 20_000)))[
         "small_messages"
     ]["found"]
-
-
-def test_one_size_alone_has_nothing_to_be_compared_with(report, advise, tmp_path):
-    row = advise(run_of(Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
-    assert not row["found"] and "no two sizes" in row["evidence"]
-    assert "Not known: many Allreduces too small" in report("advise", tmp_path / "run").out
 
 
 def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
@@ -204,15 +190,6 @@ def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleadi
     assert (row["title"], late["late_ranks"]) == ("rank 2 is waited for", "2")
     assert row["saving_ns"] == late["late_gain_ns"]
     assert late["late_gain_ns"] == pytest.approx(1_000 * 300_000, rel=0.01)
-
-
-def test_without_single_calls_nobody_is_named(report, misleading_job):
-    (row,) = [
-        row
-        for row in report("advise", misleading_job(is_sampled=False), "--json").rows
-        if row["rule"] == "imbalance"
-    ]
-    assert row["found"] == 0
 
 
 def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, misleading_job):
@@ -272,22 +249,6 @@ def overlap_pieces(report, tmp_path):
 WAITALL = Cell("MPI_Waitall", 0, [2_000_000] * 300, communicator=0)
 
 
-def test_sends_and_receives_that_are_waited_for_together_are_one_advice(overlap_pieces):
-    (row,) = overlap_pieces(
-        run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Isend"), WAITALL)
-    )
-    assert row["title"] == "MPI_Irecv and MPI_Isend overlap with nothing on MPI_COMM_WORLD"
-    assert (row["saving_ns"], row["communicator"]) == (2 * 200_000_000, "MPI_COMM_WORLD")
-    assert row["evidence"].startswith("400 operations; 100.0 %")
-
-
-def test_messages_and_collectives_that_overlap_with_nothing_are_two_advices(overlap_pieces):
-    rows = overlap_pieces(
-        run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Iallreduce"), WAITALL)
-    )
-    assert sorted(row["call"] for row in rows) == ["MPI_Iallreduce", "MPI_Irecv"]
-
-
 @pytest.mark.parametrize(
     ("makers", "where", "communicator"),
     [
@@ -307,32 +268,9 @@ def test_communicators_of_one_role_are_one_advice(overlap_pieces, makers, where,
     assert (row["saving_ns"], row["communicator"]) == (len(makers) * 50_000_000, communicator)
 
 
-def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_pieces):
-    numbers = (parallel.FILES, parallel.CONTROL)
-    ranks = run_of(
-        *(cell for number in numbers for cell in waited_all_the_time("MPI_Irecv", number)), WAITALL
-    )
-    for rank in ranks:
-        rank.communicators += [
-            parallel.split(number, rank.world_rank, [0, 1], number) for number in numbers
-        ]
-    assert [row["role"] for row in overlap_pieces(ranks)] == ["world", "world"]
-
-
 def test_barriers_cost_what_they_last(advise):
     row = advise(run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))["barriers"]
     assert row["saving_ns"] == 1_000 * 100_000
-
-
-@pytest.mark.parametrize(
-    ("duration_ns", "is_said"), [(10 * SECOND // 400, 1), (10 * SECOND // 400 - 1, 0)]
-)
-def test_what_would_save_less_than_half_a_percent_is_not_said(advise, duration_ns, is_said):
-    assert advise(run_of(Cell("MPI_Barrier", 0, [duration_ns] * 2)))["barriers"]["found"] == is_said
-
-
-def test_a_barrier_that_was_made_once_tells_nothing(advise):
-    assert not advise(run_of(Cell("MPI_Barrier", 0, [SECOND])))["barriers"]["found"]
 
 
 def test_what_saves_most_comes_first(report, tmp_path):
@@ -387,57 +325,6 @@ def test_waiting_is_no_cost_of_barriers(waiting_job):
     assert waiting_job()["barriers"]["saving_ns"] == pytest.approx(1_000 * 30_000, rel=0.01)
 
 
-def test_siblings_have_one_advice_together(report, tmp_path):
-    """Small Allreduces in four tensor-parallel groups, which may save 0.4 % each: alone none would
-    be said."""
-    ranks = parallel.tensor_run()
-    for rank in ranks:
-        rank.cells.append(
-            Cell(
-                "MPI_Allreduce",
-                KIB,
-                [30_000 + 1_000 * (rank.world_rank // 2)],
-                parallel.TENSOR,
-                times=5_000,
-            )
-        )
-    folder = planted.write_databases(tmp_path / "run", ranks)
-    (row,) = [
-        row
-        for row in report("advise", folder, "--json").rows
-        if row["rule"] == "small_messages" and row["found"]
-    ]
-    fused_ns = KIB * 100_000 / parallel.PASSED_BYTES
-    assert row["title"] == "fuse small MPI_Allreduce on 4 tensor-parallel groups"
-    assert row["saving_ns"] == pytest.approx(
-        sum(5_000 * (30_000 + 1_000 * (rank // 2) - fused_ns) for rank in range(8)) / 8, rel=0.01
-    )
-    assert 0.005 < row["saving_share"] < 4 * 0.005
-    assert (row["communicator"], row["role"]) == (None, "tensor-parallel group")
-    assert "5,000 calls a rank of 1 KiB" in row["evidence"]
-    assert (
-        "Fuse small MPI_Allreduce on 4 tensor-parallel groups: could save 1.5 % of the time"
-        in report("advise", folder).out
-    )
-
-
-def test_an_idle_background_thread_is_not_advised_against(advise):
-    """A framework negotiates in every cycle."""
-    threads = [(0, "python3", 1), (1, "horovod", 0)]
-    rows = advise(run_of(*negotiating(thread=1), threads=threads))
-    assert not rows["tiny_messages"]["found"]
-    assert rows["tiny_messages"]["evidence"].startswith(
-        "100.0 % of the time inside MPI is on background threads"
-    )
-    rows = advise(run_of(*negotiating(thread=0), threads=threads))
-    assert rows["tiny_messages"]["found"]
-
-
-def negotiating(thread: int) -> list[Cell]:
-    polls = Cell("MPI_Test", 0, [2_000] * 300_000, communicator=0, measure="poll", thread=thread)
-    return [Cell("MPI_Allreduce", 24, [30_000] * 20_000, thread=thread), polls]
-
-
 @pytest.mark.parametrize("written_ns", [0, SECOND])
 def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_ns):
     """Rank 0 writes a checkpoint after each 25th step, for about half of the run."""
@@ -488,15 +375,6 @@ def stepping_ranks() -> list[Rank]:
     return ranks
 
 
-def test_the_page_has_the_advice(report, tmp_path):
-    folder = planted.write_databases(
-        tmp_path / "run", run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000))
-    )
-    report("html", folder)
-    text = (folder / "report.html").read_text()
-    assert "What could be better" in text and "MPI_Barrier costs time" in text
-
-
 def absent_of(out: str) -> str:
     """List of what advise has looked for and not found."""
     return " ".join(out.split()).partition("Looked for and not found: ")[2].partition(". ")[0]
@@ -507,24 +385,6 @@ def completed(call: str, times: int) -> list[Cell]:
         Cell(call, KIB, [2_000], times=times),
         Cell(call, KIB, [40_000], measure="completion", blocked_ns=0, times=times),
     ]
-
-
-UNSEEN = [
-    (completed("MPI_Iallreduce", 4_000), "small_messages", "8,000 calls of MPI_Iallreduce"),
-    (completed("MPI_Iallreduce", 4_000), "tiny_messages", "8,000 calls of MPI_Iallreduce"),
-    (completed("MPI_Allreduce_init", 4_000), "small_messages", "8,000 calls of MPI_Allreduce_init"),
-    ([Cell("ncclAllReduce", KIB, [2_000] * 40)], "small_messages", "80 calls of ncclAllReduce"),
-    ([Cell("MPI_Irecv", 8, [2_000] * 40)], "overlap", "0 of 80 operations"),
-]
-
-
-@pytest.mark.parametrize(("cells", "rule", "seen"), UNSEEN)
-def test_calls_that_a_rule_does_not_look_at_are_not_denied(
-    report, advise, tmp_path, cells, rule, seen
-):
-    row = advise(run_of(*cells))[rule]
-    assert row["evidence"] == f"needs {row['needs']}; the run has {seen}" and row["coverage"] == 0
-    assert row["title"] not in absent_of(report("advise", tmp_path / "run").out)
 
 
 LOOKED_AT = {
@@ -548,14 +408,6 @@ def test_a_rule_that_found_nothing_says_in_how_many_calls(report, advise, tmp_pa
         assert f"{rows[rule]['title']} (in {analysed})" in out
 
 
-def test_calls_of_which_the_run_has_none_are_not_called_looked_for(report, advise, tmp_path):
-    rows = advise(run_of(LARGE))
-    out = " ".join(report("advise", tmp_path / "run").out.split())
-    assert (rows["barriers"]["evidence"], rows["barriers"]["coverage"]) == ("", None)
-    assert rows["barriers"]["title"] in out.partition("Nothing to look at: ")[2].partition(". ")[0]
-    assert rows["barriers"]["title"] not in absent_of(out)
-
-
 def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
     unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), run_of(*HEALTHY)
     for name, ranks, begin in (
@@ -564,11 +416,6 @@ def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, t
     ):
         out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
         assert out.splitlines()[2].startswith(begin) and "could not look" in out.splitlines()[2]
-
-
-def test_without_any_call_no_rule_is_said_to_have_looked(report, tmp_path):
-    out = report("advise", planted.write_databases(tmp_path, run_of())).out
-    assert "\nNo advice: no rule had what it needs.\n" in out and "Looked for" not in out
 
 
 def test_advice_about_a_part_of_the_job_says_which(report, tmp_path):

@@ -8,7 +8,7 @@ import shutil
 import planted
 import pytest
 from planted import Step
-from sampled_bursts import BITS, PAUSE_NS, STEPS, Call, bursts
+from sampled_bursts import BITS, STEPS, Call, bursts
 
 MIB, MS = 1 << 20, 1_000_000
 ROUND = Call(16, 3_000, signature=BITS)
@@ -51,22 +51,6 @@ def test_a_framework_that_negotiates_is_known_without_its_environment(advise):
     assert not fused["small_messages"]["found"] and not fused["tiny_messages"]["found"]
 
 
-def test_fusion_that_is_off_is_named_without_a_saving_if_no_size_is_known_to_be_faster(advise):
-    layers = [ROUND, *[Call(1_000, 30_000)] * 6]
-    row = advise(layers, facts=UNFUSED)["small_messages"]
-    assert (row["found"], row["saving_ns"], row["title"][:20]) == (1, None, "tensor fusion is off")
-    assert not advise(layers)["small_messages"]["found"]
-
-
-@pytest.mark.parametrize(("marked", "is_found"), [(100, 0), (30, 0), (12, 1)])
-def test_messages_that_come_less_than_twice_a_step_are_not_fused(advise, marked, is_found):
-    """34 losses, in the middle of large messages."""
-    step_ns = 34 * (PAUSE_NS + 4 * MS) // marked
-    steps = [Step(number, number * step_ns, (number + 1) * step_ns) for number in range(1, marked)]
-    calls = [LARGE, LARGE, Call(1_000, 900_000), LARGE]
-    assert advise(calls, times=34, thread=0, steps=steps)["small_messages"]["found"] == is_found
-
-
 EVERY_51_MS = [Step(number, number * 51 * MS, (number + 1) * 51 * MS) for number in range(1, 90)]
 
 
@@ -86,15 +70,6 @@ def test_a_cycle_that_is_long_beside_the_step_is_named(advise, apart_ms, is_long
             "(HOROVOD_CYCLE_TIME is 15)" in row["evidence"]
             and "7.50 ms on average, 14.7 % of the step" in row["evidence"]
         )
-
-
-def test_a_long_cycle_is_left_alone_where_threads_share_a_core(advise):
-    facts = {"last.affinity": "0", "begin.affinity": "0"}
-    row = advise(idle_rounds(15 * MS), facts=facts, steps=EVERY_51_MS)["cycle"]
-    assert (row["found"], row["evidence"]) == (
-        0,
-        "threads share cores, where fewer rounds may save as much time as earlier ones",
-    )
 
 
 def test_the_first_message_of_a_round_is_not_fused_with_the_others(advise):
@@ -131,10 +106,6 @@ def test_buckets_that_come_while_the_main_thread_computes_are_not_fused(advise, 
         Call(50_000, 900_000, pause_ns=5 * MS),
     ]
     assert advise(buckets, thread=thread)["small_messages"]["found"] == is_found
-
-
-def test_without_negotiation_there_is_no_cycle(advise):
-    assert advise([LARGE, *LAYERS])["cycle"]["coverage"] is None
 
 
 def test_what_lets_most_rules_look_is_said_first(report, tmp_path):

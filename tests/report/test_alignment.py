@@ -9,7 +9,6 @@ from commprof_report.run.alignment import Bound, align, at_knots
 from commprof_report.run.database import database_create
 from planted import SECOND
 from planted_job import HostClock, Job
-from work import Work, counted
 
 US, MS = 1_000, 1_000_000
 KINDS = (
@@ -140,20 +139,6 @@ def test_messages_alone_relate_no_clocks():
     assert aligned(job).islands == 1
 
 
-def test_bounds_from_one_side_only_are_no_alignment():
-    job = Job([HostClock(), HostClock(8 * SECOND)])
-    for step in range(20):
-        job.collective("MPI_Bcast", [step * MS, step * MS], [US, US], root=0)
-    assert aligned(job).islands == 2
-
-
-@pytest.mark.parametrize("call", ["MPI_Alltoallv", "MPI_Reduce_scatter", "MPI_Scan"])
-def test_a_call_that_may_bind_nobody_bounds_no_clock(call):
-    job = Job([HostClock(), HostClock(8 * SECOND)])
-    job.collective(call, [0, 0], [US, US])
-    assert aligned(job).islands == 2
-
-
 def test_empty_messages_bind_nobody_but_barriers_do():
     job = Job([HostClock(), HostClock(8 * SECOND)])
     job.collective("MPI_Allreduce", [0, 0], [US, US], message_bytes=0)
@@ -161,14 +146,6 @@ def test_empty_messages_bind_nobody_but_barriers_do():
     job = Job([HostClock(), HostClock(8 * SECOND)])
     job.collective("MPI_Barrier", [0, 0], [US, US], message_bytes=0)
     assert aligned(job).islands == 1
-
-
-def test_inter_communicators_and_different_calls_bound_no_clock():
-    job = Job([HostClock(), HostClock(8 * SECOND)])
-    job.collective("MPI_Barrier", [0, 0], [US, US], group=job.group((0, 1), is_inter=1))
-    job.collective("MPI_Barrier", [0, 0], [US, US])
-    job.rows["sample"][-1]["call"] = "MPI_Allreduce"
-    assert aligned(job).islands == 2
 
 
 def test_clocks_that_meet_by_way_of_a_third_are_aligned():
@@ -196,28 +173,6 @@ def test_a_call_that_failed_widens_the_error_and_does_not_end_the_report():
     alignment = aligned(job)
     ((off_ns, error_ns),) = errors_of(job, alignment, 10 * MS)
     assert off_ns <= error_ns < MS
-
-
-def work_of_aligning(hosts: int) -> Work:
-    chance = random.Random(3)
-    job = Job(
-        [HostClock(chance.randrange(10**12), chance.uniform(-50e-6, 50e-6)) for _ in range(hosts)]
-    )
-    for step in range(50):
-        job.collective(
-            "MPI_Allreduce",
-            [step * 500 * MS + chance.randrange(100 * US) for _ in job.hosts],
-            [20 * US] * hosts,
-        )
-    connection = job.connection(database_create())
-    with counted(connection) as work:
-        assert align(connection).islands == 1
-    return work
-
-
-@pytest.mark.slow
-def test_three_hundred_hosts_are_aligned_with_the_same_work_for_each():
-    assert work_of_aligning(300).is_at_most(11, work_of_aligning(30))
 
 
 def test_a_line_between_two_points_of_bounds_has_exact_extremes():

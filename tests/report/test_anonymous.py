@@ -63,20 +63,6 @@ def test_an_anonymous_page_has_no_host_user_path_or_argument(report, folder, tmp
 
 
 @pytest.mark.slow
-def test_an_anonymous_page_does_not_name_the_files_that_lack(report, folder, tmp_path):
-    (folder / "rank-1.db").unlink()
-    text = page_of(report, folder, tmp_path, "--anonymous")
-    assert "s3cret" not in text
-    assert "left out, because they may name paths" in text
-
-
-@pytest.mark.slow
-def test_any_other_page_has_them(report, folder, tmp_path):
-    text = page_of(report, folder, tmp_path)
-    assert "--data s3cret" in text and "/home/s3cret/net" in text
-
-
-@pytest.mark.slow
 def test_hosts_have_stable_pseudonyms_on_an_anonymous_page(report, folder, tmp_path):
     text = page_of(report, folder, tmp_path, "--anonymous")
     assert "host-1, host-2" in text and "host-3" not in text

@@ -33,29 +33,6 @@ def test_sizes_has_the_keys_that_scripts_rely_on_in_their_order(report, run_fold
     assert "rank" in report("sizes", run_folder, "--json", "--per-rank").rows[0]
 
 
-def test_bandwidths_are_those_of_nccl_tests(report, run_folder):
-    rows = report("sizes", run_folder, "--json").rows
-    allreduce = only(rows, call="MPI_Allreduce", bytes=4 << 20)
-    algbw = (4 << 20) / 0.0035
-    assert allreduce["algbw_bytes_per_s"] == pytest.approx(algbw)
-    assert allreduce["busbw_bytes_per_s"] == pytest.approx(algbw * 2 * 3 / 4)
-    allgather = only(rows, call="MPI_Allgather", communicator="Comm_split {0-1}")
-    assert (allgather["bytes"], allgather["bandwidth_bytes"]) == (256, 2 * 256)
-    assert allgather["algbw_bytes_per_s"] == pytest.approx(2 * 256 / 50e-6)
-    assert allgather["busbw_bytes_per_s"] == pytest.approx(2 * 256 / 50e-6 * 1 / 2)
-    send = only(rows, call="MPI_Send")
-    assert send["busbw_bytes_per_s"] == send["algbw_bytes_per_s"] == pytest.approx(8_192 / 5e-6)
-
-
-def test_sizes_per_rank_has_a_row_for_each_rank(report, run_folder):
-    rows = report(
-        "sizes", run_folder, "--json", "--per-rank", "--call", "allreduce", "--bytes", "4M"
-    ).rows
-    assert [(row["rank"], row["total_ns"]) for row in rows] == [
-        (rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)
-    ]
-
-
 @pytest.mark.parametrize(
     ("bins", "call", "bounds"),
     [
@@ -69,15 +46,6 @@ def test_sizes_fall_into_bins(report, run_folder, bins, call, bounds):
     rows = report("sizes", run_folder, "--json", "--bins", bins, "--call", call).rows
     assert [(row["bytes_low"], row["bytes_high"]) for row in rows] == bounds
     assert [row["bytes"] for row in rows] == [high for _, high in bounds]
-
-
-def test_the_last_bin_of_hvprof_is_open(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", (64 << 20) + 1, [10**8])])
-    )
-    (row,) = report("sizes", tmp_path, "--json", "--bins", "hvprof").rows
-    assert (row["bytes_low"], row["bytes_high"], row["bytes"]) == ((64 << 20) + 1, None, None)
-    assert "above 64 MiB" in report("sizes", tmp_path, "--bins", "hvprof").out
 
 
 def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
@@ -127,22 +95,6 @@ def test_sizes_can_be_sorted_and_cut(report, run_folder, order, key):
     assert values != sorted(values, reverse=True) and shown == sorted(values, reverse=True)[:3]
 
 
-def test_sizes_says_how_many_rows_are_left_out(report, run_folder):
-    whole = report("sizes", run_folder).out.splitlines()
-    rows = whole[1 : whole.index("")]
-    cut = report("sizes", run_folder, "--top", "2").out.splitlines()
-    assert [line.split() for line in cut[1:3]] == [line.split() for line in rows[:2]] and cut[
-        3
-    ] == f"... and {len(rows) - 2} more rows."
-    assert report("sizes", run_folder, "--top", "0").status == 2
-
-
-def test_a_call_that_completes_operations_has_no_volume_of_its_own(report, run_folder):
-    calls = report("calls", run_folder).out.split("\n\n")[0].splitlines()[1:]
-    cells = {call: more[1:3] for call, *more in map(str.split, calls)}
-    assert cells["MPI_Test"][0] == "-" and cells["MPI_Init_thread"][0] == "-"
-
-
 @pytest.mark.parametrize("call", ("MPI_Irecv", "MPI_Isend"))
 def test_receives_have_no_volume_and_it_is_said_why(report, tmp_path, call):
     volume = [] if call == "MPI_Irecv" else [1_000]
@@ -152,11 +104,6 @@ def test_receives_have_no_volume_and_it_is_said_why(report, tmp_path, call):
     (row,) = [line.split() for line in out.splitlines() if line.startswith(call)]
     note = "Bytes of messages count where they are sent: receives have no volume. `steps` has"
     assert (row[2] == "-") == (note in out) == (call == "MPI_Irecv")
-
-
-def test_latency_of_all_sizes_adds_them_up(report, run_folder):
-    rows = report("latency", run_folder, "--json", "--call", "MPI_Allreduce", "--bytes", ":").rows
-    assert sum(row["count"] for row in rows) == 640
 
 
 def test_a_rank_has_its_time_in_mpi_and_its_setup_apart(report, run_folder):
@@ -189,14 +136,6 @@ def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_be
     assert f"; {said}" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
-    peers = [("MPI_Send", "sent", peer, 1, 100 * (peer + 1), 10) for peer in range(40)]
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 64, peers=peers))
-    lines = report("peers", tmp_path).out.splitlines()
-    assert lines[1].split() == ["0", "39", "1", "4.00", "KB"]
-    assert lines[-1] == "... and 10 more pairs; --csv has them all."
-
-
 def test_rma_calls_are_not_called_messages(report, tmp_path):
     peers = [("MPI_Put", "sent", 1, 3, 300, 10), ("MPI_Send", "sent", 1, 1, 100, 10)]
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 2, peers=peers))
@@ -207,21 +146,6 @@ def test_rma_calls_are_not_called_messages(report, tmp_path):
     assert [
         (row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows
     ] == [(4, 3)]
-
-
-@pytest.mark.parametrize(
-    "hosts, said",
-    (
-        (3, "3 ranks on 3 hosts (node0, node1, node2)"),
-        (5, "5 ranks on 5 hosts (node0, node1, node2 and 2 more)"),
-    ),
-)
-def test_the_first_hosts_are_named_whole(report, tmp_path, hosts, said):
-    planted.write_databases(
-        tmp_path / "run",
-        [Rank(rank, hosts, facts={"host": f"node{rank}"}) for rank in range(hosts)],
-    )
-    assert said in report("summary", tmp_path / "run").out
 
 
 def test_summary_fits_a_screen(report, run_folder):
@@ -275,14 +199,6 @@ def test_csv_has_the_keys_of_json_as_its_header(report, run_folder, command, key
     assert [list(line.values()) for line in lines] == [
         ["" if value is None else str(value) for value in row.values()] for row in rows
     ]
-
-
-def test_json_has_one_object_a_line(report, run_folder):
-    answer = report("sizes", run_folder, "--json")
-    lines = answer.out.splitlines()
-    assert (lines[0], lines[-1], len(lines)) == ("[", "]", len(answer.rows) + 2)
-    words = ("--call", "Bcast", "--bytes", "256")
-    assert report("sizes", run_folder, "--json", *words).out == "[]\n"
 
 
 def test_no_command_is_summary(report, run_folder):

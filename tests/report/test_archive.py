@@ -37,23 +37,6 @@ def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, co
     assert nodes.out == files.out.replace(str(run_folder), str(of_nodes))
 
 
-def test_an_archive_or_one_of_its_files_may_be_named(report, run_folder, of_nodes):
-    half = report("ranks", of_nodes / NODES[1], "--per-rank", "--json")
-    assert [row["rank"] for row in half.rows] == [2, 3]
-    assert half.err == f"hvprof-report: {of_nodes / NODES[1]}: ranks 0-1 of 4 are missing\n"
-    one = report("calls", of_nodes / NODES[1] / "rank-3.db", "--json")
-    assert (one.status, one.out, one.err) == (
-        0,
-        report("calls", run_folder / "rank-3.db", "--json").out,
-        "",
-    )
-    none = report("calls", of_nodes / NODES[1] / "rank-0.db")
-    assert (none.status, none.err) == (
-        1,
-        f"hvprof-report: {of_nodes / NODES[1] / 'rank-0.db'}: is not in the archive\n",
-    )
-
-
 def end_of_the_first_member(path: Path) -> int:
     with tarfile.open(path) as tar:
         return tar.getmembers()[1].offset
@@ -140,31 +123,6 @@ def test_an_archive_that_cannot_be_read_or_unpacked_is_named(report, of_nodes, m
     os.mkfifo(of_nodes / NODES[0])
     assert report("calls", of_nodes).err.startswith(
         f"hvprof-report: {of_nodes / NODES[0]}: is not a regular file\n"
-    )
-
-
-def test_folders_of_nodes_with_archives_are_one_run(report, run_folder, of_nodes, tmp_path):
-    for name in NODES:
-        (tmp_path / name[7:13]).mkdir()
-        shutil.copy(of_nodes / name, tmp_path / name[7:13])
-    planted.write_ledger(tmp_path / "node18" / "rank-3.ledger", planted.training_rank(3))
-    answer = report("sizes", tmp_path / "node17", tmp_path / "node18", "--json")
-    assert (answer.out, answer.err) == (report("sizes", run_folder, "--json").out, "")
-    inside = report("summary", tmp_path / "nodes")
-    assert inside.status == 1 and f"  {of_nodes}: python3, ranks 0-3 of 4, 20" in inside.err
-
-
-def test_of_two_runs_the_newest_is_shown(report, of_nodes):
-    old = planted.training_run()
-    for rank in old:
-        rank.run_id, rank.start_unix_ns = "old", rank.start_unix_ns - 3_600 * planted.SECOND
-    planted.write_databases(of_nodes / "earlier", old)
-    archive(of_nodes / "earlier", "node-0-node17-5c3e09b1.tar", range(4)).rename(
-        of_nodes / "node-0-node17-5c3e09b1.tar"
-    )
-    assert (
-        f"hvprof-report: {of_nodes}: holds 2 runs; the newest, 'job-1' of "
-        in report("calls", of_nodes).err
     )
 
 

@@ -10,7 +10,7 @@ import sqlite3
 import fuzz
 import planted
 import pytest
-from commprof_report.run import database, run
+from commprof_report.run import database
 from commprof_report.run.database import NEWEST, schema_of
 from planted import Cell, Communicator, Rank
 from test_steps import LOOP, pair, slow_job
@@ -28,12 +28,6 @@ def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
         [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"],
     )
     assert "3 of 4 ranks" in answer.out and "Not read        rank 2 of 4\n" in answer.out
-
-
-def test_a_single_rank_may_be_asked_for_without_a_warning(report, run_folder):
-    answer = report("calls", run_folder / "rank-1.db", "--json")
-    assert (answer.status, answer.err) == (0, "")
-    assert answer.rows[0]["count"] == 160
 
 
 def test_databases_and_ledgers_of_one_run_are_read_together(report, run_folder):
@@ -85,16 +79,6 @@ def test_a_file_that_asks_for_too_much_memory_is_said_to(report, run_folder, mon
     )
 
 
-def test_a_run_that_asks_for_too_much_memory_is_one_line(report, run_folder, monkeypatch):
-    monkeypatch.setattr(run, "sums_secure", lambda _: [0] * (1 << 62))
-    answer = report("calls", run_folder)
-    said = (
-        "hvprof-report: the files of this run: hold more than fits into the memory that this "
-        "process may use\n"
-    )
-    assert (answer.status, answer.out, answer.err) == (1, "", said)
-
-
 def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
     old = planted.training_rank(0)
     old.run_id, old.start_unix_ns, old.world_rank = (
@@ -111,16 +95,6 @@ def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
         "holds 2 runs; the newest, 'job-1' of " in answer.err
         and "left out: 'job-0' of " in answer.err
     )
-
-
-def test_a_file_from_before_the_run_of_the_same_name_is_another_run(report, run_folder):
-    old = planted.training_rank(3)
-    old.start_unix_ns -= 60 * planted.SECOND
-    (run_folder / "rank-3.db").unlink()
-    planted.write_database(run_folder / "rank-3.db", old)
-    answer = report("calls", run_folder, "--json")
-    assert answer.rows[0]["count"] == 480
-    assert "holds 2 runs" in answer.err and "rank 3 of 4 is missing" in answer.err
 
 
 def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(report, run_folder):
@@ -194,14 +168,6 @@ def test_a_file_that_is_not_ours_is_one_line_and_status_1(report, tmp_path, what
     answer = report("sizes", tmp_path)
     assert (answer.status, answer.out, len(lines(answer))) == (1, "", 1)
     assert answer.err.startswith(f"hvprof-report: {path}: ")
-
-
-@pytest.mark.parametrize("what", NOT_OURS)
-def test_a_file_that_is_not_ours_does_not_hide_the_others(report, run_folder, what):
-    (run_folder / "rank-1.db").unlink()
-    NOT_OURS[what](run_folder / "rank-1.db")
-    answer = report("calls", run_folder, "--json")
-    assert (answer.status, answer.rows[0]["count"], len(lines(answer))) == (0, 480, 2)
 
 
 def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, tmp_path):
@@ -307,35 +273,12 @@ def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
     assert answer.status == 0 and "text" not in {row["total_ns"] for row in answer.rows}
 
 
-def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, tmp_path):
-    merged = tmp_path / "merged.db"
-    assert (
-        report("merge", run_folder, merged).status
-        == report("merge", run_folder, merged).status
-        == 0
-    )
-    planted.execute(merged, ADDED["a table of notes"])
-    before = merged.read_bytes()
-    answer = report("merge", run_folder, merged)
-    assert (answer.status, merged.read_bytes()) == (1, before)
-    assert lines(answer) == [
-        f"hvprof-report: {merged}: exists, and holds more than commprof wrote into it; not "
-        "overwritten"
-    ]
-
-
 def test_an_older_version_is_read_by_its_upgrade(report, run_folder):
     planted.execute(run_folder / "rank-1.db", "DELETE FROM sample_epoch")
     planted.execute(run_folder / "rank-1.db", "UPDATE signature SET received_at = NULL")
     expected = report("export", run_folder, "--json").out
     rewrite(run_folder / "rank-1.db", schema_of(9))
     assert report("export", run_folder, "--json") == (0, expected, "")
-
-
-def columns_of(schema: str, table: str) -> list[str]:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(schema)
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def rewrite(path, schema: str) -> None:
@@ -364,21 +307,6 @@ def test_a_database_with_impossible_content_is_left_out_and_named(report, run_fo
     assert (answer.status, answer.rows[0]["count"]) == (0, 300)
     assert lines(answer)[0].startswith(f"hvprof-report: {run_folder}/rank-1.db: is damaged: ")
     assert len(lines(answer)) == 2
-
-
-@pytest.mark.slow
-def test_a_job_of_millions_of_ranks_of_which_one_is_there_is_no_burden(report, tmp_path):
-    rank = planted.training_rank(1)
-    rank.world_size, rank.ended = 1 << 24, "running"
-    rank.doing = {0: planted.Doing("MPI_Allreduce")}
-    rank.communicators = [
-        Communicator(number, number, "0-16777215", 1 << 24, 1, begun=planted.training_collectives())
-        for number in range(2, 42)
-    ]
-    planted.write_ledger(tmp_path / "rank-1.ledger", rank)
-    answer = report("summary", tmp_path)
-    assert (answer.status, "ranks 0,2-16777215 of 16777216 are missing" in answer.err) == (0, True)
-    assert len(report("stuck", tmp_path, "--json").rows) < 1 << 18
 
 
 def test_many_damaged_chunks_are_one_line(report, tmp_path):
@@ -415,15 +343,6 @@ def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):
             assert not set(out) & set("\x1b\x07\u202e")
     wrong = report("sizes", tmp_path, "--call", "nothing\x1b[31m")
     assert "\x1b" not in wrong.err
-
-
-def test_names_in_any_encoding_are_shown(report, tmp_path):
-    path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
-    name = "CAST(x'ff61' AS TEXT)"
-    planted.execute(path, f"UPDATE communicator SET name = {name} WHERE communicator = 2")
-    assert "\ufffda" in {
-        row["communicator"] for row in report("communicators", path, "--json").rows
-    }
 
 
 def test_facts_may_be_missing(report, tmp_path):
@@ -465,45 +384,6 @@ def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
             json.loads(answer.out)
     merged = odd_folder.parent / "merged.db"
     assert report("calls", merged, "--json").out == report("calls", odd_folder, "--json").out
-
-
-def test_what_is_wrong_is_said_of_a_folder_of_any_name(report, odd_folder):
-    (odd_folder / "rank-0.db").write_bytes(b"")
-    (odd_folder / "rank-1.db").unlink()
-    answer = report("summary", odd_folder)
-    assert answer.status == 0 and len(lines(answer)) == 2 and not fuzz.CONTROLS.search(answer.err)
-    answer = report("summary", odd_folder / "none")
-    assert answer.status == 1 and len(lines(answer)) == 1 and not fuzz.CONTROLS.search(answer.err)
-
-
-def test_bytes_of_a_path_that_are_no_text_are_shown_as_they_are(report, tmp_path):
-    answer = report("summary", tmp_path / os.fsdecode(b"na\xefve"))
-    assert answer.err == f"hvprof-report: {tmp_path}/na\\xefve: no such file or folder\n"
-
-
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_timeline_without_calls_is_said_of_a_folder_of_any_name(report, tmp_path, name):
-    folder = planted.write_databases(tmp_path / name, [Rank(0, 1)])
-    answer = report("export", folder, "--format", "perfetto")
-    assert (answer.status, len(lines(answer))) == (0, 1) and not fuzz.CONTROLS.search(answer.err)
-    assert "so the timeline is empty" in answer.err
-
-
-@pytest.mark.parametrize("option", ("--call", "--communicator", "--region"))
-def test_names_may_be_asked_for_in_any_encoding(report, run_folder, option):
-    answer = report("calls", run_folder, option, os.fsdecode(b"na\xefve"))
-    assert (answer.status, len(lines(answer))) == (2, 1)
-
-
-def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
-    path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
-    planted.execute(
-        path,
-        "INSERT INTO region VALUES (0, 77, CAST(x'6e61ef7665' AS TEXT)); INSERT INTO region_span "
-        "VALUES (0, 0, 77, 1, 2000)",
-    )
-    answer = report("steps", path, "--region", os.fsdecode(b"na\xefve"), "--json")
-    assert (answer.status, answer.err) == (0, "")
 
 
 @pytest.mark.slow

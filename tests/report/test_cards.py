@@ -9,7 +9,7 @@ from html import unescape
 
 import planted
 import pytest
-from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Step, Window
+from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
 from test_root_causes import MS
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
@@ -117,15 +117,6 @@ def test_without_negotiation_all_of_mpi_is_one_figure(cards):
     assert cards(training(False))[1] == ("12.0 %", "of wall time inside MPI, mean over ranks")
 
 
-def test_one_rank_is_not_late(cards):
-    rank = training(False, is_main=1)[0]
-    rank.world_size = 1
-    rank.communicators = [dataclasses.replace(world(0), members="0", size=1)]
-    rank.steps = [Step(step + 1, step * STEP_NS, (step + 1) * STEP_NS) for step in range(STEPS)]
-    found = cards([rank])
-    assert found[0][1].startswith("a step") and not any("late" in text for _, text in found)
-
-
 def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     ranks = training(False, is_main=1)
     for rank in ranks:
@@ -160,16 +151,6 @@ def test_time_in_mpi_is_split_into_data_and_negotiation(report, tmp_path):
     assert "                together 32.0 % on each rank\n" in text
     assert "  rank 0         32.0 %  #####........\n" in text
     assert re.search(r"Most time in .* negotiation .*\n  MPI_Allreduce .* 62\.5 % ", text)
-
-
-@pytest.mark.parametrize(
-    ("negotiates", "is_main"), [(False, 0), (True, 1)], ids=["gradients alone", "main thread"]
-)
-def test_time_in_mpi_is_one_where_no_thread_negotiates(report, tmp_path, negotiates, is_main):
-    folder = planted.write_databases(tmp_path / "run", training(negotiates, is_main=is_main))
-    (row,) = report("summary", folder, "--json").rows
-    assert (row["data_share_mean"], row["negotiation_share_mean"]) == (None, None)
-    assert "negotiation" not in report("summary", folder).out
 
 
 def test_data_collectives_of_steps_are_those_that_are_bulk(report, tmp_path):

@@ -3,8 +3,6 @@ colour-blind readers, too, and have another value in dark mode."""
 
 from __future__ import annotations
 
-import base64
-import re
 from itertools import combinations
 
 import pytest
@@ -17,7 +15,6 @@ from commprof_report.display.colours import (
     in_both_modes,
     of_call,
 )
-from known_calls import CALLS
 
 MAIN = (
     "MPI_Allreduce",
@@ -55,10 +52,6 @@ def test_colour_blind_readers_distinguish_the_calls_of_training(matrix, is_dark)
         assert distance > NEAREST, (one, other)
 
 
-def test_only_waiting_and_transfer_have_their_colours():
-    assert not {TRANSFER, WAITING} & set(map(of_call, CALLS))
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -74,28 +67,6 @@ def test_only_waiting_and_transfer_have_their_colours():
 )
 def test_an_operation_has_one_colour(one, other):
     assert of_call(one) == of_call(other) != OTHER_CALLS
-
-
-def test_a_nonblocking_call_has_a_shade_of_its_own():
-    for name in ("allreduce", "bcast", "reduce", "send", "recv", "probe"):
-        assert of_call(f"MPI_I{name}") not in {of_call(f"MPI_{name.title()}"), OTHER_CALLS}
-    assert of_call("MPI_Init") == of_call("MPI_Intercomm_create") == OTHER_CALLS
-
-
-def test_the_pictures_of_the_page_name_the_colour_of_a_call_alike(report, run_folder, tmp_path):
-    pytest.importorskip("matplotlib")
-    page = tmp_path / "page.html"
-    report("html", run_folder, "--output", page)
-    drawn = page.read_text()
-    found = re.findall('svg.xml;base64,([^"]+)', drawn)
-    images = [base64.b64decode(data).decode() for data in found]
-    name = f"--colour-{of_call('MPI_Allreduce')[1:]}"
-    assert sum(name in image for image in images) >= 2 and name in drawn
-    for image in images:
-        used, defined = (
-            set(re.findall(f"{before}(--colour-[0-9a-f]+)", image)) for before in (r"var\(", "[{;]")
-        )
-        assert used and used == defined and "prefers-color-scheme:dark" in image
 
 
 def test_a_picture_in_the_page_is_dark_in_dark_mode():

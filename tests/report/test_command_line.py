@@ -75,13 +75,6 @@ def test_every_command_has_help(command):
     assert done.returncode == 0 and "RUN" in done.stdout
 
 
-@pytest.mark.slow
-def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
-    for words in ([], ["sizes"], ["--json"], ["--colour"]):
-        done = start(*words, cwd=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -111,13 +104,6 @@ def test_a_run_may_have_any_name(report, run_folder, monkeypatch):
 
 SHOWN = "summary late steps calls ranks sizes latency traffic hvprof peers communicators regions "
 SHOWN += "pipeline advise gpu seen stuck"
-
-
-def test_sentences_keep_within_the_terminal(report, run_folder, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
-    for command in SHOWN.split():
-        wide = [line for line in report(command, run_folder).out.split("\n") if len(line) > 70]
-        assert all("  " in line.strip() for line in wide), "columns are two spaces apart"
 
 
 def test_a_reader_that_leaves_early_is_no_error(run_folder):

@@ -3,14 +3,13 @@ nothing else is claimed."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
 from commprof_report.compare.sentences import interval_text
-from compared_runs import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
+from compared_runs import BLOCKS, changed, fact, words
 
 FIGURES = {
     "Step": "step",
@@ -118,26 +117,6 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
 
 @pytest.mark.slow
 @needs_browser
-def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, report, slower):
-    page_of(words(slower))
-    rows = sorted(
-        report("compare", *words(slower), "--json").rows, key=lambda row: -abs(row["change_ns"])
-    )
-    ((heads, *cells),) = tables("calls-and-sizes")
-    assert [cell[heads.index("bytes")] for cell in cells] == ["4 MiB", "64 KiB", "8 B"]
-    assert [cell[heads.index("change")] for cell in cells] == [
-        units.change(row["change"]) for row in rows
-    ]
-    assert [cell[heads.index("per rank")] for cell in cells] == [
-        f"+{duration(row['change_ns'])}" for row in rows
-    ]
-    assert [cell[heads.index("of change")] for cell in cells] == [
-        units.share(row["part_of_change"]) for row in rows
-    ]
-
-
-@pytest.mark.slow
-@needs_browser
 def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
     page_of(words(slower))
     runs = report("compare", *words(slower), "--by", "run", "--json").rows
@@ -167,70 +146,6 @@ def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
 
 @pytest.mark.slow
 @needs_browser
-def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, said, slower):
-    page_of(words(slower))
-    browser.ask("document.querySelector('.measure').focus()")
-    assert browser.ask("document.activeElement.matches('.measure[tabindex=\"0\"]')"), "Tab comes by"
-    name = "document.activeElement.nextElementSibling.textContent"
-    assert browser.ask(name) == ""
-    titles = browser.ask(
-        "[...document.activeElement.querySelectorAll('title')].map((title) => title.textContent)"
-    )
-    assert len(titles) == 2 * BLOCKS + 1, "each run, and the change"
-    heard = []
-    for _ in titles:
-        browser.press("ArrowRight")
-        heard.append(browser.ask(name))
-    assert heard == titles
-    assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 1
-    browser.press("Home")
-    browser.press("ArrowLeft")
-    assert browser.ask(name) == titles[0]
-    browser.ask("document.activeElement.blur()")
-    assert (
-        browser.ask(
-            "[...document.querySelectorAll('.measure + .said')].map((one) => "
-            "one.textContent).join('')"
-        )
-        == ""
-    )
-    assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 0
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_planted_effect_is_filled_where_it_is(page_of, browser, slower):
-    page_of(words(slower))
-    assert marks(browser, "measures", "filled") == 2, "transfer, time inside MPI"
-    assert marks(browser, "calls-and-sizes", "filled") == 1
-
-
-@needs_browser
-def test_equal_sides_are_the_same_and_nothing_is_named(page_of, browser, said, equal):
-    page_of(words(equal))
-    assert said("h1").startswith("Verdict: same within 2.0 %: transfer ")
-    assert marks(browser, "measures", "filled") == marks(browser, "calls-and-sizes", "filled") == 0
-    text = said("main")
-    assert not re.search(
-        "takes|Because|exploratory|Refused|no verdict;? ",
-        text.replace("none or has no verdict", ""),
-    )
-
-
-@pytest.mark.slow
-@needs_browser
-def test_nothing_found_is_said_with_what_would_have_been_found(page_of, said, report, tmp_path):
-    runs = words(sides(tmp_path / "runs", {}, noise=0.2))
-    page_of(runs)
-    assert re.fullmatch(
-        r"Verdict: no difference found: transfer .* would have been found with a probability "
-        r"of 80 %",
-        said("h1"),
-    )
-
-
-@pytest.mark.slow
-@needs_browser
 def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict(
     page_of, browser, said, slower
 ):
@@ -247,16 +162,6 @@ def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict
     assert said("h1").startswith("Verdict: b takes more transfer") and "Allowed" in said("header")
 
 
-@needs_browser
-def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(
-    page_of, said, browser, equal, slower
-):
-    page_of([equal[0], "--", slower[1]])
-    assert said("h1") == "Verdict: none: one run of each side, so their difference may be chance"
-    assert "commprof-experiment run EXPERIMENT --arm 'a-0.db: mpirun" in said("header")
-    assert marks(browser, "measures", "filled") == 0
-
-
 @pytest.mark.slow
 @needs_browser
 def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, report, slower):
@@ -268,30 +173,6 @@ def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, re
     ]
     assert on[2][5].startswith("2 (of 2 in use)") and on[2][6] == "node00"
     assert settings == [["setting", "a", "b"], ["UCX_TLS", "not set", "tcp"]]
-
-
-@pytest.mark.slow
-@needs_browser
-def test_notes_are_said_at_the_end_and_counted_at_the_top(page_of, said, slower):
-    runs = changed(slower, f"DELETE FROM cell WHERE bytes = {TINY}")
-    page_of(words(runs), "--allow", "work")
-    assert "2, at the end of this page" in said("header")
-    notes = said("#what-differs-and-notes")
-    assert "1 row that not every run has left out" in notes and "calls differ: " in notes
-
-
-@pytest.mark.slow
-@needs_browser
-def test_changes_sort_by_their_value(page_of, browser, tables, tmp_path, slower):
-    page_of(words(slower))
-    browser.click("#measures th:nth-child(4) button")
-    ((_, *cells),) = tables("measures")
-    values = [float(cell[3].rstrip(" %")) for cell in cells]
-    assert values == sorted(values, reverse=True) and values[0] > 20
-    browser.ask("document.querySelector('#measures td:nth-child(4)').textContent = 'x1.10'")
-    browser.click("#measures th:nth-child(4) button")
-    ((_, *cells),) = tables("measures")
-    assert [cell[3] for cell in cells][-2:] == ["x1.10", f"+{values[1]:.0f} %"], "x1.10 is +10 %"
 
 
 @pytest.mark.slow
@@ -322,18 +203,6 @@ def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, 
 
 @pytest.mark.slow
 @needs_browser
-def test_no_table_is_cut_off_on_paper(page_of, browser, slower):
-    page_of(words(slower), width=800)
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    cut = browser.ask(
-        "[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
-    )
-    browser.send("Emulation.setEmulatedMedia", media="")
-    assert max(cut) <= 0
-
-
-@pytest.mark.slow
-@needs_browser
 def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path):
     name = "<img src=x>&$"
     folder = tmp_path / "sides"
@@ -352,86 +221,6 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     assert name in said("#measures svg")
 
 
-@pytest.mark.slow
-@needs_browser
-def test_several_sides_have_a_verdict_each(page_of, browser, said, tables, equal, slower, tmp_path):
-    for side, runs in (("a", equal), ("b", slower), ("c", equal)):
-        for run in runs:
-            if run.name[0] == ("a" if side == "a" else "b"):
-                (tmp_path / f"{side}{run.name[1:]}").write_bytes(run.read_bytes())
-    page_of(
-        [
-            *sorted(tmp_path.glob("a-*")),
-            "--",
-            *sorted(tmp_path.glob("b-*")),
-            "--",
-            *sorted(tmp_path.glob("c-*")),
-        ],
-        "--allow",
-        "order",
-    )
-    assert said("h1") == "2 verdicts against a"
-    header = said("header")
-    assert (
-        "bb takes more transfer: transfer +" in header and "csame within 2.0 %: transfer " in header
-    )
-    assert [table[0][1:3] for table in tables("measures")] == [["a", "b"], ["a", "c"]]
-    assert (
-        browser.ask("document.querySelectorAll('#measures .measure:nth-of-type(3) .run').length")
-        == 3 * BLOCKS
-    )
-
-
-@pytest.mark.slow
-@needs_browser
-def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
-    page_of(words(equal))
-    times = [
-        0,
-        7,
-        999,
-        999.6,
-        1000,
-        1_234,
-        12_340,
-        99_949,
-        99_951,
-        999_499,
-        999_501,
-        2.5e6,
-        1.25e7,
-        12_450_000,
-        5e9,
-        119e9,
-        120e9,
-        3.6e12,
-        7.2e12,
-        1.152e13,
-        1.87e14,
-    ]
-    assert browser.ask(f"{times}.map(units.duration)") == [duration(ns) for ns in times]
-    shares = [0, 1e-9, 0.00005, 0.00125, 0.0099, 0.01, 0.8125, 0.8175, 0.5, 1 / 3, 1]
-    assert browser.ask(f"{shares}.map(units.share)") == [units.share(part) for part in shares]
-
-
-@pytest.mark.slow
-def test_an_experiment_has_its_page_in_its_folder(report, tmp_path):
-    folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
-    assert report("html", folder).out == f"{folder}/report.html\n"
-    assert "Verdict: b takes more transfer: " in (folder / "report.html").read_text()
-    assert report("compare", folder, "--by", "verdict", "--json").rows[0]["verdict"] == "more"
-
-
-@pytest.mark.slow
-def test_a_comparison_has_the_options_of_compare(report, slower, tmp_path):
-    page = tmp_path / "page.html"
-    assert (
-        report("html", *words(slower), "-o", page, "--metric", "wall", "--min-effect", "1%").status
-        == 0
-    )
-    assert "Verdict: same within 1.0 %: wall time +0.0 %" in page.read_text()
-
-
 @pytest.mark.parametrize(
     "options, said",
     [
@@ -443,31 +232,3 @@ def test_a_comparison_has_the_options_of_compare(report, slower, tmp_path):
 def test_options_that_do_not_fit_are_refused(report, slower, options, said):
     answer = report("html", *words(slower), *options)
     assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
-
-
-def test_options_of_a_comparison_need_sides(report, slower):
-    answer = report("html", slower[0], "--metric", "wall")
-    assert (answer.status, answer.err) == (
-        2,
-        "hvprof-report: html: the options of a comparison need two sides: A... -- B...\n",
-    )
-    answer = report("html", slower[0], "--")
-    assert answer.status == 2 and "name the runs of each side" in answer.err
-
-
-@pytest.mark.slow
-def test_what_compare_cannot_read_has_no_page(report, slower, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    answer = report("html", tmp_path / "missing", "--", *slower[:2])
-    assert answer.status == 1 and "missing" in answer.err
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_comparison_is_written_into_the_working_directory(report, slower, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert report("html", *words(slower)).out == "comparison.html\n"
-    assert (
-        str(SMALL) not in (tmp_path / "comparison.html").read_text()
-        and "64 KiB" in (tmp_path / "comparison.html").read_text()
-    )

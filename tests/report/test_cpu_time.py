@@ -136,11 +136,6 @@ def test_ranks_that_are_late_in_single_calls_each_have_their_reason(report, tmp_
     assert advised["MPI_Barrier"]["suggestion"] == "balance the work"
 
 
-def test_the_balanced_twin_of_single_calls_has_no_reason(report, tmp_path):
-    out = report("late", job_by_call(0).write(tmp_path / "run.db")).out
-    assert "longer" not in out and "rank 1 in" not in out
-
-
 def test_a_balanced_twin_has_no_reason(late_row):
     row = late_row(POLLS, ASLEEP, late_ns=0)
     assert (row["late_ranks"], row["late_reason"], row["late_reason_ns"]) == (None, None, None)
@@ -158,19 +153,6 @@ def test_a_balanced_twin_has_no_reason(late_row):
 def test_where_cpu_time_is_not_known_there_is_no_reason(late_row, used):
     row = late_row(*used)
     assert (row["late_ranks"], row["late_reason"]) == ("1", None)
-
-
-@pytest.mark.parametrize("readings, reason", [(3, None), (30, "asleep")], ids=str)
-def test_a_few_readings_do_not_show_where_a_rank_sleeps(late_row, readings, reason):
-    """Rank 1 is inside MPI for 5 s of 10, and blocked for 4 s: inside or outside."""
-    sleeps = (6 * SECOND, 0, (0, readings, 0, 0, 0, 0))
-    row = late_row(POLLS, sleeps, late_ns=30 * MS, transfer_ns=50 * MS)
-    assert (row["late_ranks"], row["late_reason"]) == ("1", reason)
-
-
-def test_a_rank_that_waits_for_cores_as_the_others_do_has_not_lost_its_own(late_row):
-    crowded = (35 * SECOND // 10, 65 * SECOND // 10, POLLS[2])
-    assert late_row(crowded, LOST_CORE)["late_reason"] == "ready"
 
 
 def test_a_rank_that_may_wait_for_its_gpu_has_no_reason(tmp_path, report):
@@ -268,25 +250,9 @@ def test_a_quota_and_the_machine_beneath_are_said_to_take_cores(report, tmp_path
     assert said is not None and "throttled" not in said and "hypervisor" not in said
 
 
-def test_the_table_of_ranks_has_the_use_of_cores(report, tmp_path):
-    crowding_of(report, tmp_path, "0 1", waiting(0.4), [])
-    read, unread = report("ranks", "--per-rank", tmp_path / "run", "--json").rows
-    assert (read["core_share"], read["core_wait_share"]) == (0.6, 0.4)
-    assert (read["outside_ready"], read["inside_ready"]) == (50, 50)
-    assert (unread["core_ns"], unread["core_wait_share"]) == (None, None)
-    assert "waits for one" in report("ranks", tmp_path / "run").out
-
-
 def advised(report, job: Job, tmp_path) -> dict:
     rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
     return {row["rule"]: row for row in rows if row["found"]}
-
-
-def test_a_rank_that_sleeps_is_named_where_the_others_wait_for_cores(report, tmp_path):
-    crowded = (6 * SECOND, 4 * SECOND, POLLS[2])
-    row = advised(report, job_of(crowded, ASLEEP), tmp_path)["imbalance"]
-    assert (row["title"], row["certainty"]) == ("rank 1 is waited for", "likely")
-    assert row["suggestion"].startswith("look at what it does outside MPI without a core")
 
 
 @pytest.mark.parametrize(
@@ -327,11 +293,6 @@ def test_waiting_for_a_core_inside_of_waiting_costs_nothing(
     assert next(iter(advised(report, job, tmp_path))) == "cores"
 
 
-def test_a_rank_that_lost_its_core_needs_one(report, tmp_path):
-    row = advised(report, job_of(POLLS, LOST_CORE), tmp_path)["imbalance"]
-    assert row["suggestion"].startswith("give it a core of its own")
-
-
 def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path):
     """Each collective takes 50 ms of 100."""
 
@@ -368,20 +329,6 @@ def test_nothing_is_to_be_fused_where_the_scheduler_made_the_times(report, tmp_p
 
     assert advised(0.4) == ["give each rank a core of its own"]
     assert advised(0.02) == ["fuse small MPI_Allreduce on MPI_COMM_WORLD"]
-
-
-@pytest.mark.parametrize("cores", (1, 8))
-def test_and_where_masks_say_that_ranks_share_cores(report, tmp_path, cores):
-    """The kernel's count is not known. The twin has a core for each rank."""
-    ranks: list[Rank] = run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000))
-    mask = "0" if cores == 1 else "0-7"
-    for rank in ranks:
-        rank.facts = {**HOST, "begin.affinity": mask, "last.affinity": mask}
-    rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
-    (row,) = [row for row in rows if row["rule"] == "small_messages"]
-    why = "ranks share cores: these times may be the scheduler's"
-    assert (row["found"], row["evidence"] == why) == (int(cores > 1), cores == 1)
-    assert (rows[0]["title"] == "give each rank a core of its own") == (cores == 1)
 
 
 def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():

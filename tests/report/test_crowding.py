@@ -112,18 +112,6 @@ def test_containers_of_one_kernel_share_its_cores(tmp_path):
     assert found.host == "x, y"
 
 
-def test_several_crowded_hosts_are_one_line(report, tmp_path):
-    other = {"host": "y", "boot_id": "c"}
-    write_databases(
-        tmp_path / "run",
-        ranks_with([facts_of("0"), facts_of("0"), facts_of("1", **other), facts_of("1", **other)]),
-    )
-    assert (
-        "Crowded         4 ranks share 2 cores on 2 hosts (x, y): part of"
-        in report("summary", tmp_path / "run").out
-    )
-
-
 QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
 
 
@@ -136,13 +124,6 @@ def test_a_quota_below_the_ranks_crowds_them(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "quota", [{**QUOTA, "cpu_quota_cores": "2"}, {}], ids=["as many as ranks", "none"]
-)
-def test_a_quota_of_as_many_cores_crowds_nobody(tmp_path, quota):
-    assert crowded(tmp_path, [facts_of("0-7", **quota)] * 2) == []
-
-
 def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
     assert (
         crowded(
@@ -150,14 +131,6 @@ def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
             [facts_of("0-7", **QUOTA), facts_of("0-7", **{**QUOTA, "cpu_quota_cgroup": "/job2"})],
         )
         == []
-    )
-
-
-def test_a_killed_rank_has_no_switches_to_state(tmp_path):
-    (found,) = crowded(tmp_path, [facts_of("0", **READ), {**HOST, "begin.affinity": "0"}])
-    assert (
-        sentence([found])
-        == "2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
     )
 
 
@@ -182,29 +155,6 @@ def test_summary_late_and_steps_say_it_first(report, tmp_path):
     assert row["crowded_ranks"] == "0-1"
     assert row["involuntary_switches"] == 11_558
     assert row["crowding"] in line
-
-
-@pytest.mark.slow
-def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
-    job = Job([HostClock()] * 2, wall_ns=SECOND)
-    for step in range(40):
-        job.collective("MPI_Allreduce", [step * 20_000_000] * 2, [5_000_000] * 2)
-        for rank in range(2):
-            job.add(
-                "step",
-                world_rank=rank,
-                step=step + 1,
-                begin_ns=step * 20_000_000,
-                end_ns=(step + 1) * 20_000_000,
-                thread=0,
-            )
-    for rank in range(2):
-        job.add("fact", world_rank=rank, key="begin.affinity", value="0")
-    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    page = (tmp_path / "page.html").read_text()
-    assert 'id="steps"' in page and 'id="who-is-late"' in page
-    assert page.count("ranks share 1 core") == 2  # it is also the first advice's evidence
-    assert page.index("Ranks 0-1 share cores. Give") < page.index("ranks share 1 core")
 
 
 def test_where_ranks_share_cores_transfer_may_be_scheduling(report, tmp_path):
@@ -289,15 +239,3 @@ def test_impossible_readings_do_no_harm(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **impossible)] * 2))
     assert "Crowded" in report("summary", folder).out
     assert report("ranks", "--per-rank", folder, "--json").status == 0
-
-
-def test_the_use_of_each_rank_is_in_the_table_of_ranks(report, tmp_path):
-    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1")]))
-    read, unread = report("ranks", "--per-rank", folder, "--json").rows
-    assert (read["affinity"], read["cpu_ns"], read["voluntary_switches"]) == ("0", SECOND - 10, 10)
-    assert read["involuntary_switches_per_cpu_s"] == pytest.approx(5_779, rel=1e-6)
-    assert (unread["affinity"], unread["cpu_share"], unread["involuntary_switches"]) == (
-        "1",
-        None,
-        None,
-    )

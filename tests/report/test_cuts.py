@@ -209,39 +209,11 @@ def test_runs_without_steps_are_refused_with_the_way_to_have_some(unfused, fused
     assert "marked where a framework negotiates (man commprof_step)" in refused.way_out
 
 
-def test_other_buckets_without_negotiation_are_the_same_work_the_smallest_included(run_of):
-    """64 bytes are control by their size in one run, and in the other part of a bucket."""
-    runs = [run_of(f"buckets {len(cut)}", [cut], rounds=0) for cut in (GRADIENTS, HALVES[0])]
-    assert {part[1] for part in runs[0].parts} == {"bulk", "control"}
-    answers = compared([runs[0]], [runs[1]], all_rows=True)
-    assert answers.refused == []
-    (row,) = answers.pairs[0].rows
-    assert (row.call, row.per, row.bytes) == ("MPI_Allreduce", "step", None)
-
-
 def test_more_small_calls_without_negotiation_are_other_work(run_of):
     first = run_of("buckets 2", [HALVES[0]], rounds=0)
     second = run_of("small calls", [[*GRADIENTS[:-1], 64, 16]], rounds=0)
     (refused,) = compared([first], [second]).refused
     assert refused.what.startswith("MPI_Allreduce 16 B on MPI_COMM_WORLD: 0 -> ")
-
-
-def test_percentiles_are_those_of_single_calls(unfused, fused):
-    answers = compared([unfused], [fused], metric="p50")
-    assert answers.refused == []
-    assert {row.per for row in answers.pairs[0].rows} <= {"call", "rank"}
-
-
-@pytest.mark.slow
-def test_json_has_what_a_row_is_counted_in(report, folder, unfused, fused):
-    rows = report("compare", folder / "unfused", folder / "fused", "--json").rows
-    assert {(row["call"], row["per"]) for row in rows} == {
-        ("MPI_Allreduce", "step"),
-        ("negotiation", "step"),
-    }
-    sizes = report("compare", folder / "unfused", folder / "fused", "--by", "size", "--json").rows
-    assert {row["per"] for row in sizes} == {"step"}
-    assert "MPI_Allreduce, per step" in report("compare", folder / "unfused", folder / "fused").out
 
 
 def waiting(run: Figures, share: float) -> Figures:
@@ -269,9 +241,3 @@ def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
         if "fewer cores than threads that compute or communicate" in note
     ]
     assert len(notes) == (0 if refused else 1)
-
-
-def test_few_lost_cores_are_not_noted(run_of):
-    run = waiting(run_of("unfused", [GRADIENTS]), 0.015)
-    answers = compared([run], [run])
-    assert answers.refused == [] and not [note for note in answers.notes if "cores" in note]

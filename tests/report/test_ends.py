@@ -55,29 +55,6 @@ def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
     ]
 
 
-def test_the_keys_for_scripts_name_them_too(report, tmp_path):
-    folder = states_folder(tmp_path)
-    (row,) = report("summary", folder, "--json").rows
-    assert [
-        row[key] for key in ("running", "killed", "running_or_killed", "exited", "aborted")
-    ] == ["", "", "2-3", "1", "0"]
-    assert row["early_ended_ranks"] == 4
-    first, second, third, _ = report("ranks", folder, "--per-rank", "--json").rows
-    assert [row["state"] for row in (first, second, third)] == [
-        "abort",
-        "exit",
-        "running or killed",
-    ]
-    assert [value for key, value in first.items() if key.startswith("doing_")] == [
-        *("MPI_Recv", None, "MPI_COMM_WORLD", 4_096, 3, 5, 1),
-        *(START_UNIX_NS + 8 * SECOND, 2 * SECOND),
-    ]
-    assert (third["doing_request_call"], third["last_unix_ns"]) == (
-        "MPI_Iallreduce",
-        START_UNIX_NS + 13 * SECOND,
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "line", "early"),
@@ -99,14 +76,6 @@ def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(
     assert line in report("summary", tmp_path / "all.db").out
     (row,) = report("summary", tmp_path / "all.db", "--json").rows
     assert (row[state], row["early_ended_ranks"]) == ("2-3", early)
-
-
-def test_the_table_of_ranks_has_their_calls(report, tmp_path):
-    lines = report("ranks", states_folder(tmp_path), "--per-rank").out.splitlines()
-    assert lines[1].endswith(
-        "MPI_Abort(7), in MPI_Recv (4 KiB from rank 3, tag 5) on MPI_COMM_WORLD"
-    )
-    assert lines[2].endswith("exit without MPI_Finalize, outside MPI after MPI_Bcast")
 
 
 def test_the_thread_that_is_inside_longest_is_the_one_shown(report, tmp_path):
@@ -147,17 +116,6 @@ def test_a_thousand_ranks_everywhere_are_a_few_lines(report, tmp_path):
     assert "and 28 ranks elsewhere; hvprof-report ranks --per-rank names them" in out
 
 
-@pytest.mark.slow
-def test_the_page_says_it_too(report, tmp_path):
-    folder = states_folder(tmp_path)
-    report("html", folder)
-    page = (folder / "report.html").read_text()
-    assert (
-        "in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split {2-3}, for 3.00 s to 4.00 s or more"
-        in page
-    )
-
-
 def test_a_snapshot_is_no_early_end(report, run_folder):
     """MPI_Pcontrol(3) writes a wall time, and no end."""
 
@@ -171,13 +129,3 @@ def test_a_snapshot_is_no_early_end(report, run_folder):
     ) == ("", 0, 0)
     row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
     assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)
-
-
-def test_nothing_is_said_of_a_time_that_nobody_knows(report, tmp_path):
-    """A killed rank whose last sign of life is that it went into its call."""
-    rank = planted.training_rank(0)
-    rank.ended, rank.world_size = "running", 1
-    rank.doing = {0: Doing("MPI_Barrier", 9 * SECOND)}
-    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
-    os.utime(path, ns=(0, START_UNIX_NS + SECOND))
-    assert report("summary", tmp_path).out.endswith("  in MPI_Barrier on MPI_COMM_WORLD\n")

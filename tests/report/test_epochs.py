@@ -46,11 +46,6 @@ def epoch_call(
         )
 
 
-def put(job: Job, origin: int, begin_ns: int, end_ns: int, moved: int) -> None:
-    job.call("MPI_Put", begin_ns, end_ns, origin)
-    job.rows["sample"][-1].update(bytes=moved, peer=1)
-
-
 def waits(rows: list[dict]) -> dict[str, tuple[int, int]]:
     return {row["call"]: (row["wait_ns"], row["transfer_ns"]) for row in rows}
 
@@ -123,43 +118,6 @@ def test_a_successful_test_has_waited_in_those_before(late):
     epoch_call(job, 1, "MPI_Win_test", 10 * US, 11 * US, {0: 1}, **times)
     assert waits(late(job, "call"))["MPI_Win_test"] == (2 * US, 2 * US + 1 * US)
     assert states(late(job, "state")) == {"late complete": (1, 2 * US)}
-
-
-def test_a_complete_waits_for_a_target_outside_mpi(late):
-    """One of two that put the same amount is held up while its target computes."""
-    assert states(late(moving(1_000, 1_000), "state"))["no progress"] == (1, 49 * US)
-
-
-def moving(*amounts: int) -> Job:
-    """Epochs in which rank 0 puts these; the second complete takes 50 times as long."""
-    job = one_host(2)
-    for number, begin_ns, complete_ns, moved in zip(
-        (1, 2), (0, 100 * US), (1 * US, 50 * US), amounts
-    ):
-        epoch_call(job, 1, "MPI_Win_post", begin_ns, begin_ns + 100, {0: number})
-        epoch_call(job, 0, "MPI_Win_start", begin_ns + 200, begin_ns + 300, {1: number})
-        put(job, 0, begin_ns + 400, begin_ns + 500, moved)
-        epoch_call(
-            job,
-            0,
-            "MPI_Win_complete",
-            begin_ns + 1 * US,
-            begin_ns + 1 * US + complete_ns,
-            {1: number},
-        )
-        epoch_call(
-            job,
-            1,
-            "MPI_Win_wait",
-            begin_ns + complete_ns,
-            begin_ns + 1 * US + complete_ns,
-            {0: number},
-        )
-    return job
-
-
-def test_completes_that_move_different_amounts_are_not_compared(late):
-    assert "no progress" not in states(late(moving(10, 1_000_000), "state"))
 
 
 def test_a_probe_that_found_a_message_has_waited_in_those_before(late):

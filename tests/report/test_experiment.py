@@ -128,15 +128,6 @@ def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_
 
 
 @pytest.mark.slow
-def test_the_seed_is_recorded_and_decides_the_order(here):
-    start(here, "run", "exp", "--blocks", 2, *arms(here, "a", "b"))
-    plan = plans.plan_read(here / "exp")
-    order = [run.arm for run in runs(here)]
-    assert order == [arm.name for place in range(2) for arm in plans.order_of(plan, place)]
-    assert {plans.order_of(plan._replace(seed=seed), 0)[0].name for seed in range(20)} == {"a", "b"}
-
-
-@pytest.mark.slow
 def test_resume_runs_more_blocks(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "resume", "exp", "--blocks", 3)
@@ -208,17 +199,6 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     ] == ["b"]
 
 
-@pytest.mark.slow
-def test_one_arm_against_itself_is_an_experiment(here):
-    assert start(here, "run", "exp", "--blocks", 1, "--aa", *arms(here, "a")).status == 0
-    assert Counter(run.arm for run in runs(here)) == {"a": 1, "a-again": 1}
-
-
-def test_before_the_first_run_nothing_is_known_of_the_time_left(tmp_path, capsys):
-    Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 4, 1), None, None).progress()
-    assert capsys.readouterr().out == "  0 of 4 blocks\n"
-
-
 def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_path):
     runner = Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1), None, None)
     assert runner.block_s() == 0
@@ -246,26 +226,6 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
     assert re.search(r"^  a: 1 run, mean \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
     assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
     assert len(runs(here)) == 4
-
-
-@pytest.mark.slow
-def test_the_limit_ends_a_first_run_and_resume_makes_it_again(here):
-    (here / "slow-b").touch()
-    words = "run", "exp", "--blocks", 2, "--limit", "2", *arms(here, "a", "b")
-    answer = start(here, *words)
-    assert answer.status == 0, answer.err
-    assert "0 of 2 blocks; more would not end within --limit. Go on with: " in answer.out
-    assert plans.FAILED not in {run.status for run in plans.runs_read(here / "exp")}
-    (here / "slow-b").unlink()
-    assert start(here, "resume", "exp").status == 0
-    assert len(runs(here)) == 4
-
-
-@pytest.mark.slow
-def test_blocks_too_few_for_any_verdict_are_said_before_the_first_run(here):
-    six = start(here, "run", "exp", "--blocks", 6, *arms(here, "a", "b", "c")).out
-    assert six.startswith("6 blocks of 3 arms can give no verdict: 7 are needed at least")
-    assert "no verdict" not in start(here, "run", "two", "--blocks", 6, *arms(here, "a", "b")).out
 
 
 @pytest.mark.slow
@@ -306,26 +266,10 @@ def test_an_arm_that_always_fails_ends_the_experiment(here):
 
 
 @pytest.mark.slow
-def test_a_run_without_a_profile_has_failed(here):
-    (here / "nothing-a").touch()
-    assert "failed, it wrote no profile" in start(here, "run", "exp", *arms(here, "a", "b")).out
-
-
-@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_ended_and_has_failed(here):
     os.mkfifo(here / "wait-a")
     answer = start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
     assert "failed, it took more than 1 s" in answer.out
-
-
-@pytest.mark.slow
-def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
-    (here / "slow-a").touch()
-    start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
-    assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [
-        False,
-        True,
-    ] * 3
 
 
 @pytest.mark.slow
@@ -407,14 +351,6 @@ def test_a_block_is_repeated_whose_run_was_removed(here, report):
 
 
 @pytest.mark.slow
-def test_the_first_run_of_an_arm_is_made_again_if_it_was_removed(here):
-    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
-    shutil.rmtree(here / "exp/block-00")
-    answer = start(here, "resume", "exp", "--blocks", 2)
-    assert answer.status == 0 and "first run of b, discarded" in answer.out
-
-
-@pytest.mark.slow
 def test_two_runners_do_not_share_an_experiment(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     with plans.owned(here / "exp"):
@@ -475,13 +411,6 @@ def test_a_damaged_plan_is_said_in_one_line(here, command, damage):
     assert answer.err.startswith("commprof-experiment: exp/experiment.json: is damaged: ")
 
 
-def test_a_folder_without_an_experiment_is_said_in_one_line(here):
-    assert (
-        start(here, "resume", "exp").err
-        == "commprof-experiment: exp: is no experiment: it has no experiment.json\n"
-    )
-
-
 WRONG = (
     ["run", "exp"],
     ["run", "exp", "--arm", "a: x {}"],
@@ -501,17 +430,6 @@ def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
     answer = start(here, *wrong)
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert not (here / "exp").exists()
-
-
-@pytest.mark.slow
-def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
-    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
-    answer = start(here, "run", "exp", *arms(here, "a", "b"))
-    assert (
-        answer.status == 2
-        and "go on with: commprof-experiment resume exp (other commands: in another folder)"
-        in answer.err
-    )
 
 
 KIT = """\
@@ -566,13 +484,6 @@ def test_arms_without_a_program_replay_the_kit(here, kit, report):
     copied.write_bytes(gzip.compress(b"commprof-kit 1\n"))
     refused = start(here, "resume", "exp", "--blocks", 3)
     assert (refused.status, refused.err.count("\n")) == (1, 1) and str(copied) in refused.err
-
-
-def test_a_kit_that_no_arm_replays_is_refused_before_the_first_run(here, kit):
-    words = "--arm", "a: ./launch {} ./app", "--arm", "b: ./launch {} ./app"
-    answer = start(here, "run", "exp", "--kit", kit.name, *words)
-    assert answer.status == 2 and "each arm has a program after {}" in answer.err
-    assert answer.err.count("\n") == 1 and not (here / "exp").exists()
 
 
 @pytest.mark.parametrize(

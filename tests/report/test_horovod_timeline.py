@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import planted
 import pytest
 from commprof_report.base import files
-from commprof_report.exporters import events, traces
+from commprof_report.exporters import traces
 from planted import START_UNIX_NS
-from test_pytorch_traces import kineto, pair_of_ranks, process_names, within_limits, written
+from test_pytorch_traces import kineto, pair_of_ranks, process_names, written
 
 START_US = START_UNIX_NS // 1_000
 S, MS = 1_000_000, 1_000  # in microseconds
@@ -155,24 +154,6 @@ def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
     assert slices(events, TENSORS)[-3][1:] == ("NEGOTIATE_ALLREDUCE", 2 * S, 3 * S)
 
 
-def test_tensors_without_a_name_share_a_track(export, tmp_path):
-    """Each call makes a new one: allreduce.noname.1, allreduce.noname.2 ..."""
-    made = Written()
-    for number in range(1, 6):
-        made.reduce([f"allreduce.noname.{number}"], number * S)
-    own = of_process(export(pair_of_ranks(), made.write(tmp_path / "a.json")), TENSORS)
-    assert list(tracks_of(own).values()) == ["allreduce.noname"]
-
-
-def test_of_more_tensors_than_a_page_can_show_the_rest_share_tracks(export, tmp_path, monkeypatch):
-    monkeypatch.setattr(events, "MOST_TRACKS", 2)
-    made = Written()
-    made.reduce(["a", "b", "c", "d"], S)
-    made.reduce(["d", "c", "b", "a"], 2 * S)
-    own = of_process(export(pair_of_ranks(), made.write(tmp_path / "a.json")), TENSORS)
-    assert sorted(tracks_of(own).values()) == ["a", "b", "other tensors", "other tensors"]
-
-
 def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_path):
     trace = written(tmp_path / "pytorch.json", kineto(pair_of_ranks()[0]))
     events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"), trace)
@@ -182,20 +163,6 @@ def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_pa
     assert [names[pid] for pid in sorted(names, key=places.get)] == [
         *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
         *(TENSORS, "rank 1, node01"),
-    ]
-
-
-def test_timelines_that_were_started_one_after_the_other_share_tracks(export, tmp_path):
-    """hvd.stop_timeline() and hvd.start_timeline(): times count from hvd.init() in each file."""
-    parts = []
-    for at_us in (S, 2 * S):
-        part = Written()
-        part.reduce(["a"], at_us)
-        parts.append(part.write(tmp_path / f"{at_us}.json"))
-    events = export(pair_of_ranks(), *parts)
-    assert [each[:3] for each in slices(events, TENSORS) if each[1] == "ALLREDUCE"] == [
-        ("a", "ALLREDUCE", S),
-        ("a", "ALLREDUCE", 2 * S),
     ]
 
 
@@ -217,31 +184,6 @@ def test_horovod_s_rank_0_is_ours_unless_the_user_says_another(export, tmp_path)
     path = one_step().write(tmp_path / "timeline.json")
     events = export(pair_of_ranks(), f"1={path}")
     assert of_process(events, "rank 1, Horovod")
-
-
-ODD = (
-    {"ph": "B", "pid": "a", "ts": S, "name": "odd"},
-    {"ph": "B", "pid": True, "ts": S, "name": "odd"},
-    {"ph": "B", "pid": -1, "ts": S, "name": "odd"},
-    {"ph": "B", "pid": 1, "ts": "now", "name": "odd"},
-    {"ph": "B", "pid": 1, "name": "odd"},
-    {"ph": "B", "pid": 1, "ts": 1e300, "name": "odd"},
-    {"ph": "X", "pid": 1, "ts": S, "name": "odd"},
-    {"ph": "X", "pid": 1, "ts": S, "name": "\u0661"},
-    {"ph": "E", "pid": 77, "ts": S},
-    {"ph": "i", "pid": 1, "ts": S, "name": "odd"},
-    {"ph": "M", "pid": 1, "name": "process_name", "args": 7},
-    {"ph": ["B"], "pid": 1, "ts": S, "name": "odd"},
-    *(7, None, [], {}),
-)
-
-
-@pytest.mark.parametrize("odd", ODD, ids=repr)
-def test_events_that_horovod_does_not_write_are_left_out(export, tmp_path, odd):
-    made = one_step()
-    made.events.append(odd)
-    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
-    assert len(slices(events, TENSORS)) == 12 and "odd" not in json.dumps(events)
 
 
 def without_start(made: Written) -> str:
@@ -285,39 +227,9 @@ def test_a_file_that_is_no_timeline_of_this_run_is_one_line(refusal, tmp_path, m
     assert said.startswith(f"hvprof-report: {tmp_path}/a.json: {what}")
 
 
-def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkeypatch):
-    what = "has 2 tensors or 8 slices of a tensor open at once, which no timeline of Horovod has"
-    monkeypatch.setattr(traces, "MOST_OPEN", 2)
-    deep, wide = Written(), Written()
-    for number in range(9):
-        deep.add("B", "a", S + number, "ALLREDUCE")
-    for name in ("a", "b", "c"):
-        wide.add("B", name, S, "ALLREDUCE")
-    for number, made in enumerate((deep, wide)):
-        assert what in refusal(pair_of_ranks(), made.write(tmp_path / f"{number}.json"))
-
-
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
     path = one_step().write(tmp_path / "a.json", ",\n")
     whole = list(traces.Trace(path, is_horovod=True).events())
     monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)
     assert list(traces.Trace(path, is_horovod=True).events()) == whole and len(whole) == 33
-
-
-@pytest.mark.slow
-def test_a_timeline_of_many_tensors_is_read_within_256_mb(tmp_path):
-    """Each call without a name is a new one."""
-    path = tmp_path / "a.json"
-    with path.open("w") as file:
-        file.write(Written().text(""))
-        for number in range(120_000):
-            tensor = f'"pid": {number}'
-            named = {"name": f"{number}.{chr(0x1F600) * 250}.noname.7"}
-            name = json.dumps(named, ensure_ascii=False)
-            file.write(f',{{"ph": "M", "name": "process_name", {tensor}, "args": {name}}}')
-            if number < 3_000:
-                at = f'"ts": {S + number}, {tensor}'
-                file.write(f',{{"ph": "B", "name": "ALLREDUCE", {at}}},{{"ph": "E", {at}}}')
-    ended = within_limits(planted.write_databases(tmp_path / "run", pair_of_ranks()), path)
-    assert (ended.returncode, ended.stderr) == (0, "")

@@ -83,14 +83,6 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
     )
 
 
-def test_a_row_a_rank_where_asked_for(report, fused):
-    rows = report("hvprof", fused, "--json", "--per-rank", "--bytes", "64M").rows
-    assert [(row["rank"], row["count"], row["share_of_call"]) for row in rows] == [
-        (0, 3, 1.0),
-        (1, 3, 1.0),
-    ]
-
-
 def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
     rows = report("hvprof", fused, "--unfused", unfused, "--json").rows
     small = [
@@ -122,28 +114,11 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
     assert "fusion" in both[4]
 
 
-def test_starting_an_operation_is_not_taken_for_it(report, run_folder):
-    rows = report("hvprof", run_folder, "--json").rows
-    assert {row["call"] for row in rows if row["is_start"]} == {"MPI_Iallreduce"}
-    (whole,) = (row for row in rows if row["measure"] == "completion")
-    assert (whole["call"], whole["is_start"], whole["mean_ns"]) == ("MPI_Iallreduce", 0, 400_000)
-    text = report("hvprof", run_folder).out
-    (line,) = (line for line in text.splitlines() if line.startswith("MPI_Iallreduce"))
-    assert "400 us" in line and "Nonblocking operations last from their start" in text
-
-
 def test_nothing_to_show_is_said(report, fused):
     assert (
         report("hvprof", fused, "--call", "Wait").out
         == "no call of this run that fits the filters carries a message\n"
     )
-
-
-def test_the_page_has_the_classes_and_their_picture(report, fused, tmp_path):
-    pytest.importorskip("matplotlib")
-    report("html", fused, "-o", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "Calls by size class (hvprof)" in page and 'alt="calls and time by size class"' in page
 
 
 # Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of
@@ -224,25 +199,6 @@ def test_a_step_has_calls_bytes_and_time_on_a_rank_and_data_that_moved_once_is_i
     assert {row["calls_per_step"] for row in rows if row["call"] == "MPI_Bcast"} == {0.0}
 
 
-def test_each_rank_has_its_own_step_where_asked_for(report, in_steps):
-    rows = [
-        row
-        for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
-        if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"
-    ]
-    for rank in range(2):
-        assert sum(row["calls_per_step"] for row in rows if row["rank"] == rank) == pytest.approx(
-            len(UNFUSED)
-        )
-
-
-def test_filters_choose_what_is_counted_in_a_step(report, in_steps):
-    (row,) = report("hvprof", in_steps[1], "--json", "--bytes", "400000").rows[:1]
-    assert row["calls_per_step"] == pytest.approx(4)
-    assert report("hvprof", in_steps[1], "--json", "--call", "Bcast").rows[0]["calls_per_step"] == 0
-    assert "Sizes are" not in report("hvprof", in_steps[1], "--bytes", "400000").out
-
-
 def test_steps_that_the_program_marks_are_counted_alike(report, tmp_path):
     job = job_of([UNFUSED])
     ends = [50 * MS, *job.step_ends]
@@ -298,33 +254,10 @@ def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is
     assert "; negotiation 10 calls" in report("hvprof", runs[0]).out
 
 
-def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps):
-    longer = run_of("longer", job_of([UNFUSED], steps=2 * STEPS))
-    assert sentence(report, in_steps[0], "--unfused", longer).startswith(
-        "24 messages of 134 KB a step became 2.0 of 1.63 MB; time"
-    )
-
-
 def test_other_gradients_are_other_work(report, run_of, in_steps):
     half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
     expected = f"{OTHER_WORK}MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run."
     assert sentence(report, in_steps[0], "--unfused", half) == expected
-
-
-def test_another_number_of_ranks_is_other_work(report, run_of, in_steps):
-    larger = run_of("larger", job_of([UNFUSED]), world_size=4)
-    assert (
-        sentence(report, in_steps[0], "--unfused", larger)
-        == f"{OTHER_WORK}4 ranks unfused, 2 as run."
-    )
-
-
-def test_another_call_is_other_work(report, run_of, in_steps):
-    job = job_of([UNFUSED])
-    for one in job.made:
-        one.call = one.call.replace("Allreduce", "Reduce") if one.bytes > 8 else one.call
-    expected = f"{OTHER_WORK}MPI_Reduce carries most bytes unfused, and none as run."
-    assert sentence(report, in_steps[0], "--unfused", run_of("reduced", job)) == expected
 
 
 def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
@@ -440,15 +373,4 @@ def test_nccl_is_compared_by_its_time_on_the_device(report, tmp_path, kernel_ns,
     )
     assert sentence(report, fused, "--unfused", unfused).startswith(
         f"8.0 messages of 4.72 MB a step became 2.0 of 18 MiB; {said}"
-    )
-
-
-def test_without_steps_the_calls_of_nccl_are_those_on_the_host(report, tmp_path):
-    ranks = [
-        dataclasses.replace(rank, samples=[], windows=[])
-        for rank in of_nccl([MIB, 2 * MIB], 320_000)
-    ]
-    first = report("hvprof", planted.write_databases(tmp_path / "run", ranks)).out.splitlines()[0]
-    assert (
-        first == "As run, 2 ranks, no steps found. NCCL: 80 calls that carry messages, 40 a rank."
     )

@@ -210,21 +210,5 @@ def test_what_the_process_used_is_read_from_the_header(tmp_path):
     }
 
 
-def test_a_reading_that_was_not_taken_has_no_facts(tmp_path):
-    assert facts_of_usage(tmp_path, "usage_last", since_start_ns=0) == {}
-
-
-def test_a_reading_by_another_thread_has_no_place(tmp_path):
-    facts = facts_of_usage(tmp_path, "usage_begin", core=-1, numa_node=-1, affinity=[0] * 16)
-    assert {"begin.core", "begin.numa_node", "begin.affinity"} & facts.keys() == set()
-    assert facts["begin.major_faults"] == "0"
-
-
-def test_what_the_system_does_not_count_has_no_facts(tmp_path):
-    facts = facts_of_usage(tmp_path, "usage_last", throttled_ns=(1 << 64) - 1)
-    assert "last.throttled_ns" not in facts
-    assert (facts["last.stolen_ns"], facts["last.minor_faults"]) == ("0", "3")
-
-
 def test_a_damaged_reading_is_left_out(tmp_path):
     assert facts_of_usage(tmp_path, "usage_last", False, involuntary_switches=1 << 63) == {}

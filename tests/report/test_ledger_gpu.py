@@ -7,7 +7,6 @@ from pathlib import Path
 
 import planted
 import pytest
-import stored
 from commprof_report.gpu import overlap
 from commprof_report.run import ledger, process
 from commprof_report.run.ledger_format import layout
@@ -121,22 +120,6 @@ def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
     assert overlap.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
 
 
-def test_a_merged_run_with_gpus_holds_the_same(report, gpu_folder, tmp_path):
-    assert report("merge", gpu_folder, tmp_path / "all.db").err == ""
-    assert content(tmp_path / "all.db") == content(gpu_folder)
-
-
-def test_without_samples_no_activity_is_read(gpu_folder, gpu_ledgers):
-    for folder in (gpu_folder, gpu_ledgers):
-        ask = run_open(folder).connection.execute
-        assert (
-            ask("SELECT count(*) FROM gpu_sample").fetchone()
-            == ask("SELECT count(*) FROM gpu_sample_window").fetchone()
-            == (0,)
-        )
-        assert ask("SELECT count(*) FROM gpu_activity").fetchone() == (12,)
-
-
 def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
     question = (
         "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM "
@@ -172,16 +155,6 @@ def test_of_streams_only_the_windows_without_bits_of_the_devices_mask_count(writ
     assert one.ask(WINDOWS) == [(1, *window) for window in kept]
 
 
-def test_a_mask_of_all_bits_leaves_nothing(written):
-    """No ledger of ours has it, and no database, though the library stores it at once."""
-    samples = [Sample("MPI_Allreduce", 100, 200, sequence=1)]
-    one = written(samples=samples, gpu_samples=KERNELS, streams=[Stream(begin_ns=0)])
-    one.header(device_mask=(1 << 64) - 1, window_mask=(1 << 64) - 1).is_stored = False
-    assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
-    assert one.ask("SELECT * FROM sample") == one.ask("SELECT * FROM sample_window") == []
-    assert stored.database_of(one.path).exists()
-
-
 def test_only_windows_of_the_best_part_of_the_run_count(written):
     tracings = [
         Tracing(0, 1_000, part=1),
@@ -193,12 +166,6 @@ def test_only_windows_of_the_best_part_of_the_run_count(written):
         (2_000,),
         (6_000,),
     ]
-
-
-def test_a_window_of_an_impossible_part_hides_no_other(written):
-    assert written(tracings=[Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=7)]).ask(
-        "SELECT begin_ns FROM gpu_tracing"
-    ) == [(0,)]
 
 
 def test_activities_from_before_a_reset_do_not_count(written):
@@ -230,18 +197,6 @@ def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activ
     )
 
 
-def test_a_stream_has_no_window_where_its_pages_were_full(written):
-    one = written(
-        gpu_samples=KERNELS[:1],
-        streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)],
-        start_unix_ns=ROUND_UNIX_NS,
-    )
-    one.entries(
-        "SAMPLES", until_ticks=planted.ticks_at(500), last=planted.end_of_gap(ROUND_UNIX_NS, 500)
-    )
-    assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
-
-
 def test_a_kernel_that_ended_before_its_call_by_a_clock_that_is_off_ends_with_it(written):
     operation = Sample("ncclAllReduce", 1_000, 1_100, sequence=1, device_ns=(800, 992))
     one = written(samples=[operation])
@@ -263,11 +218,6 @@ def test_activities_with_equal_keys_are_one(written):
         "SELECT is_graph, count, total_ns, min_ns, max_ns FROM gpu_activity ORDER BY is_graph"
     )
     assert rows == [(0, 2, 800, 100, 700), (1, 1, 100, 100, 100)]
-
-
-def test_an_activity_that_is_not_live_does_not_count(written):
-    one = written(activities=[Activity([100], 1)])
-    assert one.entries("ACTIVITIES", live=0).ask("SELECT * FROM gpu_activity") == []
 
 
 @pytest.mark.parametrize(
@@ -356,15 +306,6 @@ def chunk_at(one: Written, kind: int) -> int:
         if one.data[at] == kind
     ]
     return start + ledger.CHUNK.itemsize
-
-
-def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
-    one = written(kernels={1: ("_Z4gemmv", 0), 2: (planted.ALL_REDUCE, 1), 3: ("x", 0)})
-    one.put(layout("kernel"), chunk_at(one, ledger.KERNELS) + 24, "name_bytes", 60_000)
-    assert one.ask("SELECT kernel, name, is_communication FROM gpu_kernel") == [(1, "_Z4gemmv", 0)]
-    assert run_open(one.path).notes == [
-        f"{one.path}: some names of kernels are damaged and left out"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -218,11 +218,6 @@ def test_a_ledger_that_never_rests_is_read_all_the_same_and_that_is_said(
     assert "changed each time it was read" in answer.err
 
 
-def test_the_fold_of_a_killed_process_is_no_reason_to_complain(report, tmp_path):
-    path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(folds=(3, 2)))
-    assert "changed each time" not in report("calls", path).err
-
-
 def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(
     report, tmp_path, monkeypatch
 ):
@@ -354,27 +349,6 @@ def test_a_rank_that_begins_while_the_others_are_read_is_not_missing(
         assert (answer.out, answer.err) == (whole, "")
     else:
         assert answer.err == f"hvprof-report: {ledger_folder}: rank 2 of 4 is missing\n"
-
-
-def test_files_of_version_4_are_one_clear_line(report, tmp_path):
-    data = bytearray(planted.ledger_bytes(killed_rank()))
-    data[16] = 4
-    (tmp_path / "rank-0.ledger").write_bytes(data)
-    older = (
-        "has ledger version 4, older than this reporter reads (11): read it with the "
-        "hvprof-report of the commprof that wrote it"
-    )
-    assert report(tmp_path).err == f"hvprof-report: {tmp_path}/rank-0.ledger: {older}\n"
-
-
-def test_a_database_of_version_4_is_one_clear_line(report, run_folder):
-
-    planted.execute(run_folder / "rank-0.db", "PRAGMA user_version = 4")
-    older = (
-        "has schema version 4, older than this reporter reads (9): read it with the "
-        "hvprof-report of the commprof that wrote it"
-    )
-    assert f"hvprof-report: {run_folder}/rank-0.db: {older}\n" in report("calls", run_folder).err
 
 
 def test_a_pipe_in_place_of_a_file_does_not_keep_the_reader_waiting(report, run_folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 
 import numpy as np
 import pytest
@@ -154,20 +153,6 @@ def test_fused_gradients_are_steps_by_the_bytes_of_the_parameters():
     assert steps == [{step} for step in range(60)]
 
 
-@pytest.mark.parametrize("in_a_row", [3, 5, 48])
-def test_layers_and_a_metric_look_like_steps_and_an_evaluation(in_a_row):
-    """Neither is called the step, and both levels are shown."""
-    job = Job()
-    for number in range(10 * in_a_row):
-        job.compute(20 * training.MS)
-        job.call("Allreduce", 400_000)
-        if number % in_a_row == in_a_row - 1:
-            job.call("Allreduce", 8)
-    found, _ = found_in(job)
-    assert found.spans is None and found.why.endswith("nothing shows which is a step")
-    assert [len(level.spans) for level in found.levels] == [10, 10 * in_a_row]
-
-
 def test_two_readings_of_an_order_are_levels_and_none_is_the_step():
     """The forward pass of FSDP gathers 12 layers, the backward pass gathers and scatters them. The
     same order comes of 12 steps, each with a scatter, whose number of gathers varies in turns."""
@@ -180,21 +165,6 @@ def test_two_readings_of_an_order_are_levels_and_none_is_the_step():
     assert found.evidence == ()
     assert [len(level.spans) for level in found.levels] == [30, 360]
     assert "13 Allgather" in found.levels[0].words and "11 x (" in found.levels[0].words
-
-
-@pytest.mark.parametrize(("in_a_row", "levels"), [(2, 1), (3, 2)])
-def test_what_is_made_twice_in_a_row_is_a_part_of_a_step(in_a_row, levels):
-    """Two transforms of PME; a level of two steps would have an evaluation after every second."""
-    job = Job()
-    for step in range(30):
-        job.call("Allreduce", 8, step)
-        for _ in range(in_a_row):
-            job.compute(training.MS)
-            job.call("Alltoall", 400_000, step)
-    found, _ = found_in(job)
-    assert (found.evidence, len(found.levels)) == (
-        (("command line",), 0) if levels == 1 else ((), levels)
-    )
 
 
 def solver(iterations: int) -> Job:
@@ -220,24 +190,6 @@ def solver(iterations: int) -> Job:
 def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_asked):
     found = steps_of(*calls_of(solver(240)), False, (), command)
     assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
-
-
-@pytest.mark.parametrize(
-    ("command", "steps"),
-    [
-        ("md -x 10 -N 240", 240),
-        ("md --max-steps=240", 240),
-        ("md -N 241", 241),
-        ("md -N 239", None),
-        ("md -x 240", None),  # as large as a grid
-        ("md 240", None),
-    ],
-)
-def test_a_turn_more_than_the_steps_that_are_asked_for_is_of_the_set_up(command, steps):
-    """The first forces of molecular dynamics exchange halos, too."""
-    found = steps_of(*calls_of(solver(241)), False, (), command)
-    assert (found.spans and len(found.spans)) == steps
-    assert steps is None or found.spans.end[-1] == 2 * 241
 
 
 @pytest.mark.parametrize("busy", [0.01, 1, 4])
@@ -349,22 +301,6 @@ def test_a_region_that_is_visited_once_a_step_and_has_most_of_the_time_is_eviden
     ]
 
 
-def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
-    """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes
-    after it."""
-    job = Job()
-    training.parameters(job, [6_129_104])
-    for step in range(20):
-        job.compute(20 * training.MS)
-        job.call("Bcast", 53_120, step)
-        for size in (6_129_104,) if step == 0 else (1_062_288, 2_000_000, 3_066_816):
-            job.call("Allreduce", size, step)
-        if step == 0:
-            job.call("Bcast", 648)
-    found, whole = found_in(job)
-    assert whole == [{step} for step in range(20)]
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "make", [training.random_mix, training.poisson, training.single_phase, training.Job]
@@ -393,20 +329,3 @@ def test_no_step_spans_a_gap(name):
         if one.step is not None and one.sequence and (one.sequence - 1) // size % 3:
             kept.discard(one.step)
     assert len(kept & {min(inside) for inside in steps}) >= 0.8 * len(kept)
-
-
-def in_windows(calls: int, times: int, seed: int):
-    """Keeps about one call in `times`, in windows of about so many calls that begin anywhere."""
-    rng, kept, at = random.Random(seed), set(), 1
-    while at < 100_000:
-        at += round(calls * times * rng.uniform(0.9, 1.1))
-        kept.update(range(at, at + round(calls * rng.uniform(0.8, 1.2))))
-    return kept.__contains__
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("calls", [8, 24, 48, 100])
-@pytest.mark.parametrize("make", [training.equal_layers, training.transformer])
-def test_layers_are_not_taken_for_steps_where_no_window_holds_a_step(make, calls, seed):
-    found, steps = found_in(make(seed=seed, steps=100), in_windows(calls, 8, seed))
-    assert found.evidence == () and steps == []

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commprof_report.late.marks import HANDED, Last, judge, last_ranks
+from commprof_report.late.marks import HANDED, Last, judge
 from commprof_report.late.sentences import marks_text
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
@@ -190,37 +190,6 @@ def test_of_horovod_itself_it_says_what_the_programs_logged(
     assert found["wait_region_ns"] == (logged_ms and pytest.approx(0.87 * logged_ms * MS, rel=0.03))
 
 
-@pytest.mark.parametrize(
-    ("run", "late"),
-    [
-        ("DDP-slow-epochs", None),  # 2 of 6, 60 ms a step; cores cost more, 33.2 % of the time
-        ("DDP-healthy", None),
-        ("Horovod-slow-epoch-of-4-ranks", "1"),  # 1 of 3
-    ],
-)
-def test_on_crowded_cores_a_rank_is_named_that_costs_more_than_they_do(report, tmp_path, run, late):
-    """Two ranks (four of Horovod) on two cores at a load of 10, beside the programs' own logs."""
-    recordings.unpack(tmp_path, [f"{run}/run.db"])
-    (row,) = report("late", "--by", "run", "--json", tmp_path / run / "run.db").rows
-    assert row["late_ranks"] == late
-
-
-@pytest.mark.parametrize("region", ["", "gradients"])
-def test_without_a_wait_region_exposed_communication_is_not_known(asked, region):
-    job = trained(30 * MS, marks=True, region=region)
-    (row,) = asked(job, "steps", "--json").rows
-    assert (row["wait_region"], row["wait_region_ns"]) == ("", None)
-    assert "between none and all of this may be exposed" in text_of(asked, job, "steps")
-
-
-def test_a_region_in_which_its_thread_calls_mpi_is_no_wait_region(asked):
-    job = trained(30 * MS, marks=True, region=WAIT)
-    job.call("MPI_Barrier", 50 * MS, 51 * MS)
-    job.made[-1]["region"] = job.rows["sample"][-1]["region"] = 1
-    (row,) = asked(job, "steps", "--json").rows
-    assert row["wait_region_ns"] == pytest.approx(7 / 2 * MS, abs=MS / 2)  # that of rank 1
-
-
 def test_regions_without_calls_have_their_visits_and_time(asked):
     job = trained(30 * MS, region=WAIT)
     rows = {row["region"]: row for row in asked(job, "regions", "--json").rows}
@@ -297,14 +266,6 @@ def lasts(share: float) -> Last:
         for step, late in enumerate(turns)
     }
     return judge("", times, dict.fromkeys(times, STEP_NS), 0.0)
-
-
-@pytest.mark.parametrize("open_ms, named", [((9, 9), True), ((19, 0), False), ((0, 19), False)])
-def test_nobody_is_last_where_bounds_of_hand_overs_overlap(open_ms, named):
-    times = {step: {0: 0, 1: 20 * MS} for step in range(9)}
-    bounds = {(step, rank): own * MS for step in times for rank, own in enumerate(open_ms)}
-    last = last_ranks(times, dict.fromkeys(times, 60 * MS), 0.0, bounds)
-    assert [*last.values()] == [(1, 20 * MS)] * 9 * named
 
 
 def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():

@@ -63,17 +63,6 @@ def test_every_command_answers_the_same_on_the_merged_database(
     )
 
 
-def test_a_merged_database_is_merged_again_unchanged(report, run_folder, tmp_path):
-    report("merge", run_folder, tmp_path / "once.db")
-    report("merge", tmp_path / "once.db", tmp_path / "twice.db")
-    assert rows_of(tmp_path / "twice.db") == rows_of(tmp_path / "once.db")
-
-
-def rows_of(path) -> dict[str, list[tuple]]:
-    connection = sqlite3.connect(path)
-    return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
-
-
 def test_a_merged_database_carries_the_schema_and_every_call(report, run_folder, tmp_path):
     answer = report("merge", run_folder, tmp_path / "all.db")
     assert answer.out == f"{tmp_path}/all.db: 4 ranks of 4\n"
@@ -94,12 +83,6 @@ def test_merge_overwrites_its_own_databases_only(report, run_folder, tmp_path):
     assert [report("merge", run_folder, tmp_path / "all.db").status for _ in range(2)] == [0, 0]
 
 
-def test_merge_into_a_folder_that_is_not_there_is_one_line(report, run_folder, tmp_path):
-    answer = report("merge", run_folder, tmp_path / "none" / "all.db")
-    assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert f"{tmp_path}/none/all.db: cannot be written: " in answer.err
-
-
 def test_a_merge_that_fails_leaves_nothing(report, run_folder, tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError("no more names here")
@@ -118,21 +101,6 @@ def test_export_writes_each_table_as_json_and_csv(report, run_folder, tmp_path):
         lines = list(csv.DictReader(file))
     assert [line["total_ns"] for line in lines] == [str(cell["total_ns"]) for cell in cells]
     assert len(cells) == sum(len(rank.cells) for rank in planted.training_run())
-
-
-def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, tmp_path):
-    rows = report("export", planted.write_databases(tmp_path / "run", planted.gpu_run())).rows
-    assert {row["table"] for row in rows} == set(TABLES)
-    assert len([row for row in rows if row["table"] == "rank"]) == 4
-
-
-def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
-    assert (
-        report("export", run_folder, "--csv", "--table", "rank")
-        .out.splitlines()[0]
-        .startswith("world_rank,world_size,")
-    )
-    assert report("export", run_folder, "--csv").status == 2
 
 
 def test_an_exported_table_takes_the_place_of_a_link_and_does_not_follow_it(

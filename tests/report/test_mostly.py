@@ -6,10 +6,9 @@ from __future__ import annotations
 import random
 import re
 
-import numpy as np
 import pytest
 from commprof_report.base import Texts
-from commprof_report.late.verdict import Costs, Participants, blame, costs_of
+from commprof_report.late.verdict import Participants, blame, costs_of
 from planted_job import HostClock, Job, Program, repeated
 
 MS = 1_000_000
@@ -113,17 +112,6 @@ def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
     assert "Cause" not in said(stumbling(1 / RANKS, transfer_ns=40 * MS), "late")
 
 
-def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_path):
-    job = stumbling(SHARE, late_ns=2 * MS, transfer_ns=10_000)
-    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
-    assert (row["verdict"], row["late_ranks"]) == ("spread", None)
-    assert re.search(
-        r"^Rank 3 is late, but that costs 0\.\d+ % of the run: it causes 4\d\.\d % of the waiting",
-        said(job, "late"),
-    )
-    assert "Rank 3 is late, but that costs 0." in said(job, "steps")
-
-
 @pytest.mark.parametrize("late_ns", (3 * MS, 0), ids=("late", "healthy"))
 def test_of_64_ranks_one_that_is_late_in_each_step_is_named_and_weighed(
     report, said, tmp_path, late_ns
@@ -190,13 +178,6 @@ def test_ranks_that_the_waiting_in_single_calls_is_mostly_for_are_named(report, 
     )
 
 
-def test_in_the_healthy_twin_no_call_has_a_late_rank(report, said, tmp_path):
-    for command in ("late", "summary", "steps", "advise"):
-        assert " are late" not in said(stumbling_in_calls(1 / 6), command), command
-    (row,) = report("late", tmp_path / "run.db", "--by", "run", "--json").rows
-    assert row["verdict"] == "spread"
-
-
 def slow_stage(share: float) -> Job:
     """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in
     the others some other stage."""
@@ -239,51 +220,12 @@ def test_a_stage_is_said_to_be_the_one_that_most_of_the_waiting_is_for(report, s
     assert "no stage is notably waited for" in said(slow_stage(1 / RANKS), "pipeline")
 
 
-def caused(parts: dict[int | None, float]) -> Costs:
-    """40 arrivals; what each rank causes of the waiting at each of them."""
-    return costs_of(
-        np.repeat(np.arange(40), len(parts)),
-        [*parts] * 40,
-        [part * MS for part in parts.values()] * 40,
-    )
-
-
-def named(parts: dict[int | None, float], hosts: dict[int, str] = HOSTS) -> tuple[int, ...]:
-    participants = Participants(range(len(hosts)), hosts, {0: range(len(hosts))}, Texts())
-    found = blame(caused(parts), participants).named
-    assert found is None or found.is_mostly
-    return found.ranks if found else ()
-
-
-@pytest.mark.parametrize(
-    ("parts", "ranks"),
-    [
-        ({3: 0.41, 0: 0.2, 1: 0.2, 2: 0.19}, (3,)),
-        ({3: 0.41, 0: 0.1, None: 0.49}, (3,)),
-        ({3: 0.41, 0: 0.09, None: 0.5}, ()),  # half of it is not known
-        ({3: 0.2, 4: 0.2, **dict.fromkeys((0, 1, 2, 5, 6, 7), 0.1)}, (3, 4)),
-        # equally late ones are too many to be named, and the first would be named by its number
-        ({1: 0.24, 2: 0.24, 3: 0.24, 0: 0.08, 4: 0.2}, ()),
-    ],
-)
-def test_few_ranks_beyond_chance_are_named(parts, ranks):
-    assert named(parts) == ranks
-
-
 def test_where_ranks_share_cores_nobody_is_named_for_less_than_half(report, tmp_path):
     job = stumbling(SHARE)
     for rank in range(RANKS):
         job.add("fact", world_rank=rank, key="begin.affinity", value="0-1")
     (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
     assert (row["verdict"], row["late_ranks"]) == ("cores", None)
-
-
-def test_a_host_is_named_if_no_few_ranks_are():
-    """Each of its eight ranks causes hardly more than those of the other two."""
-    hosts = {rank: f"node{rank // 8}" for rank in range(24)}
-    parts = {rank: 0.056 if rank < 8 else 0.552 / 16 for rank in range(24)}
-    assert named(parts, hosts) == tuple(range(8))
-    assert named({rank: 1 / 24 for rank in range(24)}, hosts) == ()
 
 
 @pytest.mark.parametrize(("others", "ranks"), [(0, (4, 5)), (6, ())])

@@ -3,7 +3,6 @@ taken for communication."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -240,16 +239,6 @@ def test_a_job_without_mpi_ends_without_mpi_finalize(report, tmp_path):
     assert report("ranks", folder, "--json", "--per-rank").rows[0]["state"] == "exit"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ALL_TEXTS)
-def test_of_a_job_without_nccl_nothing_is_said_of_it(report, run_folder, command):
-    assert "nccl" not in report(command, run_folder).out.replace("NCCL_", "").lower()
-
-
-def test_nccls_calls_are_not_among_those_of_mpi(report, mixed):
-    assert "  and 3 more: 340 us per rank\n" in report("summary", mixed).out
-
-
 def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
     (row, *_) = report("ranks", pure, "--json", "--per-rank").rows
     assert row["cost_ns"] == 3 * MS + (1 + 20 + 1 + 4 + 2) * 25
@@ -292,41 +281,6 @@ def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, 
     assert "ncclGroupEnd" not in text
 
 
-def test_mpi_and_nccl_share_the_table(report, mixed):
-    rows = report("sizes", mixed, "--json").rows
-    mpi, own = (
-        only(rows, call="MPI_Allreduce", bytes=2 * MIB),
-        only(rows, call="ncclAllReduce", measure="device"),
-    )
-    assert mpi["busbw_bytes_per_s"] == pytest.approx(1.5 * 2 * MIB / 10e-3)
-    assert own["busbw_bytes_per_s"] == pytest.approx(1.5 * 16 * MIB / 80e-3)
-
-
-def test_the_histogram_is_of_the_device(report, pure):
-    answer = report("latency", pure)
-    assert answer.out.startswith("ncclAllReduce of 16 MiB: 40 times on the device")
-    assert report("latency", pure, "--call", "ncclAllGather").out.startswith(
-        "ncclAllGather of 1 MiB: 16 calls on the host"
-    )
-
-
-def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, run_of):
-    folder = run_of(
-        Cell("ncclAllReduce", MIB, [SECOND], NCCL), Cell("ncclAllReduce", MIB, [MS], NCCL, "device")
-    )
-    assert {row["measure"] for row in report("latency", folder, "--json").rows} == {"device"}
-
-
-def test_hvprof_has_a_line_for_each_library(report, mixed):
-    text = report("hvprof", mixed).out
-    assert (
-        "NCCL, a step and rank: bulk 1.0 calls, 16 MiB, 80.0 ms. MPI, a step and rank: no call."
-        in text
-    )
-    row = only(report("hvprof", mixed, "--json").rows, library="NCCL", measure="device")
-    assert (row["count"], row["total_ns"], row["bytes_high"]) == (80, 80 * 80 * MS, 16 * MIB)
-
-
 @pytest.mark.parametrize(
     ("words", "commands", "calls"),
     [
@@ -343,22 +297,6 @@ def test_short_names_are_of_both_libraries_and_memory_kinds_choose(
     for command in commands:
         rows = report(command, mixed, "--json", *words.split()).rows
         assert {row["call"] for row in rows} == calls
-
-
-def test_place_chooses_what_is_counted_of_communicators(report, mixed):
-    rows = report("communicators", mixed, "--json", "--memory-kind", "mixed").rows
-    assert only(rows, communicator="MPI_COMM_WORLD")["count"] == 80
-    assert only(rows, identity="5c0ffee05c0ffee0")["count"] == 0
-
-
-def test_bytes_from_gpu_memory_are_cuda_aware(report, mixed):
-    (row,) = report("summary", mixed, "--json").rows
-    on_device = 80 * 2 * MIB
-    assert row["device_volume_share"] == pytest.approx(on_device / row["volume_bytes"])
-    assert (
-        "9.0 % of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)"
-        in report("summary", mixed).out
-    )
 
 
 def staged_run(folder, *cells: Cell):
@@ -430,27 +368,12 @@ def test_members_of_a_communicator_are_put_together_over_its_ranks(report, tmp_p
     )
 
 
-def test_a_rank_that_was_not_read_is_missed(report, tmp_path):
-    (row,) = communicators_of(report, tmp_path, [[0, 1, 2, 3]], read=range(3))
-    assert row["members"] == "0-2,..." and row["role"] == "unclear"
-
-
 def test_replica_groups_of_nccl_are_told(report, tmp_path):
     rows = communicators_of(report, tmp_path, [[0, 2], [1, 3]])
     assert {row["communicator"]: row["role"] for row in rows} == {
         "ncclCommInitRank {0,2}": "replica group",
         "ncclCommInitRank {1,3}": "replica group",
     }
-
-
-def test_a_communicators_calls_are_those_that_were_made(report, mixed):
-    row = only(report("communicators", mixed, "--json").rows, library="nccl")
-    assert (row["count"], row["device_ns"], row["top_call"]) == (
-        4 + 80 + 4,
-        80 * 80 * MS,
-        "ncclAllReduce",
-    )
-    assert row["total_ns"] == 4 * (90 * MS + 20 * 8_000 + 7_000)
 
 
 # Late.
@@ -736,13 +659,6 @@ def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_pa
     assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
 
 
-def test_on_a_driven_step_nccls_time_is_not_called_exposed(report, mixed):
-    rows = report("steps", mixed, "--json", "--per-call").rows
-    assert only(rows, call="MPI_Allreduce")["exposed_ns"] > 0
-    own = only(rows, call="ncclAllReduce")
-    assert (own["exposed_ns"], own["total_ns"]) == (None, 80 * MS)
-
-
 def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
     ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
     for rank in ranks:
@@ -789,23 +705,6 @@ def test_bulk_and_control_hold_for_both(report, tmp_path):
     )
 
 
-def test_regions_have_nccl_apart(report, run_of):
-    folder = run_of(
-        Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1),
-        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1),
-        regions={1: "backward"},
-    )
-    (row,) = report("regions", folder, "--json").rows
-    assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (
-        0,
-        0,
-        4,
-        36_000,
-    )
-    assert row["nccl_device_ns"] == 4 * MS
-    assert "most of NCCL's time is in backward" in report("regions", folder).out
-
-
 def test_small_messages_are_judged_by_the_device(report, run_of):
     cells = [
         Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device")
@@ -829,16 +728,6 @@ def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed
     assert "commprof_device" not in report("export", run_folder, "--format", "prometheus").out
 
 
-def test_a_timeline_has_nccls_calls_on_the_host(report, pure):
-    events = json.loads(report("export", pure, "--format", "perfetto").out)["traceEvents"]
-    slices = [
-        event
-        for event in events
-        if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3
-    ]
-    assert {event["args"]["waited on the device"] for event in slices} == {"30.0 ms for rank 0"}
-
-
 def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 10 * SECOND)
     ranks = [
@@ -853,20 +742,6 @@ def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeyp
         re.search(r"least time in NCCL's operations[^:]*: rank 0, ", text)
         and "NCCL on device" in text
     )
-
-
-@pytest.mark.slow
-def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
-    assert report("html", pure, "-o", tmp_path / "page.html").status == 0
-    text = (tmp_path / "page.html").read_text()
-    for said in (
-        "Where the time goes",
-        "Message sizes",
-        "Who is late",
-        "NCCL operation on the device",
-    ):
-        assert said in text
-    assert "handed to MPI" not in text
 
 
 # Messages.

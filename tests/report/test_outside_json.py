@@ -130,16 +130,3 @@ def test_what_is_wrong_with_a_plan_is_said(tmp_path, monkeypatch, capsys, text, 
     (tmp_path / plans.EXPERIMENT).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert experiment_main.main(["status", "."]) == 1
     assert capsys.readouterr().err == f"commprof-experiment: experiment.json: {said}\n"
-
-
-def test_a_plan_of_an_odd_folder_is_read_as_it_was_written(tmp_path):
-    odd = PLAN._replace(
-        directory="/tmp/na\udcefve", arms=[Arm("a", "mpirun {} \u00e9\udcff"), Arm("b", "x")]
-    )
-    plans.plan_write(tmp_path, odd)
-    assert plans.plan_read(tmp_path) == odd
-
-
-def test_no_number_is_left_behind_the_last_block(tmp_path):
-    with pytest.raises(ReportError, match="no number is left for another"):
-        plans.next_block(tmp_path, [RUN._replace(block=plans.MOST_BLOCKS)])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
 
 import numpy as np
 import pytest
 from commprof_report.base import Columns
-from commprof_report.gpu.overlap import KINDS, STATES, common, spans_joined, time_by_states
+from commprof_report.gpu.overlap import KINDS, STATES, time_by_states
 
 LAST = 60
 
@@ -44,22 +43,3 @@ def test_each_span_has_the_time_in_each_combination_of_states(seed):
         found = [state_at(at, intervals) for at in range(begin, end)]
         expected.append([found.count(state) for state in range(STATES)])
     assert time_by_states(active(intervals), spans).tolist() == expected
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_what_two_have_in_common(seed):
-    chance = random.Random(seed)
-    left, right = ([interval[:2] for interval in some_intervals(chance, 8)] for _ in range(2))
-    for spans in (left, right):
-        whole = spans_joined(spans)
-        assert inside(whole) == inside(spans)
-        assert all(one[1] < other[0] for one, other in combinations(whole, 2))
-    assert inside(common(spans_joined(left), spans_joined(right))) == inside(left) & inside(right)
-
-
-def inside(spans) -> set[int]:
-    return {at for begin, end in spans for at in range(begin, end)}
-
-
-def test_a_span_without_activity_is_idle():
-    assert time_by_states(active([]), [(3, 10)]).tolist() == [[7] + [0] * 15]

@@ -6,17 +6,14 @@ from __future__ import annotations
 import json
 import lzma
 import re
-from html import unescape
 from pathlib import Path
 
 import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
-from commprof_report.base import units
 from commprof_report.commands import counters, html
 from commprof_report.steps import run_view
 from planted_job import HostClock, Job
-from test_gpu import step_rank
 from test_root_causes import MS, grid
 
 STEPS = 40
@@ -101,15 +98,6 @@ CHOSEN = "What the main thread of each rank did, from the whole run to single ca
 
 
 @pytest.mark.slow
-def test_every_step_that_was_sampled_whole_can_be_chosen(page, run_path):
-    steps = steps_of(page)
-    assert steps == list(range(2, STEPS + 1))
-    assert (
-        f"{CHOSEN}All sampled calls are in this page. Choose one in the list, " in page.read_text()
-    )
-
-
-@pytest.mark.slow
 def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(small_page):
     """A step is four ranks with five parts each, and some of its neighbours."""
     path = small_page(600)
@@ -148,20 +136,6 @@ def test_the_user_picks_the_steps_of_the_timeline(page_of, run_path, monkeypatch
     path = page_of(run_path, "--steps", "41")
     said = "None of the steps asked for was sampled whole."
     assert said in path.read_text() and timeline(path)["windows"] == []
-
-
-@pytest.mark.parametrize("words", ("0-", "b", "9-3", "-4", "1,2"))
-def test_steps_that_are_none_are_refused(report, run_path, words):
-    answer = report("html", run_path, f"--steps={words}")
-    assert answer.status == 2 and f"--steps: {words}: no steps such as 7 or 100-120" in answer.err
-
-
-def test_the_first_steps_of_a_spread_are_spread():
-    for taken in (3, 5, 9):
-        first = sorted(run_view.spread(range(1_000))[:taken])
-        assert max(
-            later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])
-        ) <= 2 * 1_000 / (taken - 1)
 
 
 @pytest.mark.slow
@@ -223,43 +197,9 @@ def test_of_many_ranks_those_are_shown_that_cost_most(page_of, run_path, monkeyp
     assert "The first 2 of 4 rows are shown." in late_part
 
 
-@pytest.mark.slow
-def test_the_marks_of_sizes_are_explained_where_they_occur(page_of, run_folder, tmp_path):
-    """The training run has no sizes that are counted together."""
-    marks = "Marks of sizes: ! no power of two, * a size that each rank has of its own."
-    assert marks in page_of(run_folder).read_text()
-    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])])
-    path = page_of(planted.write_database(tmp_path / "rank-0.db", rank))
-    assert "Marks of sizes" not in path.read_text()
-
-
-@pytest.mark.slow
-def test_the_first_screen_says_what_to_try(report, page_of, example, tmp_path):
-    """The first piece of advice; of a run without any, that there is none."""
-    (first,) = [row for row in report("advise", example, "--json").rows if row["found"]]
-    header = page_of(example).read_text().partition("</header>")[0]
-    most, to_try = "<dt>Costs most</dt><dd>[^<]*</dd>", "<dt>To try</dt><dd>([^<]*)</dd>"
-    (said,) = map(unescape, re.findall(most + to_try, header))
-    assert said.lower().startswith(first["title"].lower())
-    assert "(estimate" not in said and first["suggestion"][1:] in said  # it saves no known time
-    assert "below" not in said
-    healthy = grid([{}] * STEPS, has_marks=True).write(tmp_path / "healthy.db")
-    assert not any(row["found"] for row in report("advise", healthy, "--json").rows)
-    assert "<dt>To try</dt><dd>Nothing to advise: " in page_of(healthy).read_text()
-
-
 def section(page: Path, name: str) -> str:
     begin = f'<section id="{name}">'
     return page.read_text().partition(begin)[2].partition("</section>")[0]
-
-
-@pytest.mark.slow
-def test_what_was_not_found_is_a_list(report, run_path, page):
-    """A line each; the words are those of advise."""
-    found = section(page, "what-could-be-better")
-    absent = re.findall("<li>([^<]*)</li>", found.partition("Looked for and not found")[2])
-    told = report("advise", run_path).prose
-    assert len(absent) > 3 and all(title in told for title in absent)
 
 
 def test_a_page_without_steps_has_a_timeline_and_no_steps_to_choose(page_of, tmp_path):
@@ -291,25 +231,6 @@ def test_a_bin_has_the_time_of_each_state(page, run_path):
             assert name == "transfer" or shown_ns > part_ns or rank["rank"] == 2
 
 
-@pytest.fixture
-def gpu_run(tmp_path):
-    """Two ranks with a GPU each; a stream of rank 1's is sampled from the middle of step 6, the
-    median."""
-    cells = [planted.Cell("MPI_Barrier", 0, [25 * MS], times=12)]
-    streams = [
-        [planted.Stream(1, begin_ns=0), planted.Stream(2, number=13, begin_ns=rank * 550 * MS)]
-        for rank in range(2)
-    ]
-    ranks = [step_rank(rank, 2, cells=cells, streams=streams[rank]) for rank in range(2)]
-    return planted.write_databases(tmp_path / "run", ranks)
-
-
-@pytest.fixture
-def gpu_page(report, gpu_run):
-    assert report("html", gpu_run).status == 0
-    return gpu_run / "report.html"
-
-
 def cells_of(data: dict, lane: dict) -> list[dict[str, int]]:
     """The parts of each bin by class."""
     width, digits = data["width"], data["digits"]
@@ -322,22 +243,6 @@ def cells_of(data: dict, lane: dict) -> list[dict[str, int]]:
         {data["classes"][one]: parts for one, parts in zip(entry[::2], entry[1::2])}
         for entry in entries
     ]
-
-
-@pytest.mark.slow
-def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
-    data = timeline(gpu_page)
-    cells = cells_of(data, data["ranks"][1]["gpus"][0])
-    width_ns = data["span"] / len(cells)
-    unseen = [cell.get("not sampled", 0) for cell in cells]
-    assert sum(unseen) * width_ns / data["parts"] == pytest.approx(550 * MS, rel=0.01)
-    assert set(unseen[: int(550 * MS / width_ns)]) == {data["parts"]}
-
-
-@pytest.mark.slow
-def test_a_table_without_rows_is_left_out(gpu_page):
-    """No kernels were recorded."""
-    assert "<tbody>" in gpu_page.read_text() and "<tbody></tbody>" not in gpu_page.read_text()
 
 
 def flying(tmp_path, is_matched: bool = True) -> Path:
@@ -368,13 +273,6 @@ def test_operations_are_in_flight_to_their_completion_and_messages_between_them(
 def test_a_message_of_which_one_side_is_not_known_has_no_arrow(page_of, tmp_path):
     data = timeline(page_of(flying(tmp_path, is_matched=False)))
     assert data["messages"] == [] and in_flight(data, 0)
-
-
-@needs_browser
-def test_an_operation_in_flight_is_named_by_keys(browser, page_of, tmp_path):
-    browser.open(page_of(flying(tmp_path)))
-    said = "rank 0 · MPI_Isend, 1,000 B, MPI_COMM_WORLD · in flight · 5.00 ms"
-    assert said in heard(browser, 3)
 
 
 @pytest.mark.parametrize("until_ms", (10_000, 4_000))
@@ -414,22 +312,6 @@ def test_the_timeline_of_a_large_run_is_bounded(small_page, monkeypatch):
     assert len(data["ranks"]) == 3 and data["note"].startswith("1 more rank is left out")
 
 
-@pytest.mark.slow
-def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(small_page):
-    """Transfers of 10 us are left out of a step's waits and transfers."""
-    data = timeline(small_page(8))
-    found = [piece for rank in data["ranks"] for piece in pieces(rank)]
-    assert 0 < len(found) <= 8 and {state for _, _, state, _ in found} == {WAITING}
-    shortest = re.fullmatch(r"calls shorter than ([\d.]+) µs are left out", data["note"])
-    assert min(end_ns - begin_ns for begin_ns, end_ns, *_ in found) >= float(shortest[1]) * 1_000
-
-
-@pytest.mark.slow
-def test_a_page_without_gpus_is_silent_about_them(page):
-    assert all(rank["gpus"] == [] for rank in timeline(page)["ranks"])
-    assert "GPUs, with a strip each" not in page.read_text() and timeline(page)["note"] == ""
-
-
 @needs_browser
 @pytest.mark.parametrize(
     ("width", "is_dark"), [(800, False), pytest.param(1440, True, marks=pytest.mark.slow)]
@@ -458,30 +340,6 @@ def test_everybody_can_read_the_page(browser, page, axe, width, is_dark):
     browser.open(page, width, dark=is_dark)
     browser.send("Runtime.evaluate", expression=axe)
     assert browser.ask(AXE_COMPLAINTS) == []
-
-
-IS_WHOLE = """((outer, inner) => {
-    document.querySelector("main").style.width = "500px";
-    const right = (one) => one.getBoundingClientRect().right;
-    return [...document.querySelectorAll(inner)].every(
-        (one) => right(one) <= right(document.querySelector(outer)) + 1);
-})"""
-
-
-@pytest.mark.slow
-@needs_browser
-def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
-    """No script runs between the layout for paper and the print; so it is with one that asks at
-    once."""
-    browser.open(page)
-    assert browser.ask(f"{IS_WHOLE}('#steps-picture', '#steps-picture *')")
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    shape = f"((box) => box.width / box.height)({TIMELINE}.getBoundingClientRect())"
-    before, after = browser.ask(
-        f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]"
-    )
-    browser.send("Emulation.setEmulatedMedia", media="")
-    assert before == pytest.approx(after, rel=0.02)
 
 
 LEFT, TOP = 78, 42  # of the timeline's rows
@@ -540,20 +398,6 @@ def test_the_timeline_zooms_and_moves_with_keys(browser, page):
 
 @pytest.mark.slow
 @needs_browser
-def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
-    browser.open(page)
-    x, y = browser.centre("#timeline")
-    whole = drawn(browser)
-    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)
-    near = drawn(browser)
-    browser.mouse("mousePressed", x, y, button="left", buttons=1)
-    browser.mouse("mouseMoved", x - 60, y, button="left", buttons=1)
-    browser.mouse("mouseReleased", x - 60, y, button="left")
-    assert len({whole, near, drawn(browser)}) == 3
-
-
-@pytest.mark.slow
-@needs_browser
 def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page):
     browser.open(page)
     said = heard(browser, 12)
@@ -589,162 +433,6 @@ def test_another_step_is_chosen_and_the_path_hidden(browser, page):
     assert len({median, without_path, drawn(browser)}) == 3
 
 
-PARTS = {
-    "wait_ns": "waiting",
-    "transfer_ns": "transfer",
-    "unsplit_ns": "in MPI, not split",
-    "file_ns": "files",
-    "outside_ns": "outside MPI",
-}
-SAID = "document.getElementById('steps-said').textContent"
-CHOICE = "document.getElementById('timeline-step').value"
-
-
-def step_text(row: dict) -> str:
-    times = {
-        name: units.duration(row[key]).replace("us", "µs")
-        for key, name in PARTS.items()
-        if round(row[key])
-    }
-    order = ("transfer", "waiting", "in MPI, not split", "files", "outside MPI")
-    return f"step {row['step']}: {units.duration(row['step_ns'])} = " + " + ".join(
-        f"{times[name]} {name}" for name in order if name in times
-    )
-
-
-@pytest.mark.slow
-@needs_browser
-def test_the_arrow_keys_read_each_step_off_and_show_it(browser, page, report, run_path):
-    rows = report("steps", run_path, "--per-step", "--json").rows
-    browser.open(page)
-    browser.ask("document.getElementById('steps-picture').focus()")
-    for row in rows:
-        browser.press("ArrowRight")
-        said = browser.ask(SAID)
-        assert said.startswith(step_text(row)) and (f"; outlier: {row['why']}" in said) == bool(
-            row["is_outlier"]
-        )
-        if row["is_warm_up"]:
-            assert said.endswith("; warm-up; not in the timeline")
-        else:
-            assert browser.ask(CHOICE) == str(row["step"])
-
-
-def click_on_step(browser, step: int, steps: int) -> None:
-    left, top, width = browser.ask(
-        "(({left, top, width}) => [left, top, "
-        "width])((document.getElementById('steps-picture').scrollIntoView(),"
-        " document.getElementById('steps-picture').getBoundingClientRect()))"
-    )
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(
-            kind,
-            left + 58 + (step - 0.5) / steps * (width - 66),
-            top + 100,
-            button="left",
-            buttons=1,
-            clickCount=1,
-        )
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
-    browser.open(page)
-    median = drawn(browser)
-    click_on_step(browser, 8, STEPS)
-    assert browser.ask(CHOICE) == "8" and drawn(browser) != median
-    assert browser.ask(SAID).startswith("step 8: 90.0 ms = ")
-    browser.ask(
-        "(choice => { choice.value = '20'; choice.dispatchEvent(new Event('change')); "
-        "})(document.getElementById('timeline-step'))"
-    )
-    assert browser.ask(SAID).startswith("step 20: ")
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(browser, small_page):
-    path = small_page(600)
-    steps = steps_of(path)
-    browser.open(path)
-    for step in range(2, STEPS + 1):
-        click_on_step(browser, step, STEPS)
-        assert browser.ask(SAID).endswith("; not in the timeline") == (step not in steps)
-        assert (browser.ask(CHOICE) == str(step)) == (step in steps)
-
-
-def rows_drawn(browser) -> int:
-    return (browser.ask(f"{TIMELINE}.clientHeight") - TOP - 2) // 36
-
-
-@pytest.mark.slow
-@needs_browser
-def test_rows_become_higher_with_keys_and_the_wheel(browser, page):
-    browser.open(page)
-    height = "document.getElementById('timeline').clientHeight"
-    low = browser.ask(height)
-    browser.ask("document.getElementById('timeline').focus()")
-    browser.press("]")
-    higher = browser.ask(height)
-    x, y = browser.centre("#timeline")
-    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=8)
-    assert low < higher < browser.ask(height)
-    browser.press("0")
-    assert browser.ask(height) == low
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
-    browser, page_of, tmp_path, monkeypatch
-):
-    """Ranks 0 and 1, 2 and 3 are on a host each. The page has room for the calls of some steps."""
-    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(run_view, "LEAST_BOUND", 100)
-    job = grid([{3: 8 * MS}] * STEPS, has_marks=True)
-    for fact in job.rows["fact"]:
-        if fact["key"] == "host":
-            fact["value"] = f"host{fact['world_rank'] // 2}"
-    path = page_of(job.write(tmp_path / "run.db"))
-    browser.open(path)
-    browser.centre("#timeline")
-    left, top = corner(browser, TIMELINE)
-    data = timeline(path)
-    after = next(
-        end
-        for (_, end), (begin, _) in zip(data["windows"], data["windows"][1:])
-        if begin - end > data["span"] / 20
-    )
-    width = browser.ask(f"{TIMELINE}.clientWidth") - LEFT
-    place = LEFT + (after / data["span"] + 0.02) * width
-    browser.mouse("mouseMoved", left + place, top + TOP + 80)
-    time, shares = r"[\d.]+ m?s", r"(\w[\w ]+ \d+ %(, )?)+"
-    said = rf"rank 2 on host1 · {time} to {time} · {shares}"
-    assert re.fullmatch(said, browser.ask(TIMELINE_SAID))
-    assert heard(browser, 1)[0].startswith("rank 0 on host0 · ")
-
-
-@pytest.mark.slow
-@needs_browser
-def test_gpus_are_rows_that_are_hidden(browser, gpu_page):
-    browser.open(gpu_page)
-    assert rows_drawn(browser) == 4
-    legend = browser.ask("document.getElementById('timeline-legend').textContent")
-    assert "GPU communicating" in legend
-    browser.click("#timeline-gpus")
-    assert rows_drawn(browser) == 2
-
-
-@pytest.mark.slow
-@needs_browser
-def test_controls_for_what_a_run_has_not_are_hidden(browser, page):
-    browser.open(page)
-    for name, is_hidden in (("path", False), ("messages", True), ("gpus", True)):
-        box = f"document.getElementById('timeline-{name}')"
-        assert browser.ask(f"{box}.parentElement.hidden") == is_hidden
-
-
 def heads_of(browser, table: str) -> list[str]:
     return browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
 
@@ -769,25 +457,6 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
         assert values() == expected
 
 
-@needs_browser
-def test_the_whole_head_of_a_column_sorts(browser, page):
-    browser.open(page, 1440)
-    head = "document.querySelector('#who-is-late th:nth-child(3)')"
-    browser.ask(f"{head}.scrollIntoView()")
-    left, top = corner(browser, head)
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, left + 3, top + 3, button="left", buttons=1, clickCount=1)
-    assert browser.ask(f"{head}.ariaSort") == "descending"
-
-
-@needs_browser
-def test_a_table_that_is_too_wide_says_so(browser, page):
-    shown = "!document.querySelector('#message-sizes .hint').hidden"
-    for width, is_wide in ((400, True), (2_000, False)):
-        browser.open(page, width)
-        assert browser.ask(shown) == is_wide, width
-
-
 def many_ranks(folder: Path, count: int) -> Path:
     """Four on each host."""
     cells = [planted.Cell("MPI_Bcast", 8, [100])]
@@ -798,17 +467,6 @@ def many_ranks(folder: Path, count: int) -> Path:
     return planted.write_databases(folder / "run", ranks)
 
 
-@needs_browser
-def test_a_long_table_begins_with_some_rows_and_shows_all(browser, page_of, tmp_path):
-    browser.open(page_of(many_ranks(tmp_path, 20)))
-    table = "document.querySelector('#rank-by-rank table')"
-    assert len(shown_rows(browser, table)) == 15
-    buttons = "[...document.querySelectorAll('.copy')]"
-    more = f"{buttons}.find((one) => one.textContent === 'all 20 rows')"
-    browser.ask(f"{more}.click()")
-    assert len(shown_rows(browser, table)) == 20 and not browser.ask(f"Boolean({more})")
-
-
 def test_the_page_opens_with_the_answers_and_names_no_options(page):
     text = re.sub("<style>.*</style>|<script.*?</script>", "", page.read_text(), flags=re.S)
     answers = re.search('<dl class="answers">(.*?)</dl>', text)[1]
@@ -817,26 +475,6 @@ def test_the_page_opens_with_the_answers_and_names_no_options(page):
     assert text.index(answers) < text.index("<section")
     assert not re.findall(r"[^<!\w-]--[a-z][a-z-]+", re.sub("<[^>]+>", "", text))
     assert "<details><summary>Looked for and not found" in text
-
-
-@needs_browser
-def test_volumes_sort_by_their_bytes_in_any_unit(browser, page_of, tmp_path):
-    sizes = {
-        "MPI_Bcast": 78_000,
-        "MPI_Reduce": 640,
-        "MPI_Allreduce": 2_000_000,
-        "MPI_Scan": 3 << 30,
-    }
-    cells = [planted.Cell(call, size, [100]) for call, size in sizes.items()]
-    rank = planted.Rank(0, 1, cells=cells)
-    browser.open(page_of(planted.write_database(tmp_path / "run.db", rank)))
-    for part, head in (("where-the-time-goes", "volume"), ("message-sizes", "bytes")):
-        table = f"document.querySelector('#{part} table')"
-        heads = heads_of(browser, table)
-        browser.click(f"#{part} th:nth-child({heads.index(head) + 1}) button")
-        assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(
-            sizes, key=sizes.get, reverse=True
-        ), head
 
 
 def copied(browser, part: str) -> list[str]:
@@ -873,30 +511,6 @@ def test_a_long_table_is_filtered_by_words_and_copied_so(browser, page_of, tmp_p
     assert [row[:2] for row in shown_rows(browser, table)] == [["5", "node1"]]
     assert browser.ask("document.querySelector('.filter').textContent") == " 1 of 12"
     assert [line.split(",")[0] for line in copied(browser, "rank-by-rank")] == ['"rank"', '"5"']
-
-
-@pytest.fixture
-def training_page(report, run_folder, browser):
-    assert report("html", run_folder).status == 0
-    browser.open(run_folder / "report.html")
-
-
-@pytest.mark.slow
-@needs_browser
-def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, run_folder):
-    table = "document.querySelector('#where-the-time-goes table')"
-    heads = heads_of(browser, table)
-    call, volume = heads.index("call"), heads.index("volume")
-    rows = report("calls", run_folder, "--json").rows
-    volumes = {
-        row["call"]: None if row["family"] == "completion" else row["volume_bytes"] or None
-        for row in rows
-    }
-    for show in (units.volume, units.count, units.volume):
-        assert {row[call]: row[volume] for row in shown_rows(browser, table)} == {
-            name: show(value) for name, value in volumes.items()
-        }
-        browser.click("#where-the-time-goes [aria-pressed]")
 
 
 @pytest.mark.slow

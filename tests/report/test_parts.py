@@ -4,13 +4,10 @@ after the other."""
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -154,34 +151,3 @@ def test_the_processes_of_an_mpi_job_read_the_same(folder):
     options = ("--oversubscribe", "--allow-run-as-root", "-n", "3")
     by_job = said_by(MPIRUN, *options, *CALLS, "--executor", "mpi", folder)
     assert by_job == said_by(*CALLS, folder)
-
-
-@contextmanager
-def started(*words: str) -> Iterator[subprocess.Popen]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
-        text=True,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "report")},
-    ) as process:
-        yield process
-        process.terminate()
-
-
-@pytest.mark.slow
-def test_a_cluster_of_dask_reads_the_same(folder):
-    pytest.importorskip("distributed")
-    with started("dask_scheduler", "--host", "127.0.0.1", "--port", "0") as scheduler:
-        at = next(filter(None, (re.search(r"tcp://\S+", line) for line in scheduler.stderr)))[0]
-        with started("dask_worker", at), started("dask_worker", at):
-            assert said_by(*CALLS, "--executor", f"dask={at}", folder) == said_by(*CALLS, folder)
-
-
-@pytest.mark.parametrize("executor", ["dask=tcp://127.0.0.1:1", "mpi"])
-def test_an_executor_that_is_not_there_is_one_line(report, folder, executor, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py.futures", None)
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    answer = report("calls", folder, "--executor", executor)
-    assert (answer.status, answer.out) == (1, "")
-    begin = f"hvprof-report: --executor {executor}: cannot be used: "
-    assert answer.err.startswith(begin) and answer.err.count("\n") == 1

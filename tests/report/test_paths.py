@@ -54,24 +54,6 @@ def test_a_run_that_is_named_twice_counts_once_and_nothing_is_said(report, here)
         assert (answer.status, answer.out, answer.err) == (0, wanted, ""), names
 
 
-def test_what_is_wrong_with_a_run_that_is_named_twice_is_said_once(report, here):
-    (here / "run/rank-2.db").write_bytes(b"SQLite format 3\0damaged")
-    answer = report("calls", "run", here / "run", "link")
-    assert (
-        answer.status == 0
-        and len(set(answer.err.splitlines())) == len(answer.err.splitlines()) == 2
-    ), answer.err
-
-
-def test_parts_are_one_run_by_relative_and_absolute_names(report, here):
-    wanted = report("calls", "run", "--json").out
-    rest = ["parts/1", f"{here}/parts/2/", "run/../parts/3"]
-    for first in [*names_of("parts/0", here), NOT_UTF_8, f"{here}/{NOT_UTF_8}"]:
-        answer = report("calls", first, *rest, "--json")
-        assert (answer.status, answer.out, answer.err) == (0, wanted, ""), first
-        assert report("summary", first, *rest).status == 0
-
-
 def test_what_is_no_run_is_one_line(report, here):
     strange = ("nothing", "file", "file/x", "pipe", "loop", "parts", "run/rank-9.db", "/dev/null")
     for name in (*strange, "x" * 300, here / "nothing", NOT_UTF_8 + "x"):

@@ -8,7 +8,6 @@ import sqlite3
 
 import planted
 import pytest
-from commprof_report.base.summarize import of_buckets
 from planted import Cell, Rank
 
 SAMPLES = {
@@ -47,14 +46,6 @@ def test_percentiles_are_within_an_eighth_of_sorted_samples(report, tmp_path, sh
     )
 
 
-@pytest.mark.parametrize(
-    ("percent", "expected"), [(25, 1_088), (50, 1_152), (75, 2_150), (100, 2_252)]
-)
-def test_calls_are_spread_evenly_in_their_bucket(percent, expected):
-    buckets = [(2_048, 2_304, 50), (1_024, 1_152, 50)]
-    assert of_buckets(buckets, percent, 1_024, 2_252) == pytest.approx(expected)
-
-
 def test_a_missing_histogram_is_one_bucket(report, tmp_path):
     path = tmp_path / "rank-0.db"
     planted.write_database(path, Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_000, 3_000])]))
@@ -63,14 +54,6 @@ def test_a_missing_histogram_is_one_bucket(report, tmp_path):
     (row,) = report("calls", path, "--json").rows
     assert (row["p50_ns"], row["p95_ns"]) == (2_000, None)
     assert report("html", path, "-o", tmp_path / "page.html").status == 0  # with axes for it
-
-
-def test_equal_durations_have_exact_percentiles(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100] * 100)])
-    )
-    (row,) = report("calls", tmp_path, "--json").rows
-    assert (row["p50_ns"], row["p95_ns"], row["p99_ns"]) == (1_100, 1_100, 1_100)
 
 
 def test_durations_below_and_above_the_histogram_stay_between_minimum_and_maximum(report, tmp_path):

@@ -15,8 +15,7 @@ from decimal import Decimal
 
 import planted
 import pytest
-from commprof_report.exporters import perfetto
-from planted import SECOND, Doing, Sample, Span, Step, Window, process_facts
+from planted import SECOND, Doing, Sample, process_facts
 from planted_job import HostClock, Job
 from test_root_causes import MS, grid
 
@@ -229,20 +228,6 @@ def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
     assert len(slices(of_grid(jitter_ns=MS), name="step 7")) == 4
 
 
-@pytest.fixture
-def received(report, tmp_path):
-    """The trace of a message for which its receiver waits."""
-
-    def exported(*words: str) -> dict:
-        job = Job([HostClock(77)] * 2)
-        job.receive(1, 0, 1_000, 9_500)
-        job.send(0, 1, 8_000, 8_300)
-        run = job.write(tmp_path / "run.db")
-        return parse(report("export", run, "--format", "perfetto", *words).out)
-
-    return exported
-
-
 def test_a_receive_shows_that_it_waits_for_its_sender(report, tmp_path):
     job = Job([HostClock(77)] * 2)
     job.receive(1, 0, 1_000, 9_500)
@@ -250,22 +235,6 @@ def test_a_receive_shows_that_it_waits_for_its_sender(report, tmp_path):
     whole = parse(report("export", job.write(tmp_path / "run.db"), "--format", "perfetto").out)
     (wait,) = [event for event in slices(whole) if event["name"] == "waiting for rank 0"]
     assert (wait["pid"], wait["dur"]) == (1, 7)
-
-
-def test_steps_that_were_found_have_a_track_like_marked_ones(of_grid):
-    for whole in (of_grid(), of_grid(has_marks=True)):
-        steps = slices(whole, tid=perfetto.TRACKS["steps"].first)
-        assert len({event["name"] for event in steps}) in (39, 40) and {
-            event["pid"] for event in steps
-        } == {0, 1, 2, 3}
-
-
-@pytest.mark.parametrize("run", (timeline_run, planted.gpu_run))
-def test_every_track_has_a_name_and_a_place(export, run):
-    whole = export(run())
-    tracks = {(event["pid"], event["tid"]) for event in events(whole, "Xbesf")}
-    for kind in ("thread_name", "thread_sort_index"):
-        assert tracks <= {(event["pid"], event["tid"]) for event in events(whole, "M", name=kind)}
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
@@ -280,19 +249,6 @@ def test_every_sampled_call_is_a_slice_of_its_thread(export, write):
             start_us = Decimal(sample.start_ns + 1_000 * rank.world_rank) / 1_000
             span_us = Decimal(sample.end_ns - sample.start_ns) / 1_000
             assert (rank.world_rank, 1 + sample.thread, sample.call, start_us, span_us) in found
-
-
-def test_ranks_and_threads_have_their_names(export):
-    whole = export(timeline_run())
-    processes = names_of(whole, "process_name")
-    assert list(processes.values()) == [
-        "rank 0, node00",
-        "rank 1, node00",
-        "rank 2, node01",
-        "rank 3, node01",
-    ]
-    threads = names_of(whole, "thread_name")
-    assert (threads[0, 1], threads[0, 2]) == ("python3 (main, 4000)", "pt_mpi (4001)")
 
 
 def test_a_call_says_what_is_known_of_it(export):
@@ -372,19 +328,6 @@ def test_a_nonblocking_message_lasts_from_its_start_to_its_completion(export):
     assert found == [("b", 9_900_000), ("e", 9_905_000)]
 
 
-def test_marked_steps_and_regions_have_tracks_of_their_own(export):
-    whole = export(timeline_run())
-    tracks = tracks_of(whole)
-    steps = slices(whole, pid=0, tid=tracks["steps"])
-    assert [step["name"] for step in steps] == [f"step {number}" for number in range(1, 19)]
-    assert (steps[0]["ts"], steps[0]["dur"]) == (500_000, 500_000)
-    regions = slices(whole, pid=0, tid=tracks["regions of thread 0"])
-    assert [(region["name"], region["ts"], region["dur"]) for region in regions] == [
-        ("epoch", 1_000_000, 8_000_000),
-        ("epoch/forward", 1_000_000, 4_000_000),
-    ]
-
-
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
     """Ranks start a microsecond apart."""
@@ -436,35 +379,6 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
     assert "GPU, other streams" in tracks
 
 
-def test_from_and_to_cut_gpus_too(export):
-    whole = export(planted.gpu_run(), "--from", "0.99", "--to", "1.16")
-    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= perfetto.GPUS]
-    assert names == [
-        "traced, then stopped",
-        "ampere_sgemm_128<32>",
-        "ncclDevKernel_AllReduce_Sum_f32_RING_LLv",
-    ]
-
-
-def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_path, report):
-    whole = export(planted.gpu_run()[:1])
-    for path in (tmp_path / "run").iterdir():
-        planted.execute(path, "INSERT INTO gpu_sample_window VALUES (0, 2, 100, 200)")
-    whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
-    tracks = tracks_of(whole)
-    assert [
-        (event["ts"], event["dur"])
-        for event in slices(whole, pid=0, tid=tracks["all sampled: GPU 0, stream 13"])
-    ] == [(Decimal("0.1"), Decimal("0.1")), (400_000, 9_600_000)]
-    assert "all sampled: GPU 0, stream 7" not in tracks
-
-
-def test_a_gpu_that_was_not_read_has_no_counters(export):
-    rank = planted.gpu_run()[0]
-    rank.readings = []
-    assert not [*events(export([rank]), "C")]
-
-
 def test_from_and_to_cut_a_part_out(export):
     whole = export(timeline_run(), "--from", "0.99", "--to", "2.2")
     calls = [event for event in slices(whole) if event["name"].startswith("MPI_")]
@@ -513,21 +427,6 @@ def test_it_says_what_was_sampled_and_how_good_the_clocks_are(export):
     }
 
 
-def test_windows_are_shown_where_a_thread_has_not_sampled_all(export):
-    ranks = timeline_run()
-    ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
-    whole = export(ranks)
-    (track,) = [
-        track
-        for (pid, track), name in names_of(whole, "thread_name").items()
-        if name.startswith("all sampled")
-    ]
-    assert [(event["pid"], event["ts"], event["dur"]) for event in slices(whole, tid=track)] == [
-        (2, 2, 1_000_000),
-        (2, 4_000_002, 1_000_000),
-    ]
-
-
 def test_a_rank_that_hangs_shows_what_it_is_in(export):
     ranks = timeline_run()
     hanging = ranks[1]
@@ -541,27 +440,6 @@ def test_a_rank_that_hangs_shows_what_it_is_in(export):
         1,
         {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"},
     )
-
-
-def test_a_rank_whose_end_nobody_knows_is_shown_up_to_its_last_call(export):
-    (rank,) = timeline_run()[:1]
-    rank.ended, rank.doing = "running", {0: Doing("MPI_Recv", 9 * SECOND)}
-    whole = export([rank])
-    (stuck,) = slices(whole, name="MPI_Recv (not finished)")
-    assert (stuck["ts"], stuck["dur"]) == (9_000_000, 0)
-
-
-def test_what_overlaps_in_a_file_is_cut(export):
-    """As no thread can be in two calls, nor regions cross."""
-    (rank,) = timeline_run()[:1]
-    rank.samples = [
-        Sample("MPI_Send", 1_000, 3_000),
-        Sample("MPI_Send", 2_000, 9_000),
-        Sample("MPI_Recv", 2_000, 2_000),
-    ]
-    rank.spans = [Span(1, 1_000, 3_000), Span(2, 2_000, 9_000)]
-    rank.steps = [Step(1, 1_000, 3_000), Step(2, 2_000, 9_000)]
-    assert len([event for event in slices(export([rank])) if event["name"].startswith("MPI_")]) == 3
 
 
 def test_names_from_files_cannot_break_out(export):
@@ -598,17 +476,3 @@ def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch)
         952,
         2_000,
     ]
-
-
-def test_a_run_without_samples_says_so(report, tmp_path):
-    planted.write_databases(tmp_path, [planted.Rank(0, 1)])
-    answer = report("export", tmp_path, "--format", "perfetto")
-    assert (answer.status, "no single calls were sampled" in answer.err) == (0, True)
-    assert slices(parse(answer.out)) == []
-
-
-def test_the_file_is_replaced_as_a_whole(report, run_folder, tmp_path):
-    path = tmp_path / "trace.json"
-    assert report("export", run_folder, "--format", "perfetto", "--output", path).out == ""
-    parse(path.read_text())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "trace.json"]

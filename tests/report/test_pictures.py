@@ -9,16 +9,13 @@ from math import log2
 
 import planted
 import pytest
-import training
 from commprof_report.calls.parts import PeerRow, peer_rows
-from commprof_report.calls.by_size import LatencyRow, hvprof_rows, latency_rows
+from commprof_report.calls.by_size import hvprof_rows, latency_rows
 from commprof_report.calls.views import CALLS, RANK_TIMES, size_rows
 from commprof_report.commands import hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
-from commprof_report.plots.charts import Histogram, Matrix, lines_of, matrix_of, rank_ticks
-from commprof_report.roles.roles import families
-from commprof_report.roles.world import world_of
+from commprof_report.plots.charts import Histogram, Matrix, lines_of, matrix_of
 from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
 from commprof_report.steps.columns import step_row
@@ -138,28 +135,6 @@ def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_pat
     assert not why or not answer.out
 
 
-FITS_NOT = {
-    "sizes": "call with a message",
-    "ranks": "call but those that set MPI up",
-    "calls": "call",
-    "latency": "call",
-}
-
-
-@pytest.mark.parametrize("command", FITS_NOT)
-def test_a_picture_of_what_the_filters_leave_out_is_not_drawn(
-    report, run_folder, tmp_path, command
-):
-    words = ("--call", "Bcast", "--bytes", "256")
-    answer = report(command, run_folder, *words, "--plot", tmp_path / "picture.png")
-    assert (answer.status, answer.out) == (1, "")
-    assert (
-        answer.err
-        == f"hvprof-report: {tmp_path}/picture.png: not drawn: no {FITS_NOT[command]} of this run "
-        "fits the filters\n"
-    )
-
-
 def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_path):
     to_outside, empty = ("MPI_Send", "sent", -1, 3, 24, 100), ("MPI_Send", "sent", 1, 3, 0, 100)
     cell = Cell("MPI_Send", 8, [100] * 6)
@@ -173,13 +148,6 @@ def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_pat
         and "no point-to-point message of a byte or more between two ranks" in answer.err
     )
     assert report("peers", folder, "--counts", "--plot", tmp_path / "picture.png").status == 0
-
-
-def test_one_bucket_does_not_fill_the_picture(axes):
-    row = LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)
-    draw(axes, Histogram([row]))
-    low, high = axes.get_xlim()
-    assert low <= 480 and high >= 2_048 and len(axes.get_xticks()) >= 2
 
 
 @pytest.mark.parametrize("version", [None, (3, 5, 3, "final", 0)])
@@ -214,22 +182,6 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
     assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
 
 
-def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
-    rows = [
-        RANK_TIMES.row(rank, call, 1, rank + more, "mpi", "call")
-        for rank in range(64)
-        for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
-    ]
-    draw(axes, bars.of_ranks(rows))
-    shapes = [patch.get_data() for patch in axes.patches]
-    assert [[*shape.values] for shape in shapes] == [
-        [rank + 10 for rank in range(64)],
-        [2 * rank + 30 for rank in range(64)],
-    ]
-    assert [*shapes[1].baseline] == [*shapes[0].values]
-    assert (shapes[0].edges[0], shapes[0].edges[-1]) == (-0.5, 63.5)
-
-
 def test_the_latency_histogram_holds_every_call(axes, connection):
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
     draw(axes, Histogram(rows))
@@ -250,17 +202,6 @@ def spread_evenly(report, tmp_path) -> list[dict]:
     return report("latency", tmp_path, "--json").rows
 
 
-def test_bars_do_not_jump_where_buckets_become_wider(report, tmp_path):
-    inner = spread_evenly(report, tmp_path)[1:-1]
-    assert max(row["count"] for row in inner) >= 1.5 * min(row["count"] for row in inner)
-    assert [row["density"] for row in inner] == pytest.approx([128] * len(inner), rel=0.09)
-    assert sum(
-        row["density"] * log2(row["high_ns"] / row["low_ns"]) for row in inner
-    ) == pytest.approx(sum(row["count"] for row in inner))
-    bars = [line.count("#") for line in report("latency", tmp_path).out.splitlines()[4:-1]]
-    assert len(bars) <= 22 and set(bars) <= set(range(36, 41))
-
-
 def test_the_text_of_latency_merges_neighbours_to_at_most_24_rows(report, tmp_path):
     rows = spread_evenly(report, tmp_path)
     assert len(rows) > 48
@@ -270,21 +211,6 @@ def test_the_text_of_latency_merges_neighbours_to_at_most_24_rows(report, tmp_pa
     assert sum(counts) == 1_024
     assert all(upper[2:4] == lower[:2] for upper, lower in zip(lines, lines[1:]))
     assert lines[-1][7:9] == ["100.0", "%"]
-
-
-def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 10 + [1 << 40] * 40)])
-    )
-    first, last = report("latency", tmp_path, "--json").rows
-    assert (first["density"], first["high_ns"]) == (10, 16)
-    assert last["density"] > 0
-
-
-def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
-    rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
-    draw(axes, Histogram(rows))
-    assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
 def points(panel) -> list[list[tuple[float, float]]]:
@@ -306,70 +232,6 @@ def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
 
 
-def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
-    """Rows of each half are one row of both: counts add up, the extremes are those of either, the
-    percentiles those of all calls."""
-    names = families(world_of(connection))
-    apart, merged = size_rows(connection), size_rows(connection, families=names)
-    halves = [row for row in apart if row.communicator.startswith("Comm_split")]
-    (both,) = {row.communicator for row in merged} - {row.communicator for row in apart}
-    together = {
-        (row.call, row.measure, row.bytes): row for row in merged if row.communicator == both
-    }
-    assert (
-        len(together) == len({(row.call, row.measure, row.bytes) for row in halves}) < len(halves)
-    )
-    for key, row in together.items():
-        own = [half for half in halves if (half.call, half.measure, half.bytes) == key]
-        assert (row.count, row.total_ns) == (
-            sum(half.count for half in own),
-            sum(half.total_ns for half in own),
-        )
-        assert (row.min_ns, row.max_ns) == (
-            min(half.min_ns for half in own),
-            max(half.max_ns for half in own),
-        )
-        assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
-    panels = draw(axes, lines_of([row for row in merged if row.bytes]))
-    assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(
-        ["MPI_COMM_WORLD", both]
-    )
-
-
-@pytest.mark.parametrize("spread", (1.5, 10, 1e5))
-def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, spread):
-    row = next(row for row in size_rows(connection) if row.bytes)
-    ends = (8, 1e3), (64, 1e3 * spread)
-    (panel,) = draw(axes, lines_of(row._replace(bytes=size, p50_ns=ns) for size, ns in ends))
-    low, high = panel.get_ylim()
-    assert 2 <= sum(low <= tick <= high for tick in panel.get_yticks()) <= 12
-
-
-def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(
-        pictures, "save", lambda path, picture, source, why_none, mode: said.append(source)
-    )
-    for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
-        assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
-    (name,) = {source.rpartition(" · ")[0] for source in said}
-    assert name == f"{run_folder.name} · 4 ranks · Open MPI 4.1.4"
-    counted = sum(
-        row["count"]
-        for row in report("sizes", run_folder, "--json").rows
-        if row["bytes"] and (row["call"], row["measure"]) != ("MPI_Iallreduce", "call")
-    )
-    of_ranks = sum(
-        row["count"]
-        for row in report("ranks", run_folder, "--json").rows
-        if row["family"] != "setup"
-    )
-    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(
-        f" · {of_ranks:,} calls on 4 ranks"
-    )
-    assert said[5].endswith(" collectives")  # and no message calls
-
-
 def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
     """The 64 B among 8 B to 4 KiB have too few."""
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
@@ -381,30 +243,6 @@ def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
     (panel,) = draw(axes, lines_of(line))
     bands = [path.vertices for band in panel.collections for path in band.get_paths()]
     assert [{x for x, _ in band} for band in bands] == 2 * [{8, 16}, {512, 1_024}]
-
-
-def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that_of_the_95th(
-    axes, connection
-):
-    row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
-    small = row._replace(bytes=8, p50_ns=1_000, p95_ns=2_000, p99_ns=None)
-    large = row._replace(bytes=4_096, p50_ns=10_000, p95_ns=20_000, p99_ns=30_000)
-    (panel,) = draw(axes, lines_of([small, large]))
-    bands = [band.get_paths()[0].vertices for band in panel.collections[:2]]
-    assert [max(y for x, y in band if x == 8) for band in bands] == [2_000, 2_000]
-
-
-def test_points_of_few_calls_are_hollow(axes, connection):
-    """16 calls of MPI_Bcast; of other calls there are 20 or more."""
-    rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
-    (panel,) = draw(axes, lines_of(rows))
-    hollow = [
-        line.get_xdata()[0]
-        for line in panel.get_lines()
-        if line.get_markerfacecolor() == "white" and len(line.get_xdata())
-    ]
-    assert hollow == [row.bytes for row in rows if row.p95_ns is None]
-    assert "hollow: below 20 calls" in panel.get_legend().get_title().get_text()
 
 
 def hvprof_side(connection, **changes):
@@ -425,58 +263,6 @@ def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes
     assert calls.get_xlabel() == "calls of a mean rank"
 
 
-def test_files_and_groups_of_nccl_have_bars_though_they_are_neither_bulk_nor_control(
-    axes, connection
-):
-    rows = [
-        row._replace(traffic="group") for row in hvprof.best_timed(hvprof_side(connection).rows)
-    ]
-    calls, _ = draw(axes, hvprof.picture([hvprof_side(connection, sums=rows)]))
-    assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
-
-
-def test_a_run_without_fusion_stands_below_the_other(axes, connection):
-    half = hvprof_side(connection, fusion="unfused", ranks=8)
-    picture = hvprof.picture([hvprof_side(connection), half])
-    assert [name.rpartition(", ")[2] for name in picture.names[:2]] == ["as run", "unfused"]
-    calls, _ = draw(axes, picture)
-    of_bars = dict.fromkeys((0, 1), 0)
-    for bar in calls.patches:
-        of_bars[round(bar.get_y() + bar.get_height() / 2) % 2] += bar.get_width()
-    assert of_bars[1] == pytest.approx(of_bars[0] / 2)
-
-
-def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
-    rows = [
-        row._replace(calls_per_step=2.0, time_per_step_ns=3.0)
-        for row in hvprof.best_timed(hvprof_side(connection).rows)
-    ]
-    stepped = hvprof_side(connection, sums=rows)
-    calls, times = draw(axes, hvprof.picture([stepped]))
-    assert (lengths(calls), lengths(times)) == (2 * len(rows), 3 * len(rows))
-    # a selection of calls outside of all steps has sums of the run
-    outside = stepped._replace(sums=[row._replace(calls_per_step=0.0) for row in rows])
-    calls, _ = draw(type(calls.figure)().add_subplot(), hvprof.picture([outside]))
-    assert lengths(calls) == pytest.approx(sum(row.count for row in rows) / 4)
-
-
-def parts_of(panel) -> dict[str, list[float]]:
-    """Lengths of the bars of each part."""
-    handles, names = panel.get_legend_handles_labels()
-    return {name: [bar.get_width() for bar in bars] for bars, name in zip(handles, names)}
-
-
-def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
-    numbers = list(range(30, 0, -1))
-    panel = bars.Panel("time", "time", [bars.Part("all", "#777777", numbers)])
-    picture = bars.Picture("Rows", [str(number) for number in numbers], [panel])
-    (panel,) = draw(axes, picture)
-    assert parts_of(panel) == {"all": list(range(30, 6, -1))}
-    assert panel.get_title(loc="left") == "Rows (6 more rows)" or (
-        panel.get_title() == "Rows (6 more rows)"
-    )
-
-
 def test_the_heat_map_has_senders_as_rows(axes, connection):
     draw(axes, matrix_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
@@ -487,11 +273,6 @@ def test_a_large_job_is_drawn_in_blocks(axes):
     draw(axes, Matrix([PeerRow(9_999, 0, 1, 7, 1, 0)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
-
-
-def test_ranks_are_ticked_at_powers_of_two():
-    assert rank_ticks(512) == list(range(0, 512, 64))
-    assert rank_ticks(100) == list(range(0, 100, 16))
 
 
 def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):
@@ -529,22 +310,6 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
     assert "&lt;script&gt;" in page
 
 
-def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no_call(
-    report, tmp_path
-):
-    planted.write_databases(
-        tmp_path, [Rank(rank, 2, facts={"host": "node00"}) for rank in range(2)]
-    )
-    assert report("html", tmp_path).status == 0
-    text = (tmp_path / "report.html").read_text()
-    assert (
-        "0.00 % of wall time on each rank" in text
-        and "Conditions of the run" in text
-        and "node00" in text
-    )
-    assert "takes the most time" not in text
-
-
 def step_rows(count: int) -> list:
     return [
         step_row(
@@ -575,53 +340,3 @@ def test_the_bars_of_a_step_stack_to_its_time_and_outliers_have_their_time_above
     assert [*outside.edges[2:4]] == [1.5, 2.5]
     (mark,) = axes.texts
     assert (mark.xy, mark.get_text()) == ((4, 100), "\u25b6 100 ns")
-
-
-def test_bars_end_where_they_are_cut_and_near_neighbours_share_a_text_from_least_to_most(axes):
-    times = {37: 900.0, 38: 700.0, 150: 600.0}
-    rows = [
-        row._replace(step_ns=times[row.step], outside_ns=times[row.step] - 30, is_outlier=1)
-        if row.step in times
-        else row._replace(is_outlier=0)
-        for row in step_rows(200)
-    ]
-    draw(axes, bars.of_steps(rows))
-    assert max(axes.patches[-1].get_data().values) == 250
-    assert [(mark.xy, mark.get_text()) for mark in axes.texts] == [
-        ((36, 250), "\u25b6 700 ns to 900 ns"),
-        ((37, 250), "\u25b6 "),
-        ((149, 250), "\u25b6 600 ns"),
-    ]
-
-
-def test_bars_that_are_cut_have_their_time_above_and_are_few(axes):
-    rows = [row._replace(is_outlier=0) for row in step_rows(60)]
-    long = [
-        row._replace(step_ns=1e3 * row.step, outside_ns=1e3 * row.step - 30, is_outlier=1)
-        for row in rows[:50]
-    ]
-    draw(axes, bars.of_steps([*long, *rows[50:]]))
-    high = max(mark.xy[1] for mark in axes.texts)
-    assert [mark.get_text() for mark in axes.texts if mark.xy[1] == high] == [
-        f"\u25b6 {number}.0 µs" for number in range(10, 51)
-    ]
-
-
-def test_of_many_steps_neighbours_share_a_bar():
-    picture = bars.of_steps(step_rows(5_000))
-    assert len(picture.names) <= 800
-    assert [sum(part.values) / len(picture.names) for part in picture.panels[0].parts] == (
-        pytest.approx([30, 0, 70])
-    )
-
-
-@pytest.mark.slow
-def test_the_page_of_a_run_with_steps_shows_them(report, tmp_path):
-    job = training.ddp(40)
-    folder = planted.write_databases(
-        tmp_path / "run", [training.rank_of(job, 0, early=0.2), training.rank_of(job, 1)]
-    )
-    assert report("html", folder).status == 0
-    text = (folder / "report.html").read_text()
-    assert "40 steps of 5 bulk MPI_Allreduce, 102 MB" in text and 'id="steps-picture"' in text
-    assert "Bulk and control" in text

@@ -4,8 +4,6 @@ planted pipelines."""
 from __future__ import annotations
 
 import random
-import re
-from dataclasses import replace
 
 import parallel
 import planted
@@ -88,11 +86,6 @@ def test_pipelines_that_sum_gradients_together_name_their_communicator(stages_of
     ]
 
 
-def test_a_pipeline_alone_has_no_replica(stages_of):
-    rows = stages_of(parallel.pipeline_run(4, 1))
-    assert {(row["replicas"], row["replica_communicator"]) for row in rows} == {(1, None)}
-
-
 def test_a_stage_says_what_it_sends_and_how_long_it_receives(stages_of):
     first, second, _, last = stages_of(parallel.pipeline_run(4, 1, slow=0))
     assert (first["previous_rank"], first["next_rank"]) == (None, 1)
@@ -118,18 +111,6 @@ def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
     rows = stages_of(parallel.pipeline_run(4, 1))
     assert {row["is_waited_for"] for row in rows} == {0}
     assert "of the time is waiting.\n" in report("pipeline", tmp_path / "run").out
-
-
-def test_that_no_stage_is_waited_for_is_said_of_the_time_that_was_analysed(report, tmp_path):
-    ranks = parallel.pipeline_run(4, 1)
-    for rank in ranks:
-        rank.cells.append(Cell("MPI_Win_fence", 0, [100_000_000]))
-    said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
-    assert re.search(
-        r"no stage is notably waited for; .* waiting \(based on \d\d.\d % of the time inside MPI"
-        r"\)\.\n",
-        said,
-    )
 
 
 def test_messages_that_go_one_way_tell_the_direction(stages_of):
@@ -179,25 +160,6 @@ def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, rep
     )
 
 
-def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, tmp_path):
-    """Rank 0 waits 20 ms for each message of rank 1; but for 50 ms of each micro-batch, all wait
-    for a rank that chance has chosen."""
-    chance = random.Random(3)
-    ranks = parallel.pipeline_run(2, 2, slow=1)[:2] + parallel.pipeline_run(2, 2)[2:]
-    late = [chance.randrange(4) for _ in range(MICRO_BATCHES)]
-    for rank in ranks:
-        rank.windows = [planted.Window(0, rank.wall_ns)]
-        spent_ns = [10_000 if rank.world_rank == late_rank else 50_000_000 for late_rank in late]
-        rank.cells.append(planted.Cell("MPI_Allreduce", 1_000, spent_ns))
-        for number, own_ns in enumerate(spent_ns, 1):
-            end_ns = number * 100_000_000 - 41_000_000
-            rank.samples.append(
-                planted.Sample("MPI_Allreduce", end_ns - own_ns, end_ns, sequence=number)
-            )
-    assert {row["is_waited_for"] for row in stages_of(ranks)} == {0}
-    assert report("late", tmp_path / "run").out.startswith("No rank is late beyond chance: ")
-
-
 def test_a_pipeline_of_which_less_than_half_is_known_accuses_no_stage(stages_of, report, tmp_path):
     ranks = parallel.pipeline_run(4, 1, slow=1)
     for rank in ranks:
@@ -218,24 +180,6 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
         MessageRow(one, other, 10, 100) for one in range(4) for other in range(4) if one != other
     )
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
-
-
-def test_an_exchange_by_doubling_is_no_ring():
-    """Ranks exchange with rank ^ 1, then with rank ^ 2, as an Allreduce of four does; their twins
-    pass on in both directions what they have received."""
-    pairs = [(rank, rank ^ step) for rank in range(4) for step in (1, 2)]
-    rows = [MessageRow(*pair, 10, 100) for pair in pairs]
-    doubling, passing = (
-        [MessageTime(rank, rank ^ step, is_sent, 0) for rank in range(4) for step, is_sent in steps]
-        for steps in (
-            10 * [(1, True), (1, False), (2, True), (2, False)],
-            10 * [(1, False), (2, False), (2, True), (1, True)],
-        )
-    )
-    ring, web = [[0, 1, 2, 3]], []
-    assert [
-        (found.rings, found.webs) for found in (graph(rows, passing), graph(rows, doubling))
-    ] == [(ring, web), (web, ring)]
 
 
 def test_a_rank_that_passes_nothing_on_is_no_stage():
@@ -302,24 +246,6 @@ def test_who_serves_whom_is_said(report, tmp_path, pairs, sentence):
     assert report("pipeline", folder).out.startswith(sentence + "\nNo pipeline")
 
 
-def test_control_messages_beside_bulk_collectives_are_no_pattern(report, tmp_path):
-    """A pickled tree of a few bytes goes around before each Allreduce."""
-    pairs = [(rank, (rank + 1) % 4) for rank in range(4)]
-    ranks = [
-        replace(
-            rank,
-            cells=[
-                Cell("MPI_Send", 16, [1_000] * 20),
-                Cell("MPI_Allreduce", 1 << 20, [1_000] * 20),
-            ],
-            peers=[(*peer[:4], 320, 16) for peer in rank.peers],
-        )
-        for rank in sending_run(pairs)
-    ]
-    said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
-    assert said.startswith("No pipeline: no ranks exchange bulk messages")
-
-
 def sending_run(pairs: list[tuple[int, int]]) -> list[planted.Rank]:
     size = 1 + max(map(max, pairs))
     return [
@@ -336,15 +262,6 @@ def sending_run(pairs: list[tuple[int, int]]) -> list[planted.Rank]:
         )
         for rank in range(size)
     ]
-
-
-@pytest.mark.slow
-def test_the_page_says_who_serves_whom_and_nothing_of_others(report, tmp_path):
-    for name, pairs in (("star", [(0, 1), (1, 0), (0, 2), (2, 0)]), ("pair", [(0, 1)])):
-        folder = planted.write_databases(tmp_path / name, sending_run(pairs))
-        report("html", folder)
-        said = "Rank 0 serves ranks 1-2 as a master" in (folder / "report.html").read_text()
-        assert said == (name == "star")
 
 
 LINE = [*both(0, 1), *both(1, 2), *both(2, 3)]
@@ -371,32 +288,10 @@ def test_borders_that_neighbours_exchange_are_not_passed_on(is_first):
         assert (found.exchanges, found.chains) == ([list(range(size))], [])
 
 
-def test_a_line_that_passes_messages_on_is_a_pipeline():
-    """Forward and back, both times after a message."""
-    times = [
-        MessageTime(rank, peer, is_sent, 0)
-        for rank in range(4)
-        for _ in range(10)
-        for peer, is_sent in ((rank - 1, 0), (rank + 1, 1), (rank + 1, 0), (rank - 1, 1))
-        if 0 <= peer < 4
-    ]
-    found = graph(LINE, times)
-    assert ([chain.ranks for chain in found.chains], found.exchanges) == ([(0, 1, 2, 3)], [])
-
-
 def test_two_ranks_that_answer_each_other_are_stages_and_two_that_exchange_are_not():
     for is_first, is_pipeline in ((lambda rank: rank == 0, True), (lambda rank: True, False)):
         times = [time for rank in (0, 1) for time in exchanged(rank, 2, is_first(rank))]
         assert bool(graph(both(0, 1), times).chains) == is_pipeline
-
-
-def test_rare_small_messages_do_not_spoil_a_line():
-    lines = [MessageRow(0, 1, 10, 10_000), MessageRow(1, 2, 10, 10_000)]
-    assert [chain.ranks for chain in graph([*lines, MessageRow(2, 0, 10, 99)]).chains] == [
-        (0, 1, 2)
-    ]
-    assert graph([*lines, MessageRow(2, 0, 10, 100)]).webs == [[0, 1, 2]]
-    assert graph([*lines, MessageRow(2, 0, 10, 10_000)]).rings == [[0, 1, 2]]
 
 
 def test_a_few_messages_are_no_pipeline():
@@ -414,20 +309,3 @@ def test_a_pipeline_with_a_missing_rank_is_shown_as_far_as_it_is_known(report, t
         (3, True),
     ]
     assert "not all of its ranks were read" in report("pipeline", folder).out
-
-
-def test_the_first_lines_say_for_which_stage_the_others_wait(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(2, 2, slow=1))
-    first, second = report("pipeline", folder).out.splitlines()[:2]
-    assert first == "2 pipelines, replicas of each other."
-    assert second == (
-        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it waits 0.00 % of the time, they "
-        "20.0 %."
-    )
-
-
-@pytest.mark.slow
-def test_the_page_has_the_pipelines(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1))
-    report("html", folder)
-    assert "waited for" in (folder / "report.html").read_text()

@@ -54,22 +54,6 @@ def test_late_says_that_it_is_of_a_part(report, chosen):
     assert "Not read" not in report("late", run).out
 
 
-@pytest.mark.slow
-def test_the_page_says_that_it_is_of_a_part(report, chosen, tmp_path):
-    assert report("html", chosen("0-3:2", 0, 2), "--output", tmp_path / "page.html").status == 0
-    page = (tmp_path / "page.html").read_text()
-    assert "2 of 4 ranks (chosen: 0-3:2)" in page and "late ranks may be among the others" in page
-
-
-def test_a_merged_run_still_knows_its_part(report, chosen, tmp_path):
-    run = chosen("0-3:2", 0, 2)
-    for words in ((), ("--anonymous",)):
-        merged = tmp_path / f"merged{len(words)}.db"
-        assert report("merge", *words, run, merged).status == 0
-        answer = report("summary", merged, "--json")
-        assert answer.err == "" and answer.rows[0]["profiled_ranks"] == "0-3:2"
-
-
 def test_stuck_accuses_no_rank_that_was_not_chosen(report, chosen):
     answer = report("stuck", chosen("0-3:2", 0, 2), "--json")
     assert "left no file" not in json.dumps(answer.rows)

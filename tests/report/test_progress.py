@@ -43,14 +43,6 @@ def test_others_wait_for_a_rank_that_works_between_start_and_completion(late):
     assert [row["caused_ns"] for row in rows] == [0, 2 * 16 * (40 * MS - US), 0]
 
 
-def test_the_verdict_says_where_it_makes_no_progress(report, tmp_path):
-    path = held_up(40 * MS).write(tmp_path / "run.db")
-    said = "Rank 1 is late: it makes no progress with MPI_Iallreduce while outside MPI. Without "
-    for command in ("late", "summary", "advise"):
-        assert said in " ".join(report(command, path).out.split())
-    assert "MPICH_ASYNC_PROGRESS" in report("advise", path).out
-
-
 def test_where_all_come_back_at_once_nobody_is_held_up(report, tmp_path, late):
     job = held_up(US)
     assert by_state(late, job) == {}
@@ -139,17 +131,6 @@ def test_a_slow_link_is_named_as_one(report, late, tmp_path, receive):
     assert f"Slow link m{said}, 320 ms more" in text
 
 
-def test_a_slow_link_is_advised_once(report, tmp_path):
-    """As a link, with what the others wait for the rank behind it."""
-    folder = ring({(1, 2): 20 * MS}).write(tmp_path / "run.db")
-    found = {row["rule"]: row for row in report("advise", folder, "--json").rows if row["found"]}
-    assert "imbalance" not in found
-    row = found["slow_link"]
-    assert row["title"] == "the link from rank 1 to rank 2 is slow"
-    (run,) = report("late", folder, "--by", "run", "--json").rows
-    assert row["saving_ns"] == run["late_gain_ns"] > run["slow_link_excess_ns"] / 4
-
-
 @pytest.mark.parametrize(
     "job",
     [ring({}), ring({(1, 2): 15 * US}), ring({(1, 0): 20 * MS}, ranks=2)],
@@ -182,27 +163,6 @@ def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
     assert by_state(late, job) == {"no progress": 2 * waited}
     assert late(job)[depends]["wait_ns"] == waited
     assert late(job, "run")[0]["late_ranks"] == "2"
-
-
-@pytest.mark.parametrize(
-    ("slow", "link"), [((2,), (None, 2)), ((1, 2), (1, 2))], ids=["one side", "both sides"]
-)
-def test_a_call_that_completes_several_messages_shows_a_link_together_with_its_other_side(
-    late, slow, link
-):
-    """A halo: each rank of a ring receives from both neighbours and sends to them, and its Waitall
-    takes longer on these ranks."""
-    job = job_of(6)
-    for number in range(16):
-        for rank in range(6):
-            begin_ns = number * ROUND_NS + MS + 10 * US * rank
-            end_ns = number * ROUND_NS + (20 * MS if rank in slow else MS + 60 * US)
-            for peer in ((rank + 1) % 6, (rank - 1) % 6):
-                job.receive(rank, peer, begin_ns, end_ns, call="MPI_Irecv")
-                job.send(rank, peer, begin_ns, end_ns, call="MPI_Isend")
-            job.call("MPI_Waitall", begin_ns + US, end_ns, rank)
-    (run,) = late(job, "run")
-    assert {*link_of(run)[:2]} == {*link}
 
 
 @pytest.mark.parametrize(("times", "size"), [(17, 65_536), (2, None)])

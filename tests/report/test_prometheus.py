@@ -14,7 +14,6 @@ from typing import NamedTuple
 import planted
 import pytest
 from commprof_report.base.units import visible
-from negotiated import trained
 from planted import SECOND, START_UNIX_NS, Doing, process_facts
 from planted_job import HostClock, Job
 
@@ -99,17 +98,6 @@ def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder)
     )
 
 
-def test_a_duration_equal_to_a_bound_counts_above_it(report, tmp_path):
-    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023, 1_024, 5_000])])
-    planted.write_database(tmp_path / "rank-0.db", rank)
-    found = prometheus(report, tmp_path)
-    counts = [
-        found[series("commprof_call_duration_seconds_bucket", rank=0, call="MPI_Send", le=le)]
-        for le in (1.024e-06, 4.096e-06)
-    ]
-    assert counts == [1, 2]
-
-
 def is_bucket(key: Series, name: str, rank: int, call: str) -> bool:
     labels = dict(key.labels)
     return key.name == f"{name}_bucket" and (labels["rank"], labels["call"]) == (str(rank), call)
@@ -169,19 +157,6 @@ def test_waiting_is_that_of_late_with_its_causes_and_coverage(report, tmp_path):
     assert found[series("commprof_wait_coverage_ratio")] == pytest.approx(520 / 590)
 
 
-def test_the_arrivals_of_a_thread_that_negotiates_are_no_causes(report, tmp_path):
-    names = {key.name for key in prometheus(report, trained(0).write(tmp_path / "run.db"))}
-    assert {"commprof_wait_seconds", "commprof_wait_coverage_ratio"} <= names
-    assert not names & {"commprof_caused_wait_seconds", "commprof_unknown_cause_wait_seconds"}
-
-
-def test_nothing_is_said_of_waiting_where_nothing_was_split(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023])])
-    )
-    assert not any("wait" in key.name for key in prometheus(report, tmp_path))
-
-
 def test_names_from_files_stay_within_their_labels(report, run_folder):
     evil = 'a"} 1\n# TYPE \\ up\x1b[2J'
     connection = sqlite3.connect(run_folder / "rank-0.db")
@@ -213,21 +188,6 @@ def test_the_file_is_replaced_as_a_whole_and_readable_by_others(report, run_fold
     assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    report, run_folder, tmp_path, monkeypatch
-):
-    output = tmp_path / "commprof.prom"
-    output.write_text("old")
-
-    def refuse(*_: object) -> None:
-        raise OSError("no more names here")
-
-    monkeypatch.setattr("os.replace", refuse)
-    answer = report("export", "--format", "prometheus", "--output", output, run_folder)
-    assert (answer.status, answer.err.count("\n"), output.read_text()) == (1, 1, "old")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ("export", "merge", "html"))
 def test_a_link_laid_where_the_file_is_prepared_is_not_followed(
@@ -244,10 +204,6 @@ def test_a_link_laid_where_the_file_is_prepared_is_not_followed(
     assert report(*words[command]).status == 0
     assert (tmp_path / "thesis").read_text() == "ten years of work"
     assert output.exists() and not output.is_symlink()
-
-
-def test_tables_are_not_for_prometheus(report, run_folder):
-    assert report("export", "--format", "prometheus", "--table", "rank", run_folder).status == 2
 
 
 def test_prometheus_own_parser_takes_it(report, run_folder):

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import warnings
-from types import SimpleNamespace
 
 import commprof_report as cp
 import pytest
@@ -60,11 +59,6 @@ def test_options_are_keywords(report, run_folder):
     assert len(rows) == 2 and rows[0].rank == 0
 
 
-def test_an_answer_without_rows_has_its_fields(run_folder):
-    rows = cp.open(run_folder).sizes(call="Bcast", bytes="256")
-    assert rows == [] and "p50_ns" in rows.fields and "rank" not in rows.fields
-
-
 def test_options_that_are_wrong_raise(run_folder, tmp_path):
     run = cp.open(run_folder)
     with pytest.raises(TypeError, match="no option 'colour'; it has call, "):
@@ -73,20 +67,6 @@ def test_options_that_are_wrong_raise(run_folder, tmp_path):
         run.sizes(bytes="red")
     with pytest.raises(cp.ReportError, match="no such file"):
         cp.open(tmp_path / "nothing")
-
-
-def test_notes_are_warnings(run_folder, capsys):
-    (run_folder / "rank-1.db").unlink()
-    with pytest.warns(UserWarning, match="rank 1 of 4 is missing"):
-        assert len(cp.open(run_folder).ranks(per_rank=True)) == 3
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_frame_has_the_keys_as_columns(run_folder, monkeypatch):
-    made = SimpleNamespace(from_records=lambda rows, columns: (list(rows), columns))
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=made))
-    rows = cp.open(run_folder).calls()
-    assert rows.to_frame() == (list(rows), rows.fields)
 
 
 def test_help_shows_what_a_method_takes(run_folder):

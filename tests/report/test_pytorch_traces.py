@@ -240,47 +240,6 @@ def test_processes_and_flows_of_two_files_stay_apart(export, tmp_path):
     )
 
 
-def test_ids_are_shifted_in_all_their_forms(export, tmp_path):
-    trace = kineto(pair_of_ranks()[0])
-    forms = ({"id": "0x3"}, {"bind_id": 3}, {"id2": {"local": "ff"}}, {"id": "no number"})
-    trace["traceEvents"] += [
-        {"ph": "X", "name": "odd", "ts": trace["traceEvents"][3]["ts"], "dur": 1, **form}
-        for form in forms
-    ]
-    one, two = written(tmp_path / "one.json", trace), written(tmp_path / "two.json", trace)
-    found = [event for event in export(pair_of_ranks(), one, two) if event["name"] == "odd"]
-    assert [event.get("id", event.get("bind_id", event.get("id2"))) for event in found] == [
-        *("0x3", 3, {"local": "0xff"}, "0/no number"),
-        *(hex(3 + (1 << 48)), 3 + (1 << 48), {"local": hex(255 + (1 << 48))}, "1/no number"),
-    ]
-
-
-def test_processes_of_a_rank_stand_below_it(export, tmp_path):
-    ranks = pair_of_ranks()
-    events = export(
-        ranks,
-        *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in reversed(ranks)),
-    )
-    places = {
-        event["pid"]: event["args"]["sort_index"]
-        for event in events
-        if event["name"] == "process_sort_index"
-    }
-    names = process_names(events)
-    assert [names[pid] for pid in sorted(places, key=places.get)] == [
-        *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
-        *("rank 1, node01", "rank 1, PyTorch: CPU", "rank 1, PyTorch: GPU 0"),
-    ]
-
-
-def test_a_process_names_its_rank_before_the_number_in_torch_distributed_does(export, tmp_path):
-    """torch.distributed may number the ranks in another order."""
-    trace = kineto(pair_of_ranks()[1], distributedInfo={"rank": 0, "world_size": 2})
-    assert rank_of_slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace))) == {
-        "rank 1, PyTorch: CPU"
-    }
-
-
 def twins() -> list[Rank]:
     """Two ranks whose process ids are equal, on two hosts."""
     ranks = pair_of_ranks()
@@ -305,14 +264,6 @@ def test_of_equal_process_ids_the_host_or_torch_distributed_names_the_rank(
     assert rank_of_slices(events) == {"rank 1, PyTorch: CPU"}
 
 
-def test_where_no_process_is_known_torch_distributed_names_the_rank(export, tmp_path):
-    """An anonymised run has no process ids."""
-    ranks = pair_of_ranks()
-    trace = written(tmp_path / "a.json", kineto(ranks[1], distributedInfo={"rank": 1}))
-    ranks[0].pid = ranks[1].pid = 0
-    assert rank_of_slices(export(ranks, trace)) == {"rank 1, PyTorch: CPU"}
-
-
 def test_a_file_that_does_not_say_its_rank_asks_for_it(refusal, export, tmp_path):
     trace = written(tmp_path / "a.json", kineto(twins()[1]))
     assert (
@@ -323,16 +274,6 @@ def test_a_file_that_does_not_say_its_rank_asks_for_it(refusal, export, tmp_path
     assert rank_of_slices(export(twins(), f"1={trace}")) == {"rank 1, PyTorch: CPU"}
 
 
-@pytest.mark.parametrize("base_ns", (0, BASE_NS), ids=("since 1970", "since a base"))
-def test_times_count_from_the_base_or_from_1970(export, tmp_path, base_ns):
-    """Since 1970 a double holds a quarter of a microsecond."""
-    events = export(
-        pair_of_ranks(), written(tmp_path / "a.json", kineto(pair_of_ranks()[0], base_ns))
-    )
-    calls = slices([event for event in events if event["pid"] == 0], "MPI_Allreduce")
-    assert slices(events, MARK) == pytest.approx(calls, abs=0.0011 if base_ns else 0.25)
-
-
 def test_compressed_files_and_folders_are_read(export, tmp_path):
     ranks = pair_of_ranks()
     folder = tmp_path / "traces"
@@ -340,23 +281,6 @@ def test_compressed_files_and_folders_are_read(export, tmp_path):
     (folder / "1.json.gz").write_bytes(gzip.compress(json.dumps(kineto(ranks[1])).encode()))
     (folder / "notes.txt").write_text("no trace")
     assert rank_of_slices(export(ranks, folder)) == {"rank 0, PyTorch: CPU", "rank 1, PyTorch: CPU"}
-
-
-def test_a_file_that_is_given_twice_is_shown_once(export, tmp_path):
-    trace = written(tmp_path / "traces" / "a.json", kineto(pair_of_ranks()[0]))
-    assert len(slices(export(pair_of_ranks(), trace, trace.parent), MARK)) == 8
-
-
-def test_several_files_of_a_rank_share_its_processes(export, tmp_path):
-    """A profiler with a schedule writes one file a cycle."""
-    traces = [
-        written(tmp_path / f"{number}.json", kineto(pair_of_ranks()[0])) for number in range(2)
-    ]
-    events = export(pair_of_ranks(), *traces)
-    assert (
-        len(slices(events, MARK)) == 16
-        and len({event["pid"] for event in events if event["name"] == MARK}) == 1
-    )
 
 
 def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
@@ -383,34 +307,6 @@ def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
     assert slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace)), "early") == [
         (0, pytest.approx(2_500, abs=0.002))
     ]
-
-
-def test_from_and_to_cut_pytorch_s_events_too(export, tmp_path):
-    trace = written(tmp_path / "a.json", kineto(pair_of_ranks()[0]))
-    assert (
-        len(slices(export(pair_of_ranks(), trace, words=("--from", "2.5", "--to", "4.5")), MARK))
-        == 2
-    )
-
-
-WITHOUT_TIME = (
-    {},
-    {"ph": "X"},
-    {"ph": "X", "ts": "now", "dur": 1},
-    {"ph": "X", "ts": 1e300, "dur": 1},
-    {"ph": "X", "ts": True},
-    7,
-    None,
-    [],
-)
-
-
-@pytest.mark.parametrize("odd", WITHOUT_TIME)
-def test_events_without_a_time_are_left_out(export, tmp_path, odd):
-    trace = kineto(pair_of_ranks()[0])
-    trace["traceEvents"].insert(4, {**odd, "name": "odd"} if isinstance(odd, dict) else odd)
-    events = export(pair_of_ranks(), written(tmp_path / "a.json", trace))
-    assert len(slices(events, MARK)) == 8 and not slices(events, "odd")
 
 
 def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
@@ -508,31 +404,6 @@ def test_a_file_that_is_no_trace_of_this_run_is_one_line(refusal, tmp_path, cont
     )
 
 
-def test_a_trace_of_a_rank_that_the_run_does_not_have_is_one_line(refusal, tmp_path):
-    ranks = pair_of_ranks()
-    trace = written(
-        tmp_path / "a.json",
-        kineto(Rank(5, 8, samples=ranks[0].samples), distributedInfo={"rank": 5}),
-    )
-    assert refusal(ranks, trace) == f"hvprof-report: {trace}: is of rank 5; the run has 2 ranks\n"
-    assert (
-        refusal(ranks, f"2={trace}")
-        == f"hvprof-report: {trace}: is of rank 2; the run has 2 ranks\n"
-    )
-
-
-def test_a_trace_of_a_rank_without_a_file_is_one_line(report, tmp_path):
-    ranks = pair_of_ranks()
-    trace = written(tmp_path / "a.json", kineto(ranks[1]))
-    folder = planted.write_databases(tmp_path / "run", ranks[:1])
-    answer = report("export", folder, "--format", "perfetto", "--with-trace", f"1={trace}")
-    assert (answer.status, answer.out) == (1, "")
-    assert (
-        answer.err.splitlines()[-1]
-        == f"hvprof-report: {trace}: is of rank 1; the run has no file of that rank"
-    )
-
-
 def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
     what = "cannot be read: No such file or directory"
     assert (
@@ -541,15 +412,6 @@ def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
     )
     what = "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace"
     assert refusal(pair_of_ranks(), tmp_path) == f"hvprof-report: {tmp_path}: {what}\n"
-
-
-@pytest.mark.parametrize("form", ("json", "csv", "prometheus"))
-def test_traces_go_into_a_timeline_alone(report, run_folder, form):
-    answer = report("export", run_folder, "--format", form, "--with-trace", RECORDING)
-    assert (answer.status, answer.out) == (
-        2,
-        "",
-    ) and "--with-trace adds to a timeline: --format perfetto" in answer.err
 
 
 @pytest.mark.parametrize("piece", (1, 7, 64))
@@ -565,17 +427,6 @@ def nested(levels: int) -> list:
     for _ in range(levels):
         value = [value]
     return value
-
-
-def test_a_value_of_some_levels_is_kept(export, tmp_path):
-    trace = kineto(pair_of_ranks()[0])
-    trace["traceEvents"][3]["args"]["stack"] = nested(50)
-    kept = [
-        event["args"].get("stack")
-        for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
-        if event["name"] == MARK
-    ]
-    assert nested(50) in kept
 
 
 EVENT = '{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"a": ['
@@ -658,44 +509,6 @@ def test_a_file_that_was_made_to_exhaust_its_reader_is_refused_within_256_mb(tmp
             assert ended.stderr.startswith(f"hvprof-report: {tmp_path / name}: {what}"), (
                 ended.stderr
             )
-
-
-def test_a_file_of_too_many_threads_is_refused(monkeypatch, refusal, tmp_path):
-    monkeypatch.setattr(traces, "MOST_THREADS", 5)
-    assert "has more than 5 threads, which no trace has" in refusal(
-        pair_of_ranks(), written(tmp_path / "a.json", many_threads(6))
-    )
-
-
-def many_threads(count: int) -> dict:
-    trace = kineto(pair_of_ranks()[0])
-    marks = [event for event in trace["traceEvents"] if event["name"] == MARK]
-    trace["traceEvents"] += [
-        {**marks[0], "pid": f"worker {number}", "args": {}} for number in range(count)
-    ]
-    return trace
-
-
-@pytest.mark.slow
-def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
-    """As PyTorch writes them, they expand about 20 times."""
-    trace = many_threads(3_000)
-    shape = {
-        **trace["traceEvents"][3],
-        "args": {"Input Dims": [[64, 3, 224, 224], [64]], "Input type": ["float", "float"] * 4},
-    }
-    path = tmp_path / "a.json.gz"
-    with gzip.open(path, "wt", compresslevel=6) as file:
-        file.write(json.dumps(trace).partition('], "traceName"')[0])
-        for number in range(60_000):
-            shape["args"]["External id"] = number * 7919 % 1_000_003
-            file.write(
-                ","
-                + json.dumps({**shape, "ts": shape["ts"] + number * 0.731, "dur": number % 997 / 7})
-            )
-        file.write("]}")
-    ended = within_limits(planted.write_databases(tmp_path / "run", pair_of_ranks()), path)
-    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch, refusal, tmp_path):

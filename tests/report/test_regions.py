@@ -95,15 +95,6 @@ def test_means_are_over_all_ranks_and_the_rank_with_most_is_named(report, region
     assert (norm["mean_ns"], norm["ranks"], norm["max_rank"]) == (1.5 * MS, 1, 0)
 
 
-def test_the_first_line_says_where_the_most_time_is(report, regions_folder):
-    lines = report("regions", regions_folder).out.splitlines()
-    where = "in epoch/forward: 60.0 ms per rank, 84.5 % of the time inside MPI, 0.60 % of wall time"
-    assert lines[0] == f"Most time inside MPI is spent {where}"
-    assert lines[2].split()[:2] == ["region", "calls"]
-    assert lines[3].split()[0] == "epoch"
-    assert lines[-1].startswith("(outside all regions)")
-
-
 def test_a_filter_takes_a_region_and_what_lies_within(report, regions_folder):
     def counts(*names):
         words = [word for name in names for word in ("--region", name)]
@@ -120,12 +111,6 @@ def test_a_filter_takes_a_region_and_what_lies_within(report, regions_folder):
 def test_traffic_in_a_region_is_that_of_its_calls(report, regions_folder):
     rows = report("traffic", regions_folder, "--json", "--region", "epoch/forward").rows
     assert {row["call"]: row["count"] for row in rows} == {"MPI_Allreduce": 8, "MPI_Bcast": 1}
-
-
-@pytest.mark.parametrize("command", ("pipeline", "stuck", "merge", "export"))
-def test_what_is_of_the_whole_run_takes_no_region(report, regions_folder, command):
-    answer = report(command, regions_folder, "--region", "epoch")
-    assert (answer.status, answer.out) == (2, "")
 
 
 def test_a_region_that_is_not_there_is_named_with_those_that_are(report, regions_folder):
@@ -162,17 +147,3 @@ def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
     out = report("regions", planted.write_databases(tmp_path / "run", [rank])).out
     assert "3 calls of folded sizes may belong to any region" in out
     assert "regions from step 5000 on were too many" in out
-
-
-@pytest.mark.slow
-def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_path):
-    report("html", regions_folder, "-o", tmp_path / "with.html")
-    page = (tmp_path / "with.html").read_text()
-    assert "Region by region" in page and "epoch/forward/norm" in page
-    report(
-        "html",
-        planted.write_databases(tmp_path / "other", without_regions()),
-        "-o",
-        tmp_path / "without.html",
-    )
-    assert "Region by region" not in (tmp_path / "without.html").read_text()

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import tracemalloc
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ import compared_runs
 import planted
 import pytest
 from commprof_report.base import ReportError
-from commprof_report.commands.replay import most_first
 from commprof_report.replay import kit as kits
 from commprof_report.replay.from_run import kit_of
 from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
@@ -98,11 +96,6 @@ def test_a_kit_has_the_calls_and_the_times_between_them(tmp_path):
     assert not found.left_out and found.made == {"MPI_Allreduce": 4, "MPI_Send": 1, "MPI_Recv": 1}
 
 
-def test_equal_counts_stand_in_one_order_however_they_were_met():
-    for names in ("ab", "ba"):
-        assert most_first(Counter(names) + Counter("cc")) == [("c", 2), ("a", 1), ("b", 1)]
-
-
 def test_a_completion_has_the_requests_that_it_completed(tmp_path):
     """Two operations that one Waitall completes, then one more with a request that is free."""
 
@@ -161,27 +154,6 @@ def gaps(tmp_path: Path, *readings: tuple[str, tuple[int, int], int]) -> dict[st
 def test_a_kit_sleeps_before_the_calls_before_which_the_job_mostly_slept(tmp_path):
     assert gaps(
         tmp_path, ("MPI_Allreduce", (1, 0), 20), ("MPI_Bcast", (0, 1), 6), ("MPI_Bcast", (1, 0), 5)
-    ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
-
-
-def test_before_calls_of_few_readings_the_kit_does_what_its_thread_mostly_did(tmp_path):
-    assert gaps(tmp_path, ("MPI_Allreduce", (0, 1), 10), ("MPI_Bcast", (1, 0), 9)) == {
-        "MPI_Allreduce": True,
-        "MPI_Bcast": True,
-    }
-    assert gaps(tmp_path / "fewer", ("MPI_Allreduce", (0, 1), 9)) == {
-        "MPI_Allreduce": False,
-        "MPI_Bcast": False,
-    }
-
-
-def test_a_row_of_several_readings_counts_if_these_found_the_same(tmp_path):
-    """The log of a long job is thinned."""
-    assert gaps(
-        tmp_path,
-        ("MPI_Allreduce", (2, 0), 10),
-        ("MPI_Allreduce", (1, 3), 30),
-        ("MPI_Bcast", (0, 4), 10),
     ) == {"MPI_Allreduce": False, "MPI_Bcast": True}
 
 
@@ -335,16 +307,6 @@ def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
         start("A", 17, 1, 3),
         start("B", 21, 2, 2),
     ]
-
-
-def test_ranks_start_the_same_persistent_collectives_in_their_own_order(tmp_path):
-    """The Barrier is started again, so it is not the one that is freed."""
-    ranks = [collectives(0, "AB"), collectives(1, "BA")]
-    found = kit(tmp_path, *(own for own, _ in ranks), starts=[own for _, own in ranks])
-    assert not found.left_out and not found.before
-    requests = [[made.requests for made in found.programs[rank, 0]] for rank in range(2)]
-    assert requests[0] == [(0,), (1,), (0,), (0,), (1,), (1,), (0,), (0,), (0,), (0,), (1,), (1,)]
-    assert requests[1] == [(0,), (1,), (1,), (1,), (0,), (0,), (0,), (0,), (0,), (0,), (1,), (1,)]
 
 
 def test_persistent_collectives_set_up_in_another_time_are_set_up_before(tmp_path, monkeypatch):
@@ -649,14 +611,6 @@ def test_a_loop_of_polls_begins_at_its_first_one(tmp_path, polls, gap_ms, pause_
     """And waits for the message, as long as that takes; who polls now and then has computed."""
     *_, test = polled(tmp_path, polls)
     assert test == ("MPI_Test", gap_ms, pause_ns)
-
-
-def test_a_loop_of_polls_goes_on_after_a_call_of_its_own(tmp_path):
-    assert polled(tmp_path, 1000, sent_again_ms=5) == [
-        ("MPI_Irecv", 0.0, None),
-        ("MPI_Isend", 3.0, None),
-        ("MPI_Test", 0.004, 4000),
-    ]
 
 
 WRONG = (
@@ -973,22 +927,6 @@ def test_the_arms_of_an_experiment_are_job_and_replay_in_any_order(report, tmp_p
     assert json.loads(check.read_text())["kit"] == KIT
 
 
-def test_the_share_names_rows_that_the_replay_does_not_stand_for(report, tmp_path):
-    check = tmp_path / "job.kit.check"
-    report(
-        "replay",
-        "check",
-        *jobs(tmp_path / "job", 50_000),
-        "--",
-        *replays(tmp_path / "own", 90_000),
-        "-o",
-        check,
-    )
-    sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
-    found = " ".join(report("compare", *sides, "--check", check).out.split())
-    assert "; not for MPI_Allreduce 1,000 B (longer)" in found
-
-
 def test_a_check_of_another_kit_or_of_other_gaps_says_nothing(report, tmp_path):
     check = tmp_path / "job.kit.check"
     own = replays(tmp_path / "own", 51_000)
@@ -1025,18 +963,6 @@ def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_
         check.write_text(json.dumps(wrong))
         answer = report("compare", *sides, "--check", check)
         assert (answer.status, answer.err.count("\n")) == (1, 1) and str(check) in answer.err
-
-
-def test_a_result_is_kept_only_of_replays_that_come_as_the_job_did(report, tmp_path):
-    job = jobs(tmp_path / "job", 50_000)
-    for name, others in (
-        ("gaps", replays(tmp_path / "gaps", 50_000, GAPS="none")),
-        ("no", jobs(tmp_path / "no", 1)),
-    ):
-        check = tmp_path / f"{name}.check"
-        answer = report("replay", "check", *job, "--", *others, "-o", check)
-        assert answer.status == 2 and "needs replays of one kit" in answer.err
-        assert not check.exists()
 
 
 def test_replays_of_one_kit_from_two_folders_are_one_program(report, tmp_path):

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from commprof_report.base import NONE
 from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members, Usual, efficiency
 
 
@@ -126,17 +125,6 @@ def test_gaps_of_one_kind_that_differ_are_compared_like_with_like():
     others = [10, 100] * 64
     found = usual([others, others, [50, 140] * 64]).as_others([2], [0, 1])
     assert found[-128:].tolist() == others
-
-
-def test_what_no_other_rank_does_is_shorter_by_what_others_wait_after_it():
-    own = usual([[10] * 8, [20] * 8, [10] * 4 + [60] * 4], [0] * 20 + [1] * 4)
-    lead = np.array([0] * 20 + [30, 30, 30, 100])
-    assert own.as_others([2], [0, 1], lead)[-8:].tolist() == [10] * 4 + [30, 30, 30, 0]
-    assert own.as_others([2], [0, 1])[-8:].tolist() == [10] * 4 + [60] * 4
-
-
-def test_values_of_no_kind_stay():
-    assert usual([[1], [9]], [NONE, NONE]).as_others([1], [0]).tolist() == [1, 9]
 
 
 @pytest.mark.parametrize(

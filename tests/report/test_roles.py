@@ -7,7 +7,7 @@ import parallel
 import planted
 import pytest
 from commprof_report.base.units import operation
-from parallel import CONTROL, FILES, GRADIENT_BYTES, REPLICA, TENSOR
+from parallel import CONTROL, GRADIENT_BYTES, REPLICA, TENSOR
 from planted import Cell
 
 
@@ -169,27 +169,6 @@ def test_sums_with_each_message_are_no_gradients_though_others_repeat(roles_of):
     assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
 
 
-@pytest.mark.parametrize(("gradients", "role"), [(1, "replica group"), (100, "unclear")])
-def test_sums_that_are_as_frequent_as_messages_are_no_gradients(roles_of, gradients, role):
-    """In a pipeline, where a step's end comes after many messages."""
-    ranks = parallel.pipeline_run(2, 2)
-    for rank in ranks:
-        rank.samples = [sample for sample in rank.samples if sample.call == "MPI_Send"]
-        every = len(rank.samples) // gradients
-        rank.samples += [
-            planted.Sample(
-                "MPI_Allreduce",
-                sample.end_ns,
-                sample.end_ns + 1_000,
-                REPLICA,
-                number + 1,
-                bytes=GRADIENT_BYTES,
-            )
-            for number, sample in enumerate(rank.samples[every - 1 :: every])
-        ]
-    assert roles_of(ranks)["Comm_split {0,2}"] == role
-
-
 def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> list[planted.Rank]:
     ranks = data_parallel_run()
     for rank in ranks:
@@ -221,14 +200,6 @@ def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> 
 )
 def test_a_root_that_gives_and_gets_serves_the_others(roles_of, calls, role):
     assert roles_of(served_run(*calls))["MPI_COMM_WORLD"] == role
-
-
-def test_a_root_that_changes_or_is_rare_serves_nobody(roles_of, tmp_path):
-    for ranks in (
-        served_run("MPI_Bcast", "MPI_Reduce", root=lambda number: number // 2 % 4),
-        served_run("MPI_Bcast", "MPI_Reduce", calls=7),
-    ):
-        assert roles_of(ranks)["MPI_COMM_WORLD"] == "world"
 
 
 @pytest.mark.parametrize("size", [3, 4])
@@ -288,16 +259,6 @@ def test_groups_that_do_not_part_the_world_are_unclear(roles_of, groups):
     assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
 
 
-def test_groups_beside_gradients_on_the_world_are_unclear(roles_of):
-    """Sums in two levels, or something else: it cannot be told."""
-    cells = [
-        Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, number)
-        for number in (REPLICA, planted.WORLD)
-    ]
-    found = roles_of(data_parallel_run(*cells))
-    assert (found["Comm_split {0,2}"], found["MPI_COMM_WORLD"]) == ("unclear", "world")
-
-
 def test_small_messages_beside_bulk_are_control(roles_of):
     ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
     for rank in ranks:
@@ -307,32 +268,9 @@ def test_small_messages_beside_bulk_are_control(roles_of):
     assert roles_of(ranks)["Comm_split {0,1,2,3}"] == "control only"
 
 
-def test_small_messages_where_nothing_else_is_sent_are_the_work_itself(roles_of):
-    found = roles_of(data_parallel_run(Cell("MPI_Allreduce", 24, [10_000] * 1_000, planted.WORLD)))
-    assert found["MPI_COMM_WORLD"] == "world"
-
-
-def test_files_are_read_on_a_communicator_for_io(roles_of):
-    ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
-    for rank in ranks:
-        rank.communicators.append(parallel.split(FILES, rank.world_rank, [0, 1, 2, 3], 4))
-        rank.cells.append(Cell("MPI_File_read_all", 1 << 20, [1_000_000], FILES))
-    assert roles_of(ranks)["Comm_split {0,1,2,3}"] == "world, I/O"
-
-
 def test_each_rank_alone_and_what_is_never_used(roles_of):
     found = roles_of(planted.training_run())
     assert (found["MPI_COMM_SELF"], found["MPI_COMM_WORLD"]) == ("each rank alone", "world")
-
-
-def test_point_to_point_that_is_no_line_is_unclear(roles_of):
-    """A ring on one half of the world."""
-    ranks = parallel.pipeline_run(4, 2)
-    for rank in ranks:
-        first = rank.world_rank - rank.world_rank % 4
-        after = first + (rank.world_rank + 1) % 4
-        rank.peers = [("MPI_Send", "sent", after, 100, 6_553_600, 1_000_000)]
-    assert roles_of(ranks)["Comm_split {0,1,2,3}"] == "unclear"
 
 
 @pytest.mark.parametrize(

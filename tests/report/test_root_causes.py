@@ -125,15 +125,6 @@ def test_the_critical_path_leads_through_the_ranks_between_to_the_cause(report, 
         assert sum(row["share"] for row in rows) == pytest.approx(1)
 
 
-def test_a_path_follows_the_culprit_of_each_step(report, tmp_path):
-    found = paths(
-        report, tmp_path, grid([{1 + step % 3: 8 * MS} for step in range(STEPS)], has_marks=True)
-    )
-    assert {step: rows[0]["rank"] for step, rows in found.items()} == {
-        step + 1: 1 + step % 3 for step in range(1, STEPS)
-    }
-
-
 def test_a_path_over_calls_that_were_not_split_is_not_told(report, tmp_path):
     """Rank 0 waits for 2 in its column, which waited for 3 in an MPI_Win_fence."""
     assert (
@@ -144,13 +135,6 @@ def test_a_path_over_calls_that_were_not_split_is_not_told(report, tmp_path):
     )
 
 
-def test_parts_of_the_path_are_told_as_shares_of_all_steps(text):
-    job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
-    assert "Critical path   99.9 % rank 2 outside MPI, 0.11 % others; over 39 steps" in text(
-        job, "steps"
-    )
-
-
 def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late):
     job = grid([{3: 8 * MS}] * STEPS)
     (run,) = late(job, "run")
@@ -158,14 +142,6 @@ def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late
     for command in ("late", "summary"):
         assert "rank 3 on node00 causes 100.0 %" in text(job, command)
     assert "Rank 3 is waited for" in text(job, "advise")
-
-
-def test_calls_say_who_is_the_cause(late):
-    rows = {
-        (row["call"], row["communicator"]): row for row in late(grid([{2: 8 * MS}] * STEPS), "call")
-    }
-    indirect = rows["MPI_Allgather", "column 1"]
-    assert (indirect["top_rank"], indirect["top_cost_ns"]) == (2, STEPS * 8 * MS)
 
 
 def test_the_gain_is_that_of_the_ranks_that_cause_the_waiting(late, report, tmp_path):
@@ -219,12 +195,6 @@ def test_two_delays_share_the_wait_that_both_cause(late):
     assert column(found, "caused_ns") == [0, 0, STEPS * (6 + 6 + 6) * MS, STEPS * (4 + 4 + 4) * MS]
     # in the barrier rank 1 is the first of the last
     assert column(found, "direct_ns") == [0, 0, STEPS * (6 + 6) * MS, STEPS * 4 * MS]
-
-
-def test_a_delay_that_both_ranks_have_causes_no_wait_between_them(late):
-    """Both ranks of the second column come late by their own work: nobody waits there."""
-    found = late(grid([{1: 8 * MS, 3: 8 * MS}] * STEPS))
-    assert column(found, "caused_ns") == [0, STEPS * 8 * MS, 0, STEPS * 8 * MS]
 
 
 def test_culprits_that_alternate_share_the_cost_and_nobody_is_named(late):
@@ -292,20 +262,6 @@ def test_without_a_delay_nobody_is_named(late, text, seed):
     assert (run["verdict"], run["late_ranks"]) == ("spread", None)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_causes_and_what_is_not_known_add_up_to_the_waiting(late, seed):
-    chance = random.Random(seed)
-    job = grid(
-        [{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)],
-        jitter_ns=MS,
-        seed=seed,
-    )
-    (run,) = late(job, "run")
-    assert sum(column(late(job), "caused_ns")) + run["unknown_cause_ns"] == pytest.approx(
-        run["wait_ns"], abs=8
-    )
-
-
 def test_the_cause_of_a_call_that_was_not_split_is_not_known(late, text):
     """Ranks 2 and 3 exchange by a call that is not split: why 3 comes late to its column nobody
     knows; 2 is late on its own."""
@@ -346,38 +302,6 @@ def test_causes_within_gaps_of_the_samples_are_not_known(late):
     assert 0.4 * 3 * STEPS * 8 * MS < unknown_ns < 0.6 * 3 * STEPS * 8 * MS
 
 
-def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(
-    late, text, tmp_path, report
-):
-    """Rank 2 is always late. Receives take notable time, and are sampled in a fifth of it."""
-    job = grid([{2: 8 * MS}] * 4 * STEPS)
-    for rank in range(4):
-        job.call("MPI_Recv", 10, 19 * MS, rank)
-        job.window(rank, 0, job.wall_ns // 5)
-    assert late(job, "run")[0]["together_share"] == pytest.approx(0.2)
-    why = "the cause of 80.6 % of the waiting is not known"
-    assert text(job).startswith(f"Who is late is not known: {why}.\n")
-    assert "; a larger COMMPROF_SAMPLES samples more" in text(job)
-    for command in ("summary", "advise"):
-        assert why in " ".join(report(command, tmp_path / "run.db").out.split())
-    assert "sampled in" not in text(grid([{2: 8 * MS}] * STEPS))
-
-
-def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report, tmp_path):
-    job = grid([{2: 8 * MS}] * 4 * STEPS)
-    end_ns = job.wall_ns
-    for place in range(40):
-        job.collective("MPI_Allreduce", [end_ns + place * 200 * MS] * 4, [100 * MS] * 4)
-    job.wall_ns += 10_000 * MS
-    for rank in range(4):
-        job.call("MPI_Recv", end_ns + 9_000 * MS, end_ns + 9_500 * MS, rank)
-        job.window(rank, 0, end_ns // 5)
-    assert text(job).startswith("Transfer costs most: ")
-    assert "No known cause  80.6 % of the waiting" in text(job)
-    advised = " ".join(report("advise", tmp_path / "run.db").out.split())
-    assert "(the cause of 80.6 % of the waiting is not known)" in advised
-
-
 def test_filters_do_not_cut_a_chain(late):
     """Rank 2 is the cause for the columns alone, too, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)
@@ -399,13 +323,6 @@ def test_a_step_has_one_headline_that_adds_up_and_names_the_cause(text):
     assert headline in " ".join(text(job, "summary").split())
 
 
-def test_the_headline_of_balanced_steps_names_nobody(text):
-    job = grid([{}] * STEPS, jitter_ns=4 * MS, has_marks=True)
-    assert " outside MPI + " in text(job, "steps") and "mostly for" not in text(
-        job, "steps"
-    ) + text(job, "summary")
-
-
 def test_time_inside_mpi_that_was_not_split_is_a_term_of_its_own(text):
     job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall", has_marks=True)
     said = text(job, "steps")
@@ -414,18 +331,3 @@ def test_time_inside_mpi_that_was_not_split_is_a_term_of_its_own(text):
         and " + 4.0 waiting (mostly for rank 2" in said
         and " + 2.0 in MPI, not split\n" in said
     )
-
-
-def test_the_parts_of_each_step_add_up(report, tmp_path):
-    job = grid([{2: 8 * MS}] * STEPS, jitter_ns=MS, has_marks=True)
-    for row in report("steps", job.write(tmp_path / "run.db"), "--json", "--per-step").rows:
-        assert row["step_ns"] == pytest.approx(
-            row["outside_ns"] + row["transfer_ns"] + row["wait_ns"] + row["unsplit_ns"], abs=4
-        )
-
-
-def test_calls_of_a_step_are_means_over_the_ranks_that_make_them(report, tmp_path):
-    job = grid([{}] * STEPS, has_marks=True)
-    rows = report("steps", job.write(tmp_path / "run.db"), "--json", "--per-call").rows
-    assert {(row["count"], row["ranks"]) for row in rows} == {(1, 2)} and len(rows) == 4
-    assert sum(row["share_of_step"] for row in rows) == pytest.approx(20 / 10_020, rel=0.01)

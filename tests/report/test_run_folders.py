@@ -54,27 +54,12 @@ def test_the_folders_of_one_run_read_like_one_folder(report, run_folder, split, 
     assert (parts.status, parts.out, parts.err) == (0, whole.out, "")
 
 
-@pytest.mark.slow
-def test_folders_are_merged_and_become_one_page(report, split, tmp_path):
-    assert report("merge", *split, tmp_path / "all.db").out == f"{tmp_path}/all.db: 4 ranks of 4\n"
-    assert report("html", *split).out == f"{tmp_path}/split/report.html\n"
-
-
 def test_a_folder_that_was_left_out_is_a_missing_rank(report, split, tmp_path):
     answer = report("calls", *split[:3], "--json")
     assert (answer.status, answer.err) == (
         0,
         f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n",
     )
-
-
-def test_what_lies_beside_each_part_is_added_up(report, split):
-    for folder in split:
-        planted.write_databases(folder / "earlier-1", planted.training_run())
-        planted.write_databases(folder / "job-7", planted.training_run())
-    answer = report("summary", *split)
-    assert "4 earlier runs in earlier-*, not counted here" in answer.out
-    assert "4 other jobs in job-*, not counted here" in answer.out
 
 
 def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
@@ -109,14 +94,6 @@ def test_a_folder_of_run_folders_names_the_runs_inside(report, split, tmp_path):
     assert oldest.startswith(
         f"  {split[0]} {split[1]} ... (4 folders): python3, ranks 0-3 of 4, 20"
     )
-
-
-def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_path):
-    for number in range(3):
-        rank = planted.training_rank(0)
-        rank.world_size = 1
-        planted.write_databases(tmp_path / f"job-{number}", [rank])
-    assert len(details(report("summary", tmp_path))) == 3
 
 
 @pytest.mark.parametrize("most, runs", ((4, 0), (5, 1), (6, 2), (7, 3), (100, 3)))
@@ -157,20 +134,6 @@ def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, wo
         0,
         "hvprof-report: commprof-solver-2: the newest run here\n",
     )
-
-
-def test_without_a_run_the_newest_may_lie_in_several_folders(report, split, tmp_path, monkeypatch):
-    planted.write_databases(tmp_path / "old", other_job(hours_later=-1))
-    monkeypatch.chdir(tmp_path)
-    answer = report("calls", "--json")
-    assert answer.rows[0]["count"] == 640
-    assert answer.err.endswith("split/vm-3: the newest run here\n")
-
-
-def test_a_run_folder_itself_is_the_newest_run_in_it(report, run_folder, monkeypatch):
-    planted.write_databases(run_folder / "job-8", other_job())
-    monkeypatch.chdir(run_folder)
-    assert report("summary", "--json").rows[0]["run_id"] == "job-1"
 
 
 def test_without_any_run_here_it_is_one_line_and_status_2(report, tmp_path, monkeypatch):

@@ -31,16 +31,6 @@ from planted import (
     Window,
 )
 
-SAMPLE_TABLES = (
-    "sample",
-    "signature",
-    "sample_message",
-    "sample_start",
-    "sample_epoch",
-    "sample_window",
-    "step",
-    "region_span",
-)
 MOST_EPOCHS, MOST_OBJECTS = (1 << 31) - 1, (1 << 21) - 1
 # a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
 ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * GAP_NS) * 8 * GAP_NS
@@ -120,16 +110,6 @@ def written(tmp_path):
     return lambda rank: Written(tmp_path / "rank-0.ledger", rank)
 
 
-def test_samples_are_read_only_where_they_are_asked_for(run_folder, ledger_folder):
-    for folder in (run_folder, ledger_folder):
-        connection = run_open(folder).connection
-        assert [
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in SAMPLE_TABLES
-        ] == [0] * len(SAMPLE_TABLES)
-        assert connection.execute("SELECT count(*) FROM region").fetchone() == (8,)
-
-
 @pytest.mark.parametrize(
     "mask, stretches",
     ((0, range(9)), (1, (0, 2, 4, 6, 8)), (3, (0, 4, 8)), (2, (0, 1, 4, 5, 8)), (6, (0, 1, 8))),
@@ -160,16 +140,6 @@ def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mas
         if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)
     ]
     assert in_them == list(stretches) and all(high <= 10 * SECOND for _, high in sampled)
-
-
-def test_a_call_is_in_the_window_in_which_it_returns(written):
-    late = Sample("MPI_Allreduce", GAP_NS - 1_000, GAP_NS + 1_000, sequence=1)
-    rank = one_rank(samples=[late], windows=[Window(0, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
-    assert written(rank).header(window_mask=2 << planted.STRETCH).ask(
-        "SELECT sequence, start_ns FROM sample"
-    ) == [(1, GAP_NS - 1_000)]
-    rank.start_unix_ns += GAP_NS
-    assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT * FROM sample") == []
 
 
 RECORDED = (ROUND_UNIX_NS + 3 * GAP_NS) // planted.WINDOW_NS, 3 * GAP_NS // planted.WINDOW_NS
@@ -242,10 +212,6 @@ def test_the_next_window_is_the_lowest_without_bits_of_the_mask(mask):
         )
 
 
-def test_a_ledger_without_a_log_covers_nothing(written):
-    assert written(one_rank()).ask("SELECT * FROM sample_window") == []
-
-
 def test_a_window_that_was_cut_off_is_covered_up_to_there(written):
     rank = one_rank(
         windows=[Window(200, 10 * SECOND), Window(0, 10 * SECOND, thread=1)],
@@ -280,12 +246,6 @@ def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
         (1,),
         (129,),
     ]
-
-
-def test_spans_of_regions_are_told_from_calls(written):
-    rank = one_rank(regions={3: "forward"}, spans=[Span(3, 100, 200, thread=1)])
-    assert written(rank).ask("SELECT * FROM region_span") == [(0, 1, 3, 100, 200)]
-    assert written(rank).ask("SELECT * FROM region") == [(0, 3, "forward")]
 
 
 COLUMNS = (
@@ -335,11 +295,6 @@ def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
         (0, "MPI_Send_init", WORLD, "sent", 1, None, 9, 8, 8_400, 8_600, 8_700),
     ]
     assert written(rank).ask(MESSAGES) == all_of(tmp_path / "rank-0.db", MESSAGES) == expected
-
-
-def test_further_messages_are_no_calls(written):
-    message = Message("MPI_Recv_init", "received", 100, 200, peer=0, tag=1, number=1)
-    assert written(one_rank(messages=[message])).ask("SELECT * FROM sample") == []
 
 
 def test_started_collectives_are_no_calls(written, tmp_path):
@@ -551,17 +506,6 @@ def test_an_anchor_that_cannot_be_is_not_believed(written, off_ns):
     ]
 
 
-def test_an_anchor_close_to_the_beginning_is_not_used(written):
-    rank = one_rank(samples=sends([4 * SECOND]))
-    anchor = {
-        "anchor_ticks": planted.ticks_at(SECOND // 2),
-        "anchor_ns": planted.START_NS + SECOND // 2 - 4_000,
-    }
-    assert written(rank).entries("SAMPLES", **anchor).ask("SELECT start_ns FROM sample") == [
-        (4 * SECOND,)
-    ]
-
-
 def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     """The chunk of samples of a ledger, and where its pages begin."""
     chunk = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))[0]
@@ -703,30 +647,6 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
     assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
 
 
-def test_windows_are_cut_with_the_calls_in_them(busy):
-    run = run_open(busy, with_samples=True, most_samples=10_000)
-    outside = """SELECT count(*) FROM sample WHERE NOT EXISTS (
-        SELECT 1 FROM sample_window AS own WHERE own.world_rank = sample.world_rank
-            AND sample.end_ns BETWEEN begin_ns AND own.end_ns)"""
-    assert run.connection.execute(outside).fetchone() == (0,)
-    within_ns = run.connection.execute(
-        "SELECT sum(end_ns - begin_ns) FROM sample_window WHERE world_rank = 1"
-    ).fetchone()[0]
-    calls = run.connection.execute(
-        "SELECT count(*) FROM sample WHERE world_rank = 1 AND sequence IS NOT NULL"
-    ).fetchone()[0]
-    assert calls == pytest.approx(within_ns / 4_000_000, abs=64)
-
-
-def test_whatever_is_asked_for_some_calls_stay(busy):
-    assert 0 < sum(counts(run_open(busy, with_samples=True, most_samples=1))) < CALLS / 10
-
-
-def test_calls_that_are_all_of_one_time_stay(tmp_path):
-    planted.write_databases(tmp_path, [one_rank(samples=allreduces([1] * 50))])
-    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=10) == [(50,)]
-
-
 def test_files_that_have_more_than_those_before_are_thinned_when_they_are_read(tmp_path):
     ranks = busy_run()
     ranks[0].samples, ranks[0].spans = ranks[0].samples[:8], []
@@ -796,17 +716,6 @@ def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, c
     assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (
         3,
     )
-
-
-def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
-    planted.write_databases(tmp_path, busy_run())
-    planted.execute(tmp_path / "rank-1.db", "UPDATE sample SET root = 'x'")
-    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
-    assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [
-        (0,),
-        (2,),
-        (3,),
-    ]
 
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):

@@ -3,7 +3,6 @@ nothing is said."""
 
 from __future__ import annotations
 
-import sqlite3
 
 import planted
 import pytest
@@ -170,23 +169,6 @@ def test_what_is_counted_but_not_apart_is_no_loss(seen, report, tmp_path):
     ]
 
 
-def test_reasons_stand_side_by_side(seen):
-    both = seen(ranks_with(dropped_calls=2, facts={"settings.COMMPROF_EXCLUDE": "MPI_Test"}))
-    assert both.startswith("not all: 2 calls dropped: the ledger was full, on rank 0 (commprof-run")
-    assert both.endswith(
-        "; calls that COMMPROF_EXCLUDE names: MPI_Test, on rank 0 (leave it unset)"
-    )
-
-
-def test_what_all_ranks_have_alike_is_said_once(seen):
-    ranks = planted.training_run()
-    for rank in ranks:
-        rank.dropped_calls = 5
-    assert (
-        seen(ranks) == "not all: 20 calls dropped: the ledger was full (commprof-run --memory 256M)"
-    )
-
-
 def test_ranks_that_are_not_there_are_counted(seen):
     assert seen(planted.training_run()[:3]).startswith("not all: 1 rank not read or not profiled")
     chosen = planted.training_run()[:2]
@@ -221,39 +203,6 @@ def test_of_a_damaged_ledger_not_all_was_seen(report, ledger_folder):
     path.write_bytes(path.read_bytes()[:-100_000])
     (row,) = report("seen", ledger_folder, "--json").rows
     assert (row["reason"], row["ranks"]) == ("damaged", "0")
-
-
-def test_a_selection_of_ranks_has_their_reasons_alone(report, tmp_path):
-    run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
-    assert [row["reason"] for row in report("seen", run, "--json", "--rank", "0").rows] == [
-        "dropped"
-    ]
-    assert report("seen", run, "--json", "--rank", "1-3").rows == []
-
-
-def test_a_merged_database_has_the_reasons_as_a_view(report, tmp_path):
-    run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
-    assert report("merge", run, tmp_path / "all.db").status == 0
-    rows = (
-        sqlite3.connect(tmp_path / "all.db")
-        .execute("SELECT world_rank, reason, effect, amount, unit FROM seen")
-        .fetchall()
-    )
-    assert rows == [(0, "dropped", "missing", 3, "call")]
-
-
-def test_an_anonymous_database_has_the_reasons_without_paths(report, tmp_path):
-    facts = {
-        "unseen.tool": "/home/ada/libone.so, /home/ada/libtwo.so",
-        "settings.COMMPROF_EXCLUDE": "MPI_Test",
-    }
-    run = planted.write_databases(tmp_path / "run", ranks_with(facts=facts))
-    assert report("merge", "--anonymous", run, tmp_path / "all.db").status == 0
-    rows = report("seen", tmp_path / "all.db", "--json").rows
-    assert [(row["reason"], row["detail"]) for row in rows] == [
-        ("excluded", "MPI_Test"),
-        ("tool", "libone.so, libtwo.so"),
-    ]
 
 
 def test_summary_json_says_the_same(report, tmp_path):

@@ -58,24 +58,6 @@ def test_sizes_are_chosen_by_a_range_open_on_either_side(report, run_folder, wan
     assert {row["bytes"] for row in rows} == sizes
 
 
-@pytest.mark.parametrize(
-    ("wanted", "low", "high"),
-    [
-        ("2.5M", 2_621_440, 2_621_440),
-        ("1.5KiB", 1_536, 1_536),
-        ("1,536 B", 1_536, 1_536),
-        ("156KB", 155_500, 156_500),
-        ("2.50MB", 2_495_000, 2_505_000),
-        ("2.5MB", 2_495_000, 2_505_000),
-        ("2.5143 MB", 2_514_250, 2_514_350),
-        ("2.50MB:", 2_495_000, None),
-        ("1K:156KB", 1_024, 156_500),
-    ],
-)
-def test_a_size_may_be_given_as_it_is_shown(wanted, low, high):
-    assert byte_range(wanted) == (low, high)
-
-
 def test_every_size_is_found_by_what_is_shown_for_it():
     bases = (1, 995, 999, 1499, 2500, 9994, 9995, 9999)
     around = [
@@ -90,31 +72,6 @@ def test_every_size_is_found_by_what_is_shown_for_it():
     for size in sizes:
         low, high = byte_range(units.size(size))
         assert low <= size <= high, size
-
-
-@pytest.mark.parametrize("wanted", ["0.3K", "1.5", "1,5", ".5M", "5.M", "5XB", "1K:0.3K"])
-def test_what_is_no_size_is_refused(report, run_folder, wanted):
-    answer = report("sizes", run_folder, "--bytes", wanted)
-    assert (answer.status, answer.err.count("\n")) == (2, 1)
-
-
-def test_a_row_is_found_by_its_size_as_the_table_shows_it(report, tmp_path):
-    planted.write_database(
-        tmp_path / "rank-0.db",
-        Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 156_499, 157_000)]),
-    )
-    assert report("sizes", tmp_path).out.count(" 156 KB! ") == 2
-    assert [
-        row["bytes"] for row in report("sizes", tmp_path, "--json", "--bytes", "156KB").rows
-    ] == [156_123, 156_499]
-
-
-def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
-    words = ("--call", "Bcast", "--bytes", "256")  # both are in the run, but not together
-    answer = report("sizes", run_folder, "--json", *words)
-    assert (answer.status, answer.rows) == (0, [])
-    for command in ("summary", "calls", "sizes", "latency", "ranks"):
-        assert report(command, run_folder, *words).status == 0
 
 
 def test_a_size_that_no_call_has_is_refused_with_the_nearest_one(report, run_folder):
@@ -147,10 +104,6 @@ def test_a_wrong_option_is_one_line_and_status_2(report, run_folder, words, comp
     assert (answer.status, answer.out) == (2, "")
     assert complaint in answer.err
     assert answer.err.startswith("hvprof-report: ") and answer.err.count("\n") == 1
-
-
-def test_peers_takes_no_filter_that_it_cannot_honour(report, run_folder):
-    assert report("peers", run_folder, "--bytes", "1K:").status == 2
 
 
 def labels(report, tmp_path, communicators: list[Communicator]) -> dict[str, str]:
@@ -202,10 +155,3 @@ def test_a_long_list_of_members_is_a_number_in_the_label(report, tmp_path):
         Communicator(2, identity("aaaa"), members, 34, 0, constructor="MPI_Comm_create")
     ]
     assert labels(report, tmp_path, communicators) == {"aaaa": "Comm_create {34 ranks}"}
-
-
-def test_calls_without_or_beyond_the_registry_have_labels_too(report, tmp_path):
-    cells = [Cell("MPI_Bcast", 8 + number, [100], communicator=number) for number in (0, 1, 77)]
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=cells))
-    labels = {row["bytes"]: row["communicator"] for row in report("sizes", tmp_path, "--json").rows}
-    assert labels == {8: "-", 9: "(other communicators)", 85: "(unknown communicator)"}

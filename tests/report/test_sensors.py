@@ -7,8 +7,6 @@ import pytest
 from planted import SECOND, Device, Reading
 from test_gpu import asked, gpu, gpu_rank, rows  # noqa: F401
 
-GIB = 1 << 30
-
 
 def device(uuid: str = "GPU-a", **fields) -> Device:
     usual = {
@@ -46,12 +44,6 @@ def test_a_clock_that_is_lowered_is_shown_with_its_reason(rows, write):  # noqa:
         [0, 0, 0, 1_980, 1_980],
         [0.25, 0.25, 0.25, 1_785, 1_200],
     ]
-
-
-def test_the_text_has_what_was_read(gpu):  # noqa: F811
-    heads = "readings    MHz  least  throttled"
-    assert heads in gpu([gpu_rank(devices=[device()], readings=HOT)]).out
-    assert heads not in gpu([gpu_rank(devices=[device()])]).out
 
 
 def test_what_is_not_known_is_null(rows):  # noqa: F811
@@ -121,11 +113,3 @@ def test_multiprocessors_of_communication_are_weighted_by_time(gpu, rows):  # no
     assert on_sms(gpu(ranks).out).startswith(
         "its kernels' blocks occupy at most 20.0 of 132 SMs on average, those of one kernel 32"
     )
-
-
-def test_of_devices_of_different_sizes_no_size_is_said(gpu):  # noqa: F811
-    ranks = [
-        gpu_rank(rank, 2, devices=[device(str(rank), sms=78 + rank, communication=(1, 8, 8))])
-        for rank in range(2)
-    ]
-    assert "at most 8.00 SMs on average" in on_sms(gpu(ranks).out)

@@ -90,12 +90,6 @@ def test_what_serving_is(own_calls, own_ns, is_serving):
     assert is_by_transfer({0: own_calls, 1: 20, 2: 20}, spent_ns, {0}) == is_serving
 
 
-def test_alone_or_without_messages_nobody_serves():
-    spent_ns = {0: [0, 9, 0, 0, 0, 0], 1: [0, 1, 0, 0, 0, 0]}
-    assert not is_by_transfer({0: 0, 1: 0}, spent_ns, {0})
-    assert not is_by_transfer({0: 40}, {0: [0, 9, 0, 0, 0, 0]}, {0})
-
-
 def named(rank: int) -> Named:
     return Named((rank,), 0.6, 0.001, 1e6)
 
@@ -113,9 +107,3 @@ def test_ranks_that_serve_are_not_named_in_single_calls_either(ranks, left):
     calls = [late_in(f"call {place}", rank) for place, rank in enumerate(ranks)]
     found, serving = without(Blame(None, calls), lambda own: 0 in own.ranks)
     assert [each.named.ranks[0] for each in found.calls] == left and serving is None
-
-
-def test_others_are_named_as_before():
-    for rank in (0, 1):
-        found, serving = without(Blame(named(rank), []), lambda own: 0 in own.ranks)
-        assert (found.named, serving) == ((named(1), None) if rank else (None, named(0)))

@@ -10,7 +10,6 @@ from statistics import fmean
 import planted
 import pytest
 from commprof_report.base import units
-from test_root_causes import MS, grid
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
@@ -56,21 +55,6 @@ def test_a_family_has_one_row_in_late_whose_times_are_those_of_all_siblings(repo
     )
 
 
-def test_the_largest_cause_of_a_family_is_that_of_all_siblings_together(report, tmp_path):
-    """In one column a rank waits for rank 2, in the other for rank 3, which has waited for 2."""
-    folder = grid([{2: 8 * MS}] * 40).write(tmp_path / "run.db")
-    each = [
-        row
-        for row in report("late", folder, "--by", "call", "--json").rows
-        if row["call"] == "MPI_Allgather"
-    ]
-    assert [(row["top_rank"], row["top_cost_ns"]) for row in each] == [(2, 320 * MS)] * 2
-    (line,) = [
-        line for line in report("late", folder).out.splitlines() if line.startswith("MPI_Allgather")
-    ]
-    assert re.split("  +", line)[-2:] == ["rank 2", "640 ms"]
-
-
 @pytest.mark.slow
 def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=True)
@@ -88,19 +72,3 @@ def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, t
     )
     assert cells[4] == units.share(sum(row["share_of_step"] for row in of_tensor))
     assert "tensor {0-7}" in report("steps", folder, "--per-call").out
-
-
-@pytest.mark.slow
-def test_the_page_has_a_row_for_a_family_and_none_for_its_siblings(report, tmp_path):
-    folder = run(tmp_path / "run", is_slow=False)
-    assert report("html", folder).status == 0
-    text = (folder / "report.html").read_text()
-    for section in ("steps", "who-is-late", "message-sizes"):
-        tables = "".join(
-            re.findall(
-                "<tbody>.*?</tbody>",
-                re.search(f'<section id="{section}">.*?</section>', text, re.S)[0],
-                re.S,
-            )
-        )
-        assert "8 communicators named data" in tables and "data {" not in tables

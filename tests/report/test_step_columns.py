@@ -30,13 +30,6 @@ def test_a_call_is_divided_among_the_steps_that_it_overlaps_and_counted_where_it
     assert found.is_counted.tolist() == [True, False, True]
 
 
-def test_no_step_or_no_call_has_no_part():
-    steps, nothing = steps_at((0, 100, 200)), np.empty(0, np.int64)
-    assert len(parts_of(nothing, nothing, nothing, nothing, steps)) == 0
-    one = np.zeros(1, np.int64)
-    assert len(parts_of(one, one, one, one + 10, steps_at())) == 0
-
-
 def test_steps_that_a_hole_touches_are_not_complete():
     times = [(rank, 100 * place, 100 * place + 100) for rank in (0, 1) for place in range(4)]
     rows = [(place % 4 + 1, *of_rank) for place, of_rank in enumerate(times)]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import permutations, product
 from random import Random
-from statistics import fmean
 
 import negotiated
 import planted
@@ -141,39 +139,10 @@ def test_without_evidence_all_loops_are_shown_and_one_can_be_chosen(summary, ste
     assert summary(run, "--loop", "3")["why"].endswith("2 loops are known")
 
 
-def test_one_small_reduction_a_step_is_no_evidence(summary):
-    job = Job()
-    for _ in range(200):
-        job.compute(8 * MS)
-        job.call("Allreduce", 8)
-    row = summary(pair(job))
-    assert row["delimited_by"] == "" and row["loops"].startswith("loop 1: 200 x (Allreduce of 8 B)")
-
-
-def test_the_nest_of_loops_is_shown(summary):
-    assert summary(pair(training.solver()))["loops"] == "200 x (4 message calls, Allreduce of 8 B)"
-
-
 @pytest.mark.parametrize("make", [training.negotiation, training.negotiation_of_kinds])
 def test_messages_and_control_traffic_of_changing_number_are_no_steps(summary, make):
     row = summary(pair(make()))
     assert row["delimited_by"] == "", row["evidence"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_control_traffic_among_gradients_that_do_not_repeat_is_no_step(summary, seed):
-    row = summary(pair(training.negotiation_and_gradients(seed=seed)))
-    assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_steps_of_solvers_are_counted_whatever_the_jitter(summary, seed):
-    assert summary(pair(training.solver(seed=seed)))["steps"] == 200
-
-
-def test_a_run_without_collectives_has_no_steps(summary):
-    assert summary([Rank(0, 1)])["why"] == "no collective between ranks was counted"
 
 
 def several_sizes(sizes: list[int], times: int, compute_ns: int = 10 * MS) -> Job:
@@ -201,15 +170,6 @@ def test_the_reason_why_there_are_no_steps_is_the_reason(summary, name):
     job, why = REASONS[name]
     row = summary(pair(job))
     assert (row["delimited_by"], row["why"]) == ("", f"in the calls of rank 0: {why}")
-
-
-def test_collectives_that_were_counted_and_not_sampled_are_said_to_be(summary):
-    job = several_sizes(LARGE, 40)
-    assert (
-        summary(pair(job, sampled=[(0, 2)]))["why"]
-        == "none of 80 collectives between ranks was sampled"
-    )
-    assert summary(pair(job))["loops"].startswith("loop 1: 20 x (")
 
 
 def test_communication_of_a_step_is_the_time_inside_mpi(per_step):
@@ -289,32 +249,6 @@ def test_an_outlier_names_the_call_that_took_longer(per_step):
     assert row["is_outlier"] and "more in MPI_Allreduce" in row["why"]
 
 
-def test_an_outlier_is_not_explained_by_calls_of_other_threads(per_step):
-    """They take all of the step, and may wait for the next one."""
-    ranks = pair(slow_job(30, True))
-    for rank in ranks:
-        rank.threads.append((1, "other", 0))
-        rank.samples.append(
-            Sample("MPI_Recv", rank.samples[29].end_ns, rank.samples[30].end_ns, thread=1)
-        )
-        rank.windows.append(Window(0, rank.wall_ns, 1))
-    row = per_step(ranks, *LOOP)[30]
-    assert "more in MPI_Allreduce" in row["why"] and "MPI_Recv" not in row["why"]
-
-
-def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(
-    per_step,
-):
-    """Rank 0 came 8 ms earlier to it: the step itself is a mean over the ranks."""
-    ranks = pair(slow_job(30, True))
-    early = ranks[0].samples[30]
-    ranks[0].samples[30] = replace(early, start_ns=early.start_ns - 8 * MS)
-    durations = [[sample.end_ns - sample.start_ns for sample in rank.samples] for rank in ranks]
-    longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
-    row = per_step(ranks, *LOOP)[30]
-    assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce"
-
-
 def test_time_between_the_calls_of_another_thread_explains_no_outlier():
     """It says nothing of the thread that drives the steps: Horovod's joins each round in time."""
     assert why_longer(1_000, [], [0, 900], {}, False) == (
@@ -347,14 +281,6 @@ def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
     )
     outside_ns = rows.step_ns - calls.total_ns - 20 * MS * rows.is_outlier  # 20 ms in files
     assert explained(rows, outside_ns, calls, True, texts) == {2: why}
-
-
-def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
-    job = training.ddp()
-    early = (0.25, 0.25, 0.0, 0.0005)
-    row = summary([rank_of(job, rank, 4, early=early[rank]) for rank in range(4)])
-    assert (row["slowest_ranks"], row["slowest_steps"]) == (None, 0)
-    assert row["slowest_why"].startswith("none: ")
 
 
 @pytest.mark.slow
@@ -425,20 +351,6 @@ def test_equal_steps_and_too_few_have_no_trend():
     assert trend([10 * MS + step for step in range(19)]) == ("unknown", None, None, None)
     assert trend([10 * MS + step for step in range(100)]).trend == "none"  # sure, but not notable
     assert trend([20 * MS - 50_000 * step for step in range(100)]).trend == "faster"
-
-
-def test_percentiles_are_of_the_steps_after_the_warm_up(summary):
-    job = Job()
-    for step in range(101):
-        job.compute((40 if step == 0 else 20 + step / 100) * MS, 0)
-        job.call("Allreduce", 40_000_000, step, ns=MS)
-        job.now_ns = job.made[-1].end_ns = job.made[-1].begin_ns + MS
-    row = summary([rank_of(job)], *LOOP)
-    assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [
-        21.05,
-        21.5,
-        21.95,
-    ]
 
 
 @pytest.mark.slow
@@ -553,12 +465,6 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     assert matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
-def test_a_rank_that_takes_part_in_each_tenth_step_only_has_no_part_of_it():
-    """It would seem to need ten times as long for it."""
-    ends = [number * 10 * MS for number in range(1, 101)]
-    assert matched({0: ends, 3: ends[9::10]}) == {0: list(range(1, 101))}
-
-
 def test_a_rank_whose_samples_have_a_gap_keeps_its_steps():
     ends = [number * 10 * MS for number in range(1, 101)]
     assert matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]
@@ -613,24 +519,6 @@ def test_ranks_without_steps_are_said_to_have_none(summary, steps):
     assert f", on first; ranks 2-3 have none: {NOTHING} (rank 2)\n" in steps(job).out
 
 
-def test_steps_of_ranks_that_step_together_are_all_shown(summary, per_step):
-    job = ensemble((10 * MS, 10 * MS))
-    row = summary(job)
-    assert (row["steps"], row["why"], row["apart"]) == (60, "", "")
-    assert {row["ranks"] for row in per_step(job)} == {4}
-
-
-def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, per_step):
-    job = ensemble((20 * MS, 10 * MS), late_ns=5 * MS)
-    assert summary(job)["slowest_ranks"] is None
-    assert {row["slowest_rank"] for row in per_step(job)} == {None}
-
-
-@pytest.mark.parametrize(("pace_ns", "shown"), [(10 * MS, "2 replica groups"), (11 * MS, "second")])
-def test_calls_in_steps_are_on_the_groups_that_have_these_steps(steps, pace_ns, shown):
-    assert re.search(rf"^MPI_Allreduce  {shown}  ", steps(ensemble((10 * MS, pace_ns))).out, re.M)
-
-
 def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report, tmp_path):
     """`late` names rank 3, for the whole run."""
     job = ensemble((25 * MS, 11 * MS), late_ns=9 * MS, uneven_ns=2 * MS)
@@ -646,15 +534,6 @@ def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
         (at_ns, at_ns + 1_000 * MS)
         for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)
     ]
-
-
-def test_of_a_communicator_that_was_freed_all_steps_are_known(summary, steps):
-    """MPI_Comm_free is a collective that has no sample."""
-    ranks = pair(slow_job(30))
-    for rank in ranks:
-        rank.communicators[0].begun.append(planted.Collective("MPI_Comm_free"))
-    assert summary(ranks, *LOOP)["total_steps"] is None
-    assert "60 steps of 1 bulk MPI_Allreduce" in steps(ranks, *LOOP).out
 
 
 def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, per_step):
@@ -703,14 +582,6 @@ def test_overlap_of_nonblocking_calls_is_of_the_whole_run(per_call):
         rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75)
         and rows["MPI_Waitall"]["overlap"] is None
     )
-
-
-def test_bytes_of_nonblocking_operations_count_where_they_start(steps, per_call):
-    ranks = pair(training.nonblocking())
-    rows = {row["call"]: row for row in per_call(ranks)}
-    started = 401_000 + 200_000 + 500 + 96_000
-    assert (rows["MPI_Waitall"]["bytes"], rows["MPI_Iallreduce"]["bytes"]) == (0, started)
-    assert steps(ranks, "--per-call").out.count("698 KB") == 1
 
 
 def test_persistent_operations_have_their_bytes_where_they_start(per_call):
@@ -778,12 +649,6 @@ def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
     )
 
 
-def test_steps_that_are_most_of_the_run_do_not_say_so(summary, steps):
-    ranks = pair(several_sizes([40_000_000], 200, 20 * MS))
-    assert 0.95 < summary(ranks, *LOOP)["time_share"] < 1
-    assert "of the counted time without" not in steps(ranks, *LOOP).out
-
-
 def polling(ranks: list[Rank], times: int, thread: int = 0) -> list[Rank]:
     """Unsuccessful MPI_Test of 1 ms."""
     cell = planted.Cell("MPI_Test", 0, [MS] * times, communicator=0, measure="poll", thread=thread)
@@ -807,22 +672,6 @@ def test_where_a_program_polls_most_of_the_time_no_slowest_rank_is_known(summary
     assert said in steps(ranks).out
 
 
-def test_polls_of_other_threads_are_no_part_of_the_main_thread_s_time(steps):
-    ranks = polling(pair(training.ddp(has_pauses=False)), 20_000, thread=1)
-    for rank in ranks:
-        rank.threads.append((1, "other", 0))
-    assert "or in polls" not in steps(ranks).out
-
-
-def test_ledgers_answer_like_databases(report, tmp_path):
-    ranks = pair(training.ddp(60, has_pauses=False))
-    answers = [
-        report("steps", write(tmp_path / write.__name__, ranks), "--json").rows
-        for write in (planted.write_databases, planted.write_ledgers)
-    ]
-    assert answers[0][0]["steps"] == answers[1][0]["steps"] == 60
-
-
 def test_the_text_has_the_answer_in_its_first_lines(steps):
     lines = steps(pair(training.ddp())).out.splitlines()
     assert (
@@ -833,12 +682,6 @@ def test_the_text_has_the_answer_in_its_first_lines(steps):
     assert lines[3].startswith("Step time       median 14")
     assert "outside MPI + " in lines[4] and lines[5].startswith("Efficiency      ")
     assert "exposed communication, on the main thread" in lines[6]
-
-
-def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):
-    ranks = pair(training.ddp(50, has_pauses=False))
-    assert len(steps(ranks, "--csv", "--per-step").out.splitlines()) == 51
-    assert len(steps(ranks, "--per-step").out.splitlines()) == 51
 
 
 def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41) -> PlantedJob:
@@ -857,22 +700,6 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
     return job
 
 
-@pytest.mark.parametrize(("late_ns", "named"), [(300, None), (3_000, "2")])
-def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summary, late_ns, named):
-    job = repeated(
-        [HostClock()] * 4,
-        100,
-        8_000,
-        lambda _, rank: late_ns * (rank == 2),
-        500,
-        wall_ns=MS,
-        message_bytes=40_000_000,
-    )
-    for rank in range(4):
-        job.thread(rank, is_main=1)
-    assert summary(job, *LOOP)["slowest_ranks"] == named
-
-
 def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, per_step):
     """In two of three steps by 20 ms."""
     job = allreducing(4, lambda step, rank: 20 * MS if rank == 2 and step % 3 else 0)
@@ -881,16 +708,6 @@ def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, p
     assert row["slowest_lead_ns"] == pytest.approx(20 * MS)
     slowest = {row["step"]: row["slowest_rank"] for row in per_step(job, *LOOP)}
     assert slowest == {step + 1: 2 if step % 3 and step else None for step in range(41)}
-
-
-def test_what_a_slowest_rank_costs_in_few_steps_is_not_left_out(summary, steps):
-    """A slow loader: the leads add up to what the rank causes."""
-    job = allreducing(4, lambda step, rank: 0 if rank != 2 else 3 * MS if step % 4 else 39 * MS)
-    assert summary(job, *LOOP)["slowest_lead_ns"] == pytest.approx(12 * MS)
-    assert (
-        "Slowest rank    rank 2 in 40 of 40 steps: the others wait about 12.0 ms for it in each"
-        in steps(job, *LOOP).out
-    )
 
 
 def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
@@ -919,20 +736,6 @@ def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
     assert (
         summary(job)["why"]
         == "no collective between ranks was counted but persistent ones, which delimit no steps"
-    )
-
-
-def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
-    job = PlantedJob([HostClock()] * 2, wall_ns=4 * SECOND)
-    for step in range(40):
-        job.collective(
-            "MPI_Alltoallv", [step * 100 * MS + 10 * MS] * 2, [MS] * 2, message_bytes=40_000 + step
-        )
-    row = summary(job, *LOOP)
-    assert (row["steps"], row["period"], row["bytes_per_step"]) == (
-        40,
-        "1 bulk MPI_Alltoallv",
-        None,
     )
 
 
@@ -985,12 +788,6 @@ def by_chance(steps: int) -> Callable[[int, int], int]:
     random = Random(1)
     late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(steps)]
     return lambda step, rank: round(late_ns[step][rank])
-
-
-def test_a_rank_is_slowest_only_beyond_chance(summary):
-    row = summary(allreducing(4, by_chance(41)), *LOOP)
-    assert (row["slowest_ranks"], row["judged_steps"]) == (None, 40)
-    assert row["slowest_why"].startswith("none: ")
 
 
 def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(steps):

@@ -76,16 +76,6 @@ def test_the_ledgers_that_stubs_name_are_read(report, tmp_path, node):
     ]
 
 
-def test_they_are_read_in_a_folder_that_was_moved_aside_too(report, tmp_path, node):
-    planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
-    plant(node, 0)
-    (tmp_path / "run").rename(tmp_path / "elsewhere")
-    assert [
-        row["count"]
-        for row in report("calls", tmp_path / "elsewhere" / "rank-0.ledger", "--json").rows
-    ] == [5]
-
-
 def refused(report, tmp_path) -> str:
     answer = report("summary", tmp_path / "run")
     assert answer.status == 1
@@ -147,19 +137,6 @@ def test_of_a_process_that_may_run_the_ledger_is_not_said_to_be_gone(report, tmp
     plant(node, 0, **facts)
     begins = f"the rank has just begun, or its job has a {tmp_path}/node of its own"
     assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which is not on this host: {begins}"
-
-
-@pytest.mark.parametrize(
-    "content, what",
-    [
-        (b"", "is cut short: 0 bytes, less than a ledger's header"),
-        (bytes(8192), "is empty: MPI_Init did not finish"),
-    ],
-)
-def test_a_ledger_that_was_hardly_begun_is_said_to_be(report, tmp_path, node, content, what):
-    ledger_of(node, 0).write_bytes(content)
-    plant(node, 0)
-    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which {what}"
 
 
 def test_a_ledger_of_another_user_is_said_to_be_there(report, tmp_path, node, monkeypatch):
@@ -228,12 +205,6 @@ def test_a_damaged_stub_is_one_line(report, tmp_path, node, text):
     assert len(report("summary", tmp_path / "run").err.splitlines()) == 1
 
 
-def test_a_stub_that_names_itself_is_one_line(report, tmp_path, node):
-    own = tmp_path / "run" / "rank-0.ledger"
-    own.write_text(stub_text(own))
-    assert "is cut short" in refused(report, tmp_path)
-
-
 def test_a_copy_says_on_which_host_the_ledger_is(report, tmp_path, node):
     facts = {
         **rank().facts,
@@ -250,10 +221,3 @@ def test_a_copy_says_on_which_host_the_ledger_is(report, tmp_path, node):
         f"the time of the ledger's copy; later calls are in {node} on host node3 alone, if that is "
         "still there\n" in err
     )
-
-
-def test_a_copy_made_at_the_end_has_all_calls(report, tmp_path, node):
-    facts = {**rank().facts, "host": "node3", "ledger_file": str(ledger_of(node, 0))}
-    ended = rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS, ended="exit")
-    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", ended)
-    assert "later calls" not in report("summary", tmp_path / "run").err

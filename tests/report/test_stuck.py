@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import os
 import shutil
 import sys
@@ -223,14 +221,6 @@ def test_a_rank_that_receives_from_itself_is_a_circle_of_one(stuck):
     assert verdict(stuck(messages(recv(0)))) == ["A circle: 0 waits for 0."]
 
 
-def test_a_chain_ends_at_the_rank_that_computes(stuck):
-    answer = stuck(messages(recv(1), recv(2), recv(3), outside("MPI_Send", 17)))
-    assert verdict(answer) == [
-        "Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Send, for "
-        "43.0 s."
-    ]
-
-
 def test_a_circle_may_go_through_a_collective_and_a_message(stuck):
     answer = stuck(job([[BARRIER], []], [inside("MPI_Barrier"), recv(0)]))
     assert verdict(answer) == ["A circle: 0 waits for 1, 1 waits for 0."]
@@ -293,12 +283,6 @@ def test_nothing_is_stuck_while_calls_are_short(stuck):
     assert stuck(messages(outside("MPI_Send"))).out.startswith(
         "Nothing is stuck: no rank is, or was when last heard of, inside a call"
     )
-
-
-def test_a_rank_that_moves_at_the_end_of_a_chain_is_said_to(stuck):
-    assert verdict(stuck(messages(recv(1), inside("MPI_Barrier", NOW_S - 0.002)))) == [
-        "Rank 0 waits for rank 1, which is in MPI_Barrier on MPI_COMM_WORLD, for 2.00 ms."
-    ]
 
 
 def test_all_in_one_collective_and_none_behind_is_what_is_said(stuck):
@@ -495,23 +479,6 @@ def test_both_sides_of_an_inter_communicator_count_together_but_sizes_and_roots_
     ] == ["call"] * 3
 
 
-@pytest.mark.slow
-def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
-    count = 600
-    ring = stuck(messages(*[recv((own + 1) % count) for own in range(count)]))
-    assert verdict(ring) == [
-        "A circle: 600 ranks in a circle, 0, 1, 2, 3, 4, 5, 6, 7, ..., each for the next."
-    ]
-    assert ring.out.count("\n") < 22
-    half = job(
-        [[BARRIER]] * 300 + [[]] * 300, [inside("MPI_Barrier")] * 300 + [outside("MPI_Send")] * 300
-    )
-    assert verdict(stuck(half)) == [
-        "Ranks 0-299 wait, directly or not, for ranks 300-599, each of which is outside MPI after "
-        "MPI_Send, for 50.0 s."
-    ]
-
-
 def work(monkeypatch, folder, ranks: list[Rank]) -> int:
     """Calls of functions of the analysis, and nodes and edges of the graph of waits."""
     counted = [0]
@@ -569,40 +536,6 @@ def test_twice_as_many_ranks_are_twice_the_work(monkeypatch, tmp_path, kind):
     assert many < 2.2 * few
 
 
-def test_in_a_scan_each_rank_waits_for_those_behind_that_are_below_it(stuck):
-    """Ranks 0, 2, 4 are behind. Whoever waits for more of them waits for the fewer
-    of others, too."""
-    scan = Collective("MPI_Scan", 8)
-    begun = [[], [scan], [], [scan], [], [scan]]
-    rows = stuck(
-        job(begun, [inside("MPI_Scan") if own else outside("MPI_Send") for own in begun]), "--json"
-    )
-    assert [(row["rank"], row["waited_for"]) for row in of_kind(rows, "wait")] == [
-        (1, [0]),
-        (3, [0, 2]),
-        (5, [0, 2, 4]),
-    ]
-    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [
-        ([0], [1, 3, 5]),
-        ([2], [3, 5]),
-        ([4], [5]),
-    ]
-
-
-def test_members_are_read_as_the_library_writes_them():
-    from commprof_report.base.units import Members
-
-    members = Members("0-3,8,16-30:2,-1")
-    assert list(members.below(40)) == [0, 1, 2, 3, 8, *range(16, 31, 2)]
-    assert list(members.below(17)) == [0, 1, 2, 3, 8, 16]
-    assert members.is_whole and not Members("0-3,...").is_whole and not Members("0-x").is_whole
-
-
-def test_wrong_seconds_are_one_line(report, run_folder):
-    for wrong in ("x", "-1", "nan", "inf"):
-        assert report("stuck", run_folder, "--after", wrong).status == 2
-
-
 def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
     assert report("stuck", run_folder).out == "Nothing was stuck: all ranks reached MPI_Finalize.\n"
 
@@ -639,25 +572,6 @@ def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report,
         first = unfinished if is_unfinished else "No advice"
         assert f" {first}" in said["advise"]
         assert ("a rank that the others wait for" in said["advise"]) != is_unfinished
-
-
-def test_csv_has_the_same_objects_as_json(stuck):
-    """A circle of three ranks; lists are in one cell."""
-    ranks = messages(recv(1), recv(2), recv(0))
-    found = stuck(ranks, "--json").rows
-    rows = list(csv.DictReader(io.StringIO(stuck(ranks, "--csv").out)))
-    assert {row["kind"] for row in rows} >= {"verdict", "wait", "circle"}
-
-    def cell(value: object) -> str:
-        if isinstance(value, list):
-            return " ".join(map(str, value))
-        return "" if value is None else str(value)
-
-    for row, expected in zip(rows, found):
-        assert {key: row[key] for key in expected} == {
-            key: cell(value) for key, value in expected.items()
-        }
-    assert len(rows) == len(found)
 
 
 @pytest.mark.parametrize("is_killed", [True, False])

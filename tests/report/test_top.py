@@ -13,17 +13,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 
 import planted
 import pytest
 from browser import needs_browser
 from commprof_report.commands import top
-from commprof_report.commands.top import least_text
 from planted import SECOND, Cell, Device, Doing, Rank, process_facts
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Job:
@@ -116,19 +111,6 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     assert second[5].endswith("before its first call of MPI")
 
 
-def test_nobody_is_named_where_all_are_about_as_long_in_collectives(report, job):
-    job.write(ranks_with(100, 105))
-    (screen,) = blocks(report("top", job.folder, "--count", 1))
-    assert screen[2] == "least time in collectives: all ranks about the same"
-
-
-def test_ranks_that_are_in_no_collective_are_not_called_alike():
-    ranks = [SimpleNamespace(collective_share=share, device_share=0.0) for share in (0.0, 0.0)]
-    assert least_text(ranks) == "least time in collectives: no rank was in any"
-    ranks = [SimpleNamespace(collective_share=share, device_share=0.0) for share in (0.2, 0.2)]
-    assert least_text(ranks) == "least time in collectives: all ranks about the same"
-
-
 def test_a_busy_gpu_is_seen(report, job):
     """Share of the time that was summed up between the looks; where none was, nothing is known."""
 
@@ -157,21 +139,6 @@ def test_the_counters_may_be_set_to_zero_meanwhile(report, job):
     assert second[1].startswith("all together: 20 calls/s, 20.0 KB/s, 10.0 % of")
 
 
-def test_ranks_are_sorted_as_asked(report, job):
-    job.write(ranks_with(100, 300))
-    for order, first in (
-        ("rank", "0"),
-        ("calls", "1"),
-        ("bytes", "1"),
-        ("mpi", "1"),
-        ("collectives", "0"),
-    ):
-        assert (
-            blocks(report("top", job.folder, "--count", 1, "--sort", order))[0][4].split()[0]
-            == first
-        )
-
-
 def test_it_ends_with_the_run_and_says_so(report, job):
     job.write(ranks_with(100, 300))
     after = ranks_with(100, 300)
@@ -183,22 +150,6 @@ def test_it_ends_with_the_run_and_says_so(report, job):
         "\nThe run has ended: rank 0 reached MPI_Finalize; rank 1 ended "
         "without MPI_Finalize: killed, or left by _exit or exec.\n"
     )
-
-
-def test_several_killed_ranks_are_named_together(report, job):
-    killed = ranks_with(100, 300)
-    for rank in killed:
-        rank.facts["process_start"] = "1"
-    job.write(killed)
-    assert report("top", job.folder).out.endswith(
-        "ranks 0-1 ended without MPI_Finalize: killed, or left by _exit or exec.\n"
-    )
-
-
-def test_a_run_that_is_over_is_one_screen(report, run_folder):
-    answer = report("top", run_folder)
-    assert "run: 0 of 4 ranks running" in answer.out
-    assert answer.out.endswith("The run has ended: ranks 0-3 reached MPI_Finalize.\n")
 
 
 def test_control_c_ends_it_in_peace(report, job):
@@ -275,57 +226,6 @@ def got(url: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
-
-
-def test_the_page_shows_what_the_screens_do(report, job, page):
-    job.write(ranks_with(100, 300))
-    job.changes = [ranks_with(120, 350)]
-    seen = []
-    job.between = [
-        lambda: seen.append(got(page[0].address)),
-        lambda: seen.append(got(page[0].address + "now")),
-    ]
-    answer = report("top", job.folder, "--web", 0)
-    assert (answer.status, answer.out) == (0, page[0].address + "\n\n")
-    (first_status, first), (next_status, after) = seen
-    assert (first_status, next_status) == (200, 200)
-    assert first.startswith("<!DOCTYPE html>") and "connect-src 'self'" in first
-    assert "all together: 40 calls/s, 40.0 KB/s, 20.0 % of the time in MPI on average" in first
-    assert "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average" in after
-    assert after.count("<tr>") == 3 and "10.0 KB/s" in after
-
-
-def test_the_page_of_a_run_that_has_ended_says_so_until_control_c(
-    report, run_folder, page, monkeypatch
-):
-    said = []
-
-    def read(self) -> None:
-        said.append(got(page[0].address + "now")[1])
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(top.LivePage, "wait", read)
-    assert report("top", run_folder, "--web", 0).status == 0
-    assert "The run has ended: ranks 0-3 reached MPI_Finalize." in said[0]
-
-
-def opening(page: str) -> str:
-    """All before the first picture."""
-    return page.partition("<body>")[2].partition("<img")[0]
-
-
-def test_the_whole_page_is_that_of_html(report, run_folder, page, monkeypatch, tmp_path):
-    said = []
-    monkeypatch.setattr(
-        top.LivePage, "wait", lambda self: said.append(got(self.address + "page")[1])
-    )
-    assert report("top", run_folder, "--web", 0).status == 0
-    assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
-    of_html = (tmp_path / "page.html").read_text()
-    assert (
-        opening(said[0]) == opening(of_html)
-        and len(of_html) * 0.9 < len(said[0]) < len(of_html) * 1.1
-    )
 
 
 def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, monkeypatch):
@@ -443,9 +343,3 @@ def test_a_browser_shows_look_after_look(report, job, page, chromium):
     assert chromium.complaints == [] and {
         url.partition(page[0].address)[2] for url in chromium.requests
     } == {"", "now"}
-
-
-def test_wrong_options_are_one_line(report, run_folder):
-    assert report("top", run_folder, "--every", "-1").status == 2
-    assert report("top", run_folder, "--sort", "height").status == 2
-    assert report("top", run_folder, "--web", "70000").status == 2

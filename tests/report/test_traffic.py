@@ -105,21 +105,10 @@ def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
     assert {row["threshold_bytes"] for row in rows} == {4, None}
 
 
-def test_messages_above_64_kib_are_never_control(traffic):
-    rows = traffic(
-        Cell("MPI_Allreduce", 65_537, [10]), Cell("MPI_Allreduce", 1 << 30, [10**9], times=100)
-    ).rows
-    assert [(row["traffic"], row["threshold_bytes"]) for row in rows] == [("bulk", 0)]
-
-
 def test_a_single_size_is_bulk(traffic):
     assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {
         ("bulk", "MPI_Allreduce"): (100, 8, 8)
     }
-
-
-def test_where_every_size_matters_the_text_says_so(traffic):
-    assert "Control sizes   none" in traffic(Cell("MPI_Bcast", 8, [10] * 50), words=()).out
 
 
 SELF = 4
@@ -169,11 +158,6 @@ def test_collectives_of_one_rank_move_nothing(traffic_with_self):
     assert "One rank alone 40 46.5 % - 0.00 % 20.0 us 4.6 %" in text
 
 
-def test_a_job_that_only_talks_to_itself_has_no_thresholds(traffic_with_self):
-    text = traffic_with_self(Cell("MPI_Allreduce", 8, [500] * 20, SELF), words=()).out
-    assert "\nOne rank alone" in text and "none: no call with a size was counted" in text
-
-
 @pytest.mark.parametrize(
     ("size", "times", "kind"),
     [(41, 1, "control"), (41, 2, "control"), (65, 2, "bulk"), (41, 400, "bulk")],
@@ -203,18 +187,6 @@ def test_waits_complete_operations_of_either_kind(traffic):
         ("completion", 40, 4_000_000),
     ]
     assert sum(row["share_of_time"] for row in rows) == pytest.approx(1)
-
-
-def test_the_threshold_does_not_depend_on_what_is_shown(report, run_folder):
-    whole, part = (
-        report("traffic", run_folder, "--json", *words).rows
-        for words in ((), ("--call", "allgather", "--rank", "1"))
-    )
-    (one,) = part
-    assert one["count"] == 8
-    assert one["threshold_bytes"] in {
-        row["threshold_bytes"] for row in whole if row["call"] == "MPI_Allgather"
-    }
 
 
 def test_small_gradients_are_not_control_because_they_are_few(traffic):
@@ -302,9 +274,3 @@ def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
     } == control
     assert sum(row["told_count"] for row in rows) == told
     assert ("Negotiation " in report("traffic", folder).out) == bool(told)
-
-
-def test_a_run_without_calls_that_fit_the_filters_says_so(traffic):
-    cells = Cell("MPI_Allreduce", 8, [10]), Cell("MPI_Bcast", 1 << 20, [10])
-    said = traffic(*cells, words=("--call", "Allreduce", "--bytes", "1M:")).out
-    assert said.startswith("no call of this run fits the filters")

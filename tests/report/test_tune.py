@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import planted
 import pytest
-from commprof_report.base import ReportError, UsageError
+from commprof_report.base import ReportError
 from commprof_report.commands import tune as command
-from commprof_report.compare.judge import Rules, VerdictRow
+from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import Checked
 from commprof_report.replay import kit as kits
 from commprof_report.tune import evidence as evidences, formats, search
@@ -44,7 +44,7 @@ from commprof_report.tune.search import (
     Search,
     UNCHANGED,
 )
-from commprof_report.tune.rows import Row, rows_of_kit
+from commprof_report.tune.rows import Row
 from compared_runs import experiment
 from parallel import world
 from planted import Cell, Rank, Sample, Window
@@ -158,18 +158,10 @@ def test_intel_mpi_has_numbers_and_cannot_switch():
     assert environment("Intel MPI", "MPI_Alltoall", found[0]) == {}
 
 
-def test_a_library_without_such_variables_has_no_family():
-    assert library_read(["library Other 1", "path x", "variable some_algorithm 0 1=a"]).family == ""
-
-
 def signed(text: str, path: Path) -> Path:
     digest = hashlib.sha256(text.encode()).hexdigest()
     path.write_bytes(gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode()))
     return path
-
-
-def test_rows_of_a_kit_are_collectives_of_several_ranks_with_bytes(tmp_path):
-    assert rows_of_kit(signed(KIT, tmp_path / "job.kit")) == [Row("MPI_Allreduce", 65536, 2, 2)]
 
 
 class Machine(NamedTuple):
@@ -320,28 +312,10 @@ def test_a_library_that_cannot_switch_has_a_launch_for_each_candidate_in_turn():
     assert launcher.chosen[3:] == before[::-1]
 
 
-def test_a_search_knows_that_each_candidate_costs_a_launch():
-    found, launcher = searched(Machine(TIMES, SENT), separate=True)
-    turns = [len(rows[0]) for rows in launcher.launched]
-    assert rules_of(found, Rules()) and found.launches == sum(turns)
-
-
 @pytest.mark.parametrize(("unproven", "rules"), [(False, 0), (True, 1)])
 def test_candidates_whose_messages_cannot_be_counted_are_out_unless_asked_for(unproven, rules):
     found, _ = searched(Machine(TIMES, SENT, layer="no"), unproven)
     assert len(rules_of(found, Rules())) == rules
-
-
-@pytest.mark.parametrize(("time_ns", "rows"), [(80, 0), (100, 1)])
-def test_a_row_of_less_than_1_percent_is_not_searched(time_ns, rows):
-    """A pass takes 0.1 ms, and has a call of 11 times that."""
-    found, launcher = searched(Machine({**TIMES, AS_LAUNCHED: time_ns}, SENT, pass_s=1e-4))
-    assert len(found.rows) == rows and (len(launcher.launched) > 1) == bool(rows)
-
-
-@pytest.mark.parametrize(("gain", "count"), [(0.01, 0), (0.1, 1)])
-def test_a_rule_needs_a_least_gain_beyond_the_least_effect(gain, count):
-    assert len(rules_of(found_by("Open MPI", raced(65536, gain)), Rules())) == count
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.03, 0), (0.05, 1)])
@@ -350,10 +324,6 @@ def test_there_is_no_file_for_less_than_the_least_effect_of_the_whole(share, cou
     row = raced(65536, 0.5)
     row.share = share
     assert len(rules_of(found_by("Open MPI", row), Rules())) == count
-
-
-def test_too_few_launches_prove_nothing():
-    assert rules_of(found_by("Open MPI", raced(65536, 0.5, pairs=5)), Rules()) == []
 
 
 def test_neighbours_are_merged_and_a_size_without_a_gain_parts_them():
@@ -371,61 +341,11 @@ def test_evidence_is_read_as_it_was_written(tmp_path):
         evidences.read(tmp_path)
 
 
-CLASSIC = """\
-# written by hvprof-report tune for Open MPI 4 and the kit abc
-2 # collectives
-0 # MPI_Allgather
-3 # sizes of communicators
-1 # ranks and more
-1 # sizes of messages
-0 0 0 0 # as the library decides
-8 # ranks and more
-3 # sizes of messages
-0 0 0 0 # as the library decides
-8192 4 0 0 # ring
-8193 0 0 0 # as the library decides
-9 # ranks and more
-1 # sizes of messages
-0 0 0 0 # as the library decides
-2 # MPI_Allreduce
-4 # sizes of communicators
-1 # ranks and more
-1 # sizes of messages
-0 0 0 0 # as the library decides
-4 # ranks and more
-5 # sizes of messages
-0 0 0 0 # as the library decides
-8 4 0 0 # ring
-65 0 0 0 # as the library decides
-65536 5 0 8192 # segmented_ring, segments of 8192 B
-65537 0 0 0 # as the library decides
-5 # ranks and more
-3 # sizes of messages
-0 0 0 0 # as the library decides
-8 4 0 0 # ring
-9 0 0 0 # as the library decides
-6 # ranks and more
-1 # sizes of messages
-0 0 0 0 # as the library decides
-"""
 CHOSEN = [
     Rule("MPI_Allreduce", 4, (Span(8, 64, RING), Span(65536, 65536, TREE))),
     Rule("MPI_Allreduce", 5, (Span(8, 8, RING),)),
     Rule("MPI_Allgather", 8, (Span(1024, 1024, RING),)),
 ]
-
-
-def test_a_classic_file_of_open_mpi_closes_all_that_is_open():
-    """Rules are open upwards, the first one also downwards; without one for size 0 all of a
-    collective are ignored. An Allgather's size is that of all ranks."""
-    assert formats.openmpi_classic(found_by("Open MPI"), CHOSEN) == CLASSIC
-
-
-def test_open_mpi_4_and_5_get_the_classic_file_for_they_ignore_json():
-    name, chosen = formats.format_named(found_by("Open MPI"), None)
-    assert name == "openmpi-classic" and not chosen.untried
-    _, untried = formats.format_named(found_by("Open MPI"), "openmpi-json")
-    assert "ignore it" in untried.untried
 
 
 def library_file(path: Path, text: str) -> Path:
@@ -497,12 +417,6 @@ def test_a_file_of_mpich_never_fills_whole_pages(tmp_path, monkeypatch):
     assert len(formats.mpich_json(found_by("MPICH", path=path), rules)) == size + 1
 
 
-def test_a_library_without_a_table_gets_no_file(tmp_path):
-    path = library_file(tmp_path / "libmpich.so", "no table")
-    with pytest.raises(ReportError, match="has no table of algorithms"):
-        formats.mpich_json(found_by("MPICH", path=path), CHOSEN)
-
-
 def intel_algorithm(text: str, call: str, ranks: int, size: int) -> int:
     """As Intel MPI's reference has I_MPI_ADJUST_<call>=id:low-high@ranks-ranks;...; 0: its own."""
     for line in text.splitlines():
@@ -543,17 +457,6 @@ def test_json_of_open_mpi_is_read_as_it_was_meant():
     assert json_algorithm(values, "allgather", 8, 8192) == (4, 0)  # bytes of all ranks
     for ranks, size in ((4, 65), (4, 65537), (5, 64), (6, 8)):
         assert json_algorithm(values, "allreduce", ranks, size) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "nodes", "where"), [(4, 1, "single-node"), (4, 4, "one-per-node"), (4, 2, "any")]
-)
-def test_json_of_open_mpi_says_how_ranks_are_spread(ranks, nodes, where):
-    rule = Rule("MPI_Bcast", ranks, (Span(8, 8, RING),), nodes)
-    (group,) = json.loads(formats.openmpi_json(found_by("Open MPI"), [rule]))["collectives"][
-        "bcast"
-    ]
-    assert group["comm_rank_distribution"] == where
 
 
 @pytest.mark.parametrize(
@@ -675,39 +578,6 @@ def test_auto_keeps_settings_only_if_the_job_itself_is_faster(tmp_path, monkeypa
     ]
     checked = command.with_check(found_by("Open MPI"), kit)
     assert evidences.stands_text(checked) == "for 90.0 % of the job's time inside MPI"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "high", "is_kept"),
-    [
-        ("less", -0.01, True),
-        ("refused", -0.3, True),
-        ("refused", -0.01, False),
-        ("refused", None, False),
-        ("unknown", 0.1, False),
-        ("same", 0.0, False),
-    ],
-)
-def test_a_disturbed_job_keeps_a_file_only_if_its_estimate_is_clear(verdict, high, is_kept):
-    row = VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "verdict": verdict, "high": high})
-    assert command.is_faster(row, Rules()) == is_kept
-
-
-def test_a_page_has_the_calls_the_algorithms_and_how_to_apply_the_file(tmp_path):
-    row = raced(65536, 0.5)
-    row.tried.append(Tried(Candidate("linear", 1), fate=SLOWER))
-    found = found_by("Open MPI", row)
-    evidences.write(tmp_path, found)
-    command_run("write", tmp_path)
-    command.write_page(tmp_path, found, Rules(), [("Verified", "in <eight> blocks")])
-    page = (tmp_path / "report.html").read_text()
-    for said in ("64 KiB", "linear", SLOWER, command.BITS, "unknown share", "&lt;eight&gt;"):
-        assert said in page
-
-
-def test_a_format_of_another_library_is_refused():
-    with pytest.raises(UsageError, match="mpich-json is for MPICH"):
-        formats.format_named(found_by("Open MPI"), "mpich-json")
 
 
 def test_settings_unset_the_variables_that_would_win_over_the_file(tmp_path, capsys):

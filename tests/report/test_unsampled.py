@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 
 import planted
 import pytest
@@ -48,19 +47,6 @@ def test_communicators_without_samples_are_named(said, command):
     assert SAID in said(command, training_run(HALVES))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_where_all_communicators_have_samples_nothing_is_said(said, command):
-    text = said(command, training_run())
-    assert "of 3 communicators" not in text and "No samples" not in text
-
-
-@pytest.mark.parametrize("form", (planted.write_databases, planted.write_ledgers))
-def test_the_summary_says_it_beside_what_was_seen(report, tmp_path, form):
-    lines = report("summary", form(tmp_path / "run", training_run(HALVES))).out.splitlines()
-    place = lines.index("Seen            all calls")
-    assert lines[place + 1] == f"No samples      {SAID}"
-
-
 NO_LOG = (
     "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; "
     "commprof-run --samples 4M samples them"
@@ -91,9 +77,3 @@ def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
     assert "not known: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said(
         "late", run_without_a_log()
     )
-
-
-def test_the_timeline_has_it_among_its_facts(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", training_run(HALVES))
-    facts = json.loads(report("export", folder, "--format", "perfetto").out)["otherData"]
-    assert facts["communicators without samples"] == SAID

@@ -141,14 +141,6 @@ def test_the_ten_queries_of_the_documentation_answer(merged):
     assert len(QUERIES) == 10 and all(answers(merged))
 
 
-def test_pandas_answers_the_ten_queries_alike(merged):
-    pandas = pytest.importorskip("pandas")
-    expected = answers(merged)
-    for query, rows in zip(QUERIES, expected):
-        frame = pandas.read_sql_query(query, merged)
-        assert len(frame) == len(rows)
-
-
 @pytest.fixture(scope="module")
 def packages() -> str:
     """From the package registry, in build/engines; of pyarrow one that takes numpy 1."""
@@ -211,18 +203,6 @@ def test_the_questions_over_nodes_answer(tmp_path, monkeypatch, packages, duckdb
     assert last[0][0] == waited[0][0]  # the node of the late rank
 
 
-@pytest.mark.slow
-def test_nodes_of_another_export_are_not_mixed_in(tmp_path, packages):
-    run = planted.write_databases(tmp_path / "run", planted.training_run())
-    assert exported(packages, run, tmp_path / "tables").returncode == 0
-    assert exported(packages, run, tmp_path / "tables").returncode == 0
-    stale = tmp_path / "tables/cell/node=gone/part-0.parquet"
-    stale.parent.mkdir()
-    stale.touch()
-    refused = exported(packages, run, tmp_path / "tables")
-    assert (refused.returncode, "remove it first" in refused.stderr) == (1, True)
-
-
 def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
     report, run_folder, tmp_path, monkeypatch
 ):
@@ -232,20 +212,6 @@ def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
     assert "needs the Python package pyarrow" in answer.err and not (tmp_path / "tables").exists()
     with pytest.raises(ReportError):
         parquet.check()
-
-
-@pytest.mark.parametrize(
-    "words", (("--format", "parquet"), ("--format", "prometheus", "--table", "rank"))
-)
-def test_wrong_options_are_refused(report, run_folder, words):
-    assert report("export", run_folder, *words).status == 2
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_is_exported_where_it_is_named(report, folder, merged, view):
-    assert [{**row, "table": view} for row in found(merged, view)] == report(
-        "export", folder, "--json", "--table", view
-    ).rows
 
 
 def collectives_of(kinds: Sequence[str], compute_ns: int = 0) -> Job:
@@ -318,18 +284,6 @@ def test_the_third_query_gives_the_figures_of_late(report, tmp_path, kinds):
         [row["cost_ns"] / 1e9 for row in rows], abs=1e-9
     )
     assert all(row["cost_ns"] > 0 for row in rows)
-
-
-@pytest.mark.parametrize("kind", ("MPI_Iallreduce", "two nonblocking"))
-def test_a_rank_that_computes_before_it_completes_an_operation_does_not_wait_in_the_third_query(
-    report, tmp_path, kind
-):
-    path = collectives_of([kind], compute_ns=3 * MS).write(tmp_path / "run.db")
-    assert report("merge", path, tmp_path / "all.db").status == 0
-    answer = sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall()
-    (row,) = report("late", path, "--by", "run", "--json").rows
-    progress_ns = row["wait_ns"] - 1e9 * sum(seconds for *_, seconds in answer)
-    assert 0 <= progress_ns <= 10_000 * 2 * 400  # what moving data takes, at most
 
 
 def test_the_third_query_leaves_out_calls_in_which_not_all_wait_for_all(report, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -140,12 +139,6 @@ except KeyboardInterrupt:
         assert parent.communicate() == (b"[]\n", b"")
 
 
-def test_an_interrupted_child_prints_nothing_however_young_it_is():
-    interrupt = "os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT)); "
-    with started(interrupt + "print(list(side_by_side(abs, range(3))))") as parent:
-        assert parent.communicate() == (b"[0, 1, 2]\n", b"")
-
-
 def compared(report, cores, runs: list[Path], *words: str):
     """Output of compare; the same from three processes as from this one."""
     cores(1)
@@ -163,14 +156,6 @@ def compared(report, cores, runs: list[Path], *words: str):
 def test_compare_gives_the_same_from_several_processes(report, cores, slower, options):
     answer = compared(report, cores, slower, *options)
     assert answer.status == 0 and answer.out
-
-
-def test_it_says_the_same_of_their_files(report, cores, equal):
-    runs = compared_runs.changed(equal, "UPDATE rank SET world_size = 3")
-    answer = compared(report, cores, runs)
-    assert re.findall(r"(\w-\d)\.db: rank 2 of 3 is missing", answer.err) == [
-        f"b-{block}" for block in range(compared_runs.BLOCKS)
-    ]
 
 
 @pytest.mark.slow
