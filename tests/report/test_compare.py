@@ -763,10 +763,10 @@ def template(tmp_path) -> Figures:
 
 
 def test_the_programs_of_both_sides_are_named_where_they_differ(template):
-    other = replace(template, facts={**template.facts, "command_line": ("lib/app 2",)})
+    other = template._replace(facts={**template.facts, "command_line": ("lib/app 2",)})
     answers = compare(single(template, other), Rules())
     assert sentences.program_text(answers) == "app 1 12 in a, app 2 in b; 2 ranks on 1 host"
-    wider = replace(template, ranks=[row._replace(host=f"{row.rank}") for row in template.ranks])
+    wider = template._replace(ranks=[row._replace(host=f"{row.rank}") for row in template.ranks])
     answers = compare(single(template, wider), Rules())
     hosts = "2 ranks on 1 host in a, 2 ranks on 2 hosts (0; 1) in b"
     assert sentences.program_text(answers) == f"app 1 12; {hosts}"
@@ -777,7 +777,7 @@ def test_runs_with_another_number_of_ranks_are_other_work_whatever_their_rows(te
         (key._replace(group=key.group._replace(size=4)), traffic): row
         for (key, traffic), row in template.parts.items()
     }
-    answers = compare(single(template, replace(template, world_size=4, parts=parts)), Rules())
+    answers = compare(single(template, template._replace(world_size=4, parts=parts)), Rules())
     (work,) = [refusal.what for refusal in answers.refused if refusal.kind == "work"]
     assert work == "numbers of ranks differ: 2 ranks in a; 4 ranks in b"
 
@@ -1032,7 +1032,7 @@ def resampled(chance: random.Random, template: Figures, effect: float) -> list[S
             }
             made = {"parts": parts, "start_unix_ns": 2 * block + (place + block) % 2}
             made["transfer_ns"] = sum(row.transfer_ns for row in parts.values()) / 2
-            runs[place].append(replace(template, **made))
+            runs[place].append(template._replace(**made))
     return [Side(name, own, None, 0) for name, own in zip("ab", runs)]
 
 

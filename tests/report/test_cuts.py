@@ -4,7 +4,6 @@ buckets, and the same setting twice."""
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import planted
@@ -96,7 +95,7 @@ def compared(first: list[Figures], second: list[Figures], **rules: object) -> Co
     sides = []
     for place, (name, runs) in enumerate((("A", first), ("B", second))):
         starts = [60 * SECOND * (2 * block + (place + block) % 2) for block in range(len(runs))]
-        runs = [replace(run, start_unix_ns=start) for run, start in zip(runs, starts)]
+        runs = [run._replace(start_unix_ns=start) for run, start in zip(runs, starts)]
         sides.append(Side(name, runs, None, 0))
     return compare(sides, Rules(**rules))
 
@@ -112,7 +111,7 @@ def texts(answers: Comparison) -> dict[str, str]:
 def with_steps(run: Figures, factor: float, noise: float, seed: int) -> list[Figures]:
     chance = random.Random(seed)
     return [
-        replace(run, step_ns=run.step_ns * factor * chance.lognormvariate(0, noise))
+        run._replace(step_ns=run.step_ns * factor * chance.lognormvariate(0, noise))
         for _ in range(8)
     ]
 
@@ -153,10 +152,8 @@ def test_a_faster_step_is_found_whatever_the_messages(unfused, fused):
 
 
 def test_a_setting_against_itself_is_the_same_though_its_cuts_differ(fused, run_of):
-    other = replace(
-        run_of("fused again", HALVES[::-1] + [[WHOLE - 60_000, 60_000]], ns_of_each=300_000),
-        step_ns=fused.step_ns,
-    )
+    other = run_of("fused again", HALVES[::-1] + [[WHOLE - 60_000, 60_000]], ns_of_each=300_000)
+    other = other._replace(step_ns=fused.step_ns)
     answers = compared(with_steps(fused, 1.0, 0.005, 3), with_steps(other, 1.0, 0.005, 4))
     assert answers.refused == []
     assert answers.pairs[0].verdict.verdict == "same"
@@ -204,7 +201,7 @@ def test_what_is_agreed_on_at_the_start_is_no_work(run_of):
 
 
 def test_runs_without_steps_are_refused_with_the_way_to_have_some(unfused, fused):
-    (refused,) = compared([unfused], [replace(fused, steps=None)]).refused
+    (refused,) = compared([unfused], [fused._replace(steps=None)]).refused
     assert refused.kind == "work"
     assert "marked where a framework negotiates (man commprof_step)" in refused.way_out
 
@@ -218,7 +215,7 @@ def test_more_small_calls_without_negotiation_are_other_work(run_of):
 
 def waiting(run: Figures, share: float) -> Figures:
     """Its ranks waited for a core for this share of the time."""
-    return replace(run, ranks=[row._replace(core_wait=share) for row in run.ranks])
+    return run._replace(ranks=[row._replace(core_wait=share) for row in run.ranks])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..base import Row, threshold, units
 from . import notes
@@ -83,7 +82,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
         for side in others
     ]
-    said = [*notes.of_sides(compared, metric, rules, table.unmatched)]
+    said = notes.of_sides(compared, metric, rules, table.unmatched)
     if metric in OF_CALLS and _have_other_calls(allowed):
         said.append(
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
@@ -136,7 +135,7 @@ def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]
             (key._replace(group=names.get(key.group, key.group)), traffic): row
             for (key, traffic), row in run.parts.items()
         }
-        aligned.append(replace(run, parts=parts) if names else run)
+        aligned.append(run._replace(parts=parts) if names else run)
     return aligned
 
 

@@ -17,18 +17,18 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter, namedtuple
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from sqlite3 import Connection
 from statistics import fmean
 from typing import Any, Tuple
 
-from ..base import NONE, Flags, Ints, ReportError, gathered, np, query, units
+from ..base import NONE, Flags, ReportError, gathered, np, query, units
 from ..base.summarize import View, measures, of_buckets, own, summarize, sums, total
 from ..base.units import Members, members_text
-from ..experiment.plan import Canary, canaries_read
+from ..experiment.plan import canaries_read
 from ..gpu.gpu_activity import nccl_algorithm_text
 from ..late import late_ranks
 from ..run import crowding
@@ -126,36 +126,27 @@ class Row:
         return (self.value(metric) or 0.0) * self.values
 
 
-@dataclass
-class Figures:
-    """A run. Times of the run are nanoseconds per rank; null: not known. parts: the rows by their
-    kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send.
-    joined: the row per step that takes a part (row_table.py)."""
+class Figures(
+    namedtuple(
+        "Figures",
+        "path run_id start_unix_ns world_size ranks missing facts step_ns wait_ns transfer_ns "
+        "time_ns step_trend wall_ns coverage estimate_share error_ns crowding parts steps "
+        "negotiates labels canaries nccl_algorithms joined",
+        defaults=[{}],
+    )
+):
+    """A run. Times of the run are nanoseconds per rank; null: not known.
 
-    path: Path
-    run_id: str
-    start_unix_ns: int
-    world_size: int
-    ranks: list[Any]
-    missing: int
-    facts: dict[str, tuple[str, ...]]
-    step_ns: float | None
-    wait_ns: float | None
-    transfer_ns: float | None
-    time_ns: float | None
-    step_trend: Any  # Trend
-    wall_ns: float | None
-    coverage: float
-    estimate_share: float
-    error_ns: int
-    crowding: str | None
-    parts: dict[Part, Row]
-    steps: StepWork | None
-    negotiates: bool
-    labels: dict[Group, str]
-    canaries: dict[str, Canary]
-    nccl_algorithms: dict[tuple[str, Group, int], str]
-    joined: Mapping[Part, Key] = field(default_factory=dict)
+    ranks        rows of RankRow; missing: how many were not read
+    facts        all values of each key
+    step_trend   Trend; steps: StepWork
+    crowding     in words
+    parts        the rows by their kinds of traffic
+    negotiates   a thread of it agrees with the other ranks on what to send
+    labels       of communicators, by Group
+    canaries     by host; nccl_algorithms: by call, Group and bytes
+    joined       the row per step that takes a part (row_table.py)
+    """
 
     @cached_property
     def rows(self) -> dict[Key, Row]:
@@ -279,8 +270,7 @@ def _figures(path: Path, run: Selection) -> tuple[Figures, list[StepRow], Times]
         facts={key: tuple(values) for key, values in gathered(facts).items()},
         step_ns=steps.step_ns,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
-        wait_ns=_per_rank(times.run_ns("wait_ns"), ranks),
-        transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
+        **times.of_ranks(len(ranks)),
         time_ns=times.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
         coverage=times.coverage,
@@ -298,10 +288,6 @@ def _figures(path: Path, run: Selection) -> tuple[Figures, list[StepRow], Times]
         },
     )
     return whole, found.costs.steps, times
-
-
-def _per_rank(ns: int | None, ranks: Sequence[Any]) -> float | None:
-    return None if ns is None else ns / len(ranks)
 
 
 def _ranks(connection: Connection) -> list[Any]:
@@ -328,14 +314,12 @@ def _without_first_steps(
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
     begin_ns = left[0].begin_ns
     steady = [row for row in left if not row.is_warm_up]
-    return replace(
-        run,
+    return run._replace(
         time_ns=None,
         wall_ns=None,
         step_trend=trend([row.step_ns for row in steady]),
         step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
-        wait_ns=_per_rank(times.run_ns("wait_ns", begin_ns), run.ranks),
-        transfer_ns=_per_rank(times.run_ns("transfer_ns", begin_ns), run.ranks),
+        **times.of_ranks(len(run.ranks), begin_ns),
     )
 
 
@@ -355,11 +339,6 @@ def _step_work(cells: Cells, found: StepsSummary) -> StepWork | None:
     return StepWork(round(run_bytes / loop.bytes) or steps.steps, loop.bytes)
 
 
-def _own_size(cells: Any) -> Ints:
-    """Null if each rank has a size of its own."""
-    return np.where(cells.is_in("bandwidth", "own-size"), NONE, cells.bytes_high)
-
-
 def _are_rows(cells: Any) -> Flags:
     """Set-up, calls that create communicators, and completions are none."""
     is_apart = cells.is_in("family", "setup", "communicator")
@@ -368,7 +347,15 @@ def _are_rows(cells: Any) -> Flags:
 
 PARTS = View(  # with a histogram
     "Part",
-    ("call", "identity", _own_size, "memory_kind", "timed", "traffic"),
+    (
+        "call",
+        "identity",
+        # null if each rank has a size of its own
+        lambda cells: np.where(cells.is_in("bandwidth", "own-size"), NONE, cells.bytes_high),
+        "memory_kind",
+        "timed",
+        "traffic",
+    ),
     {
         **own("call", "identity", "memory_kind", "traffic"),
         "measure": "timed",
@@ -400,6 +387,11 @@ PARTS_OF_RANKS = View(  # unsuccessful polls count by their time only: their num
 
 def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, Row]:
     rows: dict[Part, Row] = {}
+
+    def part_of(row: query.Row) -> Part:
+        group = groups.get(row.identity, NO_GROUP)
+        return Key(row.call, group, row.bytes, row.memory_kind, row.measure), row.traffic
+
     for call in summarize(cells, PARTS_OF_RANKS):
         is_barrier = call.call == BARRIER and call.measure == "call"
         early = times.first_barriers.get((call.identity, call.world_rank), []) if is_barrier else []
@@ -408,7 +400,7 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, R
             continue
         share = times.share(call.call, call.identity, call.bytes)
         is_split = share is not None and (call.library == "mpi") == (call.measure == "call")
-        rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library)).add(
+        rows.setdefault(part_of(call), Row(call.family, call.library)).add(
             Row(
                 call.family,
                 call.library,
@@ -430,17 +422,11 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, R
         histogram.row.tolist(), zip(low_ns.tolist(), high_ns.tolist()), histogram.count.tolist()
     ):
         part = parts[place]
-        row = rows.get((_key(part, groups), part.traffic))
+        row = rows.get(part_of(part))
         count = int(calls) - times.first_barriers_between(part.call, part.identity, *bounds)
         if row and count > 0:
             row.buckets[bounds] += count
     return rows
-
-
-def _key(row: query.Row, groups: dict[str, Group]) -> Key:
-    return Key(
-        row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure
-    )
 
 
 # The description of a communicator. created: constructor, ordinal and the parent's description; of
@@ -466,15 +452,12 @@ def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Grou
     found = {}
     for group in groups:
         if group not in set(known):
-            same = next((other for other in left if _members(other) == _members(group)), None)
+            members = group._replace(created=())
+            same = next((each for each in left if each._replace(created=()) == members), None)
             if same is not None:
                 left.remove(same)
                 found[group] = same
     return found
-
-
-def _members(group: Group) -> tuple:
-    return group.library, group.size, group.shape, group.is_inter
 
 
 def _described(row: query.Row, rows: dict[str, query.Row], world_size: int) -> Group:

@@ -24,7 +24,6 @@ from statistics import NormalDist, fmean, median
 from typing import Any, NamedTuple
 
 from ..base import Field, np, row_type, text, threshold, units
-from .sides import Checked
 
 
 class Judge(namedtuple("Judge", "is_paired level margin")):
@@ -70,21 +69,27 @@ class Judge(namedtuple("Judge", "is_paired level margin")):
         return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
 
 
-class Rules(NamedTuple):
+class Rules(
+    namedtuple(
+        "Rules",
+        "metric level min_effect allowed pairs all_rows skipped checked",
+        defaults=[
+            None,
+            threshold("compare.level"),
+            threshold("compare.min-effect"),
+            (),
+            True,
+            False,
+            0.0,
+            None,
+        ],
+    )
+):
     """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
     skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
-    have all steps, are not compared then. checked: how well replays of a kit stand for its job, if
-    that is known.
+    have all steps, are not compared then. checked: how well replays of a kit stand for its job
+    (Checked), if that is known.
     """
-
-    metric: str | None = None
-    level: float = threshold("compare.level")
-    min_effect: float = threshold("compare.min-effect")
-    allowed: tuple[str, ...] = ()
-    pairs: bool = True
-    all_rows: bool = False
-    skipped: float = 0.0
-    checked: Checked | None = None
 
     def judge(self, is_paired: bool, verdicts: int) -> Judge:
         """The judge of each of so many verdicts, which hold together at the level."""

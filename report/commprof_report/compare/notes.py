@@ -15,20 +15,9 @@ from .figures import FIGURES, Figures
 from .sides import Side
 
 
-def of_sides(sides: Sequence[Side], metric: str, rules: Rules, unmatched: int) -> Iterator[str]:
+def of_sides(sides: Sequence[Side], metric: str, rules: Rules, unmatched: int) -> list[str]:
     """unmatched: rows that some run lacks."""
-    runs = [run for side in sides for run in side.runs]
-    yield from of_all(runs, metric, rules.skipped)
-    for figure in FIGURES:
-        yield from _lacking(sides, figure)
-    if unmatched:
-        yield f"{units.counted(unmatched, 'row')} that not every run has left out"
-    yield from _own_threads(runs)
-    for side in sides:
-        yield from _settling(side, rules.skipped)
-
-
-def of_all(runs: Sequence[Figures], metric: str, skipped: float) -> list[str]:
+    runs, skipped = [run for side in sides for run in side.runs], rules.skipped
     least, most = min(run.coverage for run in runs), max(run.estimate_share for run in runs)
     is_covered = least >= threshold("compare.nearly-all") or not any(run.coverage for run in runs)
     found = {
@@ -40,8 +29,15 @@ def of_all(runs: Sequence[Figures], metric: str, skipped: float) -> list[str]:
         f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
         "clocks of the hosts are too coarse": metric in ("transfer", "wait")
         and most > threshold("compare.estimated"),
+        **{text: True for figure in FIGURES for text in _lacking(sides, figure)},
+        f"{units.counted(unmatched, 'row')} that not every run has left out": unmatched,
     }
-    return [text for text, is_so in found.items() if is_so]
+    said = [text for text, is_so in found.items() if is_so]
+    return [
+        *said,
+        *_own_threads(runs),
+        *(note for side in sides for note in _settling(side, skipped)),
+    ]
 
 
 def _lacking(sides: Sequence[Side], figure: str) -> Iterator[str]:
@@ -180,15 +176,12 @@ def _that_differ(reference: Side, side: Side) -> Found:
     """Settings of the environment and of the library come last."""
     own = [[settings(run.facts) for run in each.runs] for each in (reference, side)]
     found: Found = {}
-    for key in sorted({key for runs in own for facts in runs for key in facts}, key=_order):
+    keys = sorted({key for runs in own for facts in runs for key in facts})
+    for key in sorted(keys, key=lambda key: (key.startswith("cvar."), key.startswith("env."))):
         first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
         if len(first) == len(second) == 1 and first != second:
             found[key] = next(iter(first)), next(iter(second))
     return found
-
-
-def _order(key: str) -> tuple[bool, bool, str]:
-    return key.startswith("cvar."), key.startswith("env."), key
 
 
 def _of_the_library(found: Found) -> Found:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from statistics import fmean, median
 from typing import Any
 
@@ -246,7 +247,7 @@ def _faults(run: Figures) -> list[str]:
     return [text for text, is_found in faults.items() if is_found]
 
 
-def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
+def _order(sides: Sequence[Side]) -> list[Refusal]:
     times = sorted(
         (
             min(run.start_unix_ns for run in side.runs),
@@ -255,30 +256,25 @@ def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
         )
         for side in sides
     )
-    for (_, last, before), (first, _, after) in zip(times, times[1:]):
-        if last < first:
-            yield Refusal(
-                "order",
-                f"all runs of {before} were made before all of {after}: a change of the machine "
-                "would look the same as a difference",
-            )
-            return
+    said = (
+        f"all runs of {before} were made before all of {after}: a change of the machine would look "
+        "the same as a difference"
+        for (_, last, before), (first, _, after) in zip(times, times[1:])
+        if last < first
+    )
+    return [Refusal("order", what) for what in islice(said, 1)]
 
 
-def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
+def _hosts(sides: Sequence[Side]) -> list[Refusal]:
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
-    for side, own in zip(sides[1:], sets[1:]):
-        if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_SETS:
-            on = [
-                units.shortened(", ".join(sorted(set().union(*each))), 40)
-                for each in (sets[0], own)
-            ]
-            yield Refusal(
-                "hosts",
-                f"{sides[0].name} ran on {on[0]}, {side.name} on {on[1]}: a difference of the "
-                "nodes would look the same",
-            )
-            return
+    ran = [f"on {units.shortened(', '.join(sorted(set().union(*own))), 40)}" for own in sets]
+    said = (
+        f"{sides[0].name} ran {ran[0]}, {side.name} {on}: a difference of the nodes would look the "
+        "same"
+        for side, own, on in zip(sides[1:], sets[1:], ran[1:])
+        if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_SETS
+    )
+    return [Refusal("hosts", what) for what in islice(said, 1)]
 
 
 # in what all runs must be alike: kind, what is said, what must be equal, in words

@@ -12,7 +12,6 @@ negotiation: the number of its rounds depends on the time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
 from statistics import fmean, median
 
@@ -46,7 +45,11 @@ class RowTable:
         self.labels = labels_of(sides)
         matched = [key for key in keys if all(key in run.rows for run in self.runs)]
         self.unmatched = len(keys) - len(matched)
-        self.share = _shares(self.runs, matched)
+        wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in self.runs]
+        self.share = {  # of the time of all rows, mean over the runs
+            key: fmean(run.rows[key].total_ns / whole for run, whole in zip(self.runs, wholes))
+            for key in matched
+        }
         self.keys = sorted(matched, key=lambda key: -self.share[key])
         self.metrics = {key: _metric_of_row(self.runs, key, metric) for key in self.keys}
 
@@ -157,44 +160,35 @@ class RowTable:
         """Without controls, unless there is nothing else."""
         own = [side for side in self.sides if not side.of]
         sides = own if len(own) > 1 else self.sides
-        keys = sorted(self.keys, key=self._order)
+        keys = sorted(
+            self.keys,
+            key=lambda key: (
+                key.call,
+                self.labels.get(key.group, ""),
+                key.bytes or 0,
+                key.memory_kind,
+            ),
+        )
         values = [[self.values(key, side) for side in sides] for key in keys]
         found = [_best(judge, own) for own in values]
         adjusted = benjamini_hochberg([p for _, p in found])
         marked = [are_judged and p <= 1 - judge.level for p in adjusted]
         return [
-            self._size(key, sides, own, best if is_marked else None)
+            SizeRow(
+                **self._named(key),
+                count=self._count([key]),
+                sides=tuple(side.name for side in sides),
+                values_ns=tuple(map(median_known, own)),
+                best=None if best is None or not is_marked else sides[best].name,
+            )
             for key, own, (best, _), is_marked in zip(keys, values, found, marked)
         ]
-
-    def _order(self, key: Key) -> tuple[str, str, int, str]:
-        return key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind
-
-    def _size(
-        self, key: Key, sides: Sequence[Side], values: list[list[float | None]], best: int | None
-    ) -> Row:
-        return SizeRow(
-            **self._named(key),
-            count=self._count([key]),
-            sides=tuple(side.name for side in sides),
-            values_ns=tuple(map(median_known, values)),
-            best=None if best is None else sides[best].name,
-        )
 
 
 def _algorithm(side: Side, key: Key) -> str:
     """Empty: not known, or not the same in all runs."""
     found = {run.algorithm(key) for run in side.runs}
     return found.pop() if len(found) == 1 else ""
-
-
-def _shares(runs: Sequence[Figures], keys: Sequence[Key]) -> dict[Key, float]:
-    """Each row's share of the time of all rows, mean over the runs."""
-    wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in runs]
-    return {
-        key: fmean(run.rows[key].total_ns / whole for run, whole in zip(runs, wholes))
-        for key in keys
-    }
 
 
 def _metric_of_row(runs: Sequence[Figures], key: Key, metric: str) -> str:
@@ -246,7 +240,7 @@ def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
     if not joined:
         return list(sides)
     return [
-        side._replace(runs=[replace(run, joined=joined) for run in side.runs]) for side in sides
+        side._replace(runs=[run._replace(joined=joined) for run in side.runs]) for side in sides
     ]
 
 
@@ -255,7 +249,10 @@ def _joined(runs: Sequence[Figures], uneven: Sequence[Key]) -> dict[Part, Key]:
     negotiates = any(run.negotiates for run in runs)
     joined: dict[Part, Key] = {}
     for call, keys in _sizes_of_calls(uneven, runs).items():
-        kinds = _kinds_of_one_call(runs, keys, negotiates)
+        # without negotiation small gradients count as control, by their size: they are joined with
+        # the others if the bytes of both together are the same in all runs to the byte
+        are_alike = not negotiates and len({_bytes(run, keys) for run in runs}) == 1
+        kinds = ("bulk", "control") if are_alike else ("bulk",)
         joined.update({(key, kind): call._replace(per="step") for key in keys for kind in kinds})
     if negotiates:
         parts = [each for run in runs for each in run.parts.items()]
@@ -301,15 +298,6 @@ def _is_aside(run: Figures, keys: Sequence[Key]) -> bool:
     most_calls = threshold("compare.aside-calls") * run.steps.count * len(run.ranks)
     most_bytes = threshold("compare.aside-bytes") * _bytes(run, list(run.rows))
     return calls < most_calls and _bytes(run, keys) < most_bytes
-
-
-def _kinds_of_one_call(
-    runs: Sequence[Figures], keys: Sequence[Key], negotiates: bool
-) -> tuple[str, ...]:
-    """Without negotiation small gradients count as control, by their size. They are joined with the
-    others if the bytes of both together are the same in all runs to the byte."""
-    sums = {_bytes(run, keys) for run in runs}
-    return ("bulk", "control") if len(sums) == 1 and not negotiates else ("bulk",)
 
 
 def step_difference(sides: Sequence[Side]) -> str:

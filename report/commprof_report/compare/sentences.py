@@ -28,12 +28,10 @@ NAMES = {  # of a figure: in a table, in a sentence
 }
 
 
-def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+def facts(answers: Comparison) -> list[tuple[str, str]]:
     """The compared runs, and facts about all sides."""
-    yield from sides_facts(answers)
-    yield from refusal_facts(answers)
-    for note in answers.notes:
-        yield "Note", note
+    notes = [("Note", note) for note in answers.notes]
+    return [*sides_facts(answers), *refusal_facts(answers), *notes]
 
 
 def name_of(pair: Pair) -> str:
@@ -59,31 +57,26 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
         runs = units.counted(len(side.runs), "run")
         yield "" if place else "Sides", f"{side.name}: {runs}, {library(side)}{failed}"
     blocks = len(answers.sides[0].runs)
-    if answers.is_paired and blocks > 1:
-        yield (
-            "Blocks",
-            f"{blocks}: runs made next to each other are compared with each other",
-        )
-    elif not answers.is_paired:
-        why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
-        yield "Blocks", f"none: {why}; all runs of one side are compared with all of the other"
+    paired = f"{blocks}: runs made next to each other are compared with each other"
+    why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
+    unpaired = f"none: {why}; all runs of one side are compared with all of the other"
+    yield "Blocks", unpaired if not answers.is_paired else paired if blocks > 1 else ""
     yield "Same work", work_text(answers)
     stepless = [side.name for side in answers.sides if any(run.steps is None for run in side.runs)]
     loops = "; hvprof-report steps shows the loops"
     yield "Steps", f"none known in {' and '.join(stepless)}{loops}" if stepless else ""
-    for pair in answers.pairs:
-        if pair.verdict.is_control:
-            yield "A/A", control_text(answers, pair)
+    controls = [pair for pair in answers.pairs if pair.verdict.is_control]
+    yield from (("A/A", control_text(answers, pair)) for pair in controls)
     costs = "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs)
-    if costs:
-        yield "Profiler", f"launch to end with it v. without: {costs}"
+    yield "Profiler", f"launch to end with it v. without: {costs}" if costs else ""
 
 
-def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
-    for refusal in answers.refused:
-        yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
-    for refusal in answers.allowed:
-        yield "Allowed", f"{refusal.kind}: {refusal.what}"
+def refusal_facts(answers: Comparison) -> list[tuple[str, str]]:
+    refused = ((each, f". Way out: {each.way_out}") for each in answers.refused)
+    return [
+        *(("Refused", f"{each.kind}: {each.what}{way_out}") for each, way_out in refused),
+        *(("Allowed", f"{each.kind}: {each.what}") for each in answers.allowed),
+    ]
 
 
 def library(side: Side) -> str:
@@ -101,16 +94,15 @@ def work_text(answers: Comparison) -> str:
     }
     if any(why_not.values()):
         return next(text for text, holds in why_not.items() if holds)
-    same, uneven = map(len, answers.work)
-    what = cut_text(answers) or f"{units.counted(same, 'row')} with the same calls and bytes"
-    said = f"yes: {what}, on {units.counted(runs[0].world_size, 'rank')}"
-    if cut_text(answers) or not uneven:
-        return said
-    return (
-        f"{said}; {units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs, "
+    (same, uneven), cut = map(len, answers.work), cut_text(answers)
+    what = cut or f"{units.counted(same, 'row')} with the same calls and bytes"
+    differ = (
+        f"; {units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs, "
         "between the sides by no more than within them or by less than "
         f"{units.share(threshold('compare.work'))}"
     )
+    said = f"yes: {what}, on {units.counted(runs[0].world_size, 'rank')}"
+    return said if cut or not uneven else said + differ
 
 
 def cut_text(answers: Comparison) -> str:
@@ -134,19 +126,15 @@ def cut_text(answers: Comparison) -> str:
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
     yield "Compared", title
-    if pair.differences:
-        yield "Also different", differences_text(pair.differences)
-    noise = [
+    yield "Also different", differences_text(pair.differences)
+    noise = ", ".join(
         f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})"
         for row in pair.figures
         if row.noise is not None
-    ]
-    if noise:
-        yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
+    )
+    yield "Noise", f"two runs of the same side differ by up to {noise}" if noise else ""
     yield "Verdict", verdict_text(answers, pair)
-    stands = stands_text(answers.sides, answers.rules.checked)
-    if stands:
-        yield "Stands for", stands
+    yield "Stands for", stands_text(answers.sides, answers.rules.checked)
     if pair.verdict.verdict in DIFFERENT:
         for place, row in enumerate(causes(pair)):
             yield "" if place else "Because", cause_text(row)
@@ -288,9 +276,8 @@ def change_text(row: VerdictRow | Compared) -> str:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return units.NO_VALUE
-    return f"[{units.change(low)}, {units.change(high)}]"
+    is_known = low is not None and high is not None
+    return f"[{units.change(low)}, {units.change(high)}]" if is_known else units.NO_VALUE
 
 
 def effect_text(detectable: float) -> str:

@@ -29,12 +29,13 @@ class Times(
     durations, by communicator and rank. shares: of transfer, by call, communicator and bytes; of
     calls that complete requests, or only start them, by call."""
 
-    def run_ns(self, name: str, since_ns: int | None = None) -> int | None:
-        """wait_ns or transfer_ns of the run; null: no call was analysed."""
-        if self.total_ns and not self.is_split:
-            return None
-        own = slice(None) if since_ns is None else self.begin_ns >= since_ns
-        return rounded(getattr(self, name)[own].sum())
+    def of_ranks(self, ranks: int, since_ns: int = NONE) -> dict[str, float | None]:
+        """wait_ns and transfer_ns per rank, from a time on; null: no call was analysed."""
+        is_known, own = self.is_split or not self.total_ns, self.begin_ns >= since_ns
+        return {
+            name: rounded(getattr(self, name)[own].sum()) / ranks if is_known else None
+            for name in ("wait_ns", "transfer_ns")
+        }
 
     @property
     def coverage(self) -> float:

@@ -192,9 +192,11 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.covered": lambda share: comparison._default_metric(
         [side([run(coverage=share)])], RULES
     ),
-    "compare.nearly-all": lambda share: note(notes.of_all([run(coverage=share)], "time", 0.0)),
+    "compare.nearly-all": lambda share: note(
+        notes.of_sides([side([run(coverage=share)])], "time", RULES, 0)
+    ),
     "compare.estimated": lambda share: note(
-        notes.of_all([run(estimate_share=share)], "transfer", 0.0)
+        notes.of_sides([side([run(estimate_share=share)])], "transfer", RULES, 0)
     ),
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,
