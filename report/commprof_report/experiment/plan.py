@@ -39,6 +39,7 @@ from ..base.files import (
     regular_open,
     text_in,
     whole_in,
+    written_whole,
 )
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
@@ -116,16 +117,11 @@ def _plan(values: Any) -> Plan:
 
 def plan_write(folder: Path, plan: Plan) -> None:
     """Whoever reads the file finds all of it, or what was there before."""
-    aside = folder / f"{EXPERIMENT}.tmp"
     arms = [arm._asdict() for arm in plan.arms]
-    with open(aside, "w", encoding="utf-8") as file:
-        json.dump(
-            {"format": FORMAT, "version": VERSION, **plan._asdict(), "arms": arms}, file, indent=1
-        )
-        file.write("\n")
-        file.flush()
+    values = {"format": FORMAT, "version": VERSION, **plan._asdict(), "arms": arms}
+    with written_whole(folder / EXPERIMENT, 0o666) as file:
+        print(json.dumps(values, indent=1), file=file, flush=True)
         os.fsync(file.fileno())
-    os.replace(aside, folder / EXPERIMENT)
 
 
 def runs_read(folder: Path) -> list[Run]:

@@ -265,7 +265,12 @@ def _indirect(
     found: CausesOfWait = {last: direct_ns} if direct_ns else {}
     found[NOT_KNOWN] = unknown_ns
     own = {**of_waiter, waiter: of_waiter.get(waiter, 0.0) + beyond_ns}
-    _longer(found, indirect_ns, own, of_last)
+    # the causes for which the last rank waited longer than this one
+    more = {rank: ns - own.get(rank, 0.0) for rank, ns in of_last.items()}
+    longer = {rank: ns for rank, ns in more.items() if ns > 0}
+    longer_ns = sum(longer.values()) or 1.0
+    for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
+        found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / longer_ns
     whole_ns = direct_ns + unknown_ns + indirect_ns
     return largest({rank: wait_ns * ns / whole_ns for rank, ns in found.items()}, wait_ns)
 
@@ -291,18 +296,6 @@ def _rows(
     )
     order = np.argsort(place, kind="stable")
     return Causes(wait=wait[place[order]], cause_rank=cause_rank[order], caused_ns=caused_ns[order])
-
-
-def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
-    """Adds the causes for which the last rank waited longer than this one."""
-    longer = {
-        rank: caused_ns - own.get(rank, 0.0)
-        for rank, caused_ns in late.items()
-        if caused_ns > own.get(rank, 0.0)
-    }
-    longer_ns = sum(longer.values())
-    for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
-        found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / (longer_ns or 1.0)
 
 
 def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:

@@ -25,9 +25,9 @@ waiting and transfer.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import (
     NONE,
@@ -35,7 +35,6 @@ from ..base import (
     Flags,
     Groups,
     Ints,
-    TextInts,
     Texts,
     found_in,
     np,
@@ -64,15 +63,9 @@ class Collectives(Columns):
     arrivals."""
 
 
-class Sources(NamedTuple):
-    """An edge in each row, in order of these columns: a rank receives from another one on a
-    communicator. known: the communicators and ranks of which all edges are known, whether there are
-    any or not."""
-
-    identity: TextInts
-    world_rank: Ints
-    source: Ints
-    known: tuple[TextInts, Ints]
+# An edge in each row, in order of these columns: a rank receives from another one on a communicator.
+# known: the communicators and ranks of which all edges are known, whether there are any or not.
+Sources = namedtuple("Sources", "identity world_rank source known")
 
 
 def sources(connection: Connection, texts: Texts) -> Sources:

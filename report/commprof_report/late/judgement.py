@@ -9,6 +9,7 @@ most of the time by which the ranks are longer outside MPI is of one kind.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from enum import Enum
 from sqlite3 import Connection
@@ -174,20 +175,13 @@ def verdict_of(
 
 
 SHARE = threshold("late.reason")
-BEFORE = "before the wait"
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
 THREADS = "threads"
 IN_FILES = "files"
 OWN = COMPUTES, ASLEEP, DISK, THREADS, IN_FILES  # no matter of cores
 
 
-class Words(NamedTuple):
-    do: str
-    longer: str
-    how: str
-    remedy: str
-
-
+Words = namedtuple("Words", "do longer how remedy")
 WORDS = {
     COMPUTES: Words("compute", "{} longer", "on a core", "balance the work"),
     LOST_CORE: Words(
@@ -275,7 +269,7 @@ def reason(
     is_ready = 1 - use_of(own).wait_rate
     if found.kind == ASLEEP and beside_ns - others_ns >= SHARE * is_ready * found.longer_ns:
         return Reason(THREADS, beside_ns, others_ns, "in the whole run")
-    return found._replace(where=BEFORE) if last else found
+    return found._replace(where="before the wait") if last else found
 
 
 def in_files(lines: Lines, ranks: Collection[int]) -> Reason | None:
@@ -323,36 +317,25 @@ def compared(own: Use, others: Use) -> Reason | None:
         return None
     core_ns, others_core_ns = (use.ready_ns - use.outside_wait_ns for use in (own, others))
     idle = DISK if own.outside_disk > SHARE * own.outside_blocked else ASLEEP
+    (ready_ns, _), (_, others_ready_ns) = own.ready_bounds_ns, others.ready_bounds_ns
+    # as if these ranks had waited for a core only outside MPI, and the others never
+    computing_ns = ready_ns - min(ready_ns, own.core_wait_ns) - others_ready_ns
+    # than the same computation takes a rank that waits for a core as often as the others do
+    more = max(0.0, own.wait_rate - others.wait_rate)
+    lost_ns = ready_ns * more / (1 - others.wait_rate) if more else 0.0
     by_bounds = (
         (
             own.blocked_bounds_ns[0] - others.blocked_bounds_ns[1],
             Reason(idle, own.blocked_ns, others.blocked_ns),
         ),
-        (_computing_ns(own, others), Reason(COMPUTES, core_ns, others_core_ns)),
-        (_lost_ns(own, others), Reason(LOST_CORE, own.outside_wait_ns, others.outside_wait_ns)),
-        (
-            own.ready_bounds_ns[0] - others.ready_bounds_ns[1],
-            Reason(READY, own.ready_ns, others.ready_ns),
-        ),
+        (computing_ns, Reason(COMPUTES, core_ns, others_core_ns)),
+        (lost_ns, Reason(LOST_CORE, own.outside_wait_ns, others.outside_wait_ns)),
+        (ready_ns - others_ready_ns, Reason(READY, own.ready_ns, others.ready_ns)),
     )
     return next(
         (why for sure_ns, why in by_bounds if min(sure_ns, why.longer_ns) >= SHARE * longer_ns),
         None,
     )
-
-
-def _computing_ns(own: Use, others: Use) -> float:
-    """At least so much longer on a core outside MPI: as if these ranks had waited for one only
-    there, and the others never."""
-    ready_ns = own.ready_bounds_ns[0]
-    return ready_ns - min(ready_ns, own.core_wait_ns) - others.ready_bounds_ns[1]
-
-
-def _lost_ns(own: Use, others: Use) -> float:
-    """At least so much longer than the same computation takes a rank that waits for a core as often
-    as the others do."""
-    more = own.wait_rate - others.wait_rate
-    return own.ready_bounds_ns[0] * more / (1 - others.wait_rate) if more > 0 else 0.0
 
 
 def longer_text(found: Reason, number: int) -> str:

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections import namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base import (
     NONE,
@@ -68,7 +69,7 @@ from .judgement import (
 )
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
-from .reading import Known, are_chosen, known
+from .reading import are_chosen, known
 from .retimed import Part, Retimed, retimed
 from .sums import (
     Sums,
@@ -96,7 +97,7 @@ from .verdict import (
     block_count,
     is_too_few,
 )
-from .wait_split import WaitSplit, wait_split
+from .wait_split import wait_split
 
 SQL = query.beside(__file__)
 
@@ -288,7 +289,7 @@ class Late:
             negotiated_share=self.negotiated_share,
             unknown_cause_ns=unknown_ns,
             together_share=together_share(self.connection),
-            **of_all.left._asdict(),
+            **of_all.left,
             clocks=len(self.alignment.clocks),
             unconnected_clocks=self.alignment.islands - 1,
             error_ns=math.ceil(of_all.error_ns),
@@ -408,15 +409,9 @@ def _unsampled(connection: Connection) -> str:
 RegionWorkRow = row_type("RegionWorkRow", (*parts.RegionRow._fields, *Efficiency._fields))
 
 
-class Split(NamedTuple):
-    """Waiting and transfer of a run, without causes."""
-
-    known: Known
-    of_all: WaitSplit  # whatever was selected
-    sums: Sums  # of the chosen calls of all ranks
-    ranks: list[int]  # the chosen ones
-    inside: list[Row]
-    run: Row
+# Waiting and transfer of a run, without causes: Known; WaitSplit, of_all whatever was selected; Sums
+# of the chosen calls of all ranks; the chosen ranks; rows of time_inside.sql; and the run's row.
+Split = namedtuple("Split", "known of_all sums ranks inside run")
 
 
 def split(run: Selection, alignment: Alignment) -> Split:

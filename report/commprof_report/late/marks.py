@@ -17,16 +17,16 @@ is one, too.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean, median
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from ..base import Ints, Row, gathered, np, query, threshold
 from ..base.same_steps import matched, warm_up
 from ..run.selection import CONTROL_BYTES
-from .verdict import FEWEST_BLOCKS, NOTABLE, Named, Participants, blame, block_count, costs_of
+from .verdict import FEWEST_BLOCKS, NOTABLE, Participants, blame, block_count, costs_of
 
 SQL = query.beside(__file__)
 
@@ -40,28 +40,30 @@ Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
 Open = Mapping[tuple[int, int], int]  # by step and rank, by how much a time may be off
 
 
-class WaitRegion(NamedTuple):
-    """A region in which the program waits for a thread that communicates. Times are sums over
-    ranks."""
-
-    name: str
-    visits: dict[int, list[Span]]  # by rank, in its own time, in order
-    time_ns: int
-    communicating_ns: int  # of it, while another thread is in a data operation
+# A region in which the program waits for a thread that communicates. visits: by rank, Spans in its
+# own time, in order. Sums over ranks: time_ns, and of it communicating_ns, while another thread is in
+# a data operation.
+WaitRegion = namedtuple("WaitRegion", "name visits time_ns communicating_ns")
 
 
-class Last(NamedTuple):
-    """Which ranks come last to a point of a step. region: the wait region at whose begin ranks are
-    compared; HANDED: where they hand their tensors over; "": a mark."""
+class Last(
+    namedtuple(
+        "Last",
+        "region judged by_step behind_ns waits_ns named blocks open_share",
+        defaults=[None, 0, 0.0],
+    )
+):
+    """Which ranks come last to a point of a step.
 
-    region: str
-    judged: int  # steps, or visits to the region, after the warm-up
-    by_step: Mapping[int, tuple[int, float]]  # the last rank and its distance, if it is sure
-    behind_ns: float  # the sum of what the last ranks of all judged ones, sure or not, are behind
-    waits_ns: Mapping[int, int]  # by rank: from its arrivals, if known, to the last ones
-    named: Named | None = None  # the ranks that are last beyond chance
-    blocks: int = 0
-    open_share: float = 0.0  # of steps, in which no two ranks are known to have come when
+    region      the wait region at whose begin ranks are compared; HANDED: where they hand their
+                tensors over; "": a mark
+    judged      steps, or visits to the region, after the warm-up
+    by_step     the last rank and its distance, if it is sure
+    behind_ns   the sum of what the last ranks of all judged ones, sure or not, are behind
+    waits_ns    by rank: from its arrivals, if known, to the last ones
+    named       Named: the ranks that are last beyond chance, by a test in so many `blocks`
+    open_share  of steps, in which no two ranks are known to have come when
+    """
 
     @property
     def is_known(self) -> bool:

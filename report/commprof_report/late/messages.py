@@ -37,9 +37,9 @@ same call, communicator and size, and likewise within a host or between two.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import (
     NONE,
@@ -75,19 +75,10 @@ NUMBERS = 65_535
 HALF = NUMBERS // 2
 
 
-class Left(NamedTuple):
-    """How many operations that the user chose were not split; columns.py has their meaning."""
-
-    unsure: int
-    uncompleted: int
-    unmatched: int
-    unnumbered: int
-
-
 def messages(
     connection: Connection, alignment: Alignment, clocks: Clocks, sides: Columns, texts: Texts
-) -> tuple[Operations, Left]:
-    """sides: reading.py."""
+) -> tuple[Operations, dict[str, int]]:
+    """And how many of those that the user chose were not split. sides: reading.py."""
     rank = np.where(sides.is_received, sides.receiver, sides.sender)
     posted_ns, ended_ns, gone_ns = (
         np.where(times == NONE, NONE, alignment.aligned(rank, times))
@@ -135,13 +126,13 @@ def messages(
     )
     is_chosen = are_chosen(connection, texts, call=sides.call, identity=sides.identity)
     is_unmatched = is_chosen & ~is_matched
-    left = (
-        is_chosen & is_matched & is_gone & ~is_sure,
-        is_chosen & is_matched & ~is_gone,
-        is_unmatched,
-        is_unmatched & sides.is_received & (sides.number == NONE),
-    )
-    return operations.take(is_gone), Left(*(int(flags.sum()) for flags in left))
+    left = {
+        "unsure": is_chosen & is_matched & is_gone & ~is_sure,
+        "uncompleted": is_chosen & is_matched & ~is_gone,
+        "unmatched": is_unmatched,
+        "unnumbered": is_unmatched & sides.is_received & (sides.number == NONE),
+    }
+    return operations.take(is_gone), {name: int(flags.sum()) for name, flags in left.items()}
 
 
 def _other_sides(sides: Columns, rank: Ints, clocks: Clocks) -> Ints:
@@ -245,7 +236,9 @@ def epoch_operations(
     error = clocks.between(rows.world_rank, rows.peer, rows.start_ns)
     is_sure = clocks.are_sure(rows.identity, rows.call, error)
     has_returned = is_start & (last_ns >= end_ns + error.distance_ns)
-    is_known = (last_ns != NONE) & _have_all(rows)
+    of_call = numbered(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
+    # all partners of a call must have a row
+    is_known = (last_ns != NONE) & (np.bincount(of_call)[of_call] == rows.partners)
     # the partner's part ends with its post for Win_start, else with the epoch
     partner_gone_ns = _at(np.where(is_start, post, np.where(is_complete, wait, complete)), end_ns)
     nothing, no = np.full(len(rows), NONE), np.zeros(len(rows), bool)
@@ -284,12 +277,6 @@ def _of_epoch(rows: Columns, is_origin: Flags, side: Flags) -> Ints:
     return np.append(places, -1)[found_in(keys, [key[places] for key in keys])]
 
 
-def _have_all(rows: Columns) -> Flags:
-    """Whether all partners of a row's call have a row."""
-    number = numbered(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
-    return np.bincount(number)[number] == rows.partners
-
-
 def _moved_bytes(
     connection: Connection, rows: Columns, begun: Ints, known: Known, texts: Texts
 ) -> Ints:
@@ -311,12 +298,10 @@ def _moved_bytes(
     return found
 
 
-class Link(NamedTuple):
-    sender: int | None  # None: not known which, as one call completes the messages of several
-    receiver: int | None
-    call: str
-    times: float  # median transfer, over that between others
-    excess_ns: float  # of all its messages of slow calls and sizes, over the time between others
+class Link(namedtuple("Link", "sender receiver call times excess_ns")):
+    """From which rank to which; None: not known, as one call completes the messages of several.
+    times: median transfer, over that between others. excess_ns: of all its messages of slow calls
+    and sizes, over the time between others."""
 
     @property
     def route(self) -> str:
@@ -345,7 +330,12 @@ def slow_links(
         call=messages.call, identity=messages.identity, bytes=messages.bytes, peer=messages.peer
     )
     is_sent = messages.wait_state == texts.number("late receiver")
-    is_near = _host_numbers(waits.world_rank, hosts) == _host_numbers(waits.peer, hosts)
+    names = Texts()
+    host, other = (
+        names.all([hosts.get(rank) for rank in ranks.tolist()])
+        for ranks in (waits.world_rank, waits.peer)
+    )
+    is_near = host == other
     order, pairs = grouped(
         waits.call, waits.identity, waits.bytes, is_near, waits.world_rank, waits.peer
     )
@@ -411,13 +401,6 @@ def _of_pair(links: list[Link]) -> Link:
 
     most = max(by(links, lambda link: link.call).values(), key=excess_ns)
     return max(most, key=lambda link: link.excess_ns)._replace(excess_ns=excess_ns(most))
-
-
-def _host_numbers(ranks: Ints, hosts: Mapping[int, str | None]) -> Ints:
-    names = {name: number for number, name in enumerate(dict.fromkeys(hosts.values()))}
-    number_of = np.full(max([*hosts, int(ranks.max(initial=0))]) + 1, -1)
-    number_of[list(hosts)] = [names[name] for name in hosts.values()]
-    return number_of[ranks]
 
 
 def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:

@@ -164,22 +164,21 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Columns
 def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMessages:
     """All messages of sampled calls, view `message`."""
     _, calls, further, _ = sampled(connection)
-    calls = calls.take((calls.peer != NONE) & known.which(calls.call, texts, _is_message))
+    is_message = known.which(
+        calls.call,
+        texts,
+        lambda call: (
+            (call.library, call.family, call.bandwidth) == ("mpi", "point-to-point", "one-way")
+            and call.form != "persistent"
+        ),
+    )
+    calls = calls.take((calls.peer != NONE) & is_message)
     received, sent = texts.number("received"), texts.number("sent")
     own = calls.changed(direction=np.where(texts.among(calls.call, RECEIVES), received, sent))
     further = further.take(
         (further.peer != NONE) & known.which(further.call, texts, lambda call: True)
     )
     return joined(FurtherMessages, [own, further])
-
-
-def _is_message(call: CallInfo) -> bool:
-    return (
-        call.library == "mpi"
-        and call.family == "point-to-point"
-        and call.bandwidth == "one-way"
-        and call.form != "persistent"
-    )
 
 
 def median_durations(rows: Collectives, sides: Columns, epochs: Columns) -> Medians:
@@ -403,11 +402,9 @@ SECOND_LOG2 = 30  # 2^30 ns are about one second
 Medians = dict[tuple[int, int], int]  # durations by numbers of communicator and call
 
 
-class Errors(NamedTuple):
-    """As Error, a row for each pair of ranks or group of them."""
-
-    timestamp_ns: Floats
-    distance_ns: Floats
+Errors = namedtuple(
+    "Errors", "timestamp_ns distance_ns"
+)  # as Error, of each pair or group of ranks
 
 
 class Clocks:

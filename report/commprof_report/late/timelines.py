@@ -13,11 +13,11 @@ not begun or has ended (ABSENT); drawings do.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from sqlite3 import Connection
-from typing import Dict, NamedTuple
+from typing import Dict
 
 from ..base import NONE, Ints, TextInts, Texts, by_rank, found_in, joined, np
 from ..run.alignment import Alignment
@@ -32,27 +32,14 @@ DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the ca
 NOBODY = -1
 
 
-class Piece(NamedTuple):
-    """A part of a timeline in one state. waits_for: the rank whose arrival ended it, of a wait."""
-
-    begin_ns: int
-    end_ns: int
-    state: int
-    call: str
-    waits_for: int
+# A part of a timeline in one state. waits_for: the rank whose arrival ended it, of a wait.
+Piece = namedtuple("Piece", "begin_ns end_ns state call waits_for")
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(namedtuple("Timeline", "points states calls waits sums texts")):
     """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1],
-    outside MPI after that. sums: at each point, the time in each state up to it."""
-
-    points: Ints
-    states: Ints
-    calls: TextInts
-    waits: Ints
-    sums: np.ndarray
-    texts: Texts
+    outside MPI after that; and in which of `calls`, in which it `waits` for a rank. sums: at each
+    point, the time in each state up to it."""
 
     @cached_property
     def states_from(self) -> Ints:
@@ -66,7 +53,7 @@ class Timeline:
         is_own = (place >= 0) & (points < np.append(ends_ns, NONE)[place])
         is_own &= self.states != OUTSIDE
         states = np.where(is_own, NEGOTIATING, self.states)
-        return replace(self, states=states, sums=_sums(self.points, states))
+        return self._replace(states=states, sums=_sums(self.points, states))
 
     def spent(self, until_ns: Ints) -> np.ndarray:
         """The time in each state since the begin of the axis; they add up to it. A row for each
@@ -134,17 +121,10 @@ class Lines(Dict[int, Timeline]):
         return found
 
 
-class Called(NamedTuple):
-    """The calls of each rank's thread that is its timeline, in order of time."""
-
-    of_threads: Calls  # of all threads, likewise, without set-up
-    set_up: Calls
-    threads: dict[int, int]  # by rank, the one that is the timeline
-    calls: Calls
-    start_ns: Ints  # on the run's axis
-    states: Ints  # of those that are not split
-    gaps: dict[int, tuple[Ints, Ints]]
-    ranks: list[int]
+# `calls` of each rank's thread that is its timeline (threads: by rank), in order of time; start_ns:
+# on the run's axis; states: of those that are not split. of_threads: of all threads, likewise,
+# without those that set up (set_up). gaps: by rank begins and ends of times without samples.
+Called = namedtuple("Called", "of_threads set_up threads calls start_ns states gaps ranks")
 
 
 def called(
@@ -156,6 +136,7 @@ def called(
     threads = followed(connection, every)
     calls = every.take(is_on(every, threads))
     is_set_up = are_setting_up(every, known, texts)
+    rank, begins, ends = holes_aligned(connection, alignment, threads)
     return Called(
         every.take(~is_set_up),
         every.take(is_set_up),
@@ -163,7 +144,7 @@ def called(
         calls,
         alignment.aligned(calls.world_rank, calls.start_ns),
         _states(calls.call, known, texts),
-        _gaps(connection, threads, alignment),
+        {number: (begins[own], ends[own]) for number, own in by_rank(rank)},
         [rank for (rank,) in connection.execute("SELECT world_rank FROM rank")],
     )
 
@@ -235,14 +216,6 @@ def _states(calls: TextInts, known: Known, texts: Texts) -> Ints:
     found[known.which(calls, texts, lambda call: call.only_starts)] = TRANSFER
     found[known.which(calls, texts, lambda call: call.family == "io")] = FILES
     return found
-
-
-def _gaps(
-    connection: Connection, threads: dict[int, int], alignment: Alignment
-) -> dict[int, tuple[Ints, Ints]]:
-    """By rank the begins and the ends, in order, of times without samples of its thread."""
-    rank, begins, ends = holes_aligned(connection, alignment, threads)
-    return {number: (begins[own], ends[own]) for number, own in by_rank(rank)}
 
 
 def _in_turn(*parts: np.ndarray) -> np.ndarray:

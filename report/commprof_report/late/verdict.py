@@ -116,14 +116,11 @@ def costs_of(
     )
 
 
-class Participants(NamedTuple):
-    """Who may be late."""
-
-    ranks: Sequence[int]  # all that take part in the analysed calls
-    hosts: Mapping[int, str] = {}
-    members: Mapping[int, Sequence[int]] = {}  # of each communicator, by its number
-    texts: Texts = Texts()
-    waited_ns: Mapping[int, int] = {}  # by rank
+# Who may be late: all ranks that take part in the analysed calls. By rank: hosts, waited_ns. members:
+# of each communicator, by its number. texts: of these numbers.
+Participants = namedtuple(
+    "Participants", "ranks hosts members texts waited_ns", defaults=[{}, {}, Texts(), {}]
+)
 
 
 class Named(NamedTuple):

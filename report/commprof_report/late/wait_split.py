@@ -44,8 +44,8 @@ The rest is not known, and stays with transfer.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ..base import (
     NONE,
@@ -76,7 +76,7 @@ from .depends import (
     sources,
     whole,
 )
-from .messages import Left, epoch_operations, messages, sampled_epochs
+from .messages import epoch_operations, messages, sampled_epochs
 from .reading import (
     CallInfo,
     Clocks,
@@ -88,21 +88,17 @@ from .reading import (
     sampled_collectives,
     samples,
 )
-from .timelines import OUTSIDE, Called, Lines, called, timelines
+from .timelines import OUTSIDE, Lines, called, timelines
 
 
-class WaitSplit(NamedTuple):
-    """The split of a run's collectives and messages, whatever the user chose."""
-
-    waits: Waits
-    called: Called
-    texts: Texts
-    collectives: Collectives  # that were sampled
-    sure: Collectives  # of which the arrivals are known
-    later: Operations  # completed by other calls: nonblocking ones, messages, epochs
-    completed: Columns  # what each row of waits was, or completed
-    error_ns: float  # the largest clock error among the collectives split by arrival times
-    left: Left
+# The split of a run's collectives and messages, whatever the user chose: Waits, Called, Texts.
+# collectives: those that were sampled; sure: those of which the arrivals are known; later:
+# Operations completed by other calls: nonblocking ones, messages, epochs; completed: what each row
+# of waits was, or completed; error_ns: the largest clock error among the collectives split by
+# arrival times; left: how many operations that the user chose were not split (columns.py).
+WaitSplit = namedtuple(
+    "WaitSplit", "waits called texts collectives sure later completed error_ns left"
+)
 
 
 def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
@@ -136,10 +132,8 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     first = Groups(collectives.identity, collectives.sequence).first
     unsure = collectives.take(first[~is_sure[first]]), of_epochs.take(is_unsure)
     unseen = later.take((place < 0) & (chosen(later) | ~later.is_known))
-    left = left._replace(
-        unsure=left.unsure + sum(int(chosen(rows).sum()) for rows in unsure),
-        uncompleted=left.uncompleted + len(grouped(unseen.world_rank, unseen.gone_ns)[1]),
-    )
+    left["unsure"] += sum(int(chosen(rows).sum()) for rows in unsure)
+    left["uncompleted"] += len(grouped(unseen.world_rank, unseen.gone_ns)[1])
     own_calls = called(connection, alignment, inside, known, texts)
 
     def is_held_up(call: CallInfo) -> bool:

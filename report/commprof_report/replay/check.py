@@ -6,7 +6,6 @@ import math
 from collections import Counter, namedtuple
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from ..base import UsageError, threshold, units
 from ..compare.judge import Compared, Judge, known
@@ -29,12 +28,9 @@ CheckRow = namedtuple(
 )
 
 
-class Check(NamedTuple):
-    rows: list[CheckRow]
-    jobs: int
-    replays: int
-    passes: list[int]  # of each replay
-    made: float  # share of the job's calls in a pass, of the replay with least
+class Check(namedtuple("Check", "rows jobs replays passes made")):
+    """rows: CheckRow. jobs, replays: how many. passes: of each replay. made: share of the job's
+    calls in a pass, of the replay with least."""
 
     def share(self, *verdicts: str) -> float:
         """The share of the job's time inside MPI in rows with these verdicts."""

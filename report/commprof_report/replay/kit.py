@@ -155,15 +155,11 @@ class Kit:
 
 
 def lines(kit: Kit) -> Iterator[str]:
-    yield f"library {kit.library}"
-    yield f"ranks {kit.ranks}"
-    yield f"window {kit.window_ns}"
-    if kit.record:
-        yield f"recorded {_words(kit.record)}"
-    for (name, why), calls in sorted(kit.left_out.items()):
-        yield f"left-out {calls} {name} {why}"
-    for name, calls in sorted(kit.late.items()):
-        yield f"late {calls} {name}"
+    yield from (f"library {kit.library}", f"ranks {kit.ranks}", f"window {kit.window_ns}")
+    yield from (f"recorded {_words(record)}" for record in [kit.record] if record)
+    left_out = sorted(kit.left_out.items())
+    yield from (f"left-out {calls} {name} {why}" for (name, why), calls in left_out)
+    yield from (f"late {calls} {name}" for name, calls in sorted(kit.late.items()))
     tables: dict[str, Sequence[Any]] = {
         "comm": kit.comms,
         "type": kit.types,
@@ -171,8 +167,7 @@ def lines(kit: Kit) -> Iterator[str]:
         "call": kit.calls,
     }
     for line, rows in tables.items():
-        for number, row in enumerate(rows):
-            yield f"{line} {number} {_words(row)}"
+        yield from (f"{line} {number} {_words(row)}" for number, row in enumerate(rows))
     for (rank, thread), program in sorted(kit.programs.items()):
         before = kit.before.get((rank, thread), [])
         yield f"program {rank} {thread} {len(before)}"
@@ -181,13 +176,15 @@ def lines(kit: Kit) -> Iterator[str]:
 
 
 def _words(values: Iterable[object]) -> str:
-    return " ".join(map(_word, values))
-
-
-def _word(value: object) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(map(str, value)) or NONE
-    return NONE if value is None else str(value)
+    """Values, and sequences of them."""
+    return " ".join(
+        NONE
+        if value is None
+        else str(value)
+        if isinstance(value, str) or not isinstance(value, Sequence)
+        else ",".join(map(str, value)) or NONE
+        for value in values
+    )
 
 
 def write(kit: Kit, path: Path) -> str:
@@ -272,17 +269,13 @@ def _read(line: str, words: Sequence[str]) -> dict[str, Any]:
     """The facts of a line, by name."""
     known = [(word, how) for own, word, how in WORDS if own == line]
     return {
-        word: _text(words[at:])
+        word: (None if words[at:] == [NONE] else " ".join(words[at:]))
         if how == "TEXT"
         else _number(words[at])
         if how == "NUMBER"
         else words[at]
         for at, (word, how) in enumerate(known)
     }
-
-
-def _text(words: Sequence[str]) -> str | None:
-    return None if words == [NONE] else " ".join(words)
 
 
 def _number(word: str) -> int:

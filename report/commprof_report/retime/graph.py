@@ -33,10 +33,10 @@ coe.eu), and Rosas, Gimenez, Labarta: "Scalability prediction for fundamental pe
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ..base import NONE, Columns, Floats, Groups, Ints, by_rank, grouped, np
+from ..base import NONE, Columns, Groups, Ints, by_rank, grouped, np
 
 FAR_NS = 1 << 60
 NARROW = 16  # nodes of a level: so few are played one by one
@@ -71,11 +71,7 @@ class Depends(Columns):
     """
 
 
-class Change(NamedTuple):
-    """A change to play: gaps by node, transfers by call."""
-
-    gap_ns: Ints
-    transfer_ns: Ints
+Change = namedtuple("Change", "gap_ns transfer_ns")  # to play: gaps by node, transfers by call
 
 
 class Graph:
@@ -247,14 +243,11 @@ def _levels(target: Ints, source: Ints, nodes: int) -> tuple[Ints, Ints]:
     return np.array(found, np.int64), np.array(upto)
 
 
-class Efficiency(NamedTuple):
-    """None: not known."""
-
-    parallel_efficiency: float | None = None
-    load_balance: float | None = None
-    communication_efficiency: float | None = None
-    serialization: float | None = None
-    transfer_efficiency: float | None = None
+Efficiency = namedtuple(  # None: not known
+    "Efficiency",
+    "parallel_efficiency load_balance communication_efficiency serialization transfer_efficiency",
+    defaults=[None, None, None, None, None],
+)
 
 
 def efficiency(useful_ns: Ints, ideal_ns: float, time_ns: float) -> Efficiency:
@@ -308,8 +301,10 @@ class Usual:
             begin, count = int(self.groups.first[group]), int(self.groups.counts[group])
             rows = self.order[begin : begin + count]
             if len(usual):
-                usual_ns = _spread(np.median(usual, axis=0), count)
-                found[rows] = np.minimum(found[rows], usual_ns)
+                # so many values with these quantiles, in order
+                place = np.linspace(0, QUANTILES - 1, count) if count > 1 else [QUANTILES / 2]
+                usual_ns = np.interp(place, np.arange(QUANTILES), np.median(usual, axis=0))
+                found[rows] = np.minimum(found[rows], usual_ns.astype(np.int64))
             else:
                 alone.append(rows)
         rows = np.sort(np.concatenate([self.order[:0], *alone]))
@@ -335,9 +330,3 @@ def _with_parts(kinds: Ints, ranks: Ints) -> Ints:
     part = np.empty(len(kinds), np.int64)
     part[order] = groups.place() * PARTS // groups.spread(groups.counts)
     return np.where(kinds == NONE, NONE, kinds * PARTS + part)
-
-
-def _spread(quantiles: Floats, count: int) -> Ints:
-    """So many values with these quantiles, in order."""
-    place = np.linspace(0, QUANTILES - 1, count) if count > 1 else np.array([QUANTILES / 2])
-    return np.interp(place, np.arange(QUANTILES), quantiles).astype(np.int64)
