@@ -423,7 +423,13 @@ def _parts(cells: Cells, times: Times, groups: dict[str, Group]) -> dict[Part, R
     ):
         part = parts[place]
         row = rows.get(part_of(part))
-        count = int(calls) - times.first_barriers_between(part.call, part.identity, *bounds)
+        early = [
+            ns
+            for (identity, _), durations in times.first_barriers.items()
+            for ns in durations
+            if (part.call, part.identity) == (BARRIER, identity) and bounds[0] <= ns < bounds[1]
+        ]
+        count = int(calls) - len(early)
         if row and count > 0:
             row.buckets[bounds] += count
     return rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict, namedtuple
 
-from ..base import NONE, Flags, Floats, Ints, gathered, np
+from ..base import NONE, Floats, Ints, gathered, np
 from ..late.depends import Waits
 from ..late.late_ranks import Split
 from ..late.sums import Sums, rounded, share, transfer_shares
@@ -45,14 +45,6 @@ class Times(
     def share(self, call: str, identity: str, size: int | None) -> float | None:
         return self.shares.get((call, identity, size), self.shares_of_calls.get(call))
 
-    def first_barriers_between(self, call: str, identity: str, low_ns: int, high_ns: int) -> int:
-        return sum(
-            low_ns <= ns < high_ns
-            for (own, _), durations in self.first_barriers.items()
-            for ns in durations
-            if call == BARRIER and own == identity
-        )
-
 
 def times_of(split: Split) -> Times:
     calls, texts = split.known.calls, split.sums.texts
@@ -66,7 +58,13 @@ def times_of(split: Split) -> Times:
         ((texts.texts[identity], rank), ns)
         for identity, rank, ns in zip(early.identity, early.world_rank.tolist(), early_ns)
     )
-    starting = {call for call in inside if _only_starts(split, call)}
+    starting = {
+        name
+        for name, call in calls.items()
+        if name in inside
+        and call.only_starts
+        and (call.library, call.family != "io") == ("mpi", True)
+    }
     begin_ns, starts_ns = _starts(split, {call: inside[call] for call in starting})
     return Times(
         np.append(sums.waits.start_ns, begin_ns),
@@ -78,11 +76,6 @@ def times_of(split: Split) -> Times:
         transfer_shares(sums, calls),
         _completing(sums) | dict.fromkeys(starting, 1.0),
     )
-
-
-def _only_starts(split: Split, call: str) -> bool:
-    info = split.known.calls.get(call)
-    return info is not None and info.library == "mpi" and info.family != "io" and info.only_starts
 
 
 def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
@@ -97,14 +90,12 @@ def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
     first_ns = np.full(max(called.ranks, default=0) + 1, NONE)
     first_ns[ranks] = called.start_ns[is_other][first]
 
-    def are_early(waits: Waits) -> Flags:
-        is_barrier = sums.texts.among(waits.call, {BARRIER})
-        return is_barrier & (waits.start_ns < first_ns[waits.world_rank])
-
-    is_early = are_early(sums.waits)
+    waits = sums.waits
+    is_early = sums.texts.among(waits.call, {BARRIER})
+    is_early &= waits.start_ns < first_ns[waits.world_rank]
     own = ~is_early
-    left = Sums(sums.rows[own], sums.waits.take(own), sums.factor[own], sums.exact, sums.texts)
-    return left, sums.waits.take(is_early)
+    left = Sums(sums.rows[own], waits.take(own), sums.factor[own], sums.exact, sums.texts)
+    return left, waits.take(is_early)
 
 
 def _starts(split: Split, inside: dict[str, int]) -> tuple[Ints, Floats]:

@@ -264,7 +264,12 @@ def reason(
     # a rank that waits for its GPU spins on a core or sleeps
     if found is None or is_on_gpu and found.kind != LOST_CORE:
         return None
-    beside_ns, others_ns = (_beside_ns(connection, rows) for rows in (own, others))
+    # the mean CPU time of the other threads of these ranks' processes
+    used_ns = {row.rank: row.cpu_ns or 0 for row in core_uses(connection)}
+    beside_ns, others_ns = (
+        fmean(max(0, used_ns.get(row.rank, 0) - row.core_ns) for row in rows)
+        for rows in (own, others)
+    )
     # of the other threads only the time on a core is known: they lack one as often as this one
     is_ready = 1 - use_of(own).wait_rate
     if found.kind == ASLEEP and beside_ns - others_ns >= SHARE * is_ready * found.longer_ns:
@@ -283,12 +288,6 @@ def in_files(lines: Lines, ranks: Collection[int]) -> Reason | None:
     if more_ns[FILES] < SHARE * more_ns[[OUTSIDE, TRANSFER, FILES]].sum() or not more_ns[FILES]:
         return None
     return Reason(IN_FILES, float(own_ns[FILES]), float(others_ns[FILES]), "of MPI")
-
-
-def _beside_ns(connection: Connection, rows: Sequence[CpuTimeRow]) -> float:
-    """The mean CPU time of the other threads of these ranks' processes."""
-    used_ns = {row.rank: row.cpu_ns for row in core_uses(connection)}
-    return fmean(max(0, (used_ns.get(row.rank) or 0) - row.core_ns) for row in rows)
 
 
 def call_reasons(

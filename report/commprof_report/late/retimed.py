@@ -18,7 +18,6 @@ from ..base import (
     NONE,
     Columns,
     Flags,
-    Floats,
     Groups,
     Ints,
     Texts,
@@ -116,25 +115,19 @@ class Part:
         )
         return max(0, before_ns - after_ns) / self.share
 
-    def sooner_ns(self, times_ns: Ints, ranks: Sequence[int]) -> float:
-        """By how much threads of the other ranks are done sooner, on average, or the run is
-        shorter."""
-        return max(self.saved_ns(times_ns), float(self._each_sooner_ns(times_ns, ranks).mean()))
-
-    def _each_sooner_ns(self, times_ns: Ints, ranks: Sequence[int]) -> Floats:
-        """By how much each thread of the other ranks is done sooner."""
-        graph = self.graph
-        others = np.flatnonzero(~np.isin(graph.chains.world_rank, ranks))
-        order, threads = grouped(graph.chains.world_rank[others], graph.chains.thread[others])
-        sooner_ns = threads.sum((self.before_ns - times_ns)[graph.ends][others[order]])
-        return np.append(sooner_ns, 0)[: max(1, len(threads))] / self.share
-
-    def shows(self, times_ns: Ints, ranks: Sequence[int]) -> bool:
-        """Threads of a rank wait for one another in ways that are not seen: where one is done
-        sooner by twice what the run is, that may be so."""
-        most_ns = float(self._each_sooner_ns(times_ns, ranks).max())
-        is_alone = bool(self.graph.chains.is_followed.all())
-        return is_alone or self.saved_ns(times_ns) >= MAJORITY * most_ns
+    def gained(self, ranks: Sequence[int]) -> tuple[float, float, bool]:
+        """Without these ranks being late: by how much the run is shorter; by how much threads of
+        the other ranks are done sooner, on average, or the run is shorter; and whether the graph
+        shows it. Threads of a rank wait for one another in ways that are not seen: where one is
+        done sooner by twice what the run is, that may be so."""
+        chains, times_ns = self.graph.chains, self.graph.play(self.without(ranks))
+        saved_ns = self.saved_ns(times_ns)
+        others = np.flatnonzero(~np.isin(chains.world_rank, ranks))
+        order, threads = grouped(chains.world_rank[others], chains.thread[others])
+        sooner_ns = threads.sum((self.before_ns - times_ns)[self.graph.ends][others[order]])
+        each_ns = np.append(sooner_ns, 0)[: max(1, len(threads))] / self.share
+        is_shown = chains.is_followed.all() or saved_ns >= MAJORITY * float(each_ns.max())
+        return saved_ns, max(saved_ns, float(each_ns.mean())), bool(is_shown)
 
     @cached_property
     def ideal_ns(self) -> Ints:
@@ -199,26 +192,22 @@ class Retimed:
         # the part of the run that was played; 0: nothing
         self.share = min(played, sampled_share or 0.0)
         self.scale = played / self.share if self.share else 0.0
-        self.without = lru_cache(maxsize=None)(self._without)
-
-    def _without(self, ranks: tuple[int, ...]) -> list[tuple[Part, Ints]]:
-        return [(part, part.graph.play(part.without(ranks))) for part in self.parts]
+        self.gained = lru_cache(maxsize=None)(
+            lambda ranks: [part.gained(ranks) for part in self.parts]
+        )
 
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
         scaled to all of it; no more than another rank is done sooner, and so never more than that
         one spends in calls. 0: nothing was played."""
-        return self._most(
-            min(part.saved_ns(times_ns), part.sooner_ns(times_ns, ranks))
-            for part, times_ns in self.without(ranks)
-        )
+        return self._most(min(saved_ns, sooner_ns) for saved_ns, sooner_ns, _ in self.gained(ranks))
 
     def shows(self, ranks: tuple[int, ...]) -> bool:
-        return all(part.shows(times_ns, ranks) for part, times_ns in self.without(ranks))
+        return all(is_shown for *_, is_shown in self.gained(ranks))
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner other ranks, or all, would be done."""
-        return self._most(part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks))
+        return self._most(sooner_ns for _, sooner_ns, _ in self.gained(ranks))
 
     def _most(self, gains_ns: Iterable[float]) -> int:
         return round(round(max(gains_ns, default=0)) * self.scale)
@@ -442,12 +431,10 @@ class _Edges:
         return call, delta_ns
 
     def started(self, ranks: Ints, starts_ns: Ints) -> Ints:
-        played = self.played
-        return found_in((ranks, starts_ns), (played.world_rank, played.start_ns))
+        return found_in((ranks, starts_ns), (self.played.world_rank, self.played.start_ns))
 
     def ended(self, ranks: Ints, ends_ns: Ints) -> Ints:
-        played = self.played
-        return found_in((ranks, ends_ns), (played.world_rank, played.own_end_ns))
+        return found_in((ranks, ends_ns), (self.played.world_rank, self.played.own_end_ns))
 
     def of_collectives(self, rows: Collectives, texts: Texts) -> tuple[Members, Depends]:
         start_ns = rows.begun_ns

@@ -142,7 +142,13 @@ def transfer_headline(late: Late) -> str:
     if row.slow_size_call:
         shorter = shorter_text(row.slow_size_excess_ns, row)
         return f"{slow_size_text(row)}. At their pace {shorter}"
-    what = "reading and writing of files" if is_in_files(late) else "transfer"
+    known = late.split.known.calls
+    files_ns = sum(
+        (each.transfer_ns or 0) * (each.call in known and known[each.call].family == "io")
+        for each in late.calls
+    )
+    is_in_files = files_ns >= MAJORITY * max(1, row.transfer_ns)
+    what = "reading and writing of files" if is_in_files else "transfer"
     also = f", also for {units.rank_names(row.late_ranks, 24)}" if row.late_ranks else ""
     return f"{what} costs most: {moving} of the time, waiting for ranks {waiting}{also}"
 
@@ -282,9 +288,9 @@ def call_text(late: Late, cause: CallCause) -> str:
 
 def where_text(late: Late, cause: CallCause) -> str:
     """MPI_Allreduce; where ranks are late in it on several communicators, on which"""
-    if [each.call for each in late.blame.calls].count(cause.call) == 1:
-        return cause.call
-    return f"{cause.call} on {late.split.known.communicators[cause.identity].label}"
+    is_one = [each.call for each in late.blame.calls].count(cause.call) == 1
+    label = late.split.known.communicators[cause.identity].label
+    return cause.call if is_one else f"{cause.call} on {label}"
 
 
 def marks_text(last: Last) -> str:
@@ -302,37 +308,23 @@ def marks_text(last: Last) -> str:
 
 def reaching(region: str, ranks: int = 1) -> str:
     """reaches the mark; hand their gradients over"""
-    if region == HANDED:
-        return f"{units.agreeing('hand their', ranks)} gradients over"
-    return f"{units.agreeing('reach', ranks)} {mark_text(region)}"
+    handed = f"{units.agreeing('hand their', ranks)} gradients over"
+    return handed if region == HANDED else f"{units.agreeing('reach', ranks)} {mark_text(region)}"
 
 
 def mark_text(region: str) -> str:
-    if region == HANDED:
-        return "the hand-over of gradients"
-    return f"region '{units.shortened(region, 32)}'" if region else "the mark"
+    named = {HANDED: "the hand-over of gradients", "": "the mark"}
+    return named.get(region, f"region '{units.shortened(region, 32)}'")
 
 
 def inside_text(region: str) -> tuple[str, str]:
     """The time of a step before and after the wait for its gradients begins."""
-    if region == HANDED:
-        return "until all gradients are handed over", "from then to the end of the sums"
-    return f"outside {mark_text(region)}", "in it"
+    handed = "until all gradients are handed over", "from then to the end of the sums"
+    return handed if region == HANDED else (f"outside {mark_text(region)}", "in it")
 
 
 def judged_text(last: Last) -> str:
     return units.counted(last.judged, "visit" if last.region not in ("", HANDED) else "step")
-
-
-def is_in_files(late: Late) -> bool:
-    """Most of the transfer is in calls on files."""
-    calls = late.split.known.calls
-    files_ns = sum(
-        row.transfer_ns or 0
-        for row in late.calls
-        if row.call in calls and calls[row.call].family == "io"
-    )
-    return files_ns >= MAJORITY * max(1, late.run.transfer_ns)
 
 
 def link_text(late: Late) -> str:

@@ -256,9 +256,9 @@ class Case:
         chance though they cause less than half of the waiting. None: there are none, or the cause
         of half of it is not known."""
         unknown_ns = self.costs.caused_ns.get(None, 0.0)
-        if unknown_ns >= COVERED * self.costs.whole_ns:
-            return None
-        return next(iter(self._found(lambda suspects: suspects.below_half(level))), None)
+        is_known = unknown_ns < COVERED * self.costs.whole_ns
+        found = self._found(lambda suspects: suspects.below_half(level)) if is_known else []
+        return next(iter(found), None)
 
     def _found(self, find: Callable[[Suspects], LateUnits | None]) -> list[Named]:
         """Candidates of ranks, and of hosts; those first that explain notably more."""
@@ -423,16 +423,16 @@ class Suspects:
         upto_ns = np.cumsum([self.caused_ns[unit] for unit in order])
         fewest = int((upto_ns < MAJORITY * self.costs.whole_ns).sum()) + 1
         found = dict(self._sure(order[:fewest], level))
-        if len(found) < fewest <= len(order) and self._are_apart(fewest):
+        # the first units cost about the same, and far more than the next one
+        ns = np.array([self.caused_ns[unit] for unit in self.order] + [0.0])
+        are_apart = len(found) < fewest <= len(order) and (
+            min(ns[fewest - 1] / ns[0], 1 - ns[fewest] / ns[fewest - 1]) >= MAJORITY
+        )
+        if are_apart:
             found = {unit: self._chance_beside(order[:fewest], unit) for unit in order[:fewest]}
             level *= MOSTLY_LEVEL / LEVEL
         is_sure = len(found) == fewest and max(found.values()) < level
         return (list(found), max(found.values())) if is_sure else None
-
-    def _are_apart(self, number: int) -> bool:
-        """The first units cost about the same, and far more than the next one."""
-        ns = np.array([self.caused_ns[unit] for unit in self.order] + [0.0])
-        return bool(min(ns[number - 1] / ns[0], 1 - ns[number] / ns[number - 1]) >= MAJORITY)
 
     def _chance_beside(self, several: Sequence[int], unit: int) -> float:
         """The same as chance, of one of several units that are equally late: each takes the cost
