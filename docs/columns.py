@@ -27,7 +27,7 @@ from commprof_report.gpu.gpu_activity import (
 )
 from commprof_report.gpu.sensors import SENSOR
 from commprof_report.late import sums as late
-from commprof_report.late.columns import LATE
+from commprof_report.late.judgement import LATE
 from commprof_report.roles.roles import COMMUNICATOR
 from commprof_report.roles.pipelines import STAGE
 from commprof_report.run.unseen import SEEN

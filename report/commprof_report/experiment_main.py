@@ -31,10 +31,9 @@ from .base import (
     whole,
 )
 from .compare.comparison import compare
-from .compare.notes import differences_text
+from .compare.refusals import binding, differences_text, layout
 from .compare.figures import figures
 from .compare.judge import Rules, fewest_pairs
-from .compare.refusals import binding, layout
 from .compare.sides import Side
 from .experiment.plan import (
     Arm,

@@ -15,7 +15,7 @@ import pytest
 from cases import Columns, No, Row, check
 from commprof_report.base import units
 from commprof_report.commands.common import facts_text
-from commprof_report.compare import sentences
+from commprof_report.compare import comparison
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, Group, figures, renamed, row_name
 from commprof_report.compare.judge import NOTHING, Rules
@@ -184,8 +184,8 @@ def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     row = NOTHING._replace(
         outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638
     )
-    assert sentences.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
-    assert sentences.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
+    assert comparison.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
+    assert comparison.remark(row._replace(high=0.1), 0.02) == "x6.2 would have been found"
 
 
 def test_no_line_begins_with_the_unit_of_a_number():
@@ -765,11 +765,11 @@ def template(tmp_path) -> Figures:
 def test_the_programs_of_both_sides_are_named_where_they_differ(template):
     other = template._replace(facts={**template.facts, "command_line": ("lib/app 2",)})
     answers = compare(single(template, other), Rules())
-    assert sentences.program_text(answers) == "app 1 12 in a, app 2 in b; 2 ranks on 1 host"
+    assert comparison.program_text(answers) == "app 1 12 in a, app 2 in b; 2 ranks on 1 host"
     wider = template._replace(ranks=[row._replace(host=f"{row.rank}") for row in template.ranks])
     answers = compare(single(template, wider), Rules())
     hosts = "2 ranks on 1 host in a, 2 ranks on 2 hosts (0; 1) in b"
-    assert sentences.program_text(answers) == f"app 1 12; {hosts}"
+    assert comparison.program_text(answers) == f"app 1 12; {hosts}"
 
 
 def test_runs_with_another_number_of_ranks_are_other_work_whatever_their_rows(template):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
-from commprof_report.compare.sentences import interval_text
+from commprof_report.compare.comparison import interval_text
 from compared_runs import BLOCKS, changed, fact, words
 
 FIGURES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import planted
 import pytest
 import training
-from commprof_report.compare import sentences
+from commprof_report.compare import comparison
 from commprof_report.compare.comparison import Comparison, compare
 from commprof_report.compare.figures import Figures, figures
 from commprof_report.compare.judge import Rules
@@ -103,7 +103,7 @@ def compared(first: list[Figures], second: list[Figures], **rules: object) -> Co
 def texts(answers: Comparison) -> dict[str, str]:
     """The first line of each head."""
     found: dict[str, str] = {}
-    for head, text in sentences.facts(answers):
+    for head, text in comparison.facts(answers):
         found.setdefault(head, text)
     return found
 
@@ -141,7 +141,7 @@ def test_data_and_negotiation_are_rows_of_their_own_in_time_per_step(unfused, fu
     assert data.first_ns == pytest.approx(len(GRADIENTS) * 200_000, rel=0.1)
     assert data.second_ns == pytest.approx(1.57 * 300_000, rel=0.1)
     assert control.first_ns == pytest.approx(3 * len(GRADIENTS) * 10_000, rel=0.1)
-    assert sentences.call_text(control) == "negotiation, per step"
+    assert comparison.call_text(control) == "negotiation, per step"
 
 
 def test_a_faster_step_is_found_whatever_the_messages(unfused, fused):

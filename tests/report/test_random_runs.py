@@ -12,7 +12,7 @@ from commprof_report import main as program
 from commprof_report.commands import QUESTIONS as COMMANDS, common
 from commprof_report.display import pictures
 from commprof_report.late.late_ranks import Late
-from commprof_report.late.timelines import FILES, TRANSFER, UNSPLIT, WAITING
+from commprof_report.late.wait_split import FILES, TRANSFER, UNSPLIT, WAITING
 from commprof_report.run import selection
 from commprof_report.run.alignment import align
 from commprof_report.steps.run_view import run_view

@@ -23,7 +23,7 @@ from commprof_report.base import ReportError
 from commprof_report.replay import kit as kits
 from commprof_report.replay.from_run import kit_of
 from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
-from commprof_report.replay.thread import Memory
+from commprof_report.replay.traffic import Memory
 from commprof_report.run.run import run_open
 from parallel import split, world
 from planted import Cell, CpuTime, Message, Rank, Sample, Signature, Start

@@ -57,7 +57,7 @@ from ..base import (
     UsageError,
 )
 from ..base.workers import EXECUTOR, side_by_side
-from ..compare import sentences, sides as sides_of
+from ..compare import comparison, sides as sides_of
 from ..compare.judge import (
     Compared,
     FIGURE,
@@ -72,8 +72,7 @@ from ..compare.judge import (
 )
 from ..compare.comparison import METRICS, Comparison, Pair, compare
 from ..compare.figures import PERCENTILES, figures
-from ..compare.notes import value_text
-from ..compare.refusals import KINDS, binding, layout, one_of
+from ..compare.refusals import KINDS, binding, layout, one_of, value_text
 from ..compare.sides import Side, checked_read
 from ..display import page, tables
 from ..experiment.plan import CHECK, is_experiment
@@ -199,8 +198,8 @@ def gate(answers: Comparison, most: float) -> int:
     them has."""
     found = [(gate_of(pair.verdict, most), pair) for pair in answers.tested]
     common.print_notes(
-        f"--fail-if slower:{units.share(most)}: {GATE[status]}: {sentences.name_of(pair)}: "
-        f"{sentences.finding_text(pair)}"
+        f"--fail-if slower:{units.share(most)}: {GATE[status]}: {comparison.name_of(pair)}: "
+        f"{comparison.finding_text(pair)}"
         for status, pair in found
     )
     return next(status for status in (1, 3, 0) if status in dict(found))
@@ -282,17 +281,17 @@ def write_sizes_csv(answers: Comparison) -> None:
 
 def verdicts_text(answers: Comparison) -> str:
     says = (
-        (sentences.verdict_text if pair in answers.tested else sentences.control_text, pair)
+        (comparison.verdict_text if pair in answers.tested else comparison.control_text, pair)
         for pair in answers.pairs
     )
     return common.lines_text(
-        f"{sentences.name_of(pair)}: {said(answers, pair)}" for said, pair in says
+        f"{comparison.name_of(pair)}: {said(answers, pair)}" for said, pair in says
     )
 
 
 def sizes_text(answers: Comparison) -> str:
     columns = [
-        column("call", sentences.call_text, False),
+        column("call", comparison.call_text, False),
         column("on", lambda row: units.shortened(row.communicator, 32), False),
         column("bytes", lambda row: units.size(row.bytes)),
         column("calls", lambda row: units.count(row.count)),
@@ -323,15 +322,15 @@ def comparison_columns(verdict: VerdictRow) -> list[Field]:
         column("change", lambda row: "~" if row.outcome == "unknown" else units.change(row.change)),
         column(
             f"{100 * verdict.level:.3g} % interval",
-            lambda row: sentences.interval_text(row.low, row.high),
+            lambda row: comparison.interval_text(row.low, row.high),
         ),
-        column("", lambda row: sentences.remark(row, verdict.min_effect) or " ", False),
+        column("", lambda row: comparison.remark(row, verdict.min_effect) or " ", False),
     ]
 
 
 def figure_columns(pair: Pair) -> list[Field]:
     return [
-        column("Per rank (* verdict)", sentences.figure_name, False),
+        column("Per rank (* verdict)", comparison.figure_name, False),
         *comparison_columns(pair.verdict),
     ]
 
@@ -353,7 +352,7 @@ def row_columns(pair: Pair) -> list[Field]:
     part = column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
     return [
-        column("Per call", sentences.call_text, False),
+        column("Per call", comparison.call_text, False),
         column("on", lambda row: units.shortened(row.communicator, 32), False),
         column("bytes", lambda row: units.size(row.bytes)),
         column("calls", lambda row: units.count(row.count)),
@@ -366,9 +365,9 @@ def row_columns(pair: Pair) -> list[Field]:
 
 
 def whole_text(answers: Comparison) -> str:
-    blocks = [common.facts_text(sentences.facts(answers), WIDTH)]
+    blocks = [common.facts_text(comparison.facts(answers), WIDTH)]
     for pair in answers.tested:
-        facts = sentences.pair_facts(answers, pair, sentences.name_of(pair))
+        facts = comparison.pair_facts(answers, pair, comparison.name_of(pair))
         blocks += [common.facts_text(facts, WIDTH), figure_table(pair), row_table(pair)]
     return "\n\n".join(filter(None, blocks))
 
@@ -404,18 +403,18 @@ def page_parts(answers: Comparison) -> list[str]:
 def opening(answers: Comparison) -> str:
     """Without what the page shows in other places than the text."""
     pairs = answers.tested
-    (_, program), *sides = sentences.sides_facts(answers)
+    (_, program), *sides = comparison.sides_facts(answers)
     elsewhere = {"Verdict", "Also different", *["Compared"] * (len(pairs) == 1)}
-    facts = [*sentences.refusal_facts(answers), *sides]
+    facts = [*comparison.refusal_facts(answers), *sides]
     for pair in pairs:
-        facts.append(("For a verdict", sentences.way_text(answers, pair)))
-        own = sentences.pair_facts(answers, pair, sentences.name_of(pair))
+        facts.append(("For a verdict", comparison.way_text(answers, pair)))
+        own = comparison.pair_facts(answers, pair, comparison.name_of(pair))
         facts += [fact for fact in own if fact[0] not in elsewhere]
     notes = f"{len(answers.notes)}, at the end of this page" if answers.notes else ""
-    headline, findings = f"Verdict: {sentences.finding_text(pairs[0])}", []
+    headline, findings = f"Verdict: {comparison.finding_text(pairs[0])}", []
     if len(pairs) > 1:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
-        findings = [(pair.verdict.side, sentences.finding_text(pair)) for pair in pairs]
+        findings = [(pair.verdict.side, comparison.finding_text(pair)) for pair in pairs]
     return page.header(
         headline,
         [f"{page_title(answers)}: {program}"],
@@ -433,13 +432,13 @@ def pair_tables(
     for pair in answers.tested:
         *known, last = columns(pair)
         if len(answers.tested) > 1:
-            yield page.sentence_of(sentences.name_of(pair))
+            yield page.sentence_of(comparison.name_of(pair))
         yield page.table([*known, last._replace(head="remark")], rows(pair))
 
 
 def measures_section(answers: Comparison) -> str:
     rows = [row for pair in answers.tested for row in known_figures(pair)]
-    names = dict.fromkeys(sentences.figure_name(row) for row in known_figures(answers.tested[0]))
+    names = dict.fromkeys(comparison.figure_name(row) for row in known_figures(answers.tested[0]))
     return page.section(
         "Measures",
         "Left: a mark for each run, side by side, on a logarithmic scale from the least value to "
@@ -451,7 +450,7 @@ def measures_section(answers: Comparison) -> str:
         *pair_tables(answers, figure_columns, known_figures),
         changes.drawings(
             answers,
-            {name: [row for row in rows if sentences.figure_name(row) == name] for name in names},
+            {name: [row for row in rows if comparison.figure_name(row) == name] for name in names},
         ),
     )
 
@@ -477,7 +476,7 @@ def rows_section(answers: Comparison) -> str:
     by_row = sorted(
         zip(*(pair.rows for pair in pairs)), key=lambda own: -max(abs(row.change_ns) for row in own)
     )
-    drawn = {sentences.row_text(own[0]): own for own in by_row[:MOST_ROWS]}
+    drawn = {comparison.row_text(own[0]): own for own in by_row[:MOST_ROWS]}
     return (
         page.section(
             "Calls and sizes",
@@ -507,7 +506,7 @@ def differences_section(answers: Comparison) -> str:
                 column("side", lambda side: side.name, False),
                 column("runs", lambda side: units.count(len(side.runs))),
                 column("failed", lambda side: units.count(side.failed)),
-                column("library", sentences.library, False),
+                column("library", comparison.library, False),
                 column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
                 column(
                     "cores that a rank may use",
@@ -542,7 +541,7 @@ def differences_section(answers: Comparison) -> str:
                 ],
                 pair.differences,
             )
-            or page.sentence_of(f"{sentences.name_of(pair)}: {none}")
+            or page.sentence_of(f"{comparison.name_of(pair)}: {none}")
             for pair in answers.tested
         ),
         page.facts_list(("Note", note) for note in answers.notes),

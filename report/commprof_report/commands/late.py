@@ -34,8 +34,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import Field, Row, option, present, shown, units, whole
 from ..display import tables
-from ..late.columns import LATE
-from ..late.judgement import Kind
+from ..late.judgement import Kind, LATE
 from ..late.late_ranks import Late
 from ..late.marks import HANDED
 from ..late.sentences import (

@@ -48,9 +48,8 @@ from ..base import (
     UsageError,
 )
 from ..base.files import written_whole
-from ..compare.comparison import compare as compare_sides
+from ..compare.comparison import change_text, compare as compare_sides, finding_text, interval_text
 from ..compare.judge import Rules, VerdictRow, fewest_pairs
-from ..compare.sentences import change_text, finding_text, interval_text
 from ..compare.sides import checked_read, checked_write
 from ..display import page as pages, tables
 from ..experiment.plan import PLACEHOLDER, ended, program_find

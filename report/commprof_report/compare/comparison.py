@@ -6,29 +6,46 @@ difference, rows are tested in order of their share of the time until the first 
 (fixed sequence); these are confirmed at the same level. All other findings are selected by the
 procedure of Benjamini and Hochberg and are exploratory. With more than two sides, each test has its
 part of the level (Bonferroni).
+
+Then all of it in sentences.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..base import Row, threshold, units
-from . import notes
+from ..experiment.plan import arm_name
+from .figures import FIGURES, Figures, PERCENTILES, renamed, row_name
 from .judge import (
     Compared,
     DIFFERENT,
     Judge,
+    OTHER,
     Rules,
     RunRow,
+    SizeRow,
     VerdictRow,
     fewest_pairs,
+    fewest_runs,
 )
-from .figures import FIGURES, Figures, PERCENTILES, renamed
-from .notes import differences
-from .refusals import Refusal, disturbances, refusals, weighed, work_of
-from .row_table import RowTable, keys_of, rows_per_step
-from .sides import Side, in_blocks, kit_of, stands_for
+from .refusals import (
+    Refusal,
+    coarse_clocks,
+    differences,
+    differences_text,
+    disturbances,
+    layout,
+    notes_of_sides,
+    program_of,
+    refusals,
+    weighed,
+    work_of,
+)
+from .row_table import NEGOTIATION, RowTable, keys_of, rows_per_step
+from .sides import Side, in_blocks, kit_of, stands_for, stands_text
+
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 OF_CALLS = ("transfer", "time", *PERCENTILES)
@@ -82,7 +99,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
         for side in others
     ]
-    said = notes.of_sides(compared, metric, rules, table.unmatched)
+    said = notes_of_sides(compared, metric, rules, table.unmatched)
     if metric in OF_CALLS and _have_other_calls(allowed):
         said.append(
             f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
@@ -90,7 +107,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         )
     said += noted + disturbed
     for side, pair in zip(others, pairs):
-        said += notes.coarse_clocks(reference, side, pair.primary, rules.skipped)
+        said += coarse_clocks(reference, side, pair.primary, rules.skipped)
     return Comparison(
         sides=compared,
         rules=rules,
@@ -260,3 +277,290 @@ def _runs(sides: Sequence[Side]) -> list[Row]:
         for side in sides
         for run, block in zip(side.runs, side.blocks or (None,) * len(side.runs))
     ]
+
+
+PER = {"step": "step", "wall": "run"}  # other figures: rank
+NAMES = {  # of a figure: in a table, in a sentence
+    "step": ("Step", "step time"),
+    "wait": ("Waiting", "waiting"),
+    "transfer": ("Transfer", "transfer"),
+    "time": ("Inside MPI", "time inside MPI"),
+    "wall": ("Wall time", "wall time"),
+    "p50": ("At p50", "time at p50"),
+    "p99": ("At p99", "time at p99"),
+    "elapsed": ("Launch to end", "launch to end"),
+    "bare": ("... without profiler", "launch to end without profiler"),
+}
+
+
+def facts(answers: Comparison) -> list[tuple[str, str]]:
+    """The compared runs, and facts about all sides."""
+    notes = [("Note", note) for note in answers.notes]
+    return [*sides_facts(answers), *refusal_facts(answers), *notes]
+
+
+def name_of(pair: Pair) -> str:
+    return f"{pair.verdict.side} v. {pair.verdict.reference}"
+
+
+def program_text(answers: Comparison) -> str:
+    """app 1; 2 ranks on 1 host. With "in a, ... in b" where the sides differ."""
+    first = [side.runs[0] for side in answers.sides]
+    programs = [units.shortened(program_of(run), 70) for run in first]
+    return "; ".join(
+        texts[0]
+        if len(set(texts)) == 1
+        else ", ".join(f"{text} in {side.name}" for text, side in zip(texts, answers.sides))
+        for texts in (programs, [*map(layout, first)])
+    )
+
+
+def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    yield "Program", program_text(answers)
+    for place, side in enumerate(answers.sides):
+        failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
+        runs = units.counted(len(side.runs), "run")
+        yield "" if place else "Sides", f"{side.name}: {runs}, {library(side)}{failed}"
+    blocks = len(answers.sides[0].runs)
+    paired = f"{blocks}: runs made next to each other are compared with each other"
+    why = "the sides do not alternate" if answers.rules.pairs else "--unpaired"
+    unpaired = f"none: {why}; all runs of one side are compared with all of the other"
+    yield "Blocks", unpaired if not answers.is_paired else paired if blocks > 1 else ""
+    yield "Same work", work_text(answers)
+    stepless = [side.name for side in answers.sides if any(run.steps is None for run in side.runs)]
+    loops = "; hvprof-report steps shows the loops"
+    yield "Steps", f"none known in {' and '.join(stepless)}{loops}" if stepless else ""
+    controls = [pair for pair in answers.pairs if pair.verdict.is_control]
+    yield from (("A/A", control_text(answers, pair)) for pair in controls)
+    costs = "; ".join(f"{row.side} {change_text(row)}" for row in answers.costs)
+    yield "Profiler", f"launch to end with it v. without: {costs}" if costs else ""
+
+
+def refusal_facts(answers: Comparison) -> list[tuple[str, str]]:
+    refused = ((each, f". Way out: {each.way_out}") for each in answers.refused)
+    return [
+        *(("Refused", f"{each.kind}: {each.what}{way_out}") for each, way_out in refused),
+        *(("Allowed", f"{each.kind}: {each.what}") for each in answers.allowed),
+    ]
+
+
+def library(side: Side) -> str:
+    return units.shortened(", ".join(sorted({run.library for run in side.runs})), 60)
+
+
+def work_text(answers: Comparison) -> str:
+    kinds = {refusal.kind for refusal in (*answers.refused, *answers.allowed)}
+    runs = [run for side in answers.sides for run in side.runs]
+    why_not = {
+        "no": "work" in kinds,
+        "not known: a run lacks ranks": any(run.missing for run in runs),
+        "not known: other ranks or calls were recorded": "filter" in kinds,
+        "not known: no call was recorded": not any(run.rows for run in runs),
+    }
+    if any(why_not.values()):
+        return next(text for text, holds in why_not.items() if holds)
+    (same, uneven), cut = map(len, answers.work), cut_text(answers)
+    what = cut or f"{units.counted(same, 'row')} with the same calls and bytes"
+    differ = (
+        f"; {units.counted(uneven, 'row')} {units.agreeing('differ', uneven)} between runs, "
+        "between the sides by no more than within them or by less than "
+        f"{units.share(threshold('compare.work'))}"
+    )
+    said = f"yes: {what}, on {units.counted(runs[0].world_size, 'rank')}"
+    return said if cut or not uneven else said + differ
+
+
+def cut_text(answers: Comparison) -> str:
+    """60 steps of 6.13 MB in every run; MPI_Allreduce sends 161 messages a step in A, 3.0 in B.
+    Empty: messages are not cut anew."""
+    first = answers.sides[0].runs[0]
+    rows = {key: row for key, row in first.rows.items() if key.per == "step" and key != NEGOTIATION}
+    if not rows or first.steps is None:
+        return ""
+    key = max(rows, key=lambda key: rows[key].volume_bytes)
+    steps = units.counted(first.steps.count, "step")
+    steps += f" of {units.size(first.steps.bytes)}" if first.steps.bytes else ""
+    sent: list[str] = []
+    for side in answers.sides:
+        own = [run.rows[key] for run in side.runs if key in run.rows]
+        messages = sum(row.count for row in own) / max(1, sum(row.steps for row in own))
+        a_step = "" if sent else " messages a step"
+        sent.append(f"{units.three_digits(messages)}{a_step} in {side.name}")
+    return f"{steps} in every run; {key.call} sends {', '.join(sent)}"
+
+
+def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
+    yield "Compared", title
+    yield "Also different", differences_text(pair.differences)
+    noise = ", ".join(
+        f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})"
+        for row in pair.figures
+        if row.noise is not None
+    )
+    yield "Noise", f"two runs of the same side differ by up to {noise}" if noise else ""
+    yield "Verdict", verdict_text(answers, pair)
+    yield "Stands for", stands_text(answers.sides, answers.rules.checked)
+    if pair.verdict.verdict in DIFFERENT:
+        for place, row in enumerate(causes(pair)):
+            yield "" if place else "Because", cause_text(row)
+
+
+def verdict_text(answers: Comparison, pair: Pair) -> str:
+    way = way_text(answers, pair)
+    return finding_text(pair) + (f". For a verdict: {way}" if way else "")
+
+
+def finding_text(pair: Pair) -> str:
+    row = pair.verdict
+    name = NAMES[row.metric][1]
+    if row.verdict == "too few" or row.runs == row.reference_runs == 1:
+        return f"none: {few_text(row)}"
+    if row.verdict == "refused":
+        few = (
+            ""
+            if row.change is None or row.low is not None
+            else f"; too few runs, too: {few_text(row)}"
+        )
+        return f"none: not the same experiment ({row.refused}){few}; what follows are estimates"
+    change = f"{name} {change_text(row)}"
+    if row.verdict == "same":
+        return f"same within {units.share(row.min_effect)}: {change}"
+    if row.verdict == "unknown":
+        would = (
+            ""
+            if row.detectable is None
+            else f"; {effect_text(row.detectable)} would have been found with a probability of 80 %"
+        )
+        return f"no difference found: {change}{would}"
+    values = f"{units.duration(pair.primary.first_ns)} -> {units.duration(pair.primary.second_ns)}"
+    agreeing = f"; {row.verdict} in {row.agreeing} of {row.pairs} blocks" if row.pairs else ""
+    odd = ": something other than the command differs by as much" if row.is_control else ""
+    return (
+        f"{row.side} takes {row.verdict} {name}: {change}, {values} per "
+        f"{PER.get(row.metric, 'rank')}{agreeing} (p {row.p:.2g}){odd}"
+    )
+
+
+def control_text(answers: Comparison, pair: Pair) -> str:
+    """Result of comparing one command against itself, beside the verdicts."""
+    row = pair.verdict
+    said = f"{row.side} runs the command of {row.reference}"
+    if pair in answers.tested:
+        return said
+    if row.verdict == "refused":
+        return f"{said}: no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
+    return f"{said}: {finding_text(pair)}"
+
+
+def way_text(answers: Comparison, pair: Pair) -> str:
+    """From too few runs to a verdict."""
+    row = pair.verdict
+    more = row.pairs_needed - row.runs
+    is_single = row.runs == row.reference_runs == 1
+    if more <= 0 or row.change is None or not (row.pairs or is_single):
+        return ""
+    if answers.is_experiment:
+        return f"commprof-experiment resume EXPERIMENT --blocks {row.pairs_needed}"
+    if not is_single:
+        return f"{units.counted(more, 'more run')} of each side, in turns"
+    arms = " ".join(
+        f"--arm '{arm_name(name)}: mpirun ... {{}} ...'" for name in (row.reference, row.side)
+    )
+    return f"commprof-experiment run EXPERIMENT {arms}; then: hvprof-report compare EXPERIMENT"
+
+
+def few_text(row: VerdictRow) -> str:
+    if row.runs == row.reference_runs == 1:
+        return "one run of each side, so their difference may be chance"
+    if row.change is None:
+        return f"{row.metric} is not known in all runs"
+    if row.pairs:
+        return f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least"
+    needed = fewest_runs(row.level)
+    return (
+        f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are needed at "
+        f"least, or {row.pairs_needed} that alternate"
+    )
+
+
+def causes(pair: Pair) -> list[Compared]:
+    """The confirmed rows with most of the change, in its direction."""
+    found = [
+        row
+        for row in pair.rows
+        if row.is_confirmed
+        and row.outcome == pair.verdict.verdict
+        and (row.part_of_change or 0) > 0
+    ]
+    return sorted(found, key=lambda row: -(row.part_of_change or 0))[:2]
+
+
+def cause_text(row: Compared) -> str:
+    by = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank"
+    return "; ".join(
+        filter(
+            None,
+            [
+                f"{row_text(row)}: {row.metric} {change_text(row)}, {by}, "
+                f"{units.share(row.part_of_change)} of the change",
+                algorithm_text(row),
+            ],
+        )
+    )
+
+
+def algorithm_text(row: Compared) -> str:
+    """algorithm: ring | tree; algorithm: ring in B. Empty: both are the same, or not known."""
+    first, second = row.reference_algorithm, row.algorithm
+    if first and second:
+        return f"algorithm: {first} | {second}" if first != second else ""
+    known = ((first, row.reference), (second, row.side))
+    return next((f"algorithm: {each} in {side}" for each, side in known if each), "")
+
+
+def figure_name(row: Compared) -> str:
+    return NAMES[row.figure][0] + (" *" if row.is_primary else "")
+
+
+def row_text(row: Compared) -> str:
+    return row_name(call_text(row), row.bytes, row.communicator)
+
+
+def call_text(row: Compared | SizeRow) -> str:
+    if row.call == OTHER:
+        return f"other ({units.counted(row.rows, 'row')}), per rank"
+    name = units.call_name(row.call, row.memory_kind, row.measure)
+    return f"{name}, per step" if row.per == "step" else name
+
+
+def change_text(row: VerdictRow | Compared) -> str:
+    """-31 % [-34 %, -27 %]; of too few runs there is no interval."""
+    return units.change(row.change) + (
+        "" if row.low is None else f" {interval_text(row.low, row.high)}"
+    )
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    is_known = low is not None and high is not None
+    return f"[{units.change(low)}, {units.change(high)}]" if is_known else units.NO_VALUE
+
+
+def effect_text(detectable: float) -> str:
+    return units.change(detectable).lstrip("+")
+
+
+def remark(row: Compared, min_effect: float) -> str:
+    return "; ".join(filter(None, [_finding(row, min_effect), algorithm_text(row)]))
+
+
+def _finding(row: Compared, min_effect: float) -> str:
+    if row.outcome == "same":
+        return f"same within {units.share(min_effect)}"
+    if row.outcome == "unknown":
+        if (row.low or 0) * (row.high or 0) > 0:
+            return f"may be chance among the rows (p {row.adjusted_p:.2g})"
+        return (
+            "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
+        )
+    is_tested = row.is_confirmed or row.is_primary
+    return "exploratory" if row.difference is not None and not is_tested else ""

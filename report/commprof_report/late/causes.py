@@ -66,7 +66,7 @@ from ..base import (
 from ..run.alignment import Alignment
 from .depends import Collectives, Waits
 from .reading import FIRST_PERSISTENT
-from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
+from .wait_split import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 
 NOT_KNOWN = None
 UNKNOWN = (UNSPLIT, UNSEEN)

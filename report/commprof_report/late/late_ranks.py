@@ -51,11 +51,9 @@ from ..run.crowding import Crowding, crowding
 from ..run.selection import Selection
 from ..run.unseen import no_log_text, together_share
 from .causes import Compared, compare_own_time, root_causes
-from .columns import late_row
-from .depends import Waits
 from .judgement import (
-    OWN,
     Kind,
+    OWN,
     Reason,
     call_reasons,
     in_files,
@@ -63,10 +61,12 @@ from .judgement import (
     judged,
     lacks_cores,
     late_region,
+    late_row,
     notable_ns,
     reason,
     without,
 )
+from .depends import Waits
 from .marks import Last, last_at_marks, wait_region
 from .messages import Link, slow_links
 from .reading import are_chosen, known
@@ -85,7 +85,7 @@ from .sums import (
     state_rows,
     uncaused_ns,
 )
-from .timelines import timelines
+from .wait_split import timelines, wait_split
 from .verdict import (
     MAJORITY,
     NEGOTIATED,
@@ -97,7 +97,6 @@ from .verdict import (
     block_count,
     is_too_few,
 )
-from .wait_split import wait_split
 
 SQL = query.beside(__file__)
 
@@ -112,7 +111,7 @@ class Late:
     of_all             rows of all ranks
     costs              of late arrivals, in `blocks` for the test
     participants       who may be late
-    run, ranks, hosts, calls, sizes, states  the rows of tables (columns.py, sums.py)
+    run, ranks, hosts, calls, sizes, states  the rows of tables (judgement.py, sums.py)
     blame              the result of the test
     serving            ranks that would be named, but move data for the others
     last               at marks, if most calls are on threads that negotiate

@@ -55,9 +55,8 @@ from .depends import (
     Waits,
 )
 from .reading import Known
-from .timelines import Called
+from .wait_split import Called, LATE_PARTNER, NO_PROGRESS, WaitSplit
 from .verdict import MAJORITY, jobs
-from .wait_split import LATE_PARTNER, NO_PROGRESS, WaitSplit
 
 ROUNDED_NS = 2  # times on the run's axis
 

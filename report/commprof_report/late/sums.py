@@ -39,7 +39,7 @@ from ..base.summarize import (
 from ..base.units import NO_VALUE, share as share_text, size
 from ..calls.views import PASSES
 from .causes import Causes, Compared
-from .columns import sums_row
+from .judgement import sums_row
 from .depends import Waits
 from .reading import CallInfo
 from .verdict import FEWEST_BLOCKS, Costs

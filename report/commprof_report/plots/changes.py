@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import asinh, log
 
 from ..base import units
-from ..compare.comparison import Comparison
+from ..compare.comparison import Comparison, change_text
 from ..compare.judge import Compared
-from ..compare.sentences import change_text
 from ..compare.sides import Side
 from ..display import page
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..base import np, units
 from ..display import colours
-from ..late.timelines import (
+from ..late.wait_split import (
     ABSENT,
     FILES,
     NEGOTIATING,

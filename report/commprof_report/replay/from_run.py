@@ -34,23 +34,20 @@ from .kit import (
     Kit,
     Made,
 )
-from .thread import (
-    NO_BUFFERS,
+from .traffic import (
+    BYTES,
     Memory,
+    NOTHING,
+    NO_BUFFERS,
     Operation,
     Persistent,
     Polls,
-    Requests,
-    Sleep,
-    Started,
-    spans,
-)
-from .traffic import (
-    BYTES,
-    NOTHING,
     RECEIVES,
+    Requests,
     Row,
     Signature,
+    Sleep,
+    Started,
     communicators,
     place_of,
     received_by,
@@ -60,6 +57,7 @@ from .traffic import (
     rows_of,
     rows_with,
     sent_by,
+    spans,
     types_of,
     window,
     with_senders,

@@ -52,7 +52,7 @@ from ..base import (
     whole,
 )
 from ..late.late_ranks import Late
-from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
+from ..late.wait_split import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, spans, sums_of
 from ..run.alignment import Alignment, storable
 from .boundaries import Boundaries, Steps, means_of_steps

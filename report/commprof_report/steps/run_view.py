@@ -21,18 +21,18 @@ from typing import NamedTuple
 from ..base import NONE, Columns, Ints, by_rank, gathered, grouped, joined, np, query, units
 from ..gpu.overlap import Spans, activities, busy, common, known_spans, spans_joined, time_by_states
 from ..late.late_ranks import Late
-from ..late.timelines import (
+from ..late.wait_split import (
     ABSENT,
     COUNT,
+    Called,
     NOBODY,
     OUTSIDE,
-    UNSEEN,
-    Called,
     Piece,
     Timeline,
+    UNSEEN,
+    WaitSplit,
     timeline,
 )
-from ..late.wait_split import WaitSplit
 from ..run.alignment import Alignment
 from .boundaries import Steps
 from .long_steps import Span, critical_path, is_whole

@@ -45,7 +45,7 @@ from ..base.units import NO_VALUE, duration, share, size, three_digits
 from ..late.depends import Waits
 from ..late.late_ranks import Late
 from ..late.reading import CallInfo, is_on
-from ..late.timelines import (
+from ..late.wait_split import (
     FILES,
     OUTSIDE,
     TRANSFER,

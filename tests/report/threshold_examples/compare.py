@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from commprof_report.compare import comparison, notes, refusals, row_table
+from commprof_report.compare import comparison, refusals, row_table
 from commprof_report.compare.figures import Figures, Key, NO_GROUP, RankRow, Row, StepWork
 from commprof_report.compare.judge import Rules, Shift
 from commprof_report.compare.row_table import RowTable
@@ -171,14 +171,14 @@ def of_coarse_clocks(part: float) -> str:
     split = Row("collective", "mpi", 1, 8, 2_000, 1, 1_000, 1_000.0, 2_000)
     of_run = run(error_ns=part * 1_000, rows={key("Bcast"): split})
     figure = comparison._figure(JUDGE, ("a", "b"), "transfer", [1_000] * 8, [2_000] * 8)
-    return note(notes.coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
+    return note(refusals.coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
 
 
 def of_settling(share: float) -> str:
     settled = Trend("faster", 0.001, 200.0, 100.0)
     found = round(100 * share)
     runs = [run(step_trend=settled)] * found + [run()] * (100 - found)
-    return note(notes._settling(side(runs), 0.0))
+    return note(refusals._settling(side(runs), 0.0))
 
 
 def of_failures(count: int) -> str:
@@ -193,10 +193,10 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
         [side([run(coverage=share)])], RULES
     ),
     "compare.nearly-all": lambda share: note(
-        notes.of_sides([side([run(coverage=share)])], "time", RULES, 0)
+        refusals.notes_of_sides([side([run(coverage=share)])], "time", RULES, 0)
     ),
     "compare.estimated": lambda share: note(
-        notes.of_sides([side([run(estimate_share=share)])], "transfer", RULES, 0)
+        refusals.notes_of_sides([side([run(estimate_share=share)])], "transfer", RULES, 0)
     ),
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,

@@ -8,7 +8,14 @@ from typing import Callable
 
 from commprof_report.base import NONE, Columns, Row, Texts, np, table
 from commprof_report.late.reading import CallInfo, is_resolved, is_spinning
-from commprof_report.late.judgement import ASLEEP, compared, is_by_transfer, judged, verdict_of
+from commprof_report.late.judgement import (
+    ASLEEP,
+    compared,
+    is_by_transfer,
+    judged,
+    sums_row,
+    verdict_of,
+)
 from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
 from commprof_report.late.messages import are_possible, slow_links
 from commprof_report.late.marks import last_ranks, region_of
@@ -16,7 +23,6 @@ from commprof_report.late.causes import comparable, largest
 from commprof_report.late.wait_split import is_explained
 from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.sentences import notable_rest, rest_text
-from commprof_report.late.columns import sums_row
 from commprof_report.late.verdict import (
     FEWEST_BLOCKS,
     LEVEL,

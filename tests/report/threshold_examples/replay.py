@@ -6,7 +6,7 @@ import sqlite3
 from types import SimpleNamespace
 
 from commprof_report.replay.check import check
-from commprof_report.replay.thread import Polls
+from commprof_report.replay.traffic import Polls
 
 from .compare import key, row, run
 

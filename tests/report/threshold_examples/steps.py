@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from commprof_report.base import summarize, units
-from commprof_report.late.timelines import OUTSIDE, UNSPLIT
+from commprof_report.late.wait_split import OUTSIDE, UNSPLIT
 from commprof_report.steps.boundaries import outlier_limit
 from commprof_report.steps.long_steps import Span, foreign_calls, is_known, parts, trend, why_longer
 from commprof_report.steps.gpu_steps import cost_of
