@@ -23,6 +23,10 @@ class CutOff(BaseException):
     could be caught."""
 
 
+class Failed(Exception):
+    """A check cannot go on: its name, and why."""
+
+
 @dataclass
 class Job:
     """Outcome of a program."""
@@ -52,6 +56,12 @@ class Job:
         if "failed" in self.truth:
             return self.truth["failed"] + self.state
         return f"exit status {self.status}" + self.last_words if self.status else ""
+
+    def must(self, check: str) -> Job:
+        """Itself; ends the checks' function with a row where it did not end as it should."""
+        if self.problem:
+            raise Failed(check, self.problem)
+        return self
 
     @property
     def last_words(self) -> str:
@@ -197,6 +207,12 @@ class Jobs:
         ]
         status, said = asked(command)
         return str(program), said or f"exit status {status}" if status else ""
+
+    def built(self, check: str, name: str, *words: str) -> str:
+        program, problem = self.compiled(name, *words)
+        if problem:
+            raise Failed(check, problem)
+        return program
 
     def command(self, program: str) -> list[str]:
         return (

@@ -3,25 +3,13 @@ the least time first."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import NamedTuple
 
 from jobs import Jobs
 from table import Row
-
-from . import (
-    coexistence,
-    costs,
-    ends,
-    jax,
-    nccl,
-    planted,
-    sensors,
-    streams,
-    training,
-    versions,
-    windows,
-)
 
 
 class Check(NamedTuple):
@@ -33,197 +21,58 @@ class Check(NamedTuple):
     needs_torch: bool = False  # with CUDA
 
 
+def checks(table: str) -> list[Check]:
+    """A line a check: module.function (=its name, if it is another), about_s, limit_s, whether it
+    needs PyTorch, the question."""
+
+    def check(line: str) -> Check:
+        place, about_s, limit_s, needs, question = line.split(maxsplit=4)
+        module, function, *name = re.split("[.=]", place)
+        run = getattr(import_module(f"{__name__}.{module}"), function)
+        return Check(
+            (name or [function])[0], question, int(about_s), int(limit_s), run, needs == "torch"
+        )
+
+    return [check(line) for line in table.splitlines() if line]
+
+
 # No GPU has measured about_s yet: three to five seconds a process, ten with PyTorch, and what the
 # programs wait for. The script prints what each check took beside it.
 # What the most depends on, most wanted first, in eight minutes.
-FIRST = [
-    Check(
-        "records",
-        "Are kernels' names, devices, streams and durations those that were planted?",
-        10,
-        40,
-        planted.records,
-    ),
-    Check(
-        "clock",
-        "Do kernels lie between their launch and the return of the wait for them?",
-        10,
-        40,
-        planted.clock,
-    ),
-    Check(
-        "capturing",
-        "Does a capture go on while tracing begins, collects, goes off and on?",
-        20,
-        60,
-        streams.capturing,
-    ),
-    Check("overhead", "What does a training step cost more?", 140, 180, training.overhead, True),
-    Check(
-        "nccl",
-        "Are NCCL's calls and bytes exact, on one rank and on two of one GPU?",
-        60,
-        110,
-        nccl.through_pytorch,
-        True,
-    ),
-    Check(
-        "kineto",
-        "Does PyTorch's profiler see all its kernels, and do we go on afterwards?",
-        35,
-        80,
-        coexistence.kineto,
-        True,
-    ),
-    Check(
-        "busy",
-        "How much of a device that never idles is known after its process was killed?",
-        25,
-        60,
-        windows.busy,
-    ),
-    Check(
-        "graph",
-        "Are a graph's kernels counted, wherever the graph was created?",
-        20,
-        60,
-        planted.graph,
-    ),
-    Check(
-        "cycle",
-        "Does tracing go off and on again and again, and lose nothing?",
-        30,
-        50,
-        planted.cycle,
-    ),
-    Check(
-        "attached",
-        "What does a launch cost traced, between windows, and with CUPTI detached?",
-        60,
-        90,
-        windows.attached,
-    ),
-]
+FIRST = checks("""
+planted.records 10 40 - Are kernels' names, devices, streams and durations those planted?
+planted.clock 10 40 - Do kernels lie between their launch and the return of the wait for them?
+streams.capturing 20 60 - Does a capture go on while tracing begins, collects, goes off and on?
+training.overhead 140 180 torch What does a training step cost more?
+nccl.through_pytorch=nccl 60 110 torch Are NCCL's calls and bytes exact, of one rank and of two?
+coexistence.kineto 35 80 torch Does PyTorch's profiler see all, and do we go on afterwards?
+windows.busy 25 60 - How much of a device that never idles is known after a kill?
+planted.graph 20 60 - Are a graph's kernels counted, wherever the graph was created?
+planted.cycle 30 50 - Does tracing go off and on again and again, and lose nothing?
+windows.attached 60 90 - What does a launch cost traced, between windows, and with CUPTI detached?
+""")
 # Remaining checks, most wanted first, each as far as it fits.
-REST = [
-    Check(
-        "stalls",
-        "How long is a launch held up when tracing begins, goes off and goes on?",
-        20,
-        60,
-        windows.stalls,
-    ),
-    Check(
-        "many",
-        "Do kernels of 25 million have time stamps, in a graph that is replayed all the time?",
-        130,
-        190,
-        windows.many,
-    ),
-    Check(
-        "memory",
-        "How much memory of the device does tracing take, and does it grow?",
-        15,
-        30,
-        windows.memory,
-    ),
-    Check(
-        "nccl_times",
-        "Are NCCL's times on the device those of CUDA's events?",
-        40,
-        90,
-        nccl.without_pytorch,
-    ),
-    Check(
-        "nvml",
-        "Does NVML say clock, memory and limits, and does PCIe carry what was copied?",
-        12,
-        40,
-        sensors.nvml,
-    ),
-    Check("overlap", "Is exposed communication what CUDA's events say?", 20, 50, planted.overlap),
-    Check("ends", "Does every way to end keep the profile and hang nothing?", 60, 130, ends.ends),
-    Check(
-        "ranks",
-        "Do the ranks of an MPI share a GPU, each with its own kernels?",
-        20,
-        60,
-        ends.ranks,
-    ),
-    Check(
-        "capture",
-        "Can a stream's id, context and number be asked for while a stream captures?",
-        10,
-        40,
-        streams.capture,
-    ),
-    Check(
-        "minor",
-        "Does a carried CUPTI work that is newer than the driver's CUDA?",
-        15,
-        60,
-        versions.minor,
-    ),
-    Check(
-        "copies",
-        "Are the bytes of copies and memsets exact, and pageable memory told from pinned?",
-        6,
-        30,
-        planted.copies,
-    ),
-    Check(
-        "correlation",
-        "Do activities have correlation ids though no API calls are traced?",
-        10,
-        30,
-        planted.correlation,
-    ),
-    Check(
-        "memory_kinds",
-        "Are the memory kinds of MPI calls' buffers reported?",
-        6,
-        30,
-        planted.memory_kinds,
-    ),
-    Check(
-        "step",
-        "What does a training step of 5,000 kernels cost more, traced and between windows?",
-        100,
-        130,
-        training.step,
-        True,
-    ),
-    Check("plugin", "Is NCCL seen that is called by name?", 30, 60, nccl.by_name),
-    Check(
-        "pytorch",
-        "Are kernels and their time those that PyTorch's profiler sees?",
-        30,
-        80,
-        training.against_pytorch,
-        True,
-    ),
-    Check("tools", "Do we give way to NVIDIA's tools?", 45, 90, coexistence.tools),
-    Check(
-        "jax",
-        "Are JAX's kernels counted, and does its profiler see them beside us?",
-        60,
-        130,
-        jax.jax,
-    ),
-    Check(
-        "untouched",
-        "Does a process that imports PyTorch and uses no GPU keep what it has open?",
-        20,
-        60,
-        ends.untouched,
-    ),
-    Check(
-        "destroyed",
-        "What do driver and CUPTI answer about a stream that was destroyed?",
-        12,
-        40,
-        streams.destroyed,
-    ),
-    Check("costs", "What do single calls cost?", 20, 90, costs.costs),
-]
+REST = checks("""
+windows.stalls 20 60 - How long is a launch held up when tracing begins, goes off and goes on?
+windows.many 130 190 - Do 25 million kernels of a graph that is replayed have time stamps?
+windows.memory 15 30 - How much memory of the device does tracing take, and does it grow?
+nccl.without_pytorch=nccl_times 40 90 - Are NCCL's times on the device those of CUDA's events?
+sensors.nvml 12 40 - Does NVML say clock, memory and limits, and does PCIe carry what was copied?
+planted.overlap 20 50 - Is exposed communication what CUDA's events say?
+ends.ends 60 130 - Does every way to end keep the profile and hang nothing?
+ends.ranks 20 60 - Do the ranks of an MPI share a GPU, each with its own kernels?
+streams.capture 10 40 - Can a stream's id, context and number be asked for in a capture?
+versions.minor 15 60 - Does a carried CUPTI work that is newer than the driver's CUDA?
+planted.copies 6 30 - Are bytes of copies and memsets exact, pageable memory told from pinned?
+planted.correlation 10 30 - Do activities have correlation ids though no API calls are traced?
+planted.memory_kinds 6 30 - Are the memory kinds of MPI calls' buffers reported?
+training.step 100 130 torch What does a step of 5,000 kernels cost more, traced and between windows?
+nccl.by_name=plugin 30 60 - Is NCCL seen that is called by name?
+training.against_pytorch=pytorch 30 80 torch Are kernels and times those of PyTorch's profiler?
+coexistence.tools 45 90 - Do we give way to NVIDIA's tools?
+jax.jax 60 130 - Are JAX's kernels counted, and does its profiler see them beside us?
+ends.untouched 20 60 - Does a process that imports PyTorch and uses no GPU keep what is open?
+streams.destroyed 12 40 - What do driver and CUPTI answer about a stream that was destroyed?
+costs.costs 20 90 - What do single calls cost?
+""")
 CHECKS = [*FIRST, *REST]

@@ -19,9 +19,7 @@ def kineto(jobs: Jobs) -> Iterator[Row]:
         )
         return
     job = jobs.run("kineto", needs_torch=True)
-    if job.problem:
-        yield failed("PyTorch's profiler", job.problem)
-        return
+    job.must("PyTorch's profiler")
     kernels = job.truth["kernels"]
     without, beside = alone.truth["kineto"], job.truth["kineto"]
     as_many = all(ours >= theirs for ours, theirs in zip(beside, without))

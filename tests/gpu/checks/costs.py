@@ -12,10 +12,7 @@ WAYS = {"without": {}, "loaded": {"COMMPROF_GPU": "off"}, "tracing": {}}
 
 
 def costs(jobs: Jobs) -> Iterator[Row]:
-    program, problem = jobs.compiled("costs")
-    if problem:
-        yield failed("costs", problem)
-        return
+    program = jobs.built("costs", "costs")
     seen: dict[str, dict[str, float]] = {}
     for way, settings in WAYS.items():
         job = jobs.run(program, profiled=way != "without", **settings)

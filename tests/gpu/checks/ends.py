@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 
 from jobs import Jobs
-from table import Row, failed, row, same, skip
+from table import Row, row, same, skip
 
 # How it ends -> its exit status
 HOW = {
@@ -52,9 +52,8 @@ def ends(jobs: Jobs) -> Iterator[Row]:
 
 def untouched(jobs: Jobs) -> Iterator[Row]:
     with_it, without = jobs.run("untouched"), jobs.run("untouched", profiled=False)
-    if with_it.problem or without.problem:
-        yield failed("a process that uses no GPU", with_it.problem or without.problem)
-        return
+    with_it.must("a process that uses no GPU")
+    without.must("a process that uses no GPU")
     what = "imports PyTorch" if with_it.truth["torch"] else "has no PyTorch to import"
     yield same(
         f"NVIDIA's libraries in a process that {what}",
@@ -71,9 +70,7 @@ def ranks(jobs: Jobs) -> Iterator[Row]:
         return
     launcher = (jobs.several.mpirun, "-n", "2")
     job = jobs.run("several", under=launcher, GPU_TEST_MPI=jobs.several.calls)
-    if job.problem:
-        yield failed(f"two ranks ({jobs.several.name})", job.problem)
-        return
+    job.must(f"two ranks ({jobs.several.name})")
     for rank in range(2):
         planted = job.truth[f"rank {rank}"][0]
         yield same(

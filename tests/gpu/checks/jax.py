@@ -52,9 +52,7 @@ def beside_its_profiler(jobs: Jobs) -> Iterator[Row]:
         )
         return
     job = jobs.run("jax_steps", str(STEPS), "trace", needs_torch=True, limit_s=40)
-    if job.problem:
-        yield failed("JAX's profiler", job.problem)
-        return
+    job.must("JAX's profiler")
     yield same(
         "kernels that JAX's profiler sees, as without us",
         alone.truth["jax_sees"],

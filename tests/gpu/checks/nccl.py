@@ -140,12 +140,9 @@ def without_pytorch(jobs: Jobs) -> Iterator[Row]:
         f"-Wl,-rpath,{Path(library).parent}",
         "-Wl,--allow-shlib-undefined",
     ]
-    program, problem = jobs.compiled(
-        "nccl_times", *words, *[str(DOUBLES / "libcuda.so.1")] * jobs.is_double
+    program = jobs.built(
+        "NCCL's times", "nccl_times", *words, *[str(DOUBLES / "libcuda.so.1")] * jobs.is_double
     )
-    if problem:
-        yield failed("NCCL's times", problem)
-        return
     for ranks in (1, 2):
         settings = ON_ONE_GPU if ranks > 1 else {}
         alone = jobs.run(
@@ -233,9 +230,7 @@ def by_name(jobs: Jobs) -> Iterator[Row]:
     job = jobs.run(
         "nccl_by_name", library, str(jobs.out / "nccl-id"), copies=2, limit_s=50, **settings
     )
-    if job.problem:
-        yield failed("NCCL by name", job.problem)
-        return
+    job.must("NCCL by name")
     for truth in job.truths:
         (times, size) = truth["operations"]["ncclAllReduce"]
         sql = (

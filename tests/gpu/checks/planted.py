@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 import dumps
 from jobs import Job, Jobs
@@ -13,11 +12,9 @@ CLOCK_STEP_NS = 2_000  # a GPU's own timer may go in steps of a microsecond
 LAUNCH_NS = 100_000  # of a kernel on a busy machine, at most, on the average of many
 
 
-def planted(
-    jobs: Jobs, what: str, check: str, form: str = "", **settings: str
-) -> tuple[Job, Optional[Row]]:
+def planted(jobs: Jobs, what: str, form: str = "", **settings: str) -> Job:
     dump = "" if what == "cycle" else "-".join([what, *form.split()])
-    job = jobs.run(
+    return jobs.run(
         "planted",
         what,
         *[form] * bool(form),
@@ -25,14 +22,10 @@ def planted(
         limit_s=45 if what == "cycle" else 25,
         **settings,
     )
-    return job, failed(check, job.problem) if job.problem else None
 
 
 def records(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "kernels", "kernels")
-    if bad:
-        yield bad
-        return
+    job = planted(jobs, "kernels").must("kernels")
     truth = job.truth
     seen = {name: numbers for name, numbers in job.kernels().items() if name in truth["kernels"]}
     yield same(
@@ -83,10 +76,7 @@ def records(jobs: Jobs) -> Iterator[Row]:
 
 
 def copies(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "copies", "copies")
-    if bad:
-        yield bad
-        return
+    job = planted(jobs, "copies").must("copies")
     each = tuple(job.truth["each"])
     sql = (
         "SELECT copy, is_pageable, SUM(count), SUM(volume_bytes) FROM gpu_activity WHERE kind = "
@@ -108,11 +98,8 @@ def copies(jobs: Jobs) -> Iterator[Row]:
 
 def correlation(jobs: Jobs) -> Iterator[Row]:
     """Checks the records as they came."""
-    _, bad = planted(jobs, "graph", "correlation ids", "traced")
-    _, also_bad = planted(jobs, "copies", "correlation ids")
-    if bad or also_bad:
-        yield bad or also_bad
-        return
+    planted(jobs, "graph", "traced").must("correlation ids")
+    planted(jobs, "copies").must("correlation ids")
     paths = [
         path
         for what in ("graph-traced", "copies")
@@ -146,15 +133,15 @@ def graph(jobs: Jobs) -> Iterator[Row]:
              WHERE name = 'planted_graph' GROUP BY 1"""
     for form, created in GRAPH_CREATED.items():
         check = f"kernels of a graph created {created}"
-        job, bad = planted(jobs, "graph", check, form)
-        yield bad or same(check, [(1, job.truth["launches"])], job.query(sql))
+        job = planted(jobs, "graph", form)
+        if job.problem:
+            yield failed(check, job.problem)
+        else:
+            yield same(check, [(1, job.truth["launches"])], job.query(sql))
 
 
 def clock(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "moments", "clock")
-    if bad:
-        yield bad
-        return
+    job = planted(jobs, "moments").must("clock")
     sql = """SELECT start_monotonic_ns + start_ns, start_monotonic_ns + end_ns
              FROM gpu_sample JOIN rank USING (world_rank)
              JOIN gpu_kernel USING (world_rank, kernel) WHERE name = 'planted_moment' ORDER BY 1"""
@@ -186,9 +173,9 @@ OVERLAPS = ("partly hidden", "hidden", "after computing", "beside a copy")
 def overlap(jobs: Jobs) -> Iterator[Row]:
     sql = """SELECT SUM(ns), SUM(ns * (1 - is_computing)) FROM gpu_busy WHERE is_communicating"""
     for form in OVERLAPS:
-        job, bad = planted(jobs, "overlap", f"communication {form}", form)
-        if bad:
-            yield bad
+        job = planted(jobs, "overlap", form)
+        if job.problem:
+            yield failed(f"communication {form}", job.problem)
             continue
         seen = [value or 0 for value in job.query(sql)[0]]
         all_ns = job.truth["communicating_ns"]
@@ -205,10 +192,7 @@ def overlap(jobs: Jobs) -> Iterator[Row]:
 
 
 def cycle(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "cycle", "tracing off and on", COMMPROF_GPU_COLLECT_MS="10")
-    if bad:
-        yield bad
-        return
+    job = planted(jobs, "cycle", COMMPROF_GPU_COLLECT_MS="10").must("tracing off and on")
     windows = f"kernels in {job.truth['cycles']} windows of tracing"
     yield same(windows, job.truth["launches"], job.counts().get("planted_cycle", 0))
     how = {how for (how,) in job.query("SELECT ended FROM gpu_tracing")}
@@ -228,9 +212,7 @@ def cycle(jobs: Jobs) -> Iterator[Row]:
 
 def memory_kinds(jobs: Jobs) -> Iterator[Row]:
     job = jobs.run("memory_kinds")
-    if job.problem:
-        yield failed("memory_kinds", job.problem)
-        return
+    job.must("memory_kinds")
     sql = (
         "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY "
         "bytes, memory_kind"

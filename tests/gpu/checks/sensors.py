@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs import Jobs
-from table import Row, failed, row, skip
+from table import Row, row, skip
 
 READ = (
     "clock_mhz",
@@ -19,9 +19,7 @@ MOST_MHZ, PROTOCOL = 4_000, 1.5  # PCIe counts headers, too
 
 def nvml(jobs: Jobs) -> Iterator[Row]:
     job = jobs.run("sensors", limit_s=25)
-    if job.problem:
-        yield failed("NVML", job.problem)
-        return
+    job.must("NVML")
     ((readings,),) = job.query("SELECT COUNT(*) FROM gpu_reading")
     yield row("readings", "20 or more in 5 s", readings, readings >= 20)
     for name in READ:

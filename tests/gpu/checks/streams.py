@@ -37,9 +37,7 @@ def destroyed(jobs: Jobs) -> Iterator[Row]:
             True,
         )
     job = jobs.run("streams", "handles", profiled=False, limit_s=15)
-    if job.problem:
-        yield failed("handles of destroyed streams", job.problem)
-        return
+    job.must("handles of destroyed streams")
     yield row(
         "handles that 100 streams, one after the other, share",
         "any",

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator
 
 from jobs import CutOff, Jobs
-from table import Row, failed, row, same, skip
+from table import Row, row, same, skip
 
 STEPS = 20
 REPETITIONS = 3
@@ -17,9 +17,8 @@ AIM_PERCENT = {"loaded, COMMPROF_GPU=off": 1.0, "tracing always": 1.0, "tracing 
 def against_pytorch(jobs: Jobs) -> Iterator[Row]:
     theirs = jobs.run("training", "steps", str(STEPS), "kineto", profiled=False, needs_torch=True)
     ours = jobs.run("training", "steps", str(STEPS), needs_torch=True)
-    if theirs.problem or ours.problem:
-        yield failed("kernels of training", theirs.problem or ours.problem)
-        return
+    theirs.must("kernels of training")
+    ours.must("kernels of training")
     kernels = ours.kernels()
     total_ns = sum(numbers[1] for numbers in kernels.values())
     count = sum(numbers[0] for numbers in kernels.values())
@@ -101,9 +100,7 @@ def step(jobs: Jobs) -> Iterator[Row]:
                 settings = ALWAYS_ON if profiled else {}
                 how = {"profiled": profiled, "needs_torch": True, "limit_s": 40}
                 job = jobs.run("training", "turns", "6", **how, **settings)
-                if job.problem:
-                    yield failed(f"a step of {STEP_KERNELS} kernels", job.problem)
-                    return
+                job.must(f"a step of {STEP_KERNELS} kernels")
                 turns_ms = job.truth["turns_ms"]
                 for kind, ms in turns_ms.items():
                     seen.setdefault(kind, []).append(statistics.median(ms))
@@ -154,9 +151,7 @@ def kernels_of_a_step(job) -> Row:
 def timed(jobs: Jobs, step_ms: dict, turn: int, way: str) -> Iterator[Row]:
     profiled, words, settings = WAYS[way]
     job = jobs.run("training", "time", *words, profiled=profiled, needs_torch=True, **settings)
-    if job.problem:
-        yield failed(f"turn {turn + 1}: a step, {way}", job.problem)
-        return
+    job.must(f"turn {turn + 1}: a step, {way}")
     for model, milliseconds in job.truth["step_ms"].items():
         step_ms.setdefault(model, {}).setdefault(way, []).append(milliseconds)
         told = f"{milliseconds:.3f} ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs import Jobs
-from table import Row, failed, row, same, skip
+from table import Row, row, same, skip
 
 
 def minor(jobs: Jobs) -> Iterator[Row]:
@@ -41,9 +41,7 @@ def minor(jobs: Jobs) -> Iterator[Row]:
         COMMPROF_CUPTI_ANY_MINOR="on",
         limit_s=30,
     )
-    if job.problem:
-        yield failed("kernels with the carried CUPTI", job.problem)
-        return
+    job.must("kernels with the carried CUPTI")
     seen = job.counts()
     planted = {name: count for name, (count, _) in job.truth["kernels"].items()}
     yield same(

@@ -40,10 +40,7 @@ PROCESSES = {
 
 def attached(jobs: Jobs) -> Iterator[Row]:
     """Processes in turns, so that what changes over minutes changes for all."""
-    program, problem = jobs.compiled("launches")
-    if problem:
-        yield failed("cost of a launch", problem)
-        return
+    program = jobs.built("cost of a launch", "launches")
     seen: dict[str, list[float]] = {}
     with contextlib.suppress(CutOff):
         for turn in range(TURNS):
@@ -94,17 +91,13 @@ def against(
 
 
 def stalls(jobs: Jobs) -> Iterator[Row]:
-    program, problem = jobs.compiled("launches")
-    if problem:
-        yield failed("stalls", problem)
-        return
+    program = jobs.built("stalls", "launches")
     profiled, alone = (
         jobs.run(program, "stalls", profiled=is_profiled, limit_s=25)
         for is_profiled in (True, False)
     )
-    if profiled.problem or alone.problem:
-        yield failed("stalls", profiled.problem or alone.problem)
-        return
+    profiled.must("stalls")
+    alone.must("stalls")
     ours_ns, theirs_ns = numbers(profiled, "stall"), numbers(alone, "stall")
     for kind, what in STALLS.items():
         ours_ms, theirs_ms = ([ns / 1e6 for ns in of[kind]] for of in (ours_ns, theirs_ns))
@@ -132,9 +125,7 @@ STALLS = {
 
 def memory(jobs: Jobs) -> Iterator[Row]:
     job = jobs.run("memory", limit_s=25)
-    if job.problem:
-        yield failed("memory of the device", job.problem)
-        return
+    job.must("memory of the device")
     in_windows, between = (
         [size / 2**20 for size in job.truth[name]] for name in ("in_windows", "between")
     )
@@ -160,10 +151,7 @@ DEVICE_BUFFERS = {"our limit of 32 buffers": "32", "CUPTI's own limit": "0"}
 
 
 def many(jobs: Jobs) -> Iterator[Row]:
-    program, problem = jobs.compiled("launches")
-    if problem:
-        yield failed("kernels of many replays", problem)
-        return
+    program = jobs.built("kernels of many replays", "launches")
     planted = 200_000 if jobs.is_double else MANY
     for limit, setting in DEVICE_BUFFERS.items():
         words = ("graphs", str(planted), str(MANY_S))
@@ -188,10 +176,7 @@ MOST_LOST_S = 2.0  # a second until the next collection, and one in which a buff
 
 def busy(jobs: Jobs) -> Iterator[Row]:
     """A device that never idles until its process is killed: some record is always incomplete."""
-    program, problem = jobs.compiled("launches")
-    if problem:
-        yield failed("kernels of a busy device", problem)
-        return
+    program = jobs.built("kernels of a busy device", "launches")
     for a_second in (1_000, 5_000):
         words = ("busy", str(a_second), str(BUSY_S))
         job = jobs.run(program, *words, limit_s=30, COMMPROF_GPU_COLLECT_MS="1000")
