@@ -50,7 +50,8 @@ LIBRARIES = {
 
 
 class Program(NamedTuple):
-    """source: in this repository, of C or Python; empty: `words` name an installed program."""
+    """source: in this repository, of C, Python or MPI calls (tests/mpi/programs/calls.py); empty:
+    `words` name an installed program."""
 
     name: str
     ranks: int
@@ -67,10 +68,10 @@ PROGRAMS = (
     Program("dask", 2, "examples/dask_like/train.py", "--epochs 20 --rows 2048"),
     Program("memory_aware", 2, "examples/memory_aware/train.py", "--epochs 4"),
     # halos by Irecv, Send and Waitall; the first one's also by Sendrecv, in sizes that change
-    Program("halo", 2, "tests/mpi/programs/loops.c", "dynamics 800"),
-    Program("multigrid", 2, "tests/mpi/programs/loops.c", "multigrid 800"),
+    Program("halo", 2, "tests/mpi/programs/loops.calls", "dynamics 800"),
+    Program("multigrid", 2, "tests/mpi/programs/loops.calls", "multigrid 800"),
     # the calls of PyTorch's DDP on its own thread: no PyTorch that can be installed has MPI
-    Program("ddp", 2, "tests/mpi/programs/plants.c", "ddp 300 6000 0 0"),
+    Program("ddp", 2, "tests/mpi/programs/plants.calls", "ddp 300 6000 0 0"),
     Program("lammps", 2, "", MELT, "openmpi"),
     # more ranks than two cores
     Program("hybrid", 4, "examples/hybrid_parallel/train.py", "--epochs 3"),
@@ -108,6 +109,13 @@ class Proof:
         source = ROOT / program.source
         if source.suffix == ".py":
             return f"{self.python(library)} {source} {program.words}"
+        if source.suffix == ".calls":
+            names = self.folder / f"calls_names.{library.name}"
+            shared = ["-shared", "-fPIC", "-Wl,--no-as-needed"]
+            names_of = str(source.parent / "calls_names.c")
+            self.make(f"mpicc.{library.name}", *shared, names_of, "-o", str(names))
+            player = source.parent / "calls.py"
+            return f"{PYTHON} {player} {names} {source} -- {program.words}"
         binary = self.folder / f"{program.name}.{library.name}"
         flags = ["-std=gnu11", "-O2", "-w", "-pthread", f"-I{ROOT / 'include'}"]
         self.make(f"mpicc.{library.name}", *flags, str(source), "-lm", "-o", str(binary))

@@ -1,5 +1,5 @@
-"""Communicators: what is known of each (programs/communicators.c), and that all ranks agree on
-which is which (programs/creation_order.c)."""
+"""Communicators: what is known of each (programs/communicators.calls), and that all ranks agree on
+which is which (programs/creation_order.calls)."""
 
 RANKS = range(4)
 
@@ -147,7 +147,7 @@ def test_an_idup_with_info_of_mpi_4_is_known_like_any_other(profile, mpi):
     assert len({each.identity for each in made}) == 1
 
 
-# The n-th kind of communicator in programs/creation_order.c is where n integers are reduced; and
+# The n-th kind of communicator in programs/creation_order.calls is where n integers are reduced; and
 # the ranks in it.
 KINDS = {
     1: [0, 1],

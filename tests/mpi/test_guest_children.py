@@ -1,12 +1,12 @@
 """Processes that a rank starts: programs without MPI (programs/children.c,
 programs/mpi4py_children.py), MPI programs of their own that inherit the rank's environment, and
 spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet anew
-(programs/connecting.c)."""
+(programs/connecting.calls)."""
 
 import pytest
 
 from . import reporter
-from .harness import LIBRARY, Peer, Run, compile_program, launch
+from .harness import LIBRARY, Peer, Run, command_for, compile_program, launch
 from .libraries import OPEN_MPI
 
 # An MPI library refuses a second process under a rank's name, so its launcher's variables go; those
@@ -93,7 +93,7 @@ def run_over_tcp(tmp_path_factory, program, *arguments, everywhere=True):
     of_ranks = (
         [] if everywhere else ["env", *(f"{name}={value}" for name, value in variables.items())]
     )
-    command = [*of_ranks, str(compile_program(mpi, program)), *arguments]
+    command = [*of_ranks, *command_for(mpi, program), *arguments]
     outcome = launch(mpi, 2, command, folder, variables if everywhere else {})
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)

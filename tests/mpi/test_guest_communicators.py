@@ -1,4 +1,4 @@
-"""Communicators that are made and freed without end (programs/endless_communicators.c) leave a
+"""Communicators that are made and freed without end (programs/endless_communicators.calls) leave a
 bounded memory and ranks that agree."""
 
 import pytest

@@ -1,4 +1,4 @@
-"""NULL where MPI wants a place, and frees that MPI refuses (programs/null_pointers.c): the job
+"""NULL where MPI wants a place, and frees that MPI refuses (programs/null_pointers.calls): the job
 hears of its mistake from MPI, as without the profiler, and what was there before goes on being
 counted as what it is."""
 

@@ -1,5 +1,5 @@
 """Generalized requests, cancelled ones, and such as are freed while they are active
-(programs/generalized.c)."""
+(programs/generalized.calls)."""
 
 from .harness import Peer
 

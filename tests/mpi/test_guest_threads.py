@@ -1,4 +1,4 @@
-"""Many threads at once (programs/many_threads.c), and many one after the other
+"""Many threads at once (programs/many_threads.calls), and many one after the other
 (programs/passing_threads.c): every call counts once."""
 
 import pytest

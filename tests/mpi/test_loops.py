@@ -1,4 +1,4 @@
-"""Steps of small programs of all kinds are as many as their authors count (programs/loops.c), or
+"""Steps of small programs of all kinds are as many as their authors count (programs/loops.calls), or
 all levels of the loops are shown, and none is called the step."""
 
 from __future__ import annotations

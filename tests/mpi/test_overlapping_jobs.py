@@ -1,6 +1,6 @@
 """Jobs that use one run folder at the same time, as job arrays and batch scripts with one
 COMMPROF_OUTPUT do: nothing is lost, nothing counts twice, and the files of a job lie in one folder
-(programs/overlapping.c). TIMES says how often the races are run (once)."""
+(programs/overlapping.calls). TIMES says how often the races are run (once)."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Who waited for whom, by the ranks' own logs (programs/plants.c). Nothing here comes from the
+"""Who waited for whom, by the ranks' own logs (programs/plants.calls). Nothing here comes from the
 profiler.
 
 An event depends on ranks: a collective on those whose part it needs, a receive or probe on its

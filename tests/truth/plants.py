@@ -1,4 +1,4 @@
-"""The plants: programs with a fault (programs/plants.c), and what is right to say of them."""
+"""The plants: programs with a fault (programs/plants.calls), and what is right to say of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Plant(NamedTuple):
     its calls is not that of the ranks' waits, which the main threads log."""
 
     name: str
-    program: str  # as plants.c calls it
+    program: str  # as plants.calls names it
     ranks: int
     late: tuple[int, ...]  # who is late by DELAY_US; empty: as the program says
     # imbalance, by-call, spread, transfer, marks, unknown; or none: nobody waits

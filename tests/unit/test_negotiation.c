@@ -4,7 +4,7 @@
 #include "record/recording.h"
 #include "record/signatures.h"
 
-#include "../mpi/programs/tensor_lists.h"
+#include "tensor_lists.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
 #include "ledger_reader.h"

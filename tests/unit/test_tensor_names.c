@@ -1,6 +1,6 @@
 #include "record/tensor_names.h"
 
-#include "../mpi/programs/tensor_lists.h"
+#include "tensor_lists.h"
 #include "unit.h"
 
 enum { TENSORS = 5, ROOM = TENSOR_LIST_OF_NONE + TENSORS * TENSOR_BYTES, DAMAGED = 100000 };

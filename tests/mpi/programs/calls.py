@@ -1,7 +1,8 @@
 """calls.py NAMES SCRIPT [FORM...] [-- ARGUMENT...]: plays a script of MPI calls, in Python's words:
 MPI_Send is `Send(sent, 10, INT, 1, 7, WORLD)`, and so is every function and constant of mpi.h (in
 NAMES, which is calls_names.c, linked to MPI). A list is a vector of counts or displacements; arrays
-are ints(), longs(), handles(), statuses(). `collective("Bcast", ...)` is MPI_Bcast; in the form
+are ints(), longs(), handles(), statuses(). A script that names THREAD_MULTIPLE or another level of
+threads is initialized with it. `collective("Bcast", ...)` is MPI_Bcast; in the form
 nonblocking MPI_Ibcast and a wait; in the form persistent MPI_Bcast_init, `rounds` times start and
 wait, and a free. In the form large every call that has a large-count form takes it; Open MPI 4 has
 none, and then those of the profiler are found, as mpi4py finds them."""
@@ -9,7 +10,10 @@ none, and then those of the profiler are found, as mpi4py finds them."""
 import builtins
 import ctypes
 import mmap
+import os
+import re
 import sys
+import threading
 import time
 from functools import partial
 
@@ -35,7 +39,8 @@ def call(name, *arguments):
         return (whole * len(value))(*value) if isinstance(value, list) else value
 
     given = [as_c(value) for value in arguments]
-    kept.append(given)
+    if any(isinstance(value, list) for value in arguments):
+        kept.append(given)
     return getattr(everything, f"MPI_{name}{'_c' * is_large}")(*given)
 
 
@@ -62,8 +67,13 @@ def collective(name, *arguments):
 def check(claim):
     """If a result of MPI is wrong, the program fails."""
     if not claim:
-        where = sys._getframe(1)
-        sys.exit(f"{where.f_code.co_filename}:{where.f_lineno}: does not hold on rank {rank[0]}")
+        line = sys._getframe(1).f_lineno
+        print(
+            f"{script}:{line}: does not hold on rank {play.get('rank')}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(99)
 
 
 def ints(count, of=ctypes.c_int):
@@ -97,6 +107,16 @@ def nothing_of(size):
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
+def on_threads(count, function, meanwhile=lambda: None):
+    """function(0), function(1), ..., each on a thread; returns when all have ended."""
+    threads = [threading.Thread(target=function, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    meanwhile()
+    for thread in threads:
+        thread.join()
+
+
 def busy(until_ns):
     """Computes for so long."""
     until_ns += time.monotonic_ns()
@@ -116,7 +136,20 @@ class Play(dict):
         return self[name]
 
 
+def begin(level=None):
+    """MPI, with a level of threads; for a script that does not call it, this has been done."""
+    rank, size, provided = ints(1), ints(1), ints(1)
+    if level:
+        call("Init_thread", None, None, play[level], provided)
+    else:
+        call("Init", None, None)
+    call("Comm_rank", play["WORLD"], rank)
+    call("Comm_size", play["WORLD"], size)
+    play.update(rank=rank[0], size=size[0], other=1 - rank[0], thread_level=provided[0])
+
+
 helpers = (
+    begin,
     call,
     collective,
     check,
@@ -125,19 +158,15 @@ helpers = (
     statuses,
     told,
     count_of,
+    on_threads,
     nothing_of,
     busy,
     wait_for,
 )
 play = Play({helper.__name__: helper for helper in helpers})
-call("Init", None, None)
-rank, size = ints(1), ints(1)
-call("Comm_rank", play["WORLD"], rank)
-call("Comm_size", play["WORLD"], size)
+with open(script) as file:
+    text = file.read()
 play.update(
-    rank=rank[0],
-    size=size[0],
-    other=1 - rank[0],
     arguments=sys.argv[divider + 1 :],
     rounds=play["ROUNDS"],
     longs=partial(ints, of=ctypes.c_int64),
@@ -149,7 +178,9 @@ play.update(
     now_ns=time.monotonic_ns,
     sleep=time.sleep,
 )
-with open(script) as text:
-    exec(compile(text.read(), script, "exec"), play)
+levels = re.findall(r"\bTHREAD_\w+", text)
+if not re.search(r"^begin\(", text, re.MULTILINE):
+    begin(levels[0] if levels else None)
+exec(compile(text, script, "exec"), play)
 sys.stdout.flush()
 call("Finalize")
