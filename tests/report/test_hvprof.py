@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 
 import planted
 import pytest
@@ -374,3 +375,22 @@ def test_nccl_is_compared_by_its_time_on_the_device(report, tmp_path, kernel_ns,
     assert sentence(report, fused, "--unfused", unfused).startswith(
         f"8.0 messages of 4.72 MB a step became 2.0 of 18 MiB; {said}"
     )
+
+
+def test_sizes_that_are_no_powers_of_two_are_compared_with_the_line_between(report, tmp_path):
+    """1,448 B is half way between 1 and 2 KiB: of 10 and 40 us, 20 us; it takes 30."""
+    cells = [
+        Cell("MPI_Allreduce", size, [taken_us * 1_000] * 25)
+        for size, taken_us in ((1024, 10), (1448, 30), (2048, 40), (3000, 77))
+    ]
+    ranks = [rank_with(rank, *cells) for rank in range(2)]
+    text = report("hvprof", planted.write_databases(tmp_path / "odd", ranks)).out
+    said = re.search("Sizes that are no powers of two: (.*)", text)[1]
+    assert re.fullmatch(
+        "MPI_Allreduce takes (4[89]|5[01]).[0-9] % more than on the line between powers of two "
+        r"\((4[89]\d|50\d) us in 50 calls of 1 size, by medians\)\.",
+        said,
+    ), said
+    ranks = [rank_with(rank, cells[0], cells[2]) for rank in range(2)]
+    even = report("hvprof", planted.write_databases(tmp_path / "even", ranks)).out
+    assert "powers of two" not in even

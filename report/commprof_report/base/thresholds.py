@@ -124,6 +124,10 @@ TABLE = (
               "a region that waits for communication begins with it", "another region",
               "a wait region"),
     # calls: bulk, control and negotiation
+    Threshold("calls.neighbours", 4, "times a power of two is the one below",
+              "further apart, a line says little of what lies between", "a line", "no line"),
+    Threshold("calls.odd-sizes", 0.0625, "share of the time on the line",
+              "medians are known to a sixteenth", "silent", "said"),
     Threshold("calls.rounds", 20, "rounds of a thread", "fewer are no negotiation", "no thread",
               "a thread that negotiates"),
     Threshold("calls.distributed", 2, "messages of a size from a root",

@@ -1,14 +1,24 @@
 """Calls by size and duration: the size classes of hvprof, over the run and in a step; the histogram
-of a call's durations.
+of a call's durations; and the cost of sizes that are no powers of two, the finding of hvprof's
+paper, as a number.
+
+    duration    o           x: a size between two powers of two
+    (log)       |   x    .o    o: powers of two
+                | .  '  '      the line through the neighbours is straight on logarithmic axes
+                o'
+                +------------- size (log)
+
+Compared are medians, which single late arrivals do not change.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log2
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base import (
     AS_EVERYWHERE,
@@ -22,6 +32,7 @@ from ..base import (
     query,
     row_type,
     text,
+    threshold,
     units,
 )
 from ..base.summarize import (
@@ -29,13 +40,14 @@ from ..base.summarize import (
     Sums,
     View,
     hvprof_classes,
+    line_ns,
     ratio,
     summarize,
     summed,
     total,
 )
 from ..run import cells_of, columns_of
-from .views import one_rank, timed_on
+from .views import best_timed, one_rank, timed_on
 
 SQL = query.beside(__file__)
 LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
@@ -271,3 +283,60 @@ def octaves(row: Row) -> float:
     its lower bound."""
     low_ns = max(row.low_ns, LEAST_NS)
     return log2(max(row.high_ns, low_ns + 1) / low_ns)
+
+
+APART, NOTABLE = threshold("calls.neighbours"), threshold("calls.odd-sizes")
+
+
+class OddSizes(NamedTuple):
+    """The sizes of a call that are no powers of two, on all communicators. line_ns: what their
+    calls would take on the line; excess_ns: what they take beyond it, negative: less."""
+
+    call: str
+    sizes: int
+    calls: int
+    line_ns: float
+    excess_ns: float
+
+    @property
+    def share(self) -> float:
+        return self.excess_ns / self.line_ns
+
+
+def odd_sizes(rows: Sequence[Row]) -> list[OddSizes]:
+    """Calls with the most time first, as far as medians show that they differ from the line."""
+    found: dict[str, list[tuple[Row, float]]] = {}
+    for row, usual_ns in _with_line(best_timed(rows)):
+        found.setdefault(row.call, []).append((row, usual_ns))
+    answers = [
+        OddSizes(
+            call,
+            len({row.bytes for row, _ in own}),
+            sum(row.count for row, _ in own),
+            sum(row.count * usual_ns for row, usual_ns in own),
+            sum(row.count * (row.p50_ns - usual_ns) for row, usual_ns in own),
+        )
+        for call, own in found.items()
+    ]
+    return sorted(
+        (each for each in answers if abs(each.share) >= NOTABLE), key=lambda each: -each.line_ns
+    )
+
+
+def _with_line(rows: Sequence[Row]) -> Iterator[tuple[Row, float]]:
+    """Sizes that are no powers of two, with their median on the line; all of 20 calls or more."""
+    curves: dict[tuple, list[Row]] = {}
+    for row in rows:
+        if row.bytes_low and row.bytes_low == row.bytes_high and row.p95_ns is not None:
+            key = (row.call, row.identity, row.memory_kind, row.measure, row.rank)
+            curves.setdefault(key, []).append(row)
+    for curve in curves.values():
+        powers = sorted((row for row in curve if row.power_of_two), key=lambda row: row.bytes_low)
+        sizes = [row.bytes_low for row in powers]
+        for row in curve:
+            place = bisect(sizes, row.bytes_low)
+            if not row.power_of_two and 0 < place < len(powers):
+                below, above = powers[place - 1], powers[place]
+                if above.bytes_low <= APART * below.bytes_low:
+                    near = ((each.bytes_low, each.p50_ns) for each in (below, above))
+                    yield row, line_ns(row.bytes_low, *near)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
+from commprof_report.calls.views import size_view
+from commprof_report.calls.by_size import OddSizes, odd_sizes
 from commprof_report.run.selection import traffic_classify
 
 from .stored import stored
@@ -68,6 +70,34 @@ def traffic(call: str, sizes: Iterable[int], samples: Samples | None = None) -> 
     return found.fetchall()[-1][0]
 
 
+def of_neighbours(times: int) -> str:
+    return "a line" if of_odd_sizes(64 * times, 0.1) else "no line"
+
+
+def of_odd_sizes(above: int, share: float) -> list[OddSizes]:
+    """100 B between 64 B and another size; it takes this much more than these."""
+    sizes = (64, 100, above)
+    rows = [
+        size_view()
+        .row(*[None] * len(size_view().fields))
+        ._replace(
+            call="MPI_Allreduce",
+            identity="a",
+            library="mpi",
+            measure="call",
+            count=20,
+            bytes=size,
+            bytes_low=size,
+            bytes_high=size,
+            p95_ns=1_000.0,
+            p50_ns=1_000.0 * (1 + share * (size == 100)),
+            power_of_two=size != 100,
+        )
+        for size in sizes
+    ]
+    return odd_sizes(rows)
+
+
 def with_rounds(number: int) -> str:
     found = classified([BULK], {("MPI_Allreduce", 8, BITS): number})
     is_negotiating = found.execute("SELECT 1 FROM negotiating").fetchone()
@@ -106,6 +136,8 @@ def of_types(share: float) -> str:
 
 
 EXAMPLES = {
+    "calls.neighbours": of_neighbours,
+    "calls.odd-sizes": lambda share: "said" if of_odd_sizes(128, share) else "silent",
     "calls.rounds": with_rounds,
     "calls.distributed": sent_from_a_root,
     "calls.most-control-bytes": lambda size: traffic(

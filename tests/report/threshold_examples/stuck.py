@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.commands.stuck import AFTER_S
+from commprof_report.base import threshold
 from commprof_report.stuck.wait_graph import is_settled
 
 
 def inside(seconds: float) -> str:
     rank = SimpleNamespace(state="running", is_copy=0)
     row = SimpleNamespace(doing_ns=seconds * 1e9)
-    return "stuck" if is_settled(rank, row, round(AFTER_S * 1e9)) else "running"
+    return "stuck" if is_settled(rank, row, round(threshold("stuck.after") * 1e9)) else "running"
 
 
 EXAMPLES = {"stuck.after": inside}
