@@ -30,7 +30,7 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
-from sqlite3 import Cursor
+from sqlite3 import Connection, Cursor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from . import units
@@ -385,6 +385,38 @@ def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
     pieces = iter(partial(cursor.fetchmany, AT_ONCE), [])
     parts = [table(kind, rows, texts, names) for rows in pieces]
     return joined(kind, parts or [table(kind, [], texts, names)])
+
+
+def read_large(
+    kind: type[Table], connection: Connection, query: str, texts: Texts, text_names: Container[str]
+) -> Table:
+    """The rows of a query of whole numbers and texts, of which the first column is their number.
+    SQL writes each column of numbers as one text for numpy: no number becomes Python's."""
+    described = connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description
+    place, *names = [column[0] for column in described]
+    counts = ", ".join(f"count({name})" for name in names)
+    last, *present = connection.execute(f"SELECT max({place}), {counts} FROM ({query})").fetchone()
+    numbers = [
+        f"group_concat(coalesce({name}, {NONE}))"
+        for name, count in zip(names, present)
+        if count and name not in text_names
+    ]
+    parts = []
+    for first in range(0, (last or 0) + 1, AT_ONCE):
+        rows = f"FROM ({query}) WHERE {place} BETWEEN {first} AND {first + AT_ONCE - 1}"
+        counted = ", ".join(["count(*)", *numbers])
+        size, *found = connection.execute(f"SELECT {counted} {rows}").fetchone()
+        left = iter(found)
+        columns = {
+            name: np.full(size, NONE)
+            if not count
+            else texts.all([text for (text,) in connection.execute(f"SELECT {name} {rows}")])
+            if name in text_names
+            else np.fromstring(next(left) or "", np.int64, sep=",")
+            for name, count in zip(names, present)
+        }
+        parts.append(kind(**columns))
+    return joined(kind, parts)
 
 
 def joined(kind: type[Table], parts: Sequence[Columns]) -> Table:

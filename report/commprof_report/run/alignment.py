@@ -42,7 +42,6 @@ SQL = query.beside(__file__)
 
 SEGMENT_NS = 10_000_000_000  # between knots; clock rates are assumed constant in between
 SLICE_NS = 100_000_000  # only the tightest bound in each slice of time is used
-MOST_SAMPLES = 200_000  # used for bounds; each bound holds by itself, more of them are tighter
 # up to so many clocks of a collective are compared pairwise; of more, each is compared with the
 # first
 MOST_ALL_PAIRS = 8
@@ -219,12 +218,9 @@ def _meetings(connection: Connection, ranks: Columns) -> Columns:
     functions or named different roots. A row is one clock in one collective: the first return on it
     that depends on other ranks' arrival, and the last arrival on which other ranks' returns depend;
     NONE: there is none. In real time no such return precedes any such arrival. Empty messages
-    depend on nobody. If there are many samples, only one in a few collectives, always including the
-    first one of each communicator."""
+    depend on nobody."""
     texts, calls, _, _ = sampled(connection)
     calls = calls.take(calls.sequence != NONE)
-    every = len(calls) // MOST_SAMPLES + 1
-    calls = calls.take((calls.sequence - 1) % every == 0)
     known, kinds = communicators(connection, texts), synchronizing(connection, texts)
     known = known.take((known.communicator > 1) & ~known.is_inter & (known.size > 1))
     kinds = kinds.take(kinds.is_sure)

@@ -29,6 +29,7 @@ from ..base import (
     np,
     query,
     read,
+    read_large,
 )
 from .ledger_format import WINDOW_NS_LOG2
 from .ledger_samples import covered, in_windows
@@ -52,6 +53,13 @@ class Starts(Columns):
     """Table `sample_start`."""
 
 
+TABLES: dict[Any, str] = {  # by kind, the query of its rows and their places
+    Calls: SQL.text("sampled_calls").rstrip(";\n"),
+    FurtherMessages: "SELECT rowid AS place, * FROM sample_message",
+    Starts: "SELECT rowid AS place, * FROM sample_start",
+}
+
+
 class Sampled(NamedTuple):
     texts: Texts
     calls: Calls
@@ -68,7 +76,7 @@ class Communicators(Columns):
 
 
 class Synchronizing(Columns):
-    """Calls in which ranks wait for each other; synchronizing_calls.sql."""
+    """Calls in which ranks wait for each other; synchronizing.sql."""
 
     def row(self, calls: TextInts) -> Ints:
         """The row of each call here; -1: there is none."""
@@ -80,13 +88,12 @@ def sampled(connection: Connection) -> Sampled:
     known: Sampled | None = getattr(connection, "sampled", None)
     if known:
         return known
-    texts, ask = Texts(), connection.execute
-    found = Sampled(
-        texts,
-        read(Calls, SQL.run(connection, "sampled_calls"), texts),
-        read(FurtherMessages, ask("SELECT * FROM sample_message ORDER BY rowid"), texts),
-        read(Starts, ask("SELECT * FROM sample_start ORDER BY rowid"), texts),
+    texts = Texts()
+    calls, messages, starts = (
+        read_large(kind, connection, query, texts, ("call", "direction"))
+        for kind, query in TABLES.items()
     )
+    found = Sampled(texts, calls.changed(is_shared=calls.is_shared > 0), messages, starts)
     if hasattr(connection, "sampled"):
         connection.sampled = found
     return found
@@ -97,8 +104,7 @@ def communicators(connection: Connection, texts: Texts) -> Communicators:
 
 
 def synchronizing(connection: Connection, texts: Texts) -> Synchronizing:
-    SQL.run(connection, "synchronizing")
-    return read(Synchronizing, SQL.run(connection, "synchronizing_calls"), texts)
+    return read(Synchronizing, SQL.run(connection, "synchronizing"), texts)
 
 
 MOST_SAMPLES = 500_000
