@@ -247,34 +247,20 @@ PATIENCE_S = 1.0
 BETWEEN_S = 0.2
 
 
-class Progress:
-    def __init__(self, doing: str, whole: int, what: str = "files") -> None:
-        self.doing, self.whole, self.what, self.done = doing, whole, what, 0
-        is_wanted = sys.stderr is not None and sys.stderr.isatty()
-        self.next_s = time.monotonic() + PATIENCE_S if is_wanted else float("inf")
-        self.is_shown = False
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def step(self, more: int = 1) -> None:
-        self.done += more
-        if time.monotonic() >= self.next_s:
-            self.next_s = time.monotonic() + BETWEEN_S
-            self.is_shown = True
-            print(
-                f"\r{self.doing} {self.done} of {self.whole} {self.what}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def clear(self, *_: object) -> None:
-        if self.is_shown:
-            self.is_shown = False
+def watched(items: Iterable[Value], doing: str, whole: int, what: str = "files") -> Iterator[Value]:
+    """The items. If they take long, a terminal shows how many of them are done."""
+    first_s = next_s = time.monotonic() + PATIENCE_S
+    is_wanted = sys.stderr is not None and sys.stderr.isatty()
+    try:
+        for done, item in enumerate(items):
+            if is_wanted and time.monotonic() >= next_s:
+                next_s = time.monotonic() + BETWEEN_S
+                line = f"\r{doing} {done} of {whole} {what}"
+                print(line, end="", file=sys.stderr, flush=True)
+            yield item
+    finally:
+        if next_s > first_s:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-    __exit__ = clear
 
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null

@@ -49,12 +49,12 @@ from ..base import (
     Field,
     keys,
     option,
-    Progress,
     shown,
     telling,
     threshold,
     units,
     UsageError,
+    watched,
 )
 from ..base.workers import EXECUTOR, side_by_side
 from ..compare import comparison, sides as sides_of
@@ -244,14 +244,11 @@ def read(named: list[Side], skipped: float) -> list[Side]:
     """Runs are read side by side (workers.py); what there is to say about them is said in their
     order."""
     paths = [path for each in named for path in each.paths]
-    runs = []
-    with Progress("reading", len(paths), "runs") as progress:
-        for found, notes in side_by_side(partial(figures, skipped=skipped), paths):
-            progress.clear()
-            common.print_notes(notes)
-            progress.step()
-            runs.append(found)
-    left = iter(runs)
+    read_run = partial(figures, skipped=skipped)
+    found = [*watched(side_by_side(read_run, paths), "reading", len(paths), "runs")]
+    for _, notes in found:
+        common.print_notes(notes)
+    left = iter([run for run, _ in found])
     return [each._replace(runs=list(islice(left, len(each.paths)))) for each in named]
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base import Progress, ReportError, present, query, units, whole
+from ..base import ReportError, present, query, units, watched, whole
 from ..base.files import JsonStream, json_open
 from ..run import Selection
 
@@ -52,11 +52,9 @@ def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRan
     """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of
     this run."""
     processes = SQL.ask(run.connection, "trace_ranks", Process)
-    with Progress("reading", len(files)) as progress:
-        for path, rank in files.items():
-            trace = _scan(path)
-            yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
-            progress.step()
+    for path, rank in watched(files.items(), "reading", len(files)):
+        trace = _scan(path)
+        yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
 
 
 def _scan(path: Path) -> Trace:

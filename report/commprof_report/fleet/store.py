@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, NamedTuple, Union
 
-from ..base import Progress, ReportError, UsageError, by, gathered
+from ..base import ReportError, UsageError, by, gathered, watched
 from ..base.files import renamed_whole
 from ..base.workers import side_by_side
 from ..run.database import file_of
@@ -302,10 +302,7 @@ def _changed_ns(folder: Path) -> int:
 def _of_parts(function: Callable, items: Sequence, doing: str) -> Iterator[tuple]:
     """Its answers of each part, in other processes."""
     parts = [items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE)]
-    with Progress(doing, len(parts), "parts") as progress:
-        for answer in side_by_side(function, parts):
-            yield answer
-            progress.step()
+    return watched(side_by_side(function, parts), doing, len(parts), "parts")
 
 
 def _folders_read(folders: Sequence[Path]) -> list[Found]:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base import Progress, ReportError, Row, UsageError, Value, gathered, present, units
+from ..base import ReportError, Row, UsageError, Value, gathered, present, units, watched
 from ..base.files import regular_open
 from ..base.workers import side_by_side
 from .database import (
@@ -83,19 +83,12 @@ def folder_scan(folder: Path) -> Folder:
     """Reads enough of every rank's file to know its run. An archive is a folder, too."""
     above, names = (folder, _names(folder)) if folder.is_dir() else (folder.parent, {folder.name})
     problems: list[ReportError] = []
-    found: list[RankFile | ReportError] = []
     paths = rank_paths(above, names, problems)
     each_scanned = side_by_side if len(paths) > SCANNED_ALONE else map
-    with Progress("looking at", len(paths)) as progress:
-        for file in each_scanned(_scanned, paths):
-            found.append(file)
-            progress.step()
+    found = [*watched(each_scanned(_scanned, paths), "looking at", len(paths))]
     problems += [file for file in found if isinstance(file, ReportError)]
     beside = os.listdir(folder) if folder.is_dir() else []
-    asides = {
-        prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in beside)
-        for prefix in ASIDES
-    }
+    asides = {prefix: sum(name.startswith(prefix) for name in beside) for prefix in ASIDES}
     if not paths and not problems:
         what = "holds no rank-<n>.db and no rank-<n>.ledger" + " (it is empty)" * (not names)
         problems.append(ReportError(folder, what))
@@ -192,14 +185,6 @@ def spawned_ranks(folder: Path) -> int:
         with suppress(OSError):  # a file, or not readable
             ranks += len({path.stem for path in rank_paths(spawned, _names(spawned), [])})
     return ranks
-
-
-def _is_filled(folder: Path) -> bool:
-    """Whether it is a folder that is not empty, or not readable."""
-    try:
-        return folder.is_dir() and any(folder.iterdir())
-    except OSError:
-        return True
 
 
 def _names(folder: Path) -> set[str]:

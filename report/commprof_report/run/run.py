@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
-from ..base import Progress, ReportError, gathered, query, units
+from ..base import ReportError, gathered, query, units, watched
 from ..base.files import common_folder, distinct
 from ..base.workers import side_by_side
 from ..base.units import members_listed, members_shown, spans_in
@@ -122,21 +122,18 @@ def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> N
     """Counters of many files are read side by side (workers.py). Samples may be too many, and
     ledgers change: they are read here."""
     is_alone = run.thinning or any(file.is_ledger for file in files)
-    with Progress("reading", len(files)) as progress:
-        if not is_alone and len(files) > FILES_OF_PART:
-            _parts_take(run, files, with_histograms, progress)
-            return
-        for file in files:
-            _file_take(run, file, with_histograms)
-            progress.step()
+    if not is_alone and len(files) > FILES_OF_PART:
+        _parts_take(run, files, with_histograms)
+        return
+    for file in watched(files, "reading", len(files)):
+        _file_take(run, file, with_histograms)
 
 
-def _parts_take(
-    run: Run, files: Sequence[RankFile], with_histograms: bool, progress: Progress
-) -> None:
+def _parts_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
     read = partial(_part_read, run.path, with_histograms)
-    for part, (database, notes) in zip(parts, side_by_side(read, parts)):
+    answers = zip(parts, side_by_side(read, parts))
+    for part, (database, notes) in watched(answers, "reading", len(parts), "parts"):
         try:
             with NamedTemporaryFile(prefix="commprof-") as aside:
                 aside.write(database)
@@ -146,7 +143,6 @@ def _parts_take(
         except (ReportError, OSError):  # each file of the part alone may fit into the run
             for file in part:
                 _file_take(run, file, with_histograms)
-        progress.step(len(part))
 
 
 def _part_read(
