@@ -716,7 +716,6 @@ class Page(html.parser.HTMLParser):
         "calls and time by size class".split("; ")
     )
     ATTRIBUTES = {
-        ("td", "data-exact"): "[0-9,.!~* -]*",
         ("div", "tabindex"): "0",
         ("section", "id"): "[a-z-]+",
         ("a", "href"): "#[a-z-]+",

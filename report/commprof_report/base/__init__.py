@@ -567,7 +567,6 @@ class Field(NamedTuple):
     is_number: bool = True
     of_row: Callable[[Any], str] | None = None
     of: Any = None
-    to_byte: Callable[[Any], str] | None = None  # of_row, exactly
 
     @property
     def unit(self) -> str:
@@ -577,15 +576,6 @@ class Field(NamedTuple):
         if self.of_row:
             return self.of_row(row)
         return (self.form or FORMS.get(self.unit, units.count))(getattr(row, self.key))
-
-    def exact(self, row: Row) -> str:
-        """To the byte, where it is a volume."""
-        if self.to_byte:
-            return self.to_byte(row)
-        shown = self.show(row)
-        if self.unit != "bytes" or self.of_row or shown == units.NO_VALUE:
-            return shown
-        return units.count(getattr(row, self.key))
 
 
 def text(key: str, meaning: str, head: str = "", width: int = 1 << 20) -> Field:

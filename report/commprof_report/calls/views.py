@@ -209,11 +209,6 @@ def marks(row: Row) -> str:
     return mark + ("*" if row.is_own else "")
 
 
-def exact_size(row: Row) -> str:
-    bounds = dict.fromkeys((row.bytes_low, row.bytes_high))
-    return " - ".join(map(units.count, bounds)) + marks(row)
-
-
 SIZE = (
     text("call", AS_EVERYWHERE, "call"),
     text("communicator", "", "communicator", 40),
@@ -223,7 +218,6 @@ SIZE = (
         "bytes",
         of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high) + marks(row),
         of="bytes_high",
-        to_byte=exact_size,
     ),
     Field("count", AS_EVERYWHERE, "count"),
     Field("volume_bytes", "", "volume"),

@@ -193,9 +193,7 @@ def table(
 
 def _cell(column: Field, row: object) -> str:
     shown = column.show(row)
-    exact = column.exact(row)
-    more = f' data-exact="{text(exact)}"' if exact != shown else ""
-    return f"<td{_class(column, shown)}{more}>{text(shown or units.NO_VALUE)}</td>"
+    return f"<td{_class(column, shown)}>{text(shown or units.NO_VALUE)}</td>"
 
 
 def _class(column: Field, shown: str = "") -> str:

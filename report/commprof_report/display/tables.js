@@ -75,15 +75,6 @@
     new ResizeObserver(look).observe(around);
   }
 
-  function exactBytes(table) {
-    const button = made("button", { textContent: "exact bytes", className: "copy", ariaPressed: "false" });
-    button.addEventListener("click", () => {
-      for (const cell of table.querySelectorAll("[data-exact]")) [cell.textContent, cell.dataset.exact] = [cell.dataset.exact, cell.textContent];
-      button.ariaPressed = String(button.ariaPressed === "false");
-    });
-    return button;
-  }
-
   for (const table of document.querySelectorAll("table")) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = document.createElement("button");
@@ -96,7 +87,6 @@
       await navigator.clipboard.writeText(csv(table));
       copy.textContent = "copied";
     });
-    if (table.querySelector("[data-exact]")) table.parentElement.after(exactBytes(table));
     table.parentElement.after(copy, " ");
     if (table.tBodies[0].rows.length > MOST_SHORT) shorten(table);
     if (table.tBodies[0].rows.length >= FEWEST_FILTERED) filter(table);
