@@ -209,7 +209,6 @@ def regions_section(run: Run, alignment: Alignment, waits: Late | None) -> str:
 MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 NO_PIPELINES = {  # by the shape of the graph of messages
-    "rings": "pass messages in a ring: no first and no last stage can be told",
     "webs": "exchange messages, but not along a line: that is no pipeline",
     "exchanges": "exchange messages with their neighbours in a line, but do not pass them on: that "
     "is no pipeline",

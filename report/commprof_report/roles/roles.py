@@ -218,9 +218,8 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
         row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes
     )
     turns = world.turns.get(group.described.identity)
-    times, passed = (
-        (turns.turns, turns.sends) if turns else (group.collectives_per_rank, world.passed_per_rank)
-    )
+    per_rank = sum(row.count for row in group.collectives) / max(1, group.described.size)
+    times, passed = (turns.turns, turns.sends) if turns else (per_rank, world.passed_per_rank)
     if times >= passed and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
         return TENSOR
     if passed >= OFTEN * times:

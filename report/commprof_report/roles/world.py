@@ -46,10 +46,6 @@ class Group(NamedTuple):
         """The collectives that carry more than control messages."""
         return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
 
-    @property
-    def collectives_per_rank(self) -> float:
-        return sum(row.count for row in self.collectives) / max(1, self.described.size)
-
 
 # how a communicator's sampled bulk collectives follow each other; turns.sql has their meaning
 TurnsRow = namedtuple("TurnsRow", "identity turns sends repeats")
@@ -84,7 +80,12 @@ def world_of(connection: Connection) -> World:
     ]
     traffic_classify(connection)
     messages = SQL.ask(connection, "messages", MessageRow)
-    passed = [row for rows in use.values() for row in rows if is_passed(row)]
+    passed = [
+        row
+        for rows in use.values()
+        for row in rows
+        if row.family == "point-to-point" and row.bytes > CONTROL_BYTES and "ecv" not in row.call
+    ]
     busy = busy_of(groups, size)
     pattern = graph(messages)
     if pattern.chains:
@@ -104,10 +105,6 @@ def world_of(connection: Connection) -> World:
         {row.identity: row for row in turns},
         list(SQL.rows(connection, "roots")),
     )
-
-
-def is_passed(row: Row) -> bool:
-    return row.family == "point-to-point" and row.bytes > CONTROL_BYTES and "ecv" not in row.call
 
 
 def ways(group: Group) -> list[tuple]:
@@ -149,7 +146,6 @@ def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool
 FEWEST = whole("roles.messages")
 ALIKE = threshold("roles.direction")
 PASSED_ON = threshold("roles.passed-on")
-RING = threshold("roles.ring")
 
 
 # All messages from one rank to another; messages.sql.
@@ -176,9 +172,8 @@ class Star(NamedTuple):
 
 
 # exchanges: lines of ranks that send to both neighbours before they have received from them. webs:
-# connected ranks of which some have more than two neighbours, or pass nothing on. pairs: of ranks
-# that exchange bulk messages.
-Graph = namedtuple("Graph", "chains exchanges stars rings webs pairs")
+# connected ranks that are no line, or pass nothing on. pairs: of ranks that exchange bulk messages.
+Graph = namedtuple("Graph", "chains exchanges stars webs pairs")
 
 
 # When a rank began to send a message, or had received one; message_times.sql.
@@ -191,17 +186,14 @@ def graph(rows: Iterable[Row], times: Iterable[Row] = ()) -> Graph:
     rows = list(rows)
     sent = {(row.sender, row.receiver): row.bytes for row in rows}
     neighbours = _neighbours(rows)
-    found = Graph([], [], [], [], [], sum(map(len, neighbours.values())) // 2)
+    found = Graph([], [], [], [], sum(map(len, neighbours.values())) // 2)
     times_of = gathered((time.rank, time) for time in times)
     for ranks in _components(neighbours):
         ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
         if star := _star(ranks, neighbours, sent):
             found.stars.append(star)
-        elif max(len(neighbours[rank]) for rank in ranks) > 2:
+        elif max(len(neighbours[rank]) for rank in ranks) > 2 or not ends:
             found.webs.append(ranks)
-        elif not ends:
-            is_ring = _goes_round(_walk(ranks[0], neighbours), sent, times_of)
-            (found.rings if is_ring else found.webs).append(ranks)
         elif _is_passed_on(line := _walk(ends[0], neighbours), sent):
             if _is_exchange(line, sent, times_of):
                 found.exchanges.append(ranks)
@@ -241,32 +233,11 @@ def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
 
 
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
-    """The ranks from one end of a line to the other, or once around a ring."""
+    """The ranks from one end of a line to the other."""
     ranks = [start]
     for rank in ranks:  # and those that are reached meanwhile
         ranks += [other for other in neighbours[rank] if other not in ranks][:1]
     return tuple(ranks)
-
-
-def _goes_round(
-    ring: Sequence[int], sent: dict[tuple[int, int], int], times_of: dict[int, list[Row]]
-) -> bool:
-    """Whether each rank sends about as much to the next one, and all but the first not before they
-    have received, in each direction that there is: an exchange with both neighbours in turn, or a
-    tree up and down, goes nowhere."""
-    around = []
-    for way in ((*ring, *ring[:2]), (*ring[::-1], *ring[:-3:-1])):
-        sums = [sent.get(step, 0) for step in zip(way, way[1:])]
-        around += [way] if min(sums) > RING * max(sums) else []
-    shares = [
-        [
-            _passed_on(times_of[rank], before, after)
-            for before, rank, after in zip(way, way[1:], way[2:])
-            if rank in times_of
-        ]
-        for way in around
-    ]
-    return bool(around) and all(sorted(own)[:2][-1] >= PASSED_ON for own in shares if own)
 
 
 def _is_passed_on(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> bool:

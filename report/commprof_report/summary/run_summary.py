@@ -275,20 +275,16 @@ def _cores(run: Run, ranks: Sequence[Row]) -> dict:
     """Crowding is the whole run's; the rest is known if it is of all chosen ranks."""
     found = crowding(run.connection)
     cpu_shares = [rank.cpu_share for rank in ranks if rank.cpu_share is not None]
+    switches = {
+        key: [getattr(rank, key) for rank in ranks]
+        for key in ("voluntary_switches", "involuntary_switches")
+    }
     return {
         "crowding": sentence(found) if found else None,
         "crowded_ranks": units.rank_list([rank for crowded in found for rank in crowded.ranks]),
         "cpu_share": sum(cpu_shares) / len(cpu_shares) if cpu_shares else None,
-        **{
-            key: _known_sum([getattr(rank, key) for rank in ranks])
-            for key in ("voluntary_switches", "involuntary_switches")
-        },
+        **{key: None if None in own else sum(own) for key, own in switches.items()},
     }
-
-
-def _known_sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
 
 
 def _nccl(calls: Sequence[Row], ranks: Sequence[Row], facts: Sequence) -> dict:

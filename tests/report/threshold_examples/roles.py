@@ -79,12 +79,6 @@ def link(volume_bytes: int, messages: int = 100) -> str:
     return "no link" if found.pairs == 1 else "link"
 
 
-def round_trip(share: float) -> str:
-    """The last of three ranks sends the first so much of what the others send."""
-    rows = [MessageRow(rank, (rank + 1) % 3, 8, WHOLE) for rank in (0, 1)]
-    return "ring" if graph([*rows, MessageRow(2, 0, 8, round(share * WHOLE))]).rings else "no ring"
-
-
 def direction(difference: float) -> str:
     forward = round(WHOLE * (1 + difference) / 2)
     (chain,) = graph([MessageRow(0, 1, 8, forward), MessageRow(1, 0, 8, WHOLE - forward)]).chains
@@ -112,6 +106,5 @@ EXAMPLES = {
     "roles.bulk": lambda share: link(round(share * WHOLE)),
     "roles.messages": lambda messages: link(WHOLE, messages),
     "roles.direction": direction,
-    "roles.ring": round_trip,
     "roles.slow-stage": lead,
 }
