@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base import NONE, Row, gathered, grouped, np, query, threshold, units, whole
-from ..base.summarize import of_groups, pow2
+from ..base.summarize import of_groups
 from ..calls.parts import Negotiation
 from ..calls.views import size_rows
 from ..late.late_ranks import Late
@@ -249,7 +249,9 @@ class Curve(NamedTuple):
         """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
         one power of two (a framework's fused messages have many) are taken together; null: no two
         bins have observations enough, or the clock does not resolve them."""
-        bins = gathered((pow2(point.bytes, False), point) for point in self.points)
+        bins = gathered(
+            ((point.bytes - 1).bit_length() if point.bytes else -1, point) for point in self.points
+        )
         judged = [
             Knee(points[0].bytes, _ns_per_byte(points))
             for points in bins.values()

@@ -37,9 +37,10 @@ from ..base import (
 )
 from ..base.summarize import (
     HVPROF_BOUNDS,
+    HVPROF_HIGH,
+    HVPROF_LOW,
     Sums,
     View,
-    hvprof_classes,
     line_ns,
     ratio,
     summarize,
@@ -50,9 +51,6 @@ from ..run import cells_of, columns_of
 from .views import best_timed, one_rank, timed_on
 
 SQL = query.beside(__file__)
-LOW_BYTES, HIGH_BYTES = (  # no arrays: manual pages are written without numpy
-    [NONE if bound is None else bound for bound in bounds] for bounds in zip(*hvprof_classes())
-)
 
 
 def in_a_step(key: str, show: Callable[[float], str]) -> Callable[[Row], str]:
@@ -88,9 +86,9 @@ HVPROF = (
         "size class",
         is_number=False,
         of_row=lambda row: units.size_range(row.bytes_low, row.bytes_high),
-        of=lambda groups: np.array(LOW_BYTES)[groups.keys[3]],
+        of=lambda groups: np.array(HVPROF_LOW)[groups.keys[3]],
     ),
-    Field("bytes_high", "", of=lambda groups: np.array(HIGH_BYTES)[groups.keys[3]]),
+    Field("bytes_high", "", of=lambda groups: np.array(HVPROF_HIGH)[groups.keys[3]]),
     Field("ranks", AS_EVERYWHERE),
     Field("count", "", "calls"),
     Field(

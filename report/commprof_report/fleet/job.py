@@ -16,7 +16,6 @@ from operator import attrgetter
 from pathlib import Path
 
 from ..base import ReportError, Row, by, present, query, units
-from ..base.summarize import pow2
 from ..run.database import database_create, database_open, file_of, ranks_in, rows_insert
 from ..run.ledger import ledger_read
 from ..run.ledger_rows import ledger_rows
@@ -173,7 +172,8 @@ def _add(rank: Rank, sums: dict[tuple, list[int]], halves: Counter[tuple]) -> No
     """Calls x roles x classes of sizes x measures, and their histograms."""
     key_of = {}
     for cell, call, family, role, measure, size, *values in rank.cells:
-        key = key_of[cell] = call, family, role, pow2(size, False)[1], measure
+        high = 1 << (size - 1).bit_length() if size else 0
+        key = key_of[cell] = call, family, role, high, measure
         sums[key] = _added(sums.get(key, NOTHING), values)
     for cell, half, count in rank.durations:
         if cell in key_of:

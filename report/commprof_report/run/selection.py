@@ -17,7 +17,6 @@ from sqlite3 import Connection, Cursor
 from typing import Any, NamedTuple
 
 from ..base import (
-    NONE,
     Columns,
     Flags,
     Ints,
@@ -25,7 +24,6 @@ from ..base import (
     Texts,
     UsageError,
     np,
-    numbered,
     option,
     query,
     read,
@@ -300,7 +298,8 @@ class Cells(Counters):
     def columns(self) -> dict[str, np.ndarray]:
         found = SQL.run(self.connection, "cells", memory_kind=self.filter)
         columns = columns_of(found, self.texts)
-        return {**columns, **self._binned(columns["bytes"], columns["is_folded"])}
+        low, high = BINS[self.bins](columns["bytes"], columns["is_folded"])
+        return {**columns, "bytes_low": low, "bytes_high": high}
 
     def __len__(self) -> int:
         return len(self.columns["cell"])
@@ -343,16 +342,6 @@ class Cells(Counters):
         return histogram_of(
             self.connection, self.cell, "SELECT cell AS number, bucket, count FROM bucket"
         )
-
-    def _binned(self, *keys: np.ndarray) -> dict[str, Ints]:
-        """bytes_low, bytes_high: the bin of each size. keys: sizes, and whether they are folded."""
-        number = numbered(*keys)
-        _, first = np.unique(number, return_index=True)
-        sizes = zip(*(key[first].tolist() for key in keys))
-        bounds = [BINS[self.bins](size, bool(is_folded)) for size, is_folded in sizes]
-        known = [[NONE if bound is None else bound for bound in each] for each in bounds]
-        low, high = np.array(known, np.int64).reshape(-1, 2)[number].T
-        return {"bytes_low": low, "bytes_high": high}
 
     def _traffic_add(self) -> None:
         """Traffic of the whole run, whatever is selected."""
