@@ -12,7 +12,7 @@ import planted
 import pytest
 import training
 from commprof_report.base import Columns, Texts, summarize, table, units
-from commprof_report.base.same_steps import matched
+from commprof_report.base.summarize import matched
 from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.long_steps import explained, trend, why_longer
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window

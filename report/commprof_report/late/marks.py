@@ -24,7 +24,7 @@ from statistics import fmean, median
 from typing import Callable
 
 from ..base import Ints, Row, gathered, np, query, threshold
-from ..base.same_steps import matched, warm_up
+from ..base.summarize import matched, warm_up
 from ..run.selection import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, NOTABLE, Participants, blame, block_count, costs_of
 

@@ -37,8 +37,7 @@ from ..base import (
     threshold,
     units,
 )
-from ..base.summarize import around_median
-from ..base.same_steps import agree, matched, warm_up
+from ..base.summarize import agree, around_median, matched, warm_up
 from ..late.marks import HANDED
 from ..run.alignment import Alignment
 from ..run.sampled import communicators

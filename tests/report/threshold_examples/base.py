@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commprof_report.base.same_steps import agree, matched, warm_up
+from commprof_report.base.summarize import agree, matched, warm_up
 from commprof_report.late.sentences import basis_text
 
 from .late import RUN
