@@ -263,9 +263,7 @@ def merged(run: Run) -> sqlite3.Connection:
     return sqlite3.connect(database)
 
 
-def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(
-    nccl: Callable[..., Run],
-) -> None:
+def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown(nccl: Callable[..., Run]) -> None:
     sql = """
         SELECT count(DISTINCT identity), group_concat(world_rank) FROM (
             SELECT cell.world_rank, identity FROM cell JOIN communicator

@@ -15,13 +15,11 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 TIMEOUT_S = 120  # for a page; no machine is that slow
-OPTIONS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
-    "--no-first-run",
+OPTIONS = tuple(
+    (
+        "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
+        "--no-first-run"
+    ).split()
 )
 OPTIONS += (
     "--disable-background-networking",

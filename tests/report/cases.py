@@ -36,6 +36,10 @@ class Row(dict):
         return Row(self.where, **self, **more)
 
 
+def of(row: dict, names: str) -> tuple:
+    return tuple(row[name] for name in names.split())
+
+
 def has(row: dict, values: dict) -> bool:
     """A function among the values says whether the row's is right."""
     return all(

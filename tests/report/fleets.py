@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,18 +160,3 @@ def _day(start_s: int) -> str:
     import datetime
 
     return datetime.datetime.fromtimestamp(start_s, datetime.timezone.utc).strftime("%Y-%m-%d")
-
-
-def spool_write(folder: Path, runs: Sequence[Path], jobs: int, users: Sequence[int]) -> None:
-    """Copies of recorded runs with job ids, users and starts of their own."""
-    for number in range(jobs):
-        job = folder / str(users[number % len(users)]) / f"app-{number}"
-        shutil.copytree(runs[number % len(runs)], job, ignore=shutil.ignore_patterns(".jobs"))
-        for path in job.glob("rank-*.db"):
-            with sqlite3.connect(path, isolation_level=None) as connection:
-                connection.execute("PRAGMA journal_mode = OFF")
-                connection.execute(
-                    "UPDATE rank SET run_id = ?, start_unix_ns = start_unix_ns + ?",
-                    (str(number), number * SECOND_NS),
-                )
-            connection.close()

@@ -33,22 +33,15 @@ RUNS = (
     "killed",
     *(
         f"{name}/run.db"
-        for name in (
-            "slow-rank-of-gpipe-2-stages-x-2",
-            "slow-rank-of-Horovod-regions",
-            "slow-rank-of-DistributedDataParallel-twin",
-            "late-target-of-an-epoch",
-            "late-root-of-Bcast",
-            "late-sender-eager",
-            "slow-host-of-two-with-other-clocks",
-            "noisy-neighbour-on-a-core",
-            "a-rank-that-sleeps",
-            "slow-master",
-            "receiver-held-up-persistent-message",
-            "slow-rank-before-Iallreduce-and-Waitall-twin",
-            "Horovod-slow-rank",
-            "Horovod-healthy",
-            "Horovod-slow-rank-without-cache",
+        for name in tuple(
+            (
+                "slow-rank-of-gpipe-2-stages-x-2 slow-rank-of-Horovod-regions "
+                "slow-rank-of-DistributedDataParallel-twin late-target-of-an-epoch late-root-of-Bcast "
+                "late-sender-eager slow-host-of-two-with-other-clocks noisy-neighbour-on-a-core "
+                "a-rank-that-sleeps slow-master receiver-held-up-persistent-message "
+                "slow-rank-before-Iallreduce-and-Waitall-twin Horovod-slow-rank Horovod-healthy "
+                "Horovod-slow-rank-without-cache"
+            ).split()
         )
     ),
 )

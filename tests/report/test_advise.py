@@ -4,13 +4,13 @@ not."""
 from __future__ import annotations
 
 import shutil
-from random import Random
 
 import parallel
+from cases import of
 import planted
 import pytest
 from planted import SECOND, Cell, Rank, Sample, Step, Window
-from planted_job import HostClock, Job, Program
+from planted_job import HostClock, Job
 from sampled_bursts import Call, bursts
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
@@ -87,7 +87,7 @@ def test_many_small_allreduces_could_be_fused(advise):
     ]
     assert row["saving_ns"] == pytest.approx(200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6)
     assert row["saving_share"] == pytest.approx(row["saving_ns"] / COUNTED_NS)
-    assert (row["bytes"], row["certainty"], row["communicator"]) == (
+    assert of(row, "bytes certainty communicator") == (
         KIB,
         "possible",
         "MPI_COMM_WORLD",  # how much of it is waiting is not known
@@ -132,13 +132,6 @@ def test_few_small_allreduces_are_left_alone(advise):
     assert not advise(run_of(*cells))["small_messages"]["found"]
 
 
-def test_small_allreduces_at_the_best_rate_are_left_alone(advise):
-    """As fast per byte as large ones."""
-    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 64 * KIB, [62_500] * 20_000)))[
-        "small_messages"
-    ]["found"]
-
-
 def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
     """A framework's fused messages hardly ever have the same size twice."""
     odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
@@ -148,7 +141,7 @@ def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
 
 def test_many_tiny_allreduces_could_be_fewer(advise):
     row = advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["tiny_messages"]
-    assert (row["found"], row["saving_ns"], row["bytes"]) == (1, 20_000 * 30_000, 24)
+    assert of(row, "found saving_ns bytes") == (1, 20_000 * 30_000, 24)
     assert "HOROVOD" not in row["suggestion"]  # it was not seen
 
 
@@ -230,44 +223,6 @@ def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
     assert advise(run_of(*cells))["overlap"]["saving_ns"] == 500_000_000
 
 
-def waited_all_the_time(call: str, communicator: int = planted.WORLD) -> list[Cell]:
-    completion = Cell(
-        call, MIB, [2_000_000] * 100, communicator, measure="completion", blocked_ns=200_000_000
-    )
-    return [Cell(call, MIB, [1_000] * 100, communicator), completion]
-
-
-@pytest.fixture
-def overlap_pieces(report, tmp_path):
-    def ask(ranks):
-        rows = report("advise", planted.write_databases(tmp_path / "run", ranks), "--json").rows
-        return [row for row in rows if row["rule"] == "overlap"]
-
-    return ask
-
-
-WAITALL = Cell("MPI_Waitall", 0, [2_000_000] * 300, communicator=0)
-
-
-@pytest.mark.parametrize(
-    ("makers", "where", "communicator"),
-    [
-        ({0, 1, 2, 3}, "2 replica groups", None),
-        ({0, 2}, "data parallel {0,2} (replica group)", "data parallel {0,2}"),
-    ],
-)
-def test_communicators_of_one_role_are_one_advice(overlap_pieces, makers, where, communicator):
-    """If they make the call."""
-    ranks = parallel.pipeline_run(2, replicas=2)
-    for rank in ranks:
-        rank.communicators[-1].name = "data parallel"
-        if rank.world_rank in makers:
-            rank.cells += [*waited_all_the_time("MPI_Iallreduce", parallel.REPLICA), WAITALL]
-    (row,) = overlap_pieces(ranks)
-    assert row["title"] == f"MPI_Iallreduce overlaps with nothing on {where}"
-    assert (row["saving_ns"], row["communicator"]) == (len(makers) * 50_000_000, communicator)
-
-
 def test_barriers_cost_what_they_last(advise):
     row = advise(run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))["barriers"]
     assert row["saving_ns"] == 1_000 * 100_000
@@ -323,28 +278,6 @@ def test_waiting_is_no_cost_of_small_messages(waiting_job):
 
 def test_waiting_is_no_cost_of_barriers(waiting_job):
     assert waiting_job()["barriers"]["saving_ns"] == pytest.approx(1_000 * 30_000, rel=0.01)
-
-
-@pytest.mark.parametrize("written_ns", [0, SECOND])
-def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_ns):
-    """Rank 0 writes a checkpoint after each 25th step, for about half of the run."""
-    program, chance = Program(4), Random(1)
-    for step in range(81):
-        for rank in range(4):
-            program.compute(
-                rank,
-                50_000_000
-                + chance.randrange(1_000_000)
-                + (written_ns if rank == 0 and step % 25 == 24 else 0),
-            )
-        program.collective("MPI_Allreduce", program.job.world, 1_000_000)
-    path = program.end().write(tmp_path / "run.db")
-    said = " ".join(report("advise", path).out.split())
-    evidence = "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI)"
-    assert ("1. Ranks wait for each other for 31.6 % of the time" in said, evidence in said) == (
-        bool(written_ns),
-    ) * 2
-    assert (" Nothing to advise: " in said) != bool(written_ns)
 
 
 def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
@@ -416,30 +349,3 @@ def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, t
     ):
         out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
         assert out.splitlines()[2].startswith(begin) and "could not look" in out.splitlines()[2]
-
-
-def test_advice_about_a_part_of_the_job_says_which(report, tmp_path):
-    cells = [LARGE, Cell("MPI_Barrier", 0, [9_000] * 3)]
-    ranks = run_of(*cells, facts={"settings.COMMPROF_EXCLUDE": "MPI_Test"}, counted_ns=2 * SECOND)
-    folder = planted.write_databases(tmp_path / "part", ranks[:1])
-    unseen = (
-        "Not seen: calls that COMMPROF_EXCLUDE names: MPI_Test; 80.0 % of the time not "
-        "recorded; 1 rank not read or not profiled. "
-    )
-    assert unseen in " ".join(report("advise", folder).out.split())
-    filtered = " ".join(report("advise", "--call", "Barrier", folder).out.split())
-    assert f"Based on: calls selected by --call. {unseen}" in filtered
-    whole = report("advise", planted.write_databases(tmp_path / "whole", run_of(*cells))).out
-    assert "Based on" not in whole and "Not seen" not in whole
-
-
-def test_a_rank_whose_partners_were_not_read_is_not_called_alone(report, tmp_path):
-    title = "a rank that the others wait for"
-    part = planted.write_databases(tmp_path / "part", run_of(LARGE)[:1])
-    one = planted.write_databases(tmp_path / "one", run_of(LARGE, ranks=1))
-    rows = {
-        name: next(row for row in report("advise", folder, "--json").rows if row["title"] == title)
-        for name, folder in (("part", part), ("one", one))
-    }
-    why = "1 of 2 processes that communicate was read"
-    assert (rows["part"]["evidence"], rows["one"]["evidence"]) == (why, "")

@@ -11,15 +11,11 @@ from planted import SECOND
 from planted_job import HostClock, Job
 
 US, MS = 1_000, 1_000_000
-KINDS = (
-    "MPI_Allreduce",
-    "MPI_Barrier",
-    "MPI_Bcast",
-    "MPI_Reduce",
-    "MPI_Allgather",
-    "MPI_Gather",
-    "MPI_Scatter",
-    "MPI_Ibcast",
+KINDS = tuple(
+    (
+        "MPI_Allreduce MPI_Barrier MPI_Bcast MPI_Reduce MPI_Allgather MPI_Gather MPI_Scatter "
+        "MPI_Ibcast"
+    ).split()
 )
 
 

@@ -7,6 +7,7 @@ import io
 import re
 
 import parallel
+from cases import of
 import planted
 import pytest
 from commprof_report.calls.parts import PeerRow
@@ -33,33 +34,13 @@ def test_sizes_has_the_keys_that_scripts_rely_on_in_their_order(report, run_fold
     assert "rank" in report("sizes", run_folder, "--json", "--per-rank").rows[0]
 
 
-@pytest.mark.parametrize(
-    ("bins", "call", "bounds"),
-    [
-        ("exact", "allreduce", [(1_000, 1_000), (4 << 20, 4 << 20)]),
-        ("pow2", "allreduce", [(513, 1_024), ((2 << 20) + 1, 4 << 20)]),
-        ("hvprof", "allreduce", [(1, 128 << 10), ((128 << 10) + 1, 16 << 20)]),
-        ("pow2", "alltoallv", [(257, 512), (513, 1_024), (1_025, 2_048)]),
-    ],
-)
-def test_sizes_fall_into_bins(report, run_folder, bins, call, bounds):
-    rows = report("sizes", run_folder, "--json", "--bins", bins, "--call", call).rows
-    assert [(row["bytes_low"], row["bytes_high"]) for row in rows] == bounds
-    assert [row["bytes"] for row in rows] == [high for _, high in bounds]
-
-
 def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
     cells = [Cell("MPI_Send", 4_096, [900] * 2), Cell("MPI_Send", 4_096, [800] * 5, is_folded=1)]
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=cells, folded_cells=3))
     rows = report("sizes", tmp_path, "--json").rows
     folded, exact = only(rows, is_folded=1), only(rows, is_folded=0)
-    assert (folded["bytes_low"], folded["bytes_high"], folded["power_of_two"], folded["count"]) == (
-        2_049,
-        4_096,
-        0,
-        5,
-    )
-    assert (exact["bytes_low"], exact["power_of_two"], exact["count"]) == (4_096, 1, 2)
+    assert of(folded, "bytes_low bytes_high power_of_two count") == (2_049, 4_096, 0, 5)
+    assert of(exact, "bytes_low power_of_two count") == (4_096, 1, 2)
     assert "2 KiB - 4 KiB~" in report("sizes", tmp_path).out
 
 
@@ -108,44 +89,7 @@ def test_receives_have_no_volume_and_it_is_said_why(report, tmp_path, call):
 
 def test_a_rank_has_its_time_in_mpi_and_its_setup_apart(report, run_folder):
     row = report("ranks", run_folder, "--per-rank", "--json", "--call", "Init_thread,Bcast").rows[0]
-    assert (row["mpi_ns"], row["setup_ns"], row["count"]) == (4_000_000, 300_000_000, 5)
-
-
-def test_share_in_mpi_is_of_the_thread_that_spent_most_there(report, tmp_path):
-    cells = [Cell("MPI_Send", 8, [10**9], thread=0), Cell("MPI_Bcast", 8, [3 * 10**9], thread=1)]
-    rank = Rank(0, 1, cells=cells, threads=[(0, "python3", 1), (1, "pt_mpi", 0)])
-    planted.write_database(tmp_path / "rank-0.db", rank)
-    (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
-    assert (row["mpi_ns"], row["mpi_share"]) == (3 * 10**9, 0.3)
-    assert (row["mpi_thread"], row["mpi_thread_is_main"]) == ("pt_mpi", 0)
-    assert "on a thread beside the main one" in report("summary", tmp_path).out
-
-
-def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_beside_them(
-    report, tmp_path
-):
-    threads = [(0, "python3", 1), (1, "manager", 0)]
-    ranks = [
-        Rank(rank, 3, cells=[Cell("MPI_Send", 8, [10**9], thread=int(rank == 1))], threads=threads)
-        for rank in range(3)
-    ]
-    planted.write_databases(tmp_path / "run", ranks)
-    said = "on rank 1 on a thread beside the main one: part of it may be hidden behind compute"
-    assert f"                {said}\n" in report("summary", tmp_path / "run").out
-    report("html", tmp_path / "run")
-    assert f"; {said}" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_rma_calls_are_not_called_messages(report, tmp_path):
-    peers = [("MPI_Put", "sent", 1, 3, 300, 10), ("MPI_Send", "sent", 1, 1, 100, 10)]
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 2, peers=peers))
-    assert (
-        "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to 1: 400 B"
-        in report("summary", tmp_path).out
-    )
-    assert [
-        (row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows
-    ] == [(4, 3)]
+    assert of(row, "mpi_ns setup_ns count") == (4_000_000, 300_000_000, 5)
 
 
 def test_summary_fits_a_screen(report, run_folder):

@@ -7,6 +7,7 @@ import dataclasses
 import re
 from html import unescape
 
+from cases import of
 import planted
 import pytest
 from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
@@ -156,11 +157,9 @@ def test_time_in_mpi_is_split_into_data_and_negotiation(report, tmp_path):
 def test_data_collectives_of_steps_are_those_that_are_bulk(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", training(True))
     (row,) = report("steps", folder, "--json").rows
-    assert (row["messages"], row["message_bytes"], row["data_ns"]) == (2, 400_000, 3 * MS)
+    assert of(row, "messages message_bytes data_ns") == (2, 400_000, 3 * MS)
     assert (row["data_share"], row["steps_per_s"]) == pytest.approx((0.15, 50))
     whole = [
         step for step in report("steps", folder, "--json", "--per-step").rows if step["is_complete"]
     ]
-    assert {(step["messages"], step["message_bytes"], step["data_ns"]) for step in whole} == {
-        (2, 400_000, 3 * MS)
-    }
+    assert {of(step, "messages message_bytes data_ns") for step in whole} == {(2, 400_000, 3 * MS)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from cases import Columns, No, Row, check
+from cases import Columns, No, Row, check, of
 from commprof_report.base import units
 from commprof_report.commands.common import facts_text
 from commprof_report.compare import comparison
@@ -621,7 +621,7 @@ def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
     """Five pairs prove nothing, however many calls the runs made and however different they are;
     six do."""
     few = verdict(sides(tmp_path / "five", {LARGE: 5.0}, blocks=5, calls=40))
-    assert (few["verdict"], few["p"], few["pairs_needed"]) == ("too few", None, 6)
+    assert of(few, "verdict p pairs_needed") == ("too few", None, 6)
     for calls in (3, 30):
         runs = sides(tmp_path / str(calls), {LARGE: 5.0}, blocks=6, calls=calls)
         assert verdict(runs)["p"] == 2 / 2**6
@@ -819,7 +819,7 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     assert heads[-4:] == ["a_ns", "b_ns", "c_ns", "best"] and of_first["bytes"] == str(TINY)
     assert [float(of_first[f"{side}_ns"]) for side in "abc"] == rows[TINY]["values_ns"]
     verdicts = report("compare", *named, "verdict", "--json").rows
-    assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [
+    assert [of(row, "side level pairs_needed") for row in verdicts] == [
         ("b", 0.975, 7),
         ("c", 0.975, 7),
     ]

@@ -63,13 +63,6 @@ def duration(ns: float) -> str:
     return units.duration(ns).replace("us", "µs")
 
 
-def marks(browser, section: str, kind: str) -> int:
-    """How many changes are drawn as filled or hollow; a filled one stands beside the name of each
-    side, too."""
-    drawn = f"document.querySelectorAll('#{section} .measure path.{kind}')"
-    return browser.ask(f"[...{drawn}].filter((mark) => mark.querySelector('title')).length")
-
-
 @pytest.mark.slow
 @needs_browser
 def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, report, slower):
@@ -142,24 +135,6 @@ def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
     assert (
         len(set(shapes[:BLOCKS])) == len(set(shapes[BLOCKS:])) == 1 and shapes[0] != shapes[-1]
     ), "without colour, too"
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict(
-    page_of, browser, said, slower
-):
-    runs = changed(slower, fact("last.affinity", "0"))
-    page_of(words(runs))
-    assert (
-        said("h1")
-        == "Verdict: none: not the same experiment (disturbed); what follows are estimates"
-    )
-    header = said("header")
-    assert "2 ranks share 1 core" in header and "Way out: run on nodes of its own" in header
-    assert marks(browser, "measures", "filled") == marks(browser, "calls-and-sizes", "filled") == 0
-    page_of(words(runs), "--allow", "disturbed")
-    assert said("h1").startswith("Verdict: b takes more transfer") and "Allowed" in said("header")
 
 
 @pytest.mark.slow

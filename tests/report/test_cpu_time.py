@@ -3,24 +3,20 @@ for cores."""
 
 from __future__ import annotations
 
+from cases import of
 import pytest
 from commprof_report.base.units import duration
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import Use
-from planted import SECOND, Cell, CpuTime, Rank, write_databases
+from planted import SECOND, Cell, CpuTime, write_databases
 from planted_job import HostClock, Job
-from test_advise import KIB, LARGE, run_of
-from test_crowding import HOST, facts_of
+from test_advise import KIB, run_of
+from test_crowding import facts_of
 
 MS = 1_000_000
 STEPS, STEP_NS = 100, 100 * MS
-SEEN = (
-    "outside_ready",
-    "outside_asleep",
-    "outside_disk",
-    "inside_ready",
-    "inside_asleep",
-    "inside_disk",
+SEEN = tuple(
+    "outside_ready outside_asleep outside_disk inside_ready inside_asleep inside_disk".split()
 )
 # Rank 0: 3 of 10 s outside MPI, on a core as inside, where it polls.
 POLLS = (10 * SECOND, 0, (30, 0, 0, 70, 0, 0))
@@ -138,7 +134,7 @@ def test_ranks_that_are_late_in_single_calls_each_have_their_reason(report, tmp_
 
 def test_a_balanced_twin_has_no_reason(late_row):
     row = late_row(POLLS, ASLEEP, late_ns=0)
-    assert (row["late_ranks"], row["late_reason"], row["late_reason_ns"]) == (None, None, None)
+    assert of(row, "late_ranks late_reason late_reason_ns") == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -203,21 +199,6 @@ def test_time_in_mpi_is_scheduling_only_if_ranks_wait_for_cores_there(
     out = report("late", write_databases(tmp_path / "run", ranks)).out
     assert "waited for a core 40.0 % of the time" in out
     assert ("part of the time in MPI here is scheduling" in out) == is_said
-
-
-def test_ranks_wait_for_a_core_inside_mpi_no_longer_than_they_are_there(report, tmp_path):
-    """The first wait began 3 s before the first reading. 1 % of the time is inside MPI."""
-    ranks = run_of(Cell("MPI_Allreduce", 8, [SECOND // 10]), ranks=1)
-    ranks[0].facts = facts_of("0-1")
-    ranks[0].cpu_times = [CpuTime(0, 0, 0), CpuTime(10 * SECOND, 9 * SECOND, 4 * SECOND)]
-    out = report("late", write_databases(tmp_path / "run", ranks)).out
-    assert "rank 0 waited for a core 30.8 % of the time (30.5 % outside MPI)" in out
-
-
-def test_ranks_that_hardly_wait_are_not_crowded_however_few_cores_they_have(report, tmp_path):
-    masks = "0-1 0-1 0-1 0-1"
-    assert crowding_of(report, tmp_path, masks, *[waiting(0.02)] * 4) is None
-    assert "Crowded" not in report("late", tmp_path / "run").out
 
 
 @pytest.mark.parametrize(
@@ -316,19 +297,6 @@ def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path)
 
     assert verdict(0.4).startswith("Ranks 0-1 waited for a core 40.0 % of the time. Give each ")
     assert verdict(0.02).startswith("Transfer costs most: ") and "schedul" not in verdict(0.02)
-
-
-def test_nothing_is_to_be_fused_where_the_scheduler_made_the_times(report, tmp_path):
-    def advised(share: float) -> list[str]:
-        ranks: list[Rank] = run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000))
-        for rank in ranks:
-            rank.facts = HOST
-            rank.cpu_times = waiting(share)
-        rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
-        return [row["title"] for row in rows if row["found"]]
-
-    assert advised(0.4) == ["give each rank a core of its own"]
-    assert advised(0.02) == ["fuse small MPI_Allreduce on MPI_COMM_WORLD"]
 
 
 def test_a_lost_core_is_no_reason_if_the_others_wait_for_one_as_long():

@@ -159,18 +159,6 @@ def test_a_setting_against_itself_is_the_same_though_its_cuts_differ(fused, run_
     assert answers.pairs[0].verdict.verdict == "same"
 
 
-def test_rows_with_equal_sizes_and_calls_stay_as_they_are(unfused, run_of):
-    again = run_of("unfused again", [GRADIENTS], rounds=5)
-    rows = {
-        (row.call, row.bytes, row.per)
-        for row in compared([unfused], [again], all_rows=True).pairs[0].rows
-    }
-    assert rows == {
-        ("negotiation", None, "step"),
-        *(("MPI_Allreduce", size, "call") for size in GRADIENTS),
-    }
-
-
 @pytest.mark.parametrize(
     "name, more, said",
     [
@@ -193,13 +181,6 @@ def test_other_work_is_refused(unfused, run_of, name, more, said):
     assert refused.what.startswith(said)
 
 
-def test_what_is_agreed_on_at_the_start_is_no_work(run_of):
-    runs = [
-        run_of(f"once {size}", cuts, once=size) for size, cuts in ((140, [GRADIENTS]), (24, HALVES))
-    ]
-    assert compared([runs[0]], [runs[1]]).refused == []
-
-
 def test_runs_without_steps_are_refused_with_the_way_to_have_some(unfused, fused):
     (refused,) = compared([unfused], [fused._replace(steps=None)]).refused
     assert refused.kind == "work"
@@ -211,30 +192,3 @@ def test_more_small_calls_without_negotiation_are_other_work(run_of):
     second = run_of("small calls", [[*GRADIENTS[:-1], 64, 16]], rounds=0)
     (refused,) = compared([first], [second]).refused
     assert refused.what.startswith("MPI_Allreduce 16 B on MPI_COMM_WORLD: 0 -> ")
-
-
-def waiting(run: Figures, share: float) -> Figures:
-    """Its ranks waited for a core for this share of the time."""
-    return run._replace(ranks=[row._replace(core_wait=share) for row in run.ranks])
-
-
-@pytest.mark.parametrize(
-    "name, more, refused",
-    [
-        ("own core", {"affinity": ""}, []),
-        ("wide", {"affinity": "0-7"}, ["disturbed"]),
-        ("main thread", {"background": 0}, ["disturbed"]),
-    ],
-)
-def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
-    run_of, name, more, refused
-):
-    run = waiting(run_of(f"waits {name}", [GRADIENTS], **more), 0.15)
-    answers = compared([run], [run])
-    assert [each.kind for each in answers.refused] == refused
-    notes = [
-        note
-        for note in answers.notes
-        if "fewer cores than threads that compute or communicate" in note
-    ]
-    assert len(notes) == (0 if refused else 1)

@@ -7,10 +7,7 @@ import gzip
 import hashlib
 import json
 import os
-import re
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -18,9 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from cases import of
 import pytest
 from commprof_report.base import ReportError
-from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run, is_replay
 from planted import ROOT, SECOND
@@ -100,7 +97,7 @@ def test_two_arms_run_in_turns_after_one_discarded_run_of_each(here, report):
     assert Counter(run.arm for run in runs(here)) == {"a": 4, "b": 4}
     assert len(runs(here, plans.WARM_UP)) == 2
     verdict = report("compare", here / "exp", "--by", "verdict", "--json").rows[0]
-    assert (verdict["pairs"], verdict["failed_runs"], verdict["verdict"]) == (4, 0, "too few")
+    assert of(verdict, "pairs failed_runs verdict") == (4, 0, "too few")
 
 
 @pytest.mark.slow
@@ -109,22 +106,6 @@ def test_the_hosts_are_measured_before_each_run(here, report):
     rows = report("compare", here / "exp", "--by", "run", "--json").rows
     assert [(row["arithmetic_ns"], row["memory_ns"]) for row in rows] == [(1000, 2000)] * 4
     assert (here / "exp/block-02/a.canary/node00").exists()
-
-
-@pytest.mark.slow
-def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_block(here):
-    connection = sqlite3.connect(here / "rank-0.db")
-    for key, value in (("mpi_version", "MPICH Version: 4.0.2"), ("last.affinity", "0-1")):
-        connection.execute("INSERT INTO fact SELECT world_rank, ?, ? FROM rank", (key, value))
-    connection.commit()
-    connection.close()
-    out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
-    said = [
-        f"{name}: MPICH 4.0.2, 2 ranks on 1 host; cores that a rank may use: 2 (of 2 in use)"
-        for name in "ab"
-    ]
-    assert [line for line in out.splitlines() if "cores" in line] == said
-    assert out.index(said[1]) < out.index("block 1, ")
 
 
 @pytest.mark.slow
@@ -143,7 +124,7 @@ def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     assert Counter(run.arm for run in runs(here)) == {"a": 6, "b": 6, "a-again": 6}
     assert Counter(made(here)) == {"a": 14, "b": 7}
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
-    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [
+    assert [of(row, "side verdict is_control") for row in verdicts] == [
         ("b", "same", 0),
         ("a-again", "same", 1),
     ]
@@ -179,14 +160,14 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
         name: [run.seconds for run in runs(here) if run.arm == name]
         for name in ("a", "b", "a-bare", "b-bare")
     }
-    found = {(row["side"], row["reference"], row["figure"]): row for row in figures}
+    found = {of(row, "side reference figure"): row for row in figures}
     for side, reference, figure, first, second in (
         ("b", "a", "elapsed", "a", "b"),
         ("b", "a", "bare", "a-bare", "b-bare"),
         ("b", "b without profiler", "elapsed", "b-bare", "b"),
     ):
         row = found[side, reference, figure]
-        assert (row["first_ns"], row["second_ns"]) == pytest.approx(
+        assert of(row, "first_ns second_ns") == pytest.approx(
             [1e9 * median(seconds[name]) for name in (first, second)]
         )
     text = report("compare", here / "exp").out
@@ -197,35 +178,6 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     assert [
         row["side"] for row in report("compare", here / "exp", "--by", "verdict", "--json").rows
     ] == ["b"]
-
-
-def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_path):
-    runner = Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1), None, None)
-    assert runner.block_s() == 0
-    for block, status, seconds in ((0, plans.WARM_UP, 5), (1, plans.OK, 2), (2, plans.OK, 2)):
-        runner.runs += [Run(block, name, "", status, seconds, "") for name in "ab"]
-        assert runner.block_s() == 2 * seconds
-    runner.runs += [
-        Run(3, "a", "", plans.OK, 2, ""),
-        Run(3, "b", "", plans.FAILED, 9, "exit status 7"),
-    ]
-    assert runner.block_s() == 4
-
-
-@pytest.mark.slow
-def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", str(here), prepend=":")
-    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
-    before = made(here)
-    Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=3), None, 0).run()
-    assert (
-        "1 of 3 blocks; more would not end within --limit. Go on with: commprof-experiment "
-        "resume " in capsys.readouterr().out
-    )
-    assert made(here) == before
-    assert re.search(r"^  a: 1 run, mean \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
-    assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
-    assert len(runs(here)) == 4
 
 
 @pytest.mark.slow
@@ -321,33 +273,6 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     assert len(complete) == 3
     assert before[-1].block not in complete
     assert len({(run.block, run.arm) for run in after}) == len(after)
-
-
-@pytest.mark.slow
-def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begun(
-    here, tmp_path_factory
-):
-    named = [word.replace(f"{here}/", "./") for word in arms(here, "a", "b")]
-    start(here, "run", "exp", "--blocks", 1, *named)
-    answer = start(
-        here, "resume", here / "exp", "--blocks", 2, cwd=tmp_path_factory.mktemp("elsewhere")
-    )
-    assert answer.status == 0 and len(runs(here)) == 4, answer
-
-
-@pytest.mark.slow
-def test_a_block_is_repeated_whose_run_was_removed(here, report):
-    start(here, "run", "exp", "--blocks", 3, *arms(here, "a", "b"))
-    shutil.rmtree(here / "exp/block-02/a")
-    assert report("compare", here / "exp", "--by", "verdict", "--json").rows[0]["pairs"] == 2
-    out = start(here, "status", "exp").out
-    assert "2 of 3 blocks complete" in out and "  a: 2 runs" in out and "; 1 removed; " in out
-    assert start(here, "resume", "exp").status == 0
-    assert [
-        row["block"]
-        for row in report("compare", here / "exp", "--by", "run", "--json").rows
-        if row["side"] == "a"
-    ] == [1, 3, 4]
 
 
 @pytest.mark.slow

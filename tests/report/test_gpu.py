@@ -207,10 +207,7 @@ SAID = {
                 devices=[Device(1, {"C": 5}, number=2, uuid="GPU-a"), Device(2, {"K": 7}, number=0)]
             )
         ],
-        (
-            "gpu",
-            Columns(device=[2, 0], uuid=["GPU-a", ""], computing_ns=[5, 0], exposed_ns=[0, 7]),
-        ),
+        ("gpu", Columns(device=[2, 0], uuid=["GPU-a", ""], computing_ns=[5, 0], exposed_ns=[0, 7])),
     ),
     # a process that is killed before its first records are old enough leaves kernels and no unions
     "what was not summed up is unknown, and not without communication": (
@@ -576,9 +573,7 @@ STEPS = {
         (f"{BY_STEP} --rank 1", Row({"step": 3}, devices=1, exposed_ns=30 * MS)),
     ),
     "a step that was not traced whole is not known": (
-        lambda: [
-            step_rank(tracings=[Tracing(150 * MS, 450 * MS), Tracing(500 * MS, 700 * MS)]),
-        ],
+        lambda: [step_rank(tracings=[Tracing(150 * MS, 450 * MS), Tracing(500 * MS, 700 * MS)])],
         (BY_STEP, Columns(step=[3, 4, 6, 7])),
     ),
     "a step of which a stream has not sampled all is not known": (
@@ -802,10 +797,7 @@ SHARING = {
     "where only sums are known, what ranks ran at once is not": (
         lambda: two_sharing(**UNSAMPLED),
         ("gpu", {"traced_ns": 0, "idle_share": None}),
-        (
-            "gpu --by run",
-            {"devices": 1, "unmerged_devices": 1, "traced_ns": 0, "idle_share": None},
-        ),
+        ("gpu --by run", {"devices": 1, "unmerged_devices": 1, "traced_ns": 0, "idle_share": None}),
         (
             "gpu",
             "not known for 1 device, left out of the times below",

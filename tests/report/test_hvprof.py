@@ -3,14 +3,14 @@ without fusion."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import re
 
+from cases import of
 import planted
 import pytest
 import training
-from planted import Cell, Rank, Sample, Signature, Step, Window
+from planted import Cell, Rank, Sample, Signature, Window
 
 MIB = 1 << 20
 OTHER_WORK = "Not the same work, so nothing is said of fusion: "
@@ -47,10 +47,7 @@ def unfused(tmp_path):
 
 def test_each_call_has_a_row_a_class_in_use(report, fused):
     rows = report("hvprof", fused, "--json").rows
-    assert [
-        (row["traffic"], row["bytes_low"], row["bytes_high"], row["count"], row["sizes"])
-        for row in rows
-    ] == [
+    assert [of(row, "traffic bytes_low bytes_high count sizes") for row in rows] == [
         ("bulk", 1, 128 << 10, 8, 1),
         ("bulk", 32 * MIB + 1, 64 * MIB, 6, 1),
         ("bulk", 64 * MIB + 1, None, 2, 1),
@@ -69,11 +66,7 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
         tmp_path / "run", [rank_with(rank, *cells) for rank in range(2)]
     )
     row = report("hvprof", folder, "--json").rows[0]
-    assert (row["smallest_bytes"], row["largest_bytes"], row["traffic"]) == (
-        1_000,
-        128 << 10,
-        "bulk",
-    )
+    assert of(row, "smallest_bytes largest_bytes traffic") == (1_000, 128 << 10, "bulk")
     assert row["message_bytes"] == 2 * (10 * 1_000 + 4 * (128 << 10))
     assert (row["total_ns"], row["ranks"]) == (2 * (10_000 + 8_000), 2)
     assert row["mean_ns"] == pytest.approx(36_000 / 28)
@@ -86,11 +79,7 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
 
 def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
     rows = report("hvprof", fused, "--unfused", unfused, "--json").rows
-    small = [
-        (row["fusion"], row["call"], row["traffic"], row["count"])
-        for row in rows
-        if row["bytes_high"] == 128 << 10
-    ]
+    small = [of(row, "fusion call traffic count") for row in rows if row["bytes_high"] == 128 << 10]
     assert small == [
         ("as run", "MPI_Allreduce", "bulk", 8),
         ("unfused", "MPI_Allreduce", "bulk", 1_000),
@@ -193,21 +182,11 @@ def test_a_step_has_calls_bytes_and_time_on_a_rank_and_data_that_moved_once_is_i
         len(UNFUSED) * 100_000, rel=0.1
     )
     (control,) = [row for row in allreduce if row["traffic"] == "control"]
-    assert (control["calls_per_step"], control["bytes_per_step"]) == (
+    assert of(control, "calls_per_step bytes_per_step") == (
         pytest.approx(5 * len(UNFUSED), rel=0.01),
         pytest.approx(40 * len(UNFUSED), rel=0.01),
     )
     assert {row["calls_per_step"] for row in rows if row["call"] == "MPI_Bcast"} == {0.0}
-
-
-def test_steps_that_the_program_marks_are_counted_alike(report, tmp_path):
-    job = job_of([UNFUSED])
-    ends = [50 * MS, *job.step_ends]
-    steps = [Step(number, *times) for number, times in enumerate(zip(ends, ends[1:]), 1)]
-    ranks = [dataclasses.replace(training.rank_of(job, rank), steps=steps) for rank in range(2)]
-    rows = report("hvprof", planted.write_databases(tmp_path / "marked", ranks), "--json").rows
-    bulk = [row for row in rows if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"]
-    assert sum(row["calls_per_step"] for row in bulk) == pytest.approx(len(UNFUSED))
 
 
 def test_one_sentence_says_what_fusion_did(report, in_steps):
@@ -223,11 +202,6 @@ def test_one_sentence_says_what_fusion_did(report, in_steps):
     )
     assert "; control 9.8 calls, 79 B, " in lines[0]
     assert "calls a step  bytes a step  time a step" in lines[4]
-
-
-def test_fusion_that_costs_time_is_said_to(report, run_of, in_steps):
-    slow = run_of("slow", job_of(FUSED, 2_400_000))
-    assert "; time in MPI_Allreduce +9" in sentence(report, slow, "--unfused", in_steps[1])
 
 
 @pytest.mark.parametrize("settings, is_said", [("67108864", True), ("1048576", False)])
@@ -277,19 +251,6 @@ def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
     assert (
         said == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce -98 % "
         "(12.8 ms a rank -> 200 us)."
-    )
-
-
-def test_the_time_of_an_operation_that_is_only_started_is_not_taken_for_its_own(report, run_of):
-    made = [run_of(name, job_of(cuts)) for name, cuts in (("fused", FUSED), ("unfused", [UNFUSED]))]
-    runs = []
-    for run, cuts in zip(made, (FUSED, [UNFUSED])):
-        job = job_of(cuts)
-        for one in job.made:
-            one.call = one.call.replace("Allreduce", "Iallreduce") if one.bytes > 8 else one.call
-        runs.append(run_of(f"{run.name}-nonblocking", job))
-    assert sentence(report, runs[0], "--unfused", runs[1]).endswith(
-        "; how long MPI_Iallreduce took to move them is not known."
     )
 
 

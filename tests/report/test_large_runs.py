@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sqlite3
 import sys
 from pathlib import Path
-from typing import Callable
 
 import planted
 import pytest
-from commprof_report.base import query
 from commprof_report.commands import compare as command
 from commprof_report.compare import figures
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.judge import Rules
 from commprof_report.compare.sides import sides_named
 from commprof_report.late import late_ranks
-from commprof_report.run import database, run as run_module
+from commprof_report.run import run as run_module
 from commprof_report.run.database import database_create
-from commprof_report.run.unseen import holes
 from commprof_report.run.run import run_open
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
 
 RANKS, STEPS = 16, 200
-NO_FILTERS = dict.fromkeys(("call", "communicator", "region", "rank", "bytes"))
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +75,6 @@ def test_no_more_is_read_than_asked_for(many, most):
     assert len(run.connection.execute(kinds).fetchall()) == 5, "messages are among them"
 
 
-def test_each_script_is_split_once_however_many_files_there_are(many, tmp_path, monkeypatch):
-    """Into statements, character by character."""
-    split = []
-    monkeypatch.setattr(
-        sqlite3,
-        "complete_statement",
-        lambda text, is_complete=sqlite3.complete_statement: (
-            split.append(text) or is_complete(text)
-        ),
-    )
-
-    def splits(files: int) -> int:
-        split.clear()
-        query.statements.cache_clear()
-        run_open([many / f"rank-{rank}.db" for rank in range(files)], with_samples=True)
-        return len(split)
-
-    assert splits(RANKS) == splits(2) > 0
-
-
 def statements_of(monkeypatch, files: list[Path], **options: object) -> list[str]:
     """Statements that SQLite executes to read them."""
     executed: list[str] = []
@@ -131,39 +106,3 @@ def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_b
     (seen,) = of_table["gpu_kernel"]
     assert seen.startswith("SELECT EXISTS") and all(own[0] == seen for own in of_table.values())
     assert [len(own) for own in of_table.values()] == [2, 2, 1]
-
-
-def test_equal_schemas_are_compared_once(many):
-    database._schema_check.cache_clear()
-    run_open([many / f"rank-{rank}.db" for rank in range(4)], with_samples=True)
-    assert database._schema_check.cache_info().misses == 1
-
-
-def test_holes_in_the_samples_are_sought_once_however_many_analyses_ask(many):
-    steps = {}
-    for asks in (1, 2):
-        run = run_open(many, with_samples=True)
-        steps[asks] = steps_of(run.connection, lambda: [holes(run.connection) for _ in range(asks)])
-    assert steps[2] < 1.1 * steps[1]
-
-
-def steps_of(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
-    """How many steps SQLite's virtual machine takes, in hundreds."""
-    counted = itertools.count()
-    connection.set_progress_handler(lambda: next(counted) and None, 100)
-    ask()
-    connection.set_progress_handler(None, 100)
-    return next(counted)
-
-
-def test_many_rows_are_inserted_in_one_transaction():
-    connection = database_create()
-    states = []
-
-    def rows():
-        for rank in range(3):
-            states.append(connection.in_transaction)
-            yield (rank, "host", "node")
-
-    connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows())
-    assert states == [True] * 3 and not connection.in_transaction

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import planted
 import pytest
-from cases import Columns, No, Row, check
+from cases import Columns, No, Row, check, of
 from commprof_report.base import Texts
 from commprof_report.late.verdict import Participants, blame, costs_of, enough_arrivals
 from planted import SECOND
@@ -154,7 +154,7 @@ def lacking_a_sample() -> Job:
         job.collective("MPI_Barrier", [step * MS, step * MS + 5, step * MS + 9], [10] * 3)
     gone = (1, 2)
     job.rows["sample"] = [
-        row for row in job.rows["sample"] if (row["world_rank"], row["sequence"]) != gone
+        row for row in job.rows["sample"] if of(row, "world_rank sequence") != gone
     ]
     return job
 
@@ -328,7 +328,7 @@ def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):
             job.collective("MPI_Barrier", [step * 20 * MS + 9 * MS] * 4, [5 * US] * 4)
     words = ("--call", "Allreduce")
     (row,) = late(apart, "run", *words)
-    assert (row["clocks"], row["unconnected_clocks"], row["estimate_share"]) == (2, 0, 0)
+    assert of(row, "clocks unconnected_clocks estimate_share") == (2, 0, 0)
     assert 0 < row["error_ns"] < 30 * US
     for true, measured in zip(late(plain, "rank", *words), late(apart, "rank", *words)):
         # each of the 100 waits is off by the error at most; one clock runs fast by 40 ppm

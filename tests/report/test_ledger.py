@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from cases import of
 import planted
 import pytest
 import stored
@@ -49,7 +50,7 @@ def test_cells_with_equal_keys_are_one(report, tmp_path):
         tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)]
     )
     (row,) = report("sizes", path, "--json").rows
-    assert (row["count"], row["total_ns"], row["min_ns"], row["max_ns"]) == (7, 3_100, 100, 700)
+    assert of(row, "count total_ns min_ns max_ns") == (7, 3_100, 100, 700)
 
 
 def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
@@ -63,10 +64,7 @@ def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
         tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1, folding)]
     )
     rows = report("sizes", path, "--json").rows
-    assert [(row["bytes"], row["count"], row["is_folded"]) for row in rows] == [
-        (64, 1, 0),
-        (128, 7, 1),
-    ]
+    assert [of(row, "bytes count is_folded") for row in rows] == [(64, 1, 0), (128, 7, 1)]
 
 
 def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 
+from cases import of
 import planted
 import pytest
 from commprof_report.run import ledger, process, rank_files
@@ -73,11 +74,7 @@ def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, 
     )
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
     (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
-    assert (row["wall_ns"], row["counted_ns"], row["wall_is_estimate"]) == (
-        42 * SECOND,
-        42 * SECOND,
-        1,
-    )
+    assert of(row, "wall_ns counted_ns wall_is_estimate") == (42 * SECOND, 42 * SECOND, 1)
     assert facts_read(report, tmp_path)["process_state"] == "running"
 
 
@@ -107,16 +104,7 @@ def test_what_a_thread_is_doing_is_read(report, tmp_path):
     first, second = report("export", path, "--table", "thread").rows
     doing_keys = [
         "doing_" + key
-        for key in (
-            "call",
-            "communicator",
-            "is_inside",
-            "since_ns",
-            "bytes",
-            "peer",
-            "tag",
-            "request_call",
-        )
+        for key in tuple("call communicator is_inside since_ns bytes peer tag request_call".split())
     ]
     assert [first[key] for key in doing_keys] == [
         "MPI_Wait",
@@ -166,11 +154,7 @@ def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
         planted.write_database(tmp_path / "a.db", rank),
     ):
         (row,) = report("ranks", path, "--per-rank", "--json").rows
-        assert (row["wall_ns"], row["counted_ns"], row["mpi_share"]) == (
-            10 * SECOND,
-            4 * SECOND,
-            0.25,
-        )
+        assert of(row, "wall_ns counted_ns mpi_share") == (10 * SECOND, 4 * SECOND, 0.25)
         assert row["reset_unix_ns"] == START_UNIX_NS + SECOND
         assert report("calls", path, "--json").rows[0]["share_of_wall"] == 0.25
         shown = report("summary", path).out
@@ -236,7 +220,7 @@ def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(
 
     monkeypatch.setattr(os, "pread", racing)
     row = report("export", path, "--table", "thread").rows[0]
-    assert (row["doing_bytes"], row["doing_peer"], row["doing_tag"]) == (None, None, None)
+    assert of(row, "doing_bytes doing_peer doing_tag") == (None, None, None)
 
 
 def write_copy(path, original, **changes: object) -> None:

@@ -75,16 +75,6 @@ def test_a_sum_is_exact_as_long_as_64_bits_hold_it_and_a_float_beyond(report, en
     assert one["MPI_Bcast"]["count"] == NEAR_NS and isinstance(one["MPI_Bcast"]["count"], int)
 
 
-def test_messages_of_more_than_64_bits_of_bytes_are_answered(report, tmp_path):
-    run = run_of(
-        tmp_path, "UPDATE cell SET count = 1 << 40, volume_bytes = 0 WHERE bytes = 4 << 20"
-    )
-    largest = max(
-        report("sizes", run, "--bins", "hvprof", "--json").rows, key=lambda row: row["count"]
-    )
-    assert (largest["count"], largest["bandwidth_bytes"]) == (4 << 40, 4 << 20)
-
-
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 def test_a_year_of_ten_billion_calls_is_read(report, tmp_path, write):
     calls = 10**10

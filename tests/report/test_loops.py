@@ -153,20 +153,6 @@ def test_fused_gradients_are_steps_by_the_bytes_of_the_parameters():
     assert steps == [{step} for step in range(60)]
 
 
-def test_two_readings_of_an_order_are_levels_and_none_is_the_step():
-    """The forward pass of FSDP gathers 12 layers, the backward pass gathers and scatters them. The
-    same order comes of 12 steps, each with a scatter, whose number of gathers varies in turns."""
-    job = Job()
-    for step in range(30):
-        for name in (*["Allgather"] * 12, *["Allgather", "Reduce_scatter"] * 12):
-            job.compute(training.MS)
-            job.call(name, 400_000, step)
-    found, _ = found_in(job)
-    assert found.evidence == ()
-    assert [len(level.spans) for level in found.levels] == [30, 360]
-    assert "13 Allgather" in found.levels[0].words and "11 x (" in found.levels[0].words
-
-
 def solver(iterations: int) -> Job:
     job = Job()
     for _ in range(iterations):
@@ -232,34 +218,6 @@ def test_the_only_loop_is_the_step_if_it_sums_messages_of_several_sizes(sizes, a
         if around and place % around == around - 1:
             job.call("Allreduce", 8)
     assert steps_of(*calls_of(job), False).evidence == evidence
-
-
-def test_a_loop_that_sums_more_than_was_handed_out_is_not_the_step():
-    """An input deck was handed out, no parameters."""
-    job = Job()
-    job.call("Bcast", 20_000)
-    for _ in range(60):
-        job.compute(training.MS)
-        job.call("Allreduce", 160_000)
-        job.call("Allreduce", 8)
-    assert steps_of(*calls_of(job), False).evidence == ()
-
-
-@pytest.mark.parametrize(
-    ("handed", "sizes", "is_step"),
-    [
-        (800, (100, 300), False),  # a header, and norms, as once in AMG
-        (32_000, (8_000,), False),  # a coincidence of equal sums
-        (80_000, (10_000, 30_000), True),
-    ],
-)
-def test_few_bytes_and_equal_sums_are_no_parameters(handed, sizes, is_step):
-    job = Job()
-    job.call("Bcast", handed)
-    for place in range(80):
-        job.compute(training.MS)
-        job.call("Allreduce", handed if place == 32 else sizes[place % len(sizes)])
-    assert bool(steps_of(*calls_of(job), False).evidence) == is_step
 
 
 def test_of_regions_in_each_other_the_outer_one_is_the_step():

@@ -3,13 +3,12 @@ and wait regions of the main thread."""
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 
+from cases import of
 import pytest
-from commprof_report.late.marks import HANDED, Last, judge
-from commprof_report.late.sentences import marks_text
+from commprof_report.late.marks import HANDED
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
 
@@ -58,18 +57,13 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
 ):
     job = trained(30 * MS, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == (
-        "marks",
-        "1",
-        mark,
-        1.0,
-    )
+    assert of(row, "verdict late_ranks late_mark late_share") == ("marks", "1", mark, 1.0)
     assert (row["late_mark_times"], row["late_mark_steps"]) == (39, 39)
     assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row[
         "late_gain_ns"
     ] == pytest.approx(39 * 30 * MS, rel=0.03)
     (steps,) = asked(job, "steps", "--json").rows
-    assert (steps["slowest_ranks"], steps["slowest_steps"], steps["slowest_lead_ns"]) == (
+    assert of(steps, "slowest_ranks slowest_steps slowest_lead_ns") == (
         "1",
         39,
         row["late_mark_lead_ns"],
@@ -91,12 +85,7 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
 def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     job = trained(0, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark_times"], row["late_gain_ns"]) == (
-        "marks",
-        None,
-        None,
-        None,
-    )
+    assert of(row, "verdict late_ranks late_mark_times late_gain_ns") == ("marks", None, None, None)
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
         assert "No rank " in found and (
@@ -116,7 +105,7 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
 def test_without_a_mark_it_is_unknown_and_said_what_would_show_it(asked, how, why):
     job = trained(30 * MS, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark"]) == ("unknown", None, None)
+    assert of(row, "verdict late_ranks late_mark") == ("unknown", None, None)
     assert why in text_of(asked, job, "late")
 
 
@@ -124,7 +113,7 @@ def test_where_nothing_is_negotiated_the_calls_tell_who_is_late(asked):
     (row,) = asked(
         trained(30 * MS, region=WAIT, is_negotiated=False), "late", "--json", "--by", "run"
     ).rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark"]) == ("imbalance", "1", None)
+    assert of(row, "verdict late_ranks late_mark") == ("imbalance", "1", None)
 
 
 @pytest.mark.parametrize("is_negotiated", [True, False], ids=["negotiated", "not negotiated"])
@@ -133,7 +122,7 @@ def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiat
     at once, its wait, too."""
     job = trained(30 * MS, marks=True, region=WAIT, is_negotiated=is_negotiated)
     (row,) = asked(job, "steps", "--json").rows
-    assert (row["wait_region"], row["wait_region_ns"]) == (
+    assert of(row, "wait_region wait_region_ns") == (
         WAIT,
         pytest.approx((7 + 37) / 2 * MS, abs=MS / 2),
     )
@@ -155,12 +144,7 @@ def test_what_is_agreed_on_is_the_step_and_exposed_until_its_sums_are_done(asked
     time since the round before."""
     job = trained(30 * MS, handed_over=True)
     (row,) = asked(job, "steps", "--json").rows
-    assert (row["delimited_by"], row["steps"], row["period"], row["certainty"]) == (
-        HANDED,
-        40,
-        "30 tensors",
-        "known",
-    )
+    assert of(row, "delimited_by steps period certainty") == (HANDED, 40, "30 tensors", "known")
     assert row["wait_region"] == HANDED
     assert row["wait_region_ns"] == pytest.approx((7 + 37 + 1) / 2 * MS, abs=MS / 2)
     text = text_of(asked, job, "steps")
@@ -206,7 +190,7 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     longest_ns = sum(
         row["end_ns"] - row["begin_ns"]
         for row in job.rows["region_span"]
-        if (row["region"], row["world_rank"]) == (1, 0)
+        if of(row, "region world_rank") == (1, 0)
     )
     assert (rows[WAIT]["span_max_ns"], rows[WAIT]["span_max_rank"]) == (longest_ns, 0)
     assert rows["wait for data"]["span_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
@@ -254,23 +238,3 @@ def test_a_rank_that_comes_last_to_marks_has_its_reason(asked, how, core_ms, rea
     assert (row["late_ranks"], row["late_reason"]) == ("1", reason)
     for command in ("late", "summary", "steps", "advise"):
         assert said in text_of(asked, job, command), command
-
-
-def lasts(share: float) -> Last:
-    """In this share of 80 steps rank 3 of six is 20 ms behind the others, else any other one."""
-    turns = [3] * round(80 * share)
-    turns += [(0, 1, 2, 4, 5)[step % 5] for step in range(80 - len(turns))]
-    random.Random(1).shuffle(turns)
-    times = {
-        step: {rank: step * STEP_NS + 20 * MS * (rank == late) for rank in range(6)}
-        for step, late in enumerate(turns)
-    }
-    return judge("", times, dict.fromkeys(times, STEP_NS), 0.0)
-
-
-def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
-    assert marks_text(lasts(0.45)) == (
-        "rank 3 reaches the mark last in 36 of 80 steps, 20.0 ms (median) after the mean of the "
-        "others: 45.0 % of what the last ranks are behind"
-    )
-    assert (lasts(0.45).named.ranks, lasts(1 / 6).named) == ((3,), None)

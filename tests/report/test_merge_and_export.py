@@ -11,41 +11,21 @@ import planted
 import pytest
 from commprof_report.base.files import written_whole
 
-TABLES = (
-    "rank",
-    "fact",
-    "thread",
-    "call",
-    "communicator",
-    "recent_collective",
-    "cell",
-    "bucket",
-    "bucket_bound",
-    "peer",
+TABLES = tuple(
+    "rank fact thread call communicator recent_collective cell bucket bucket_bound peer".split()
 )
-TABLES += (
-    "sample",
-    "signature",
-    "sample_message",
-    "sample_start",
-    "sample_epoch",
-    "sample_window",
-    "step",
-    "region",
-    "region_span",
-    "gpu_device",
-    "gpu_busy",
+TABLES += tuple(
+    (
+        "sample signature sample_message sample_start sample_epoch sample_window step region "
+        "region_span gpu_device gpu_busy"
+    ).split()
 )
 TABLES += ("cpu_time", "gpu_reading", "negotiation", "negotiated_place", "negotiated_step")
-TABLES += (
-    "gpu_stream",
-    "gpu_kernel",
-    "gpu_activity",
-    "gpu_bucket",
-    "gpu_tracing",
-    "gpu_sample",
-    "gpu_sample_window",
-    "nccl_algorithm",
+TABLES += tuple(
+    (
+        "gpu_stream gpu_kernel gpu_activity gpu_bucket gpu_tracing gpu_sample gpu_sample_window "
+        "nccl_algorithm"
+    ).split()
 )
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 

@@ -3,10 +3,9 @@ taken for communication."""
 
 from __future__ import annotations
 
-import os
 import re
-import time
 
+from cases import of
 import planted
 import pytest
 from commprof_report.base.units import Members, members_text
@@ -28,22 +27,11 @@ from planted_job import LAUNCH_NS, HostClock, Job
 
 MS = 1_000_000
 MIB = 1 << 20
-ALL_TEXTS = (
-    "summary",
-    "steps",
-    "late",
-    "advise",
-    "traffic",
-    "calls",
-    "sizes",
-    "latency",
-    "hvprof",
-    "communicators",
-    "ranks",
-    "regions",
-    "peers",
-    "pipeline",
-    "stuck",
+ALL_TEXTS = tuple(
+    (
+        "summary steps late advise traffic calls sizes latency hvprof communicators ranks "
+        "regions peers pipeline stuck"
+    ).split()
 )
 ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
 
@@ -176,7 +164,7 @@ def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
     for without, with_nccl in zip(
         *(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))
     ):
-        assert (without["mpi_ns"], without["count"], without["volume_bytes"]) == tuple(
+        assert of(without, "mpi_ns count volume_bytes") == tuple(
             with_nccl[key] for key in ("mpi_ns", "count", "volume_bytes")
         )
 
@@ -186,7 +174,7 @@ def test_calls_on_the_host_and_operations_on_the_device_are_apart(report, pure):
     host = only(rows, call="ncclAllReduce", measure="call")
     device = only(rows, call="ncclAllReduce", measure="device")
     captured = only(rows, call="ncclAllReduce", measure="captured")
-    assert (host["count"], host["total_ns"], host["library"]) == (80, 80 * 8_000, "nccl")
+    assert of(host, "count total_ns library") == (80, 80 * 8_000, "nccl")
     assert (device["count"], device["total_ns"]) == (40, 10 * (80 + 90 + 100 + 110) * MS)
     assert device["share_of_wall"] is None and host["share_of_wall"] is not None
     assert (captured["count"], captured["volume_bytes"]) == (4, 0)
@@ -194,12 +182,12 @@ def test_calls_on_the_host_and_operations_on_the_device_are_apart(report, pure):
 
 def test_the_summary_names_both_and_does_not_call_communicators_queueing(report, pure):
     (row,) = report("summary", pure, "--json").rows
-    assert (row["nccl_count"], row["nccl_captured"], row["nccl_device_count"]) == (4 * 27, 4, 48)
+    assert of(row, "nccl_count nccl_captured nccl_device_count") == (4 * 27, 4, 48)
     assert row["nccl_setup_ns"] == 4 * 90 * MS
     assert row["nccl_host_ns"] == 4 * (160_000 + 7_000 + 20_000 + 40_000)
     assert row["nccl_device_ns"] == (3_800 + 4 * 12) * MS
     assert row["top_nccl_call"] == "ncclAllReduce"
-    assert (row["count"], row["top_call"], row["volume_bytes"]) == (0, None, 0)
+    assert of(row, "count top_call volume_bytes") == (0, None, 0)
 
 
 def test_a_job_without_mpi_reads_so(report, pure):
@@ -361,7 +349,7 @@ def communicators_of(
 
 def test_members_of_a_communicator_are_put_together_over_its_ranks(report, tmp_path):
     (row,) = communicators_of(report, tmp_path, [[3, 1, 0, 2]])
-    assert (row["members"], row["communicator"], row["library"]) == (
+    assert of(row, "members communicator library") == (
         "3,1,0,2",
         "ncclCommInitRank {3,1,0,2}",
         "nccl",
@@ -410,7 +398,7 @@ class NcclJob(Job):
             if row.get("device_start_ns") is not None:
                 call = "ncclGroup" if row["is_shared"] else row["call"]
                 timed.setdefault((row["world_rank"], call), set()).add(
-                    (row["device_start_ns"], row["device_end_ns"])
+                    of(row, "device_start_ns device_end_ns")
                 )
         for (rank, call), kernels in timed.items():
             spent = [end_ns - start_ns for start_ns, end_ns in kernels]
@@ -471,14 +459,14 @@ def test_a_rank_comes_when_its_kernel_begins(late):
     assert [row["transfer_ns"] for row in rows] == [100, 200, 300]
     assert [row["last_count"] for row in rows] == [0, 1, 0]
     (call,) = late(job, "call")
-    assert (call["library"], call["call"], call["collectives"]) == ("nccl", "ncclAllReduce", 1)
+    assert of(call, "library call collectives") == ("nccl", "ncclAllReduce", 1)
 
 
 def test_operations_without_device_times_are_not_judged(late, report, tmp_path):
     job = NcclJob(2)
     job.all_reduce([1_000_000, 5_000_000], [100, 100], is_timed=False)
     (row,) = late(job, "run")
-    assert (row["verdict"], row["collectives"], row["unjudged"]) == ("none", 0, 1)
+    assert of(row, "verdict collectives unjudged") == ("none", 0, 1)
     text = report("late", tmp_path / "run.db").out
     assert (
         "not known: NCCL's collectives were not timed on the device" in text
@@ -491,12 +479,7 @@ def test_operations_that_share_a_kernel_are_one(late):
     for _ in range(3):
         job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (call,) = late(job, "call")
-    assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == (
-        "ncclGroup",
-        1,
-        4_000_000,
-        4_000_200,
-    )
+    assert of(call, "call collectives wait_ns total_ns") == ("ncclGroup", 1, 4_000_000, 4_000_200)
 
 
 class PassingJob(NcclJob):
@@ -514,12 +497,7 @@ def test_groups_of_sends_and_receives_are_no_collectives(late):
     job = PassingJob(2)
     job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (group,) = late(job, "call")
-    assert (group["call"], group["collectives"], group["wait_ns"], group["total_ns"]) == (
-        "ncclGroup",
-        1,
-        4_000_000,
-        4_000_200,
-    )
+    assert of(group, "call collectives wait_ns total_ns") == ("ncclGroup", 1, 4_000_000, 4_000_200)
     alone = PassingJob(2)
     alone.all_reduce([1_000_000, 5_000_000], [100, 100])
     assert [row["call"] for row in late(alone, "call")] == ["ncclAllReduce"]
@@ -594,68 +572,26 @@ def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
 
 def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40))
-    assert (row["delimited_by"], row["steps"], row["period"]) == (
-        "calls",
-        40,
-        "2 bulk ncclAllReduce, 9 MiB",
-    )
+    assert of(row, "delimited_by steps period") == ("calls", 40, "2 bulk ncclAllReduce, 9 MiB")
     assert row["p50_ns"] == 100 * MS
     assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
     assert (row["nccl_host_ns"], row["nccl_device_share"]) == (16_000, 0.3)
-    assert (row["is_driven"], row["background_ns"], row["communication_ns"]) == (0, 0, None)
+    assert of(row, "is_driven background_ns communication_ns") == (0, 0, None)
     first, second, *_ = steps_of(report, tmp_path, range(40), "--per-step")
     assert second["begin_ns"] == 50 * MS + 60 * MS + 30 * MS and first["begin_ns"] == 0
 
 
 def test_steps_of_a_gpu_that_is_traced_now_and_then_are_delimited_by_the_host(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(20))
-    assert (row["steps"], row["p50_ns"], row["outliers"]) == (40, 100 * MS, 0)
+    assert of(row, "steps p50_ns outliers") == (40, 100 * MS, 0)
     assert row["nccl_device_ns"] is None
     second = steps_of(report, tmp_path, range(20), "--per-step")[1]
     assert second["begin_ns"] == 50 * MS + 100_000 + 8_000
 
 
-def test_steps_without_nccl_are_part_of_the_mean(report, tmp_path):
-    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
-    for rank in ranks:
-        rank.steps = [
-            planted.Step(step + 1, (50 + 50 * step) * MS, (100 + 50 * step) * MS)
-            for step in range(81)
-        ]
-        for sample in rank.samples:
-            sample.device_ns = (sample.end_ns + 2 * MS, sample.end_ns + 12 * MS)
-    folder = planted.write_databases(tmp_path / "micro", ranks)
-    (row,) = report("steps", folder, "--json").rows
-    per_step = report("steps", folder, "--json", "--per-step").rows
-    assert [step["nccl_host_ns"] for step in per_step[:3]] == [16_000, 0, 16_000]
-    assert row["nccl_host_ns"] == 16_000 * 39 / 80  # the first step is the warm-up
-    assert row["nccl_device_ns"] == (12 * MS - 2 * MS + 100_000) * 39 / 80
-    assert "NCCL's operations run on the device" in report("steps", folder).out
-
-
-def test_a_pipeline_is_not_told_that_its_gpu_was_not_traced(report, tmp_path):
-    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
-    for rank in ranks:
-        rank.samples += [
-            Sample("ncclSend", (56 + 100 * step) * MS, (57 + 100 * step) * MS, NCCL)
-            for step in range(40)
-        ]
-    folder = planted.write_databases(tmp_path / "passing", ranks)
-    assert report("steps", folder, "--json").rows[0]["nccl_device_ns"] is None
-    assert (
-        "not known (not all were timed: sends and receives never are one by one"
-        in report("steps", folder).out
-    )
-
-
 def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40), "--per-call")
-    assert (row["call"], row["library"], row["count"], row["total_ns"]) == (
-        "ncclAllReduce",
-        "nccl",
-        2,
-        40 * MS,
-    )
+    assert of(row, "call library count total_ns") == ("ncclAllReduce", "nccl", 2, 40 * MS)
     assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
 
 
@@ -692,17 +628,13 @@ def test_bulk_and_control_hold_for_both(report, tmp_path):
     ]
     rows = report("traffic", planted.write_databases(tmp_path / "run", ranks), "--json").rows
     bulk, control = only(rows, traffic="bulk"), only(rows, traffic="control")
-    assert (bulk["call"], bulk["count"], bulk["device_ns"], bulk["share_of_time"]) == (
+    assert of(bulk, "call count device_ns share_of_time") == (
         "ncclAllReduce",
         400,
         3_600 * MS,
         None,
     )
-    assert (control["call"], control["share_of_time"], control["library"]) == (
-        "MPI_Allreduce",
-        1,
-        "mpi",
-    )
+    assert of(control, "call share_of_time library") == ("MPI_Allreduce", 1, "mpi")
 
 
 def test_small_messages_are_judged_by_the_device(report, run_of):
@@ -714,34 +646,6 @@ def test_small_messages_are_judged_by_the_device(report, run_of):
     found = only(report("advise", folder, "--json").rows, rule="small_messages")
     assert (found["call"], found["certainty"]) == ("ncclAllReduce", "possible")
     assert found["saving_ns"] == pytest.approx(1_000 * 200_000, rel=0.01)
-
-
-def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed, run_folder):
-    text = report("export", mixed, "--format", "prometheus").out
-    where = (
-        'run="job-1",rank="0",call="ncclAllReduce",communicator="ncclCommInitRank '
-        '{0-3}",library="nccl"'
-    )
-    assert f"commprof_calls_total{{{where}}} 21\n" in text
-    assert f"commprof_device_operations_total{{{where}}} 20\n" in text
-    assert f"commprof_device_time_seconds_total{{{where}}} 1.6\n" in text
-    assert "commprof_device" not in report("export", run_folder, "--format", "prometheus").out
-
-
-def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 10 * SECOND)
-    ranks = [
-        nccl_rank(rank, *training_cells(rank), ended="running", pid=os.getpid())
-        for rank in range(4)
-    ]
-    for rank in ranks:
-        rank.facts.update(planted.process_facts(os.getpid()))
-    folder = planted.write_ledgers(tmp_path / "live", ranks)
-    text = report("top", folder, "--count", "1").out
-    assert (
-        re.search(r"least time in NCCL's operations[^:]*: rank 0, ", text)
-        and "NCCL on device" in text
-    )
 
 
 # Messages.
@@ -779,10 +683,7 @@ def test_messages_are_between_world_ranks(report, tmp_path, pipeline, write):
     rows = report("peers", write(tmp_path / "run", pipeline), "--json").rows
     down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
     up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
-    assert {
-        (row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"])
-        for row in rows
-    } == down | up
+    assert {of(row, "sender receiver"): of(row, "count bytes time_ns") for row in rows} == down | up
 
 
 def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):

@@ -11,7 +11,6 @@ from pathlib import Path
 import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
-from commprof_report.commands import counters, html
 from commprof_report.steps import run_view
 from planted_job import HostClock, Job
 from test_root_causes import MS, grid
@@ -90,26 +89,7 @@ def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_pa
     assert said.startswith(f"step {longest}, ")
 
 
-def steps_of(page) -> list[int]:
-    return [step["step"] for step in timeline(page)["steps"]]
-
-
 CHOSEN = "What the main thread of each rank did, from the whole run to single calls. "
-
-
-@pytest.mark.slow
-def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(small_page):
-    """A step is four ranks with five parts each, and some of its neighbours."""
-    path = small_page(600)
-    steps = steps_of(path)
-    assert 8 in steps and steps == sorted(steps) and 12 <= len(steps) <= 20
-    said = (
-        f"Single calls of {len(steps)} of 39 steps are in this page: the median, the longest, and "
-        "others spread over the run."
-    )
-    assert f"{CHOSEN}{said} Choose" in path.read_text()
-    others = [2, *steps, STEPS]
-    assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
 
 
 @pytest.mark.slow
@@ -177,24 +157,6 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(page_of, run_folder
     }
     assert found == {(-1, "1,000 B, MPI_COMM_WORLD, waiting estimated from durations")}
     assert "estimated" not in page_of(run_path).read_text()
-
-
-@pytest.mark.slow
-def test_a_path_that_is_not_known_is_not_drawn(page_of, tmp_path):
-    job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
-    steps = timeline(page_of(job.write(tmp_path / "run.db")))["steps"]
-    assert [step["path"] for step in steps] == [[]] * (STEPS - 1)
-
-
-@pytest.mark.slow
-def test_of_many_ranks_those_are_shown_that_cost_most(page_of, run_path, monkeypatch):
-    monkeypatch.setattr(html, "MOST_RANKS", 2)
-    monkeypatch.setattr(counters, "MOST_RANKS", 2)
-    path = page_of(run_path)
-    late_part = section(path, "who-is-late")
-    table = late_part.partition("<tbody>")[2].partition("</tbody>")[0]
-    assert re.findall(r'<tr><td class="number">(\d+)</td>', table) == ["2", "3"]
-    assert "The first 2 of 4 rows are shown." in late_part
 
 
 def section(page: Path, name: str) -> str:
@@ -268,11 +230,6 @@ def test_operations_are_in_flight_to_their_completion_and_messages_between_them(
     assert in_flight(data, 0) == [("MPI_Isend", 2 * MS, 7 * MS)]
     assert in_flight(data, 1) == [("MPI_Irecv", 4 * MS, 9 * MS)]
     assert data["messages"] == [0, 1, 2 * MS, 7 * MS]
-
-
-def test_a_message_of_which_one_side_is_not_known_has_no_arrow(page_of, tmp_path):
-    data = timeline(page_of(flying(tmp_path, is_matched=False)))
-    assert data["messages"] == [] and in_flight(data, 0)
 
 
 @pytest.mark.parametrize("until_ms", (10_000, 4_000))

@@ -135,21 +135,6 @@ def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_pat
     assert not why or not answer.out
 
 
-def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_path):
-    to_outside, empty = ("MPI_Send", "sent", -1, 3, 24, 100), ("MPI_Send", "sent", 1, 3, 0, 100)
-    cell = Cell("MPI_Send", 8, [100] * 6)
-    folder = planted.write_databases(
-        tmp_path / "run",
-        [Rank(rank, 2, cells=[cell], peers=[to_outside, empty]) for rank in range(2)],
-    )
-    answer = report("peers", folder, "--plot", tmp_path / "picture.png")
-    assert (
-        answer.status == 1
-        and "no point-to-point message of a byte or more between two ranks" in answer.err
-    )
-    assert report("peers", folder, "--counts", "--plot", tmp_path / "picture.png").status == 0
-
-
 @pytest.mark.parametrize("version", [None, (3, 5, 3, "final", 0)])
 def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
     report, run_folder, tmp_path, monkeypatch, version
@@ -230,19 +215,6 @@ def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
     ]
     (panel,) = draw(axes, lines_of(rows))
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
-
-
-def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
-    """The 64 B among 8 B to 4 KiB have too few."""
-    row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
-    sizes, few = (8, 16, 64, 512, 1_024, 4_096), (64, 4_096)
-    line = [
-        row._replace(bytes=size, p95_ns=None if size in few else 2 * row.p50_ns, p99_ns=None)
-        for size in sizes
-    ]
-    (panel,) = draw(axes, lines_of(line))
-    bands = [path.vertices for band in panel.collections for path in band.get_paths()]
-    assert [{x for x, _ in band} for band in bands] == 2 * [{8, 16}, {512, 1_024}]
 
 
 def hvprof_side(connection, **changes):

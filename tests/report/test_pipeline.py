@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import parallel
+from cases import of
 import planted
 import planted_job
 import pytest
@@ -28,7 +29,7 @@ def stages_of(report, tmp_path):
 @pytest.mark.parametrize(("stages", "replicas"), SHAPES)
 def test_every_rank_is_a_stage_of_its_pipeline_in_order(stages_of, stages, replicas):
     rows = stages_of(parallel.pipeline_run(stages, replicas))
-    found = [(row["pipeline"], row["stage"], row["rank"]) for row in rows]
+    found = [of(row, "pipeline stage rank") for row in rows]
     assert found == [(1 + rank // stages, rank % stages, rank) for rank in range(stages * replicas)]
     assert {(row["stages"], row["replicas"]) for row in rows} == {(stages, replicas)}
 
@@ -90,7 +91,7 @@ def test_a_stage_says_what_it_sends_and_how_long_it_receives(stages_of):
     first, second, _, last = stages_of(parallel.pipeline_run(4, 1, slow=0))
     assert (first["previous_rank"], first["next_rank"]) == (None, 1)
     assert (second["previous_rank"], second["next_rank"], last["next_rank"]) == (0, 2, None)
-    assert [(row["forward_bytes"], row["backward_bytes"]) for row in (first, second, last)] == [
+    assert [of(row, "forward_bytes backward_bytes") for row in (first, second, last)] == [
         (VOLUME, 0),
         (VOLUME, VOLUME),
         (0, VOLUME),
@@ -115,22 +116,12 @@ def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
 
 def test_messages_that_go_one_way_tell_the_direction(stages_of):
     rows = stages_of(parallel.pipeline_run(4, 1, both_ways=False, reverse=True))
-    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [
-        (3, 1),
-        (2, 1),
-        (1, 1),
-        (0, 1),
-    ]
+    assert [of(row, "rank is_direction_known") for row in rows] == [(3, 1), (2, 1), (1, 1), (0, 1)]
 
 
 def test_as_much_either_way_does_not(stages_of, report, tmp_path):
     rows = stages_of(parallel.pipeline_run(4, 1))
-    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [
-        (0, 0),
-        (1, 0),
-        (2, 0),
-        (3, 0),
-    ]
+    assert [of(row, "rank is_direction_known") for row in rows] == [(0, 0), (1, 0), (2, 0), (3, 0)]
     assert "the end with the lower rank" in report("pipeline", tmp_path / "run").out
 
 

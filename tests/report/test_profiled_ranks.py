@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cases import of
 import planted
 import pytest
 
@@ -41,7 +42,7 @@ def test_a_chosen_rank_without_a_file_is_missing(report, chosen):
     answer = report("summary", run, "--json")
     assert "rank 2 of 4 is missing" in answer.err
     (row,) = answer.rows
-    assert (row["ranks_read"], row["missing_ranks"], row["profiled_ranks"]) == (2, 1, "0-3:2")
+    assert of(row, "ranks_read missing_ranks profiled_ranks") == (2, 1, "0-3:2")
 
 
 def test_late_says_that_it_is_of_a_part(report, chosen):

@@ -404,16 +404,6 @@ def test_a_file_that_is_no_trace_of_this_run_is_one_line(refusal, tmp_path, cont
     )
 
 
-def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
-    what = "cannot be read: No such file or directory"
-    assert (
-        refusal(pair_of_ranks(), tmp_path / "none.json")
-        == f"hvprof-report: {tmp_path}/none.json: {what}\n"
-    )
-    what = "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace"
-    assert refusal(pair_of_ranks(), tmp_path) == f"hvprof-report: {tmp_path}: {what}\n"
-
-
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(files, "PIECE_CHARACTERS", piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cases import of
 import planted
 import pytest
 from planted import Cell, Rank
@@ -54,10 +55,7 @@ def regions_folder(tmp_path):
 
 def test_a_region_holds_its_own_calls_and_those_of_the_regions_within(report, regions_folder):
     rows = {row["region"]: row for row in report("regions", regions_folder, "--json").rows}
-    assert {
-        name: (row["count"], row["total_ns"], row["own_count"], row["own_ns"])
-        for name, row in rows.items()
-    } == {
+    assert {name: of(row, "count total_ns own_count own_ns") for name, row in rows.items()} == {
         "epoch": (11, 127 * MS, 2, 4 * MS),
         "epoch/forward": (9, 123 * MS, 8, 120 * MS),
         "epoch/forward/norm": (1, 3 * MS, 1, 3 * MS),
@@ -80,19 +78,14 @@ def test_a_region_holds_its_own_calls_and_those_of_the_regions_within(report, re
 def test_means_are_over_all_ranks_and_the_rank_with_most_is_named(report, regions_folder):
     rows = {row["region"]: row for row in report("regions", regions_folder, "--json").rows}
     epoch = rows["epoch"]
-    assert (epoch["mean_ns"], epoch["max_ns"], epoch["max_rank"], epoch["ranks"]) == (
-        63.5 * MS,
-        82 * MS,
-        1,
-        2,
-    )
-    assert (epoch["share_of_wall"], epoch["top_call"], epoch["volume_bytes"]) == (
+    assert of(epoch, "mean_ns max_ns max_rank ranks") == (63.5 * MS, 82 * MS, 1, 2)
+    assert of(epoch, "share_of_wall top_call volume_bytes") == (
         127 * MS / 20e9,
         "MPI_Allreduce",
         8_010,
     )
     norm = rows["epoch/forward/norm"]
-    assert (norm["mean_ns"], norm["ranks"], norm["max_rank"]) == (1.5 * MS, 1, 0)
+    assert of(norm, "mean_ns ranks max_rank") == (1.5 * MS, 1, 0)
 
 
 def test_a_filter_takes_a_region_and_what_lies_within(report, regions_folder):
@@ -131,19 +124,3 @@ def test_a_run_without_regions_says_how_to_have_them(report, tmp_path):
     answer = report("regions", folder)
     assert (answer.status, answer.out.count("\n")) == (0, 1)
     assert "this run has no regions" in answer.out and "commprof_step(3)" in answer.out
-
-
-def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
-    cells = [Cell("MPI_Bcast", 10, [MS], region=1), Cell("MPI_Bcast", 16, [MS] * 3, is_folded=1)]
-    facts = {**planted.facts_of(0), "region_refused": "step 5000"}
-    rank = Rank(
-        0,
-        1,
-        facts=facts,
-        communicators=planted.communicators_of(0),
-        cells=cells,
-        regions={1: "epoch"},
-    )
-    out = report("regions", planted.write_databases(tmp_path / "run", [rank])).out
-    assert "3 calls of folded sizes may belong to any region" in out
-    assert "regions from step 5000 on were too many" in out

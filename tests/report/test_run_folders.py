@@ -9,18 +9,8 @@ import planted
 import pytest
 from commprof_report.run import rank_files
 
-EVERY_COMMAND = (
-    "summary",
-    "calls",
-    "sizes",
-    "ranks",
-    "late",
-    "steps",
-    "stuck",
-    "peers",
-    "communicators",
-    "traffic",
-    "advise",
+EVERY_COMMAND = tuple(
+    "summary calls sizes ranks late steps stuck peers communicators traffic advise".split()
 )
 
 

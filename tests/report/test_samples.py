@@ -10,7 +10,6 @@ from dataclasses import replace
 import planted
 import pytest
 import stored
-from commprof_report.base import ReportError
 from commprof_report.run import ledger, ledger_samples
 from commprof_report.run.ledger_format import Layout, layout, number
 from commprof_report.run.ledger_samples import next_window
@@ -647,19 +646,6 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
     assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
 
 
-def test_files_that_have_more_than_those_before_are_thinned_when_they_are_read(tmp_path):
-    ranks = busy_run()
-    ranks[0].samples, ranks[0].spans = ranks[0].samples[:8], []
-    planted.write_databases(tmp_path, ranks)
-    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
-    assert run.thinning.is_needed and 10_000 / 8 < sum(counts(run)) <= 10_000
-    mask, log2 = run.thinning.masks["calls"], run.thinning.window_ns_log2
-    kept = run.connection.execute(
-        "SELECT start_unix_ns + end_ns FROM sample JOIN rank USING (world_rank)"
-    )
-    assert not [at_ns for (at_ns,) in kept if at_ns >> log2 & mask]
-
-
 # Databases from anyone
 
 
@@ -716,14 +702,3 @@ def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, c
     assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (
         3,
     )
-
-
-def test_samples_that_are_not_retained_are_not_checked(tmp_path):
-    planted.write_databases(tmp_path, busy_run())
-    database = tmp_path / "rank-3.db"
-    run = run_open(database, with_samples=True, most_samples=3_000)
-    passed = run.thinning.passed(run.connection, ["sample"])["sample"]
-    planted.execute(database, f"UPDATE sample SET root = 'x' WHERE {passed}")
-    assert run_open(database, with_samples=True, most_samples=3_000).notes == []
-    with pytest.raises(ReportError, match="impossible values in table sample"):
-        run_open(database, with_samples=True)

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 import planted
 import pytest
+from cases import of
 from planted import SECOND, Device, Reading
-from test_gpu import asked, gpu, gpu_rank, rows  # noqa: F401
+from test_gpu import gpu_rank
+
+
+@pytest.fixture
+def gpu(report, tmp_path):
+    """gpu(ranks, *words): the answer of `gpu` about these ranks."""
+
+    def answer(ranks, *words: str, write=planted.write_databases):
+        folder = write(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
+        return report("gpu", folder, *words)
+
+    return answer
+
+
+@pytest.fixture
+def rows(gpu):
+    return lambda ranks, *words, **how: gpu(ranks, "--json", *words, **how).rows
 
 
 def device(uuid: str = "GPU-a", **fields) -> Device:
@@ -34,7 +51,7 @@ HOT = [
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_a_clock_that_is_lowered_is_shown_with_its_reason(rows, write):  # noqa: F811
+def test_a_clock_that_is_lowered_is_shown_with_its_reason(rows, write):
     ranks = [
         gpu_rank(rank, 2, devices=[device(f"GPU-{rank}")], readings=HOT if rank else HEALTHY)
         for rank in range(2)
@@ -46,7 +63,7 @@ def test_a_clock_that_is_lowered_is_shown_with_its_reason(rows, write):  # noqa:
     ]
 
 
-def test_what_is_not_known_is_null(rows):  # noqa: F811
+def test_what_is_not_known_is_null(rows):
     ranks = [
         gpu_rank(
             devices=[device(memory_bytes=None)],
@@ -68,10 +85,10 @@ def test_what_is_not_known_is_null(rows):  # noqa: F811
         "uuid",
     }
     assert {key for key, value in row.items() if value is not None} == known
-    assert (row["readings"], row["limit_readings"], row["span_ns"]) == (2, 0, SECOND)
+    assert of(row, "readings limit_readings span_ns") == (2, 0, SECOND)
 
 
-def test_an_idle_device_s_clock_does_not_count(rows):  # noqa: F811
+def test_an_idle_device_s_clock_does_not_count(rows):
     ranks = [
         gpu_rank(
             devices=[device()],
@@ -80,10 +97,10 @@ def test_an_idle_device_s_clock_does_not_count(rows):  # noqa: F811
     ]
     (row,) = rows(ranks, "--by", "sensor")
     assert (row["clock_mean_mhz"], row["clock_least_mhz"]) == (1_800, 1_700)
-    assert (row["throttled_share"], row["power_share"], row["heat_share"]) == (1 / 3, 1 / 3, 0)
+    assert of(row, "throttled_share power_share heat_share") == (1 / 3, 1 / 3, 0)
 
 
-def test_rates_are_between_two_readings_except_where_a_counter_begins_anew(rows):  # noqa: F811
+def test_rates_are_between_two_readings_except_where_a_counter_begins_anew(rows):
     """10, then 30 GB in 1 and 2 s; then the counter is set to 0; then 5 GB in 1 s."""
     sent = ((1, 0), (2, 10), (4, 40), (5, 0), (6, 5))
     readings = [reading(second, links=(gb * 10**9, None, 7, 7)) for second, gb in sent]
@@ -94,13 +111,13 @@ def test_rates_are_between_two_readings_except_where_a_counter_begins_anew(rows)
     assert (row["nvlink_received_bytes_per_s"], row["pcie_sent_bytes_per_s"]) == (None, 0)
 
 
-def test_a_device_that_ranks_share_counts_once(rows):  # noqa: F811
+def test_a_device_that_ranks_share_counts_once(rows):
     ranks = [gpu_rank(rank, 2, devices=[device()], readings=HOT[: 6 + rank]) for rank in range(2)]
     (row,) = rows(ranks, "--by", "sensor")
-    assert (row["rank"], row["ranks"], row["readings"]) == (1, "0-1", 7)
+    assert of(row, "rank ranks readings") == (1, "0-1", 7)
 
 
-def test_multiprocessors_of_communication_are_weighted_by_time(gpu, rows):  # noqa: F811
+def test_multiprocessors_of_communication_are_weighted_by_time(gpu, rows):
     """16 SMs for 3 s, and 32 for 1 s on another rank."""
     few, many = (
         device("a", sms=132, communication=(3, 48, 16)),
@@ -108,7 +125,7 @@ def test_multiprocessors_of_communication_are_weighted_by_time(gpu, rows):  # no
     )
     ranks = [gpu_rank(0, 2, devices=[few]), gpu_rank(1, 2, devices=[many])]
     (run,) = rows(ranks, "--by", "run")
-    assert (run["sms"], run["communication_sms"], run["communication_most_sms"]) == (132, 20, 32)
+    assert of(run, "sms communication_sms communication_most_sms") == (132, 20, 32)
     assert [row["communication_sms"] for row in rows(ranks)] == [16, 32]
     assert on_sms(gpu(ranks).out).startswith(
         "its kernels' blocks occupy at most 20.0 of 132 SMs on average, those of one kernel 32"

@@ -97,15 +97,6 @@ def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node)
     )
 
 
-def test_a_ledger_that_a_restart_has_removed_is_gone(report, tmp_path, node):
-    plant(node, 0, boot_id="before")
-    assert (
-        refused(report, tmp_path)
-        == f"{ledger_of(node, 0)} of this host, which has been restarted since: nothing is left of "
-        "this rank"
-    )
-
-
 def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
     planted.write_ledger(ledger_of(node, 0), rank(world_size=1, facts={"boot_id": "before"}))
     plant(node, 0, boot_id="before")

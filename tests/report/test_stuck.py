@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 
+from cases import of
 import planted
 import pytest
 from commprof_report.base import units
@@ -120,13 +121,12 @@ def test_the_rank_that_skips_a_barrier_is_behind(stuck):
         "or ended a call in the 50.0 s after that.\n"
     )
     rows = stuck(ranks, "--json")
-    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [
-        ([3], [0, 1, 2])
-    ]
+    assert [of(row, "waited_for waiting") for row in of_kind(rows, "awaited")] == [([3], [0, 1, 2])]
     positions = of_kind(rows, "position")
-    assert [
-        (row["rank"], row["begun"], row["is_waiting"], row["is_behind"]) for row in positions
-    ] == [*[(rank, 2, 1, 0) for rank in range(3)], (3, 1, 0, 1)]
+    assert [of(row, "rank begun is_waiting is_behind") for row in positions] == [
+        *[(rank, 2, 1, 0) for rank in range(3)],
+        (3, 1, 0, 1),
+    ]
     assert [(row["sequence"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(2, [3])] * 3
 
 
@@ -194,7 +194,7 @@ def test_function_root_and_size_must_agree_where_they_must_and_are_known(
         "--json",
     )
     mismatches = of_kind(rows, "mismatch")
-    assert [(row["sequence"], row["what"], row["is_first"]) for row in mismatches] == (
+    assert [of(row, "sequence what is_first") for row in mismatches] == (
         [(2, what, 1)] * 2 if what else []
     )
 
@@ -243,9 +243,9 @@ def test_of_several_nonblocking_collectives_the_one_that_somebody_has_not_begun_
     ]
     waiting = inside("MPI_Waitall", request_call="MPI_Iallreduce", bytes=8)
     ranks = job([started, started[:1]], [waiting, outside("MPI_Iallreduce")])
-    assert [
-        (row["sequence"], row["waited_for"]) for row in of_kind(stuck(ranks, "--json"), "wait")
-    ] == [(2, [1])]
+    assert [of(row, "sequence waited_for") for row in of_kind(stuck(ranks, "--json"), "wait")] == [
+        (2, [1])
+    ]
     assert (
         "  rank 0: in MPI_Waitall for MPI_Iallreduce (8 B), collective 2, for 50.0 s"
         in stuck(ranks).out
@@ -345,7 +345,7 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
         "after MPI_Allreduce"
     )
     rows = stuck(killed(step_of_four()), "--json")
-    assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [
+    assert [of(row, "what is_sure") for row in of_kind(rows, "verdict")] == [
         ("killed", 1),
         ("awaited", 0),
     ]

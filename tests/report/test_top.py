@@ -18,7 +18,7 @@ import planted
 import pytest
 from browser import needs_browser
 from commprof_report.commands import top
-from planted import SECOND, Cell, Device, Doing, Rank, process_facts
+from planted import SECOND, Cell, Doing, Rank, process_facts
 
 
 class Job:
@@ -111,27 +111,6 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     assert second[5].endswith("before its first call of MPI")
 
 
-def test_a_busy_gpu_is_seen(report, job):
-    """Share of the time that was summed up between the looks; where none was, nothing is known."""
-
-    def ranks(*busy_ns: int) -> list[Rank]:
-        found = ranks_with(100, 100)
-        found[0].gpu_state = "tracing"
-        first = Device(busy={"C": busy_ns[0], "": 2 * SECOND})
-        found[0].devices = [first, Device(2, {"K": busy_ns[1]}, number=1)]
-        return found
-
-    job.write(ranks(SECOND, SECOND))
-    job.changes = [ranks(2 * SECOND, 3 * SECOND), ranks(2 * SECOND, 3 * SECOND)]
-    screens = blocks(report("top", job.folder, "--count", 3, "--sort", "rank"))
-    assert all("GPU busy" in screen[3] for screen in screens)
-    seen = [[line.split("  before")[0].split()[-2:] for line in screen[4:]] for screen in screens]
-    assert [first for first, _ in seen[:2]] == [["50.0", "%"], ["100.0", "%"]]
-    assert seen[2][0][-1] == seen[0][1][-1] == "-"
-    job.write(ranks_with(100, 100))
-    assert "GPU" not in report("top", job.folder, "--count", 1).out
-
-
 def test_the_counters_may_be_set_to_zero_meanwhile(report, job):
     job.write(ranks_with(1_000, 1_000))
     job.changes = [ranks_with(10, 10, reset_unix_ns=planted.START_UNIX_NS + 11 * SECOND)]
@@ -156,30 +135,6 @@ def test_control_c_ends_it_in_peace(report, job):
     job.write(ranks_with(1, 1))
     answer = report("top", job.folder)
     assert (answer.status, answer.err) == (0, "")
-
-
-def test_it_rests_four_times_as_long_as_it_looks_or_as_was_asked(report, job, monkeypatch):
-    job.write(ranks_with(1, 1))
-    clock = iter((0.0, 3.0, 100.0, 100.5))
-    monkeypatch.setattr(top.time, "monotonic", lambda: next(clock, 0.0))
-    job.changes = [ranks_with(1, 1)]
-    monkeypatch.setattr(
-        top,
-        "look",
-        lambda arguments, look=top.look: look_with_own_clock(look, arguments, monkeypatch),
-    )
-    report("top", job.folder, "--every", 2)
-    assert job.slept == [12.0, 2.0]
-
-
-def look_with_own_clock(look, arguments, monkeypatch):
-    """Reading asks for the time, too."""
-    asked = top.time.monotonic
-    with monkeypatch.context() as inside:
-        inside.setattr(top.time, "monotonic", lambda: 0.0)
-        found = look(arguments)
-    assert top.time.monotonic is asked
-    return found
 
 
 def test_a_terminal_is_drawn_anew_and_not_overflown(report, job, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cases import of
 import planted
 import pytest
 from planted import Cell, Rank, Sample, Signature, Window
@@ -21,10 +22,7 @@ def traffic(report, tmp_path):
 
 
 def classes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, int, int]]:
-    return {
-        (row["traffic"], row["call"]): (row["count"], row["least_bytes"], row["most_bytes"])
-        for row in rows
-    }
+    return {of(row, "traffic call"): of(row, "count least_bytes most_bytes") for row in rows}
 
 
 HOROVOD = (
@@ -91,102 +89,10 @@ def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traff
     assert text.splitlines()[1].startswith("Bulk       742    13.0 %  ")
 
 
-def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
-    """Though its data, handed out once and read from files, are a thousand times as large."""
-    sums = [Cell("MPI_Allreduce", size, [20_000], times=203) for size in (4, 128, 1_152)]
-    data = [
-        Cell("MPI_Bcast", 50 << 20, [10**7]),
-        Cell("MPI_File_read_at_all", 1 << 30, [10**9], communicator=0),
-    ]
-    rows = traffic(*sums, *data).rows
-    assert classes(rows)["bulk", "MPI_Allreduce"] == (2 * 2 * 203, 128, 1_152)
-    assert classes(rows)["control", "MPI_Allreduce"] == (2 * 203, 4, 4)
-    assert classes(rows)["file", "MPI_File_read_at_all"] == (2, 1 << 30, 1 << 30)
-    assert {row["threshold_bytes"] for row in rows} == {4, None}
-
-
 def test_a_single_size_is_bulk(traffic):
     assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {
         ("bulk", "MPI_Allreduce"): (100, 8, 8)
     }
-
-
-SELF = 4
-
-
-@pytest.fixture
-def traffic_with_self(report, tmp_path):
-    """As traffic; each rank has a communicator of its own, number SELF."""
-
-    def answer(*cells: Cell, words=("--json",)):
-        ranks = [
-            Rank(
-                rank,
-                2,
-                cells=list(cells),
-                communicators=[
-                    planted.Communicator(
-                        planted.WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD"
-                    ),
-                    planted.Communicator(SELF, 77, str(rank), 1, 0, name="MPI_COMM_SELF"),
-                ],
-            )
-            for rank in range(2)
-        ]
-        return report(
-            "traffic", planted.write_databases(tmp_path / f"self-{len(words)}", ranks), *words
-        )
-
-    return answer
-
-
-def test_collectives_of_one_rank_move_nothing(traffic_with_self):
-    """They are no bulk, have no part in shares, and do not make other messages look small."""
-    cells = (
-        Cell("MPI_Allreduce", 1_000_000, [500] * 20, SELF),
-        Cell("MPI_Allreduce", 512, [9_000] * 20),
-        Cell("MPI_Send", 1_000_000, [9_000] * 3, SELF),
-    )
-    rows = traffic_with_self(*cells).rows
-    assert classes(rows) == {
-        ("bulk", "MPI_Allreduce"): (40, 512, 512),
-        ("bulk", "MPI_Send"): (6, 1_000_000, 1_000_000),
-        ("alone", "MPI_Allreduce"): (40, 1_000_000, 1_000_000),
-    }
-    text = " ".join(traffic_with_self(*cells, words=()).out.split())
-    assert "Bulk 46 53.5 % 6.02 MB 100.0 %" in text
-    assert "One rank alone 40 46.5 % - 0.00 % 20.0 us 4.6 %" in text
-
-
-@pytest.mark.parametrize(
-    ("size", "times", "kind"),
-    [(41, 1, "control"), (41, 2, "control"), (65, 2, "bulk"), (41, 400, "bulk")],
-)
-def test_a_few_small_messages_are_control_whatever_their_call_repeats(traffic, size, times, kind):
-    """4 bytes are control of this call, and more of 41 are a part that matters."""
-    rows = traffic(
-        Cell("MPI_Bcast", 4, [30_000], times=10),
-        Cell("MPI_Bcast", size, [30_000], times=times),
-        Cell("MPI_Allreduce", 10_000, [30_000], times=10),
-    ).rows
-    assert (kind, "MPI_Bcast") in classes(rows)
-    assert sum(row["count"] for row in rows if row["traffic"] == kind) >= 2 * times
-    assert {
-        row["most_bytes"] for row in rows if (row["traffic"], row["call"]) == (kind, "MPI_Bcast")
-    } == {size}
-
-
-def test_waits_complete_operations_of_either_kind(traffic):
-    rows = traffic(
-        Cell("MPI_Iallreduce", 1 << 20, [1_500] * 20),
-        Cell("MPI_Iallreduce", 1 << 20, [400_000] * 20, measure="completion"),
-        Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
-    ).rows
-    assert [(row["traffic"], row["count"], row["total_ns"]) for row in rows] == [
-        ("bulk", 40, 60_000),
-        ("completion", 40, 4_000_000),
-    ]
-    assert sum(row["share_of_time"] for row in rows) == pytest.approx(1)
 
 
 def test_small_gradients_are_not_control_because_they_are_few(traffic):
@@ -269,8 +175,6 @@ def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
 ):
     folder = planted.write_databases(tmp_path / "run", negotiating(*made))
     rows = report("traffic", folder, "--json").rows
-    assert {
-        (row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"
-    } == control
+    assert {of(row, "call most_bytes") for row in rows if row["traffic"] == "control"} == control
     assert sum(row["told_count"] for row in rows) == told
     assert ("Negotiation " in report("traffic", folder).out) == bool(told)

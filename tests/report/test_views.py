@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from cases import of
 import planted
 import pytest
 from commprof_report.base import ReportError
@@ -58,16 +59,8 @@ def test_sizes_and_percentiles_are_those_of_the_command(report, folder, merged):
     for view, columns in (
         (
             "sizes",
-            (
-                "communicator",
-                "family",
-                "library",
-                "count",
-                "volume_bytes",
-                "total_ns",
-                "mean_ns",
-                "min_ns",
-                "max_ns",
+            tuple(
+                "communicator family library count volume_bytes total_ns mean_ns min_ns max_ns".split()
             ),
         ),
         ("percentiles", ("communicator", "count", "p50_ns", "p95_ns", "p99_ns")),
@@ -278,7 +271,7 @@ def test_the_third_query_gives_the_figures_of_late(report, tmp_path, kinds):
     answer = sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall()
     rows = report("late", path, "--json").rows
     assert [(rank, count) for rank, count, _ in sorted(answer)] == [
-        (row["rank"], row["last_count"]) for row in rows
+        of(row, "rank last_count") for row in rows
     ]
     assert [seconds for *_, seconds in sorted(answer)] == pytest.approx(
         [row["cost_ns"] / 1e9 for row in rows], abs=1e-9

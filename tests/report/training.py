@@ -133,47 +133,6 @@ def ddp(steps: int = 300, seed: int = 1, has_pauses: bool = True) -> Job:
     return job
 
 
-LAYER = (
-    9_408,
-    256,
-    16_384,
-    147_456,
-    65_536,
-    2_359_296,
-    1_048_576,
-    4_194_304,
-    8_388_608,
-    2_097_152,
-    8_192_000,
-    4_000,
-)
-TENSORS = [size * width for width in (1, 2, 3, 1, 4) for size in LAYER]
-
-
-def horovod(steps: int = 40, seed: int = 2, noise_ns: float = 0) -> Job:
-    """Tensors fused as they happen to be ready, with negotiation between; on a busy machine with
-    pauses anywhere."""
-    job = Job(seed)
-    parameters(job, TENSORS)
-    for step in range(steps):
-        job.compute(80 * MS)
-        left = list(TENSORS)
-        while left:
-            for _ in range(job.random.randint(2, 6)):
-                job.call("Allreduce", job.random.choice([8, 16, 24]))
-                job.compute(MS)
-            if job.random.random() < 0.3:
-                job.call("Gather", 4)
-                job.call("Gatherv", job.random.randint(40, 400))
-                job.call("Bcast", 4)
-            if noise_ns:
-                job.compute(job.random.expovariate(1 / noise_ns), 0)
-            fused = job.random.randint(1, 12)
-            job.call("Allreduce", sum(left[:fused]), step)
-            left = left[fused:]
-    return job
-
-
 def equal_layers(steps: int = 200, seed: int = 3, layers: int = 10) -> Job:
     job = Job(seed)
     parameters(job, [2_097_152] * layers)
@@ -352,20 +311,6 @@ def negotiation(steps: int = 60, seed: int = 17) -> Job:
         for _ in range(job.random.randint(20, 60)):
             job.compute(MS)
             job.call("Allreduce", 8)
-    return job
-
-
-def negotiation_and_gradients(steps: int = 60, seed: int = 18) -> Job:
-    """The same, at regular times, beside gradients that repeat in no way."""
-    job = Job(seed)
-    for _ in range(steps):
-        for _ in range(job.random.randint(4, 9)):
-            for _ in range(5):
-                job.compute(MS)
-                job.call("Allreduce", 8)
-            job.call(
-                job.random.choice(["Allreduce", "Reduce"]), job.random.randint(100_000, 900_000)
-            )
     return job
 
 

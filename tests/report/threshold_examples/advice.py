@@ -5,13 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.advice.inputs import Curve, Point, is_mostly_beside_main, is_notable_time
-from commprof_report.advice.rules import (
-    is_blocked,
-    is_long,
-    is_many,
-    is_much_waiting,
-    is_tiny,
-)
+from commprof_report.advice.rules import is_blocked, is_long, is_many, is_much_waiting, is_tiny
 
 WHOLE, KIB = 1_000_000, 1_024
 
