@@ -25,8 +25,10 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     sizes = np.array([one.bytes for one in made])
     is_bulk = sizes >= LEAST_BULK
     is_rooted = np.array([name in ROOTED for name in texts.texts])
+    is_barrier = np.array([name == "MPI_Barrier" for name in texts.texts], bool)
     similar = lines.by_first_use(call, lines.repeated(call, sizes))
     kind = np.where(is_rooted[call], Kind.ROOTED, np.where(is_bulk, Kind.DATA, Kind.SMALL))
+    kind[is_barrier[call]] = Kind.BARRIER
     start = np.array([one.begin_ns for one in made])
     end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
     none_known = np.zeros(len(made), np.int64)
@@ -50,7 +52,7 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[lines.OwnCalls, Colu
     about = Columns(
         is_reduction=is_reduction,
         is_broadcast=is_bcast,
-        is_rooted=is_rooted,
+        is_barrier=is_barrier,
         is_start=none,
         has_own_size=none,
     )
@@ -178,6 +180,19 @@ def test_a_loop_is_the_step_if_the_command_line_asks_for_as_many(command, is_ask
     assert (found.evidence, len(found.levels)) == ((("command line",), 0) if is_asked else ((), 1))
 
 
+@pytest.mark.parametrize(
+    ("command", "is_step"),
+    [("md", True), ("md -x 60", True), ("md -N 60", False), ("md nx=60", True), ("md 60", False)],
+)
+def test_turns_of_the_only_loop_may_be_parts_of_the_steps_that_are_asked_for(command, is_step):
+    assert bool(steps_of(*calls_of(sums(240)), False, (), command).evidence) == is_step
+
+
+@pytest.mark.parametrize(("every", "is_step"), [(1, True), (4, False), (120, True)])
+def test_turns_of_the_only_loop_are_parts_if_every_fourth_has_more_work(every, is_step):
+    assert bool(steps_of(*calls_of(sums(240, every)), False).evidence) == is_step
+
+
 @pytest.mark.parametrize("busy", [0.01, 1, 4])
 def test_how_long_calls_take_on_busy_cores_does_not_change_which_loop_is_the_step(busy):
     """Evaluations after every twentieth of 100 steps; then a solver of 5 to 11 iterations, of whose
@@ -200,16 +215,26 @@ def test_how_long_calls_take_on_busy_cores_does_not_change_which_loop_is_the_ste
     assert [len(level.spans) for level in levels] == [4, 235]
 
 
+def sums(turns: int, every: int = 1) -> Job:
+    """Three sums a turn; more work before every n-th."""
+    job = Job()
+    for turn in range(turns):
+        job.compute((4 if turn % every == 0 else 1) * training.MS)
+        for size in (40_000, 9_000, 300_000):
+            job.call("Allreduce", size)
+    return job
+
+
 @pytest.mark.parametrize(
     ("sizes", "around", "evidence"),
     [
-        ((40_000, 9_000, 300_000), 0, ("sums of several sizes",)),
+        ((40_000, 9_000, 300_000), 0, ("the only loop",)),
         ((40_000, 9_000), 0, ()),  # as a layer
         ((8, 16, 24), 0, ()),  # as a solver
         ((40_000, 9_000, 300_000), 12, ()),  # as blocks of a network, with a loss after twelve
     ],
 )
-def test_the_only_loop_is_the_step_if_it_sums_messages_of_several_sizes(sizes, around, evidence):
+def test_the_only_loop_is_the_step_if_its_ranks_wait_in_several_calls(sizes, around, evidence):
     job = Job()
     for place in range(240):
         job.compute(training.MS)
@@ -218,6 +243,29 @@ def test_the_only_loop_is_the_step_if_it_sums_messages_of_several_sizes(sizes, a
         if around and place % around == around - 1:
             job.call("Allreduce", 8)
     assert steps_of(*calls_of(job), False).evidence == evidence
+
+
+def test_a_turn_before_the_loops_that_computes_shows_which_of_them_is_the_step():
+    """The first forces of molecular dynamics, which prints energies every tenth step; a turn that
+    only exchanges halos shows nothing, and an overhead of the first step is of a step."""
+    for first_ns, barriers, expected in (
+        (training.MS, 1, (40, ("a turn before the others, and a barrier",))),
+        (0, 1, (41, ())),
+        (training.MS, 4, (41, ())),
+    ):
+        job = Job()
+        job.call("Allreduce", 8)
+        job.compute(first_ns)
+        job.call("Barrier", 0)
+        for step in range(40):
+            job.call("Allreduce", 8)
+            job.compute(training.MS)
+            if step % 10 == 9:
+                job.call("Allreduce", 16)
+                job.call("Barrier", 0) if barriers > 1 else None
+        found = steps_of(*calls_of(job), False)
+        inner = found.levels[-1] if found.levels else found
+        assert (len(inner.spans), found.evidence) == expected
 
 
 def test_of_regions_in_each_other_the_outer_one_is_the_step():

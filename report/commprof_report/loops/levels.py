@@ -232,10 +232,11 @@ class Kind(IntEnum):
     """The part of a call in a step."""
 
     DATA = 0  # a bulk collective in which all wait for all
-    ROOTED = 1  # collectives with a root, barriers, files: checkpoints consist of these
-    SMALL = 2  # other collectives
-    MESSAGE = 3  # messages, and what completes them
-    START = 4  # the start of a message that another call completes
+    BARRIER = 1  # it moves nothing
+    ROOTED = 2  # collectives with a root, files: checkpoints consist of these, and of barriers
+    SMALL = 3  # other collectives
+    MESSAGE = 4  # messages, and what completes them
+    START = 5  # the start of a message that another call completes
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,11 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
         for loop in range(len(loops.bodies))
         if loops.iterations(loop) >= FEWEST_STEPS
     }
-    times = {loop: float(spent_ns[flags].sum()) for loop, flags in inside.items()}
+    times = {
+        loop: float(spent_ns[flags].sum())
+        for loop, flags in inside.items()
+        if (line.kind[flags] != Kind.BARRIER).any()
+    }
     if not times:
         return []
     least = MOST_OF_IT * max(times.values())
@@ -303,7 +308,7 @@ def _levels(line: Line, loops: Loops) -> list[Level]:
     while loop is not None:
         inner = [
             one
-            for one in inside
+            for one in times
             if one in loops.inner(loop)
             and _has_the_work(line, loops, one, inside[loop], inside[one])
         ]
@@ -333,7 +338,7 @@ def _is_output(line: Line, outer: Flags, inner: Flags, spent_ns: Ints) -> bool:
     time."""
     rest = outer & ~inner
     is_short = spent_ns[rest].sum() < REST * spent_ns[outer].sum()
-    return bool((line.kind[rest] == Kind.ROOTED).all() and is_short)
+    return bool(np.isin(line.kind[rest], [Kind.BARRIER, Kind.ROOTED]).all() and is_short)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ STEPS = (
     Field(
         "evidence",
         "the [evidence](METHODS.md#steps), `; ` between kinds: `marks`, `region` and "
-        "its name, `bytes of the parameters`, `sums of several sizes`, `command line`; `--loop`: "
-        "the user chose",
+        "its name, `bytes of the parameters`, `the only loop`, `a turn before the others, and a "
+        "barrier`, `command line`; `--loop`: the user chose",
     ),
     Field("why", "why there are none; or which ranks are left out or have none, and why"),
     Field(

@@ -74,9 +74,6 @@ def about_calls(sampled: SampledCalls) -> Columns:
         is_ordered = not info.call.endswith(ANY_ORDER) and "get_status" not in info.call
         return info.family in SOUGHT and info.form != "persistent" and is_ordered
 
-    def is_rooted(info: CallInfo) -> bool:
-        return info.family == "io" or info.is_rooted or "barrier" in info.call.lower()
-
     texts = sampled.texts
     names = np.arange(len(texts.texts))
     which = sampled.known.which
@@ -86,7 +83,8 @@ def about_calls(sampled: SampledCalls) -> Columns:
             names, texts, lambda info: info.family in ("collective", "neighborhood")
         ),
         has_own_size=which(names, texts, lambda info: info.bandwidth == "own-size"),
-        is_rooted=which(names, texts, is_rooted),
+        is_rooted=which(names, texts, lambda info: info.family == "io" or info.is_rooted),
+        is_barrier=np.array(["barrier" in name.lower() for name in texts.texts], bool),
         is_reduction=np.array([is_reduction(name) for name in texts.texts], bool),
         is_broadcast=np.array([units.operation(name) in BROADCASTS for name in texts.texts], bool),
         is_completing=which(names, texts, lambda info: info.family == "completion"),
@@ -182,11 +180,11 @@ def own_calls(
         np.where(is_message, calls.bytes, 0),
     )
     function, sized, token = _tokens(*(column.tobytes() for column in columns))
-    is_data = is_bulk & ~about.is_rooted[calls.call]
     kind = np.where(about.is_start[calls.call], Kind.START, Kind.MESSAGE)
     kind[is_collective] = Kind.SMALL
-    kind[is_data] = Kind.DATA
+    kind[is_bulk] = Kind.DATA
     kind[about.is_rooted[calls.call]] = Kind.ROOTED
+    kind[about.is_barrier[calls.call]] = Kind.BARRIER
     return OwnCalls(
         calls.call,
         function,

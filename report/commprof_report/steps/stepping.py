@@ -5,9 +5,10 @@
 
 That calls repeat shows a loop, not that a user would call it a step: an inner solver of equal
 iterations repeats as steps do. A level is the step if the visits to a region or the bytes of the
-parameters say so, if it repeats as often as the command line asks, or if it is the only one and
-sums messages of several sizes, as gradients are: what a layer or a solver sums has one or two.
-Otherwise all levels are shown, and none is called the step.
+parameters say so, if it repeats as often as the command line asks, if the program makes one turn
+of it before a barrier, as the first forces or a warm-up, or if it is the only one and its ranks
+wait for each other in more calls than those of a layer. Otherwise all levels are shown, and none is
+called the step.
 
 All ranks of a communicator make the same collectives in the same order, so steps that end with one
 hold for all of its ranks, by sequence number.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from ..base import (
@@ -43,11 +44,13 @@ FITS, ORDERED = threshold("loops.fits"), threshold("steps.ordered")
 SPREAD, BETTER = threshold("loops.spread"), threshold("loops.better")
 GRADIENTS, IN_REGION = threshold("steps.gradients"), threshold("steps.in-region")
 LEAST_BYTES = whole("roles.control-bytes")
-FEWEST_ASKED, FEWEST_SIZES = whole("steps.asked"), whole("steps.sizes")
+LEAST_OUTSIDE, LONGER = threshold("steps.set-up"), threshold("steps.longer")
+FEWEST_ASKED, FEWEST_KINDS = whole("steps.asked"), whole("steps.kinds")
 REGION, PARAMETERS, ASKED = "region", "bytes of the parameters", "command line"
-VARIED = "sums of several sizes"
+ONLY, SET_UP = "the only loop", "a turn before the others, and a barrier"
 CHOSEN = "--loop"
-STEPS_ASKED = re.compile("^-N$|[Ss]tep|[Ii]ter")
+# of an option, or no option's
+STEPS_ASKED = re.compile("^-N$|[Ss]tep|[Ii]ter|^[^-].*[^=]$")
 
 
 Visits = row_type("Visits", ("name", "number", "time_ns"))  # of a rank to a region
@@ -65,7 +68,7 @@ class Found(NamedTuple):
     words: str = ""  # the body of the loop, and what is around it
     why: str = ""  # there are none
     counted: Ints | None = None  # places of all calls that count
-    share: float = 0.0  # of the time from the first call to the last, in steps
+    share: float = 0.0  # of all calls, in steps
     median_ns: float = 0.0  # from the end of one to the end of the next
     reduced: int = 0  # bytes that a step reduces
     levels: tuple[Found, ...] = ()  # loops of which each may be the step, the outermost first
@@ -113,16 +116,8 @@ def steps_of(
     shown = _with_bytes(own, about, texts, [one for one in best if one.spans], is_negotiated)
     span_ns = int(own.end_ns[-1] - own.start_ns[0])
     is_whole = own.stretch[0] == own.stretch[-1]
-    is_alone = is_whole and len(best) == 1
-    shown = [
-        one._replace(
-            evidence=(
-                *visited(one, visits, span_ns),
-                *(kind for kind in one.evidence if kind != VARIED or is_alone),
-            )
-        )
-        for one in shown
-    ]
+    unproven = {SET_UP if len(best) == 1 else ONLY} if is_whole else {ONLY, SET_UP}
+    shown = [_evident(one, visited(one, visits, span_ns), unproven) for one in shown]
     # of the outermost level: on busy cores what comes now and then takes as long as steps
     if is_whole and max([one.share for one in shown] or [0.0]) >= IN_REGION:
         shown = [_asked(one, command) for one in shown]
@@ -138,7 +133,7 @@ def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) 
     if not shown:
         return found[0] if found else Found(why="no call repeats")
     inner = max(shown, key=lambda one: len(present(one.spans)))
-    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED, VARIED}]
+    told = [one for one in shown if not one.why and {*one.evidence} - {ASKED, ONLY}]
     told = told or [one for one in [inner] if not one.why and one.evidence]
     if len(told) == 1 and not chosen:
         return told[0]
@@ -147,6 +142,13 @@ def _proven(shown: Sequence[Found], found: Sequence[Found], chosen: int | None) 
     if chosen:
         why = f"{units.are(len(shown), 'loop')} known"
     return Found(confidence=shown[0].confidence, why=why, levels=tuple(shown))
+
+
+def _evident(found: Found, more: Sequence[str], unproven: Container[str]) -> Found:
+    """With these kinds of evidence more, without the unproven; the turn of a set-up is no step."""
+    kept = [kind for kind in found.evidence if kind not in unproven]
+    spans = present(found.spans).take(slice(int(SET_UP in kept), None))
+    return found._replace(spans=spans, evidence=(*more, *kept))
 
 
 def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
@@ -166,20 +168,20 @@ def visited(found: Found, visits: Sequence[Row], span_ns: int) -> list[str]:
 
 def _asked(found: Found, command: str) -> Found:
     """With the evidence that it repeats as often as a number on the command line says. Small
-    numbers stand for ranks, layers and threads, too, and epochs are no steps. If steps are asked
-    for by name, a turn more is that of the set-up, as the first forces of molecular dynamics, and
-    comes first."""
-    words, spans = command.replace("=", " ").split(), present(found.spans)
+    numbers stand for ranks, layers and threads, too, and epochs are no steps. If fewer steps are
+    asked for, that it is the only loop is none: its turns may be parts of a step."""
+    words, turns = command.replace("=", "= ").split(), len(present(found.spans))
     numbers = {
         int(word): before
         for before, word in zip(words, words[1:])
-        if word.isdigit() and "epoch" not in before.lower()
+        if word.isdigit() and FEWEST_ASKED <= int(word) <= turns and "epoch" not in before.lower()
     }
-    is_beyond = len(spans) not in numbers and STEPS_ASKED.search(numbers.get(len(spans) - 1, ""))
-    spans = spans.take(slice(bool(is_beyond), None))
-    if len(spans) not in numbers or len(spans) < FEWEST_ASKED:
-        return found
-    return found._replace(spans=spans, evidence=(*found.evidence, ASKED))
+    if turns in numbers:
+        return found._replace(evidence=(*found.evidence, ASKED))
+    are_fewer = any(STEPS_ASKED.search(before) for before in numbers.values())
+    return found._replace(
+        evidence=tuple(kind for kind in found.evidence if kind != ONLY or not are_fewer)
+    )
 
 
 def _with_bytes(
@@ -259,10 +261,8 @@ def is_better(rough: Sequence[Found], best: Sequence[Found]) -> bool:
 
 
 def _share(own: OwnCalls, spans: Spans) -> float:
-    """The part in steps of the time from the first call to the last."""
-    upto_ns = np.append(int(own.start_ns[0]), np.maximum.accumulate(own.end_ns))
-    inside = upto_ns[spans.end] - upto_ns[spans.first]
-    return float(inside.sum()) / max(1, int(upto_ns[-1] - own.start_ns[0]))
+    """The part of the calls that is in steps: busy cores stretch their time."""
+    return float((spans.end - spans.first).sum() / len(own))
 
 
 def _of_levels(own: OwnCalls, about: Columns, texts: Texts, token: Ints) -> Iterator[Found]:
@@ -290,7 +290,8 @@ def _of_level(
 ) -> Found:
     """mine: the calls of the kinds that are in the loop."""
     counted, is_bulk = _counted(own, mine, token)
-    spans = _with_last(spans, counted, token, own.stretch)
+    if is_bulk:
+        spans = _with_last(spans, counted, token, own.stretch)
     place = np.flatnonzero(counted)
     last = place[np.searchsorted(place, spans.end) - 1]
     inside = _inside(spans, counted)
@@ -298,18 +299,21 @@ def _of_level(
     is_same = own.stretch[last[1:]] == own.stretch[last[:-1]]
     times = np.diff(own.end_ns[last])[is_same]
     middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
-    in_middle = _inside(middle, counted & mine)
+    in_turn = _inside(middle, mine)
+    in_middle = in_turn & counted
     sums = own.bytes[in_middle & about.is_reduction[own.call]]
     reduced = int(sums.sum())
     # a loop that sums more than once what was handed out is no step
     least, most = sorted((parameters, reduced))
     is_gradients = is_bulk and 0 < GRADIENTS * most <= least
-    sizes = len(np.unique(sums[sums > LEAST_BYTES])) * is_bulk
-    is_varied = sizes >= FEWEST_SIZES and confidence >= ORDERED  # nearly all bulk sums are in it
+    is_often, outside_ns = len(spans) >= FEWEST_ASKED, _outside(own, spans)
+    is_only = is_often and confidence >= ORDERED and _is_composed(own, token, in_turn)
+    is_only = is_only and not are_parts(outside_ns)
+    is_set_up = is_often and not is_bulk and _has_set_up(own, about, spans, outside_ns)
     has_own_sizes = about.has_own_size[own.call[inside]].any()
     return Found(
         spans,
-        (PARAMETERS,) * is_gradients + (VARIED,) * is_varied,
+        (PARAMETERS,) * is_gradients + (ONLY,) * is_only + (SET_UP,) * is_set_up,
         _functions(own, texts, inside, len(spans)),
         is_bulk,
         None if has_own_sizes else int(own.bytes[in_middle].sum()),
@@ -321,6 +325,43 @@ def _of_level(
         middle_of(times),
         reduced,
     )
+
+
+def _is_composed(own: OwnCalls, token: Ints, in_turn: Flags) -> bool:
+    """Whether all ranks wait for all in three kinds of calls of a turn, some bulk, or exchange
+    messages and wait twice: a layer, a stage or a part of a step does less."""
+    kind = own.kind[in_turn]
+    together = token[in_turn][(kind == Kind.DATA) | (kind == Kind.SMALL)]
+    if (kind == Kind.DATA).any():
+        return len(np.unique(together)) >= FEWEST_KINDS
+    return bool((kind >= Kind.MESSAGE).any() and len(together) > 1)
+
+
+def _outside(own: OwnCalls, spans: Spans) -> Ints:
+    """The time outside MPI in each turn and after it."""
+    upto_ns = np.append(own.start_ns[:1], np.maximum.accumulate(own.end_ns))
+    gaps_ns = np.append(np.maximum(0, own.start_ns - upto_ns[:-1]), 0)
+    return _sums(Spans(spans.first + 1, spans.end + 1), gaps_ns)
+
+
+def are_parts(outside_ns: Ints) -> bool:
+    """Whether every n-th turn is longer outside MPI: turns are parts of a step with other work."""
+    is_long = outside_ns > LONGER * np.percentile(outside_ns, 25)
+    for period in range(2, len(is_long) // FEWEST_STEPS + 1):
+        rows = is_long[: len(is_long) // period * period].reshape(-1, period)
+        usual = 2 * rows.sum(0) > len(rows)
+        hits = int((rows & usual).sum())
+        if usual.any() and hits >= ORDERED * max(rows.sum(), usual.sum() * len(rows)):
+            return not usual.all()
+    return False
+
+
+def _has_set_up(own: OwnCalls, about: Columns, spans: Spans, outside_ns: Ints) -> bool:
+    """Whether a barrier comes after the first turn and after no other: it computes the first
+    forces, or warms up, and takes as long outside MPI as others do."""
+    turn = np.searchsorted(spans.first, np.flatnonzero(about.is_barrier[own.call]))
+    is_first = {*turn.tolist()} - {0, len(spans)} == {1}
+    return is_first and bool(outside_ns[0] >= LEAST_OUTSIDE * np.median(outside_ns))
 
 
 def _with_last(spans: Spans, counted: Flags, token: Ints, stretch: Ints) -> Spans:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from commprof_report.loops.levels import Kind, Line, Spans, find_loops, levels
-from commprof_report.steps.stepping import Found, Visits, doubt, is_better, steps_of, visited
+from commprof_report.steps.stepping import (
+    Found,
+    Visits,
+    are_parts,
+    doubt,
+    is_better,
+    steps_of,
+    visited,
+)
 from test_loops import calls_of
 from training import MS, Job
 
@@ -82,11 +90,29 @@ def asked(times: int) -> str:
     return steps_in(job, times)
 
 
-def sizes(number: int) -> str:
+def kinds(number: int) -> str:
     job = Job()
     for place in range(MANY * number):
         job.call("Allreduce", 2_000 + 1_000 * (place % number))
     return steps_in(job)
+
+
+def set_up(share: float) -> str:
+    """A turn before the loops, in which ranks do as much as in others, and a barrier."""
+    job = Job()
+    job.call("Allreduce", 8)
+    job.compute(1_000 * share * MS, 0)
+    job.call("Barrier", 0)
+    for place in range(400):
+        job.call("Allreduce", 8)
+        job.compute(1_000 * MS, 0)
+        if place % 20 == 19:
+            job.call("Allreduce", 16)
+    return steps_in(job)
+
+
+def longer(times: float) -> str:
+    return "loops" if are_parts(np.where(PLACES % 4, 1_000, 1_000 * times)) else "probably"
 
 
 def ordered(share: float) -> str:
@@ -134,7 +160,9 @@ EXAMPLES = {
     "loops.fits": lambda share: doubted(confidence=share),
     "loops.better": better,
     "steps.asked": asked,
-    "steps.sizes": sizes,
+    "steps.kinds": kinds,
+    "steps.set-up": set_up,
+    "steps.longer": longer,
     "steps.ordered": ordered,
     "steps.gradients": gradients,
     "steps.in-region": in_region,
