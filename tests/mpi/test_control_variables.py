@@ -1,5 +1,5 @@
 """COMMPROF_CVARS: the MPI library's control variables as facts, and a job that uses MPI_T itself
-(programs/control_variables.c)."""
+(programs/control_variables.calls)."""
 
 import pytest
 

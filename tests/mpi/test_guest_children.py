@@ -1,6 +1,6 @@
 """Processes that a rank starts: programs without MPI (programs/children.c,
 programs/mpi4py_children.py), MPI programs of their own that inherit the rank's environment, and
-spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet anew
+spawned ones (programs/spawning.calls). The rank's own files are its own. And processes that meet anew
 (programs/connecting.calls)."""
 
 import pytest

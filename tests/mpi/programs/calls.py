@@ -145,11 +145,27 @@ def begin(level=None):
         call("Init", None, None)
     call("Comm_rank", play["WORLD"], rank)
     call("Comm_size", play["WORLD"], size)
-    play.update(rank=rank[0], size=size[0], other=1 - rank[0], thread_level=provided[0])
+    play.update(
+        rank=rank[0], size=size[0], other=1 - rank[0], thread_level=provided[0], is_begun=True
+    )
+
+
+def end():
+    sys.stdout.flush()
+    if play.pop("is_begun", False):
+        call("Finalize")
+
+
+def itself():
+    """This program and its arguments, for MPI_Comm_spawn."""
+    words = [word.encode() for word in (__file__, *sys.argv[1:])]
+    return sys.executable, (ctypes.c_char_p * (len(words) + 1))(*words)
 
 
 helpers = (
     begin,
+    end,
+    itself,
     call,
     collective,
     check,
@@ -179,8 +195,7 @@ play.update(
     sleep=time.sleep,
 )
 levels = re.findall(r"\bTHREAD_\w+", text)
-if not re.search(r"^begin\(", text, re.MULTILINE):
+if not re.search(r"^ *(begin|Session_init)\(", text, re.MULTILINE):
     begin(levels[0] if levels else None)
 exec(compile(text, script, "exec"), play)
-sys.stdout.flush()
-call("Finalize")
+end()

@@ -1,9 +1,0 @@
-/* A rank that does nothing between MPI_Init and MPI_Finalize. */
-#include <mpi.h>
-
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    MPI_Finalize();
-    return 0;
-}
