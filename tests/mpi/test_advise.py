@@ -1,6 +1,6 @@
 """Advice of `hvprof-report advise` on real ranks that send in good and bad shape
-(programs/message_shapes.calls): each fault is found, its twin that follows the advice has none, and the
-program's own clock says what that saved."""
+(programs/message_shapes.calls): each fault is found, its twin that follows the advice has none, and
+the program's own clock says what that saved."""
 
 from __future__ import annotations
 

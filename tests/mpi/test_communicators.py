@@ -147,8 +147,8 @@ def test_an_idup_with_info_of_mpi_4_is_known_like_any_other(profile, mpi):
     assert len({each.identity for each in made}) == 1
 
 
-# The n-th kind of communicator in programs/creation_order.calls is where n integers are reduced; and
-# the ranks in it.
+# The n-th kind of communicator in programs/creation_order.calls is where n integers are reduced;
+# and the ranks in it.
 KINDS = {
     1: [0, 1],
     2: [0, 2],

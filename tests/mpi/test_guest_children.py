@@ -1,7 +1,9 @@
-"""Processes that a rank starts: programs without MPI (programs/children.c,
+"""Processes that a rank starts: programs without MPI (programs/children.calls,
 programs/mpi4py_children.py), MPI programs of their own that inherit the rank's environment, and
-spawned ones (programs/spawning.calls). The rank's own files are its own. And processes that meet anew
-(programs/connecting.calls)."""
+spawned ones (programs/spawning.calls). The rank's own files are its own. And processes that meet
+anew (programs/connecting.calls)."""
+
+import shlex
 
 import pytest
 
@@ -56,9 +58,8 @@ def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, m
         f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 "
         f"{compile_program(mpi, 'pcontrol')} > /dev/null"
     )
-    run = profile(
-        "/bin/sh", 1, "-c", f'{compile_program(mpi, "children")} "$0"', inner, preload=(LIBRARY,)
-    )
+    starting = shlex.join(command_for(mpi, "children"))
+    run = profile("/bin/sh", 1, "-c", f'{starting} "$0"', inner, preload=(LIBRARY,))
     assert run.counts("MPI_Allreduce") == [2005]
     started = sorted(run.folder.glob("job-*"))
     assert len(started) == 3

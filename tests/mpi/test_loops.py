@@ -1,5 +1,5 @@
-"""Steps of small programs of all kinds are as many as their authors count (programs/loops.calls), or
-all levels of the loops are shown, and none is called the step."""
+"""Steps of small programs of all kinds are as many as their authors count (programs/loops.calls),
+or all levels of the loops are shown, and none is called the step."""
 
 from __future__ import annotations
 

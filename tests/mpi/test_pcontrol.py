@@ -1,5 +1,6 @@
 """MPI_Pcontrol(0) and (1) switch counting; with a name, they follow the convention of IPM, if the
-program does (programs/pcontrol_names.calls). Whatever switches counting off is named in the database.
+program does (programs/pcontrol_names.calls). Whatever switches counting off is named in the
+database.
 """
 
 import pytest

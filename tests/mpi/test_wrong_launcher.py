@@ -11,6 +11,7 @@ from .harness import (
     REPORT,
     TIMEOUT_S,
     Run,
+    command_for,
     compile_program,
     launch,
     unprofiled_environment,
@@ -140,7 +141,7 @@ def test_a_job_within_a_job_is_silent(mpi, tmp_path):
     inner = f"{COMMPROF_RUN} --output run-$$ {compile_program(other, 'pcontrol')}"
     launched = " ".join([*other.mpirun, "-n", "1", alone, f"'exec {inner}'"])
     outcome = launch(
-        mpi, 2, [str(compile_program(mpi, "children")), f"{inner}; {launched}"], tmp_path, AS_ROOT
+        mpi, 2, [*command_for(mpi, "children"), f"{inner}; {launched}"], tmp_path, AS_ROOT
     )
     assert outcome.exit_status == 0, outcome
     assert len(facts_of_all(tmp_path)) >= 2 and is_silent(outcome, tmp_path)
