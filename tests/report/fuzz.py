@@ -44,6 +44,7 @@ import planted  # noqa: E402
 from commprof_report import main as program  # noqa: E402
 from commprof_report.base import units  # noqa: E402
 from commprof_report.display import page, pictures  # noqa: E402
+from commprof_report.gpu import gpu_activity  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
 from commprof_report.run.ledger_format import Layout, layout  # noqa: E402
@@ -110,13 +111,7 @@ ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 
 
 # The one program that the reporter may run, on names of kernels.
-DEMANGLER = [
-    sys.executable,
-    "-I",
-    "-S",
-    "-B",
-    str(planted.ROOT / "report" / "commprof_report" / "gpu" / "kernel_names.py"),
-]
+DEMANGLER = ["/bin/sh", "-c", gpu_activity.DEMANGLER]
 
 
 class Failure(Exception):

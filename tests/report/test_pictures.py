@@ -15,7 +15,7 @@ from commprof_report.calls.views import CALLS, RANK_TIMES, size_rows
 from commprof_report.commands import hvprof
 from commprof_report.display import pictures
 from commprof_report.plots import bars
-from commprof_report.plots.charts import Histogram, Matrix, lines_of, matrix_of
+from commprof_report.plots.bars import Histogram, Matrix, lines_of, matrix_of
 from commprof_report.run.selection import select, view_rows
 from commprof_report.run.run import run_open
 from commprof_report.steps.columns import step_row

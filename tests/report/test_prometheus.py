@@ -20,7 +20,7 @@ from planted_job import HostClock, Job
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^\\"\n]|\\[\\"n])*)"'
 SAMPLE = re.compile(rf"({NAME})\{{({LABEL}(?:,{LABEL})*)\}} (\S+)")
-KINDS = ("counter", "gauge", "histogram")
+KINDS = ("counter", "gauge")
 
 
 class Series(NamedTuple):
@@ -46,12 +46,10 @@ def parse(text: str) -> dict[Series, float]:
         else:
             sample = SAMPLE.fullmatch(line)
             assert sample and kind, line
-            suffix = sample[1].removeprefix(name)
-            assert suffix in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",)), line
+            assert sample[1] == name, line
             labels = [(key, unescaped(value)) for key, value in re.findall(LABEL, sample[2])]
             series = Series(sample[1], frozenset(labels))
             assert len(dict(labels)) == len(labels) and series not in found, line
-            assert ("le" in dict(labels)) == (suffix == "_bucket"), line
             found[series] = float(sample.groups()[-1])
     return found
 
@@ -69,38 +67,6 @@ def series(name: str, **labels: object) -> Series:
 
 def prometheus(report, path, *words: object) -> dict[Series, float]:
     return parse(report("export", "--format", "prometheus", path, *words).out)
-
-
-def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder):
-    found = prometheus(report, run_folder)
-    name = "commprof_call_duration_seconds"
-    durations = [
-        ns
-        for cell in planted.training_rank(1).cells
-        if cell.call == "MPI_Allreduce"
-        for ns in cell.durations
-    ]
-    buckets = {
-        dict(key.labels)["le"]: value
-        for key, value in found.items()
-        if is_bucket(key, name, 1, "MPI_Allreduce")
-    }
-    assert len(buckets) == 16
-    for bound, count in buckets.items():
-        assert count == sum(ns / 1e9 < float(bound) for ns in durations)
-    assert (
-        found[series(f"{name}_count", rank=1, call="MPI_Allreduce")]
-        == buckets["+Inf"]
-        == len(durations)
-    )
-    assert found[series(f"{name}_sum", rank=1, call="MPI_Allreduce")] == pytest.approx(
-        sum(durations) / 1e9
-    )
-
-
-def is_bucket(key: Series, name: str, rank: int, call: str) -> bool:
-    labels = dict(key.labels)
-    return key.name == f"{name}_bucket" and (labels["rank"], labels["call"]) == (str(rank), call)
 
 
 def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, monkeypatch):

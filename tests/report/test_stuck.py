@@ -14,7 +14,7 @@ import pytest
 from commprof_report.base import units
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
-from commprof_report.stuck import wait_graph as analysis
+from commprof_report.stuck import doing as analysis
 from planted import (
     ANY_SOURCE,
     SECOND,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import planted
 import pytest
 from browser import needs_browser
-from commprof_report.commands import top
+from commprof_report.commands import stuck as top
 from planted import SECOND, Cell, Doing, Rank, process_facts
 
 

@@ -154,7 +154,6 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "count", "ranks", sum(row["count"] for row in ranks)
     yield "count", "ranks, by call", summed("count", "ranks", folder)
     yield "count", "prometheus", measured["commprof_calls_total"]
-    yield "count", "prometheus, histograms", measured["commprof_call_duration_seconds_count"]
     yield "count without set-up", "calls", sum(row["count"] for row in no_setup)
     yield "count without set-up", "traffic", summed("count", "traffic", folder)
     yield "count without set-up", "regions", summed("own_count", "regions", folder)

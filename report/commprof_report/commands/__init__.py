@@ -35,6 +35,8 @@ QUESTIONS = {
     "html": "One self-contained page with tables and pictures, of a run or of a comparison.",
 }
 MODULES = {  # of commands that share one
+    "advise": "late",
+    "top": "stuck",
     **dict.fromkeys(("calls", "sizes", "ranks", "traffic", "peers"), "counters"),
     **dict.fromkeys(("communicators", "regions", "pipeline"), "groups"),
 }

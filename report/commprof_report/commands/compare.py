@@ -576,8 +576,8 @@ COMMANDS = {
                 "--fail-if",
                 type=limit,
                 metavar="slower:N%",
-                help="exit with 1 if a side is slower than the first by N %% or more, with 3 if that is not "
-                "known",
+                help="exit with 1 if a side is slower than the first by N %% or more, with 3 if "
+                "that is not known",
             ),
             EXECUTOR,
             option(

@@ -33,7 +33,7 @@ from ..calls.views import (
     size_rows,
 )
 from ..display import page, tables
-from ..plots import bars, charts
+from ..plots import bars
 from ..run import Run, view_rows
 from ..stuck import doing
 from . import Command, common
@@ -174,7 +174,7 @@ def sizes(arguments: argparse.Namespace) -> None:
 
         families = roles.of_run(run.connection, roles.families)
         timed = best_timed(size_rows(run.connection, arguments.per_rank, families))
-        return charts.lines_of(timed), counted(filter(charts.place_of, timed))
+        return bars.lines_of(timed), counted(filter(bars.place_of, timed))
 
     common.answer(
         arguments,
@@ -272,7 +272,7 @@ def histogram(arguments: argparse.Namespace) -> None:
         rows,
         LATENCY,
         lambda: histogram_texts(rows),
-        lambda: (charts.Histogram(rows) if rows else None, counted(rows)),
+        lambda: (bars.Histogram(rows) if rows else None, counted(rows)),
     )
 
 
@@ -286,7 +286,7 @@ def histogram_texts(buckets: Sequence[Row]) -> list[str]:
         is_number=False,
         of_row=lambda row: "#" * max(1, round(row.density / per_mark)),
     )
-    return [charts.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
+    return [bars.Histogram(rows).title, tables.text_table([*shown(LATENCY), columns], rows)]
 
 
 def ranks(arguments: argparse.Namespace) -> None:
@@ -443,7 +443,7 @@ def peers(arguments: argparse.Namespace) -> None:
     direction = "received" if arguments.received else "sent"
 
     def draw() -> tuple:
-        matrix = charts.matrix_of(rows, run.world_size, quantity)
+        matrix = bars.matrix_of(rows, run.world_size, quantity)
         return matrix, counted(matrix.rows if matrix else (), "message")
 
     common.answer(
@@ -534,7 +534,7 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
             "the 95th and 99th percentile (where there are 20 calls or more; other points are "
             "hollow). A wide band means that calls of that size take very different times, "
             f"mostly by waiting for a late rank.{explained and f' Marks of sizes: {explained}.'}",
-            common.picture(charts.lines_of(timed), "latency by message size"),
+            common.picture(bars.lines_of(timed), "latency by message size"),
             page.table(
                 telling_columns(in_families, rows), ordered, MOST_SIZES, "take the most time"
             ),
@@ -547,7 +547,7 @@ def sizes_section(run: Run, families: Mapping[str, str]) -> str:
 def peers_section(run: Run, rows: Sequence[Row]) -> str:
     """A table where a few pairs exchange messages, which a map would hide."""
     pairs = sorted((row for row in rows if row.bytes), key=lambda row: -row.bytes)
-    matrix = charts.matrix_of(rows, run.world_size, "bytes")
+    matrix = bars.matrix_of(rows, run.world_size, "bytes")
     if len(pairs) <= 8:  # are no map
         return page.section("Who sends to whom", "", page.table(shown(PEER), pairs)) * bool(pairs)
     return page.section(

@@ -3,8 +3,7 @@ names its table first; CSV one table at a time (--table). Nothing is left out, s
 other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
 percentiles, calls, collectives; in CSV and JSON where --table names them.
 
-With --format parquet it writes a folder, by pyarrow: TABLE.parquet, and where rows are of ranks
-TABLE/node=NAME/part-0.parquet for each node, a partitioned data set for DuckDB, Spark and others.
+With --format parquet it writes a folder of TABLE.parquet, by pyarrow, for DuckDB, Spark and others.
 
 With --format sqlite it writes all ranks into one database: the same tables with nothing left out
 unless asked, which every command takes in place of the run folder. It is written aside and then
@@ -12,9 +11,8 @@ renamed, so it is complete or absent. Only a database of commprof's is overwritt
 nobody has added tables, views or indexes to it. Such additions in the run's own databases are
 ignored.
 
-With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how
-long each rank waited and made others wait, and which call each rank is in and for how long, of a
-live or a finished run, in the text format that a node exporter's text-file collector takes. The
+With --format prometheus it writes counters of calls, bytes and time, how long each rank waited and
+made others wait, and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file collector takes. The
 file is written aside and renamed, so a collector never reads half of it. A run of many ranks and
 communicators has many time series. Waiting is read from the sampled calls, so it takes as long as
 `hvprof-report late`.

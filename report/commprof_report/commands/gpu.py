@@ -35,16 +35,17 @@ from ..gpu.gpu_activity import (
     ALGORITHM,
     COPIES,
     COPY,
-    KERNEL,
-    STREAM,
-    STREAMS,
-    WINDOW,
     Gpu,
     GpuDeviceRow,
     GpuRow,
+    KERNEL,
+    SENSOR,
+    STREAM,
+    STREAMS,
+    WINDOW,
     activity_rows,
+    sensors,
 )
-from ..gpu.sensors import SENSOR, sensors
 from ..plots import bars
 from ..run import align, reason_text, seen_rows, Selection
 from ..steps.gpu_steps import (

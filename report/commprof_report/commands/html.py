@@ -47,7 +47,6 @@ from ..summary.run_summary import (
 from . import (
     SEPARATOR,
     Command,
-    advise,
     common,
     compare,
     counters,
@@ -131,7 +130,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
             ("Steps", partial(steps.steps_section, waits=whole), run, in_steps),
             ("Timeline", partial(timeline_section, wanted=wanted), run, stepless, alignment, split),
             ("Waiting", late_section, run, split),
-            ("Advice", advise.advise_section, run, advised),
+            ("Advice", late.advise_section, run, advised),
             (
                 "Calls",
                 counters.calls_section,
@@ -151,8 +150,8 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     sections = [attempt(*each) or "" for each in made]
     yield attempt("Top", lambda: opening(run, answers, row, whole, timed, advised)) or ""
     lack = (
-        "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps and the "
-        "timeline"
+        "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps and "
+        "the timeline"
     )
     yield page.warnings([*run.notes, *FAULTS, *[lack] * (not pictures.is_possible())])
     yield from sections
@@ -203,7 +202,7 @@ def opening(
             "Costs most",
             f"{most.call}: {bars.call_text(most)}, over all ranks" if advised and most else "",
         ),
-        ("To try", advise.to_try_text(advised) if advised else ""),
+        ("To try", late.to_try_text(advised) if advised else ""),
     ]
     return page.header(
         FOLDERS.sub("", row.command_line or row.program or "unknown program"),

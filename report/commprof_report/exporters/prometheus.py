@@ -7,12 +7,11 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable
 
-from ..base import np, present, units
-from ..base.summarize import summarize, sums
+from ..base import present, units
+from ..base.summarize import summarize
 from ..calls.parts import rank_rows
-from ..calls.views import DEVICE_TOTALS, TOTALS, is_call
+from ..calls.views import DEVICE_TOTALS, TOTALS
 from ..gpu import gpu_activity
-from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
 from ..late.judgement import Kind
 from ..late.late_ranks import Late
 from ..run import cells_of, fact_rows, Run
@@ -33,10 +32,8 @@ NEGOTIATIONS = (
     ),
 )
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
-BOUNDS_NS = [4**exponent for exponent in range(5, 20)]  # 1.02 us to 275 s
 
-# labels: by name; suffix: of the name, in a histogram.
-Sample = namedtuple("Sample", "labels value suffix", defaults=[""])
+Sample = namedtuple("Sample", "labels value")  # labels: by name
 
 
 def text(run: Run, late: Late | None) -> Iterator[str]:
@@ -152,12 +149,6 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
             _of(ranks, lambda row: row.dropped_calls + row.interrupted_calls),
         ),
         (
-            "commprof_gpu_seconds_total",
-            "counter",
-            "Traced time of GPUs, by what they did at the same time.",
-            _gpu_busy(run),
-        ),
-        (
             "commprof_gpu_dropped_records_total",
             "counter",
             "Records of GPU activity that were lost.",
@@ -165,12 +156,6 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
                 gpu_activity.rank_rows(connection),
                 lambda row: None if row.state in gpu_activity.UNSEEN else row.dropped_records,
             ),
-        ),
-        (
-            "commprof_call_duration_seconds",
-            "histogram",
-            "Durations of single calls.",
-            _durations(run),
         ),
     ):
         yield f"# HELP {name} {help_text}"
@@ -180,7 +165,7 @@ def text(run: Run, late: Late | None) -> Iterator[str]:
                 f'{key}="{units.visible(str(value)).translate(ESCAPES)}"'
                 for key, value in {**run_label, **sample.labels}.items()
             )
-            yield f"{name}{sample.suffix}{{{labels}}} {sample.value!r}"
+            yield f"{name}{{{labels}}} {sample.value!r}"
 
 
 def _seconds(ns: int | None) -> float | None:
@@ -235,45 +220,3 @@ def _of(
                 },
                 amount,
             )
-
-
-def _gpu_busy(run: Run) -> Iterator[Sample]:
-    """For each device the time in each combination of states; they add up to the traced time."""
-    numbers = {
-        (row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)
-    }
-    states = {
-        "computing": COMPUTING,
-        "communicating": COMMUNICATING,
-        "copying": COPYING,
-        "in_mpi": IN_MPI,
-    }
-    for row in gpu_activity.busy_rows(run.connection):
-        labels = {state: int(bool(row.state & bit)) for state, bit in states.items()}
-        yield Sample(
-            {"rank": row.rank, "device": numbers.get((row.rank, row.device), ""), **labels},
-            row.ns / 1e9,
-        )
-
-
-def _durations(run: Run) -> Iterator[Sample]:
-    """For each rank and call how many calls lasted no longer than each bound, sum and count,
-    adjacent. The bounds are also bounds of buckets, so the counts are exact."""
-    groups = sums(cells_of(run.connection), ("world_rank", "call"), is_call)
-    found = groups.histograms()
-    high_ns = found.high_ns[found.bucket]
-    upto = [
-        np.bincount(found.row, found.count * is_within, len(groups))
-        for bound_ns in BOUNDS_NS
-        for is_within in [(high_ns <= bound_ns) & (high_ns > 0)]
-    ]
-    whole = np.bincount(found.row, found.count, len(groups))
-    counts = np.stack([*upto, whole], 1).astype(np.int64)
-    keys = groups.world_rank.tolist(), groups.texts(groups.call).tolist()
-    rows = zip(*keys, groups.sum("total_ns").tolist(), counts.tolist())
-    for rank, call, total_ns, own in sorted(rows, key=lambda row: row[:2]):
-        labels = {"rank": rank, "call": call}
-        for bound, count in zip([*(repr(ns / 1e9) for ns in BOUNDS_NS), "+Inf"], own):
-            yield Sample({**labels, "le": bound}, count, "_bucket")
-        yield Sample(labels, total_ns / 1e9, "_sum")
-        yield Sample(labels, own[-1], "_count")

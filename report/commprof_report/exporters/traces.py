@@ -238,7 +238,8 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_time(value: object) -> TypeGuard[float]:
-    """Whether it is a time in microseconds, of 285 years at most. Kineto writes 0 for times before its base."""
+    """Whether it is a time in microseconds, of 285 years at most. Kineto writes 0 for times
+    before its base."""
     return is_number(value) and value <= 1 << 53
 
 

@@ -4,10 +4,24 @@ was traced, and what tracing cost.
 All times are sums over the devices of the selected ranks, and all shares are ratios of such sums
 (overlap.py), never means of means. A device that several ranks share counts once, with what they
 did on it together (overlap.py).
+
+Names of kernels are made readable: demangled if c++filt is found (the second line), and shortened
+(the third). A mangled name of a hundred bytes can expand to gigabytes, so its memory and time are
+limited.
+
+_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
+void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)
+at::native::reduce_kernel<512, 1, ReduceOp<...>>
+
+Counters and sensors are read, too: clock and what lowers it, memory in use, bytes over NVLink and
+PCIe. Each rank reads the devices that it uses. The readings of a device that several ranks share
+are those of one of them: the one with the most.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
@@ -28,17 +42,8 @@ from ..base import (
     units,
     whole,
 )
-from ..base.summarize import (
-    Counters,
-    View,
-    among,
-    measures,
-    ratio,
-    summarize,
-    total,
-)
+from ..base.summarize import Counters, View, among, measures, ratio, summarize, total
 from ..run import columns_of, histogram_of
-from . import kernel_names
 from .overlap import (
     OTHER_STREAM,
     STATES,
@@ -579,9 +584,9 @@ class Activities(Counters):
 
 def kernels(connection: Connection) -> list[Row]:
     rows = activity_rows(connection, KERNELS)
-    names = kernel_names.demangled(row.name for row in rows)
+    names = demangled(row.name for row in rows)
     return [
-        row._replace(kernel=kernel_names.shortened(name) or OTHERS, demangled=name)
+        row._replace(kernel=shortened(name) or OTHERS, demangled=name)
         for row in rows
         for name in [names.get(row.name, row.name)]
     ]
@@ -633,3 +638,124 @@ def traced_ranks(found: Gpu) -> list[int]:
 def unseen(rows: Iterable[Row]) -> dict[tuple[str, str], list[int]]:
     """Ranks without a traced GPU, by state and reason."""
     return gathered(((row.state, row.reason), row.rank) for row in rows if row.state in UNSEEN)
+
+
+MANGLED = re.compile(r"_Z[\w.$]{1,4094}", re.ASCII)
+DEMANGLER = "ulimit -c 0; ulimit -t 2; ulimit -v 524288; exec c++filt"  # seconds of CPU time, KiB
+MOST = 2000  # longer names are cut
+ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|\{anonymous\}|<unnamed>)::")
+LAMBDA = re.compile(r"\{lambda\([^{}]*\)(#\d+)\}")
+NESTED = re.compile(r"(<[^<>]*)<[^<>]*>")  # arguments of a template within others
+ARGUMENTS, NAMESPACE = re.compile("<[^<>]*>"), re.compile(r"\w*::")
+PARAMETERS = re.compile(r"\([^()]*\)(?:[^():]*$)?")  # and what follows the last ones
+HIDDEN = str.maketrans("() ", "\1\2\3")  # where they do not end a name
+SHOWN = str.maketrans({"\0": "<...>", "\1": "(", "\2": ")", "\3": " "})
+
+
+def demangled(names: Iterable[str]) -> dict[str, str]:
+    """Maps mangled names to demangled ones. A name that is not mangled, or that the demangler did
+    not come to, stays as it is."""
+    wanted = sorted({name for name in names if MANGLED.fullmatch(name)})
+    given = "".join(f"{name}\n" for name in wanted).encode()
+    command = ["/bin/sh", "-c", DEMANGLER]
+    try:
+        written = subprocess.run(command, input=given, capture_output=True, timeout=10).stdout
+    except subprocess.TimeoutExpired as late:
+        written = late.stdout or b""
+    found = written.decode("utf-8", "replace").split("\n")[:-1]
+    return dict(zip(wanted, found + wanted[len(found) :]))
+
+
+def shortened(name: str) -> str:
+    """Shortens a demangled name: omits return type, parameters and the namespaces of template
+    arguments, and replaces nested template arguments by <...>."""
+    text = LAMBDA.sub(r"{lambda\1}", ANONYMOUS.sub("", name[:MOST])).replace(" >", ">")
+    text = _repeated(NESTED, "\\1\0", text.replace("operator()", "operator\1\2"))
+    text = ARGUMENTS.sub(lambda own: NAMESPACE.sub("", own[0]).translate(HIDDEN), text)
+    return _repeated(PARAMETERS, "", text).rpartition(" ")[2].translate(SHOWN) or name
+
+
+def _repeated(pattern: re.Pattern, by: str, text: str) -> str:
+    while (found := pattern.sub(by, text)) != text:
+        text = found
+    return text
+
+
+READ = (
+    Field(
+        "rank",
+        "the rank with most readings of the device; CUDA's ordinal",
+        "rank",
+        of_row=lambda row: row.ranks,
+    ),
+    Field(
+        "device",
+        "",
+        "GPU",
+        is_number=False,
+        of_row=lambda row: f"{row.device} {units.shortened(row.name, 28)}",
+    ),
+    Field(
+        "readings",
+        "its readings (table `gpu_reading`); time from the first to the last",
+        "readings",
+    ),
+    Field("span_ns", ""),
+    Field(
+        "clock_mean_mhz",
+        "of the SMs' clock, over readings in which the device was not known to be idle",
+        "MHz",
+    ),
+    Field("clock_least_mhz", "", "least"),
+    Field("limit_readings", "readings in which it is known whether the clock was lowered"),
+    Field(
+        "throttled_share",
+        "shares of these with the clock lowered: for any reason, the power limit, heat, "
+        "by the hardware otherwise",
+        "throttled",
+    ),
+    Field("power_share", "", "power"),
+    Field("heat_share", "", "heat"),
+    Field("hardware_share", "", "hardware"),
+    Field("memory_most_bytes", "the most of its memory that was in use in a reading", "memory"),
+    Field(
+        "nvlink_sent_bytes_per_s",
+        "sum of the differences between readings over their time, without decreases; with"
+        " `most` the largest difference over its time",
+        "NVLink out",
+    ),
+    Field("nvlink_sent_most_bytes_per_s", ""),
+    Field("nvlink_received_bytes_per_s", "", "NVLink in"),
+    Field("nvlink_received_most_bytes_per_s", ""),
+    Field("pcie_sent_bytes_per_s", "", "PCIe out"),
+    Field("pcie_sent_most_bytes_per_s", ""),
+    Field("pcie_received_bytes_per_s", "", "PCIe in"),
+    Field("pcie_received_most_bytes_per_s", ""),
+)
+SENSOR = (
+    *READ,
+    Field("ranks", "as in `--by device`"),
+    text("host", "", "host", 20),
+    Field("name", ""),
+    Field("uuid", ""),
+    Field("memory_bytes", ""),
+)
+ReadRow = row_type("ReadRow", READ)  # sensors.sql; device: the rank's slot
+GpuSensorRow = row_type("GpuSensorRow", SENSOR)  # device: CUDA's number
+
+
+def sensors(connection: Connection) -> list[Row]:
+    """A row for each device that the selected ranks read."""
+    rows = {(row.rank, row.device): row for row in SQL.ask(connection, "sensors", ReadRow)}
+    if not rows:
+        return []
+    found = []
+    for group in device_groups(device_facts(connection)):
+        # the readings of the rank with most, of those that share the device
+        known = [own for own in group if (own.rank, own.device) in rows]
+        if known:
+            own = max(known, key=lambda one: rows[one.rank, one.device].readings)
+            row = rows[own.rank, own.device]._replace(device=own.number)
+            ranks = units.rank_list({one.rank for one in group})
+            found.append(GpuSensorRow(*row, ranks, own.host, own.name, own.uuid, own.memory_bytes))
+    return sorted(found, key=lambda row: (row.rank, row.device))

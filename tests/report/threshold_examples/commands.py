@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.calls.by_size import hvprof_view
-from commprof_report.commands import hvprof, late, summary, top
+from commprof_report.commands import hvprof, late, stuck as top, summary
 
 
 def uncounted(share: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.base import threshold
-from commprof_report.stuck.wait_graph import is_settled
+from commprof_report.stuck.doing import is_settled
 
 
 def inside(seconds: float) -> str:
