@@ -25,12 +25,6 @@ CELLS = (
     "[...row.cells].map((cell) => cell.innerText)))"
 )
 
-OUTSIDE = """[...document.querySelectorAll('.measure :not(title)')].filter((one) => {
-    const [box, whole] = [one, one.closest('svg')].map((each) => each.getBoundingClientRect());
-    return box.left < whole.left - 1 || box.right > whole.right + 1
-        || box.top < whole.top - 1 || box.bottom > whole.bottom + 1;
-}).map((one) => one.outerHTML)"""
-
 
 @pytest.fixture
 def page_of(report, browser, tmp_path):
@@ -110,35 +104,6 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
 
 @pytest.mark.slow
 @needs_browser
-def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
-    page_of(words(slower))
-    runs = report("compare", *words(slower), "--by", "run", "--json").rows
-    drawn = (
-        "[...document.querySelectorAll('#measures .measure')].find((one) => "
-        "one.ariaLabel.startsWith('Transfer *'))"
-    )
-    titles = browser.ask(
-        f"[...{drawn}.querySelectorAll('.run title')].map((title) => title.textContent)"
-    )
-    assert titles == [
-        f"{run['side']}: {duration(run['transfer_ns'])} (block {run['block']}, {run['run']})"
-        for run in runs
-    ]
-    places = browser.ask(
-        f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getBoundingClientRect().x)"
-    )
-    order = sorted(range(len(runs)), key=lambda place: runs[place]["transfer_ns"])
-    assert sorted(order, key=lambda place: places[place]) == order
-    shapes = browser.ask(
-        f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getAttribute('d'))"
-    )
-    assert (
-        len(set(shapes[:BLOCKS])) == len(set(shapes[BLOCKS:])) == 1 and shapes[0] != shapes[-1]
-    ), "without colour, too"
-
-
-@pytest.mark.slow
-@needs_browser
 def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, report, slower):
     runs = changed(slower, fact("env.UCX_TLS", "tcp") + fact("last.affinity", "0-1"))
     page_of(words(runs), "--allow", "all")
@@ -170,10 +135,6 @@ def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, 
     assert browser.ask(
         "[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))"
     )
-    assert browser.ask(
-        "[...document.querySelectorAll('.measure')].every((one) => one.getAttribute('aria-label'))"
-    )
-    assert browser.ask(OUTSIDE) == []
 
 
 @pytest.mark.slow
@@ -190,10 +151,11 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
             run.read_bytes()
         )
     page_of([*sorted(folder.glob("a-*")), "--", *sorted(folder.glob("<*"))], "--allow", "all")
-    assert browser.ask("document.querySelector('img')") is None
+    sources = browser.ask("[...document.querySelectorAll('img')].map((one) => one.src.slice(0, 5))")
+    assert {*sources} == {"data:"}
     assert said("h1").startswith(f"Verdict: {name} takes more transfer")
     assert "</script><img src=x>" in said("#what-differs-and-notes")
-    assert name in said("#measures svg")
+    assert name in said("#measures")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ from ..compare.refusals import KINDS, binding, layout, one_of, value_text
 from ..compare.sides import Side, checked_read
 from ..display import page, tables
 from ..experiment.plan import CHECK, is_experiment
-from ..plots import changes
+from ..plots import bars
 from . import SEPARATOR, Command, common
 
 WIDTH, MOST_VALUE = 120, 400  # characters of a line of the text, of a value in the page
@@ -442,12 +442,17 @@ def measures_section(answers: Comparison) -> str:
         f"the most. Right: the change against {answers.sides[0].name} with its interval, on a "
         "scale that draws large changes closer together. A filled mark is a difference beyond "
         "chance, a hollow one is none or has no verdict; changes within the grey band do not "
-        "matter. The mouse names the mark it is on, the arrow keys those of a drawing that has "
-        "the focus.",
+        "matter.",
         *pair_tables(answers, figure_columns, known_figures),
-        changes.drawings(
-            answers,
-            {name: [row for row in rows if comparison.figure_name(row) == name] for name in names},
+        common.picture(
+            bars.Marks(
+                answers,
+                {
+                    name: [row for row in rows if comparison.figure_name(row) == name]
+                    for name in names
+                },
+            ),
+            "the value of each run, and the change of each measure",
         ),
     )
 
@@ -485,7 +490,7 @@ def rows_section(answers: Comparison) -> str:
                 change_columns,
                 lambda pair: sorted(pair.rows, key=lambda row: -abs(row.change_ns)),
             ),
-            changes.drawings(answers, drawn),
+            common.picture(bars.Marks(answers, drawn), "the value of each run, and the changes"),
         )
         if drawn
         else ""

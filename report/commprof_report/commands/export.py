@@ -12,10 +12,10 @@ nobody has added tables, views or indexes to it. Such additions in the run's own
 ignored.
 
 With --format prometheus it writes counters of calls, bytes and time, how long each rank waited and
-made others wait, and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file collector takes. The
-file is written aside and renamed, so a collector never reads half of it. A run of many ranks and
-communicators has many time series. Waiting is read from the sampled calls, so it takes as long as
-`hvprof-report late`.
+made others wait, and which call each rank is in and for how long, of a live or a finished run, in
+the text format that a node exporter's text-file collector takes. The file is written aside and
+renamed, so a collector never reads half of it. A run of many ranks and communicators has many time
+series. Waiting is read from the sampled calls, so it takes as long as `hvprof-report late`.
 
 With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a
 process, each thread a track, on one time axis. In a collective that synchronizes, a slice says how

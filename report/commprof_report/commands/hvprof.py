@@ -10,8 +10,8 @@ steps), calls, bytes and time are those of a mean step on a mean rank.
 Sizes that are no powers of two are compared with the line between the powers of two below and above
 (on logarithmic axes, by medians, where all have 20 calls): the paper's finding as a number.
 
---plot draws calls and time by size class, and the time per call; runs with fusion and without stand
-beside each other.
+--plot draws the time by size class, with the number of calls and the time per call; runs with
+fusion and without stand beside each other.
 
 Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework
 has fused are one message. For the sizes without fusion, run the job once more with fusion off
@@ -95,40 +95,37 @@ def drawn(sides: Sequence[Side]) -> str:
 
 
 def picture(sides: Sequence[Side]) -> plot.Picture | None:
-    """Calls and time of each size class, in a step where all runs have steps, and the time of a
-    call; below each class that of the run without fusion."""
+    """Time of each size class, in a step where all runs have steps, with the number of calls and
+    how long one takes; below each class that of the run without fusion."""
     made = [
         ((row.bytes_low, row.bytes_high, side.fusion), row, side.ranks)
         for side in sides
         for row in best_timed(side.sums)
     ]
     in_step = all(any(row.calls_per_step for row in side.sums) for side in sides)
-    means = gathered((bar, (row.total_ns, row.count)) for bar, row, _ in made)
-    bars = sorted(means, key=lambda bar: (bar[0], bar[2]))
-
-    def panel(
-        head: str, unit: str, key: str, in_steps: str, notes: Sequence[str] = ()
-    ) -> plot.Panel:
-        amounts = (
-            (
-                "control" if row.traffic == "control" else row.call,
-                bar,
-                (getattr(row, in_steps) or 0) if in_step else getattr(row, key) / ranks,
-            )
-            for bar, row, ranks in made
+    sums = gathered(
+        (bar, (row.total_ns, row.count, row.calls_per_step or 0 if in_step else row.count / ranks))
+        for bar, row, ranks in made
+    )
+    bars = sorted(sums, key=lambda bar: (bar[0], bar[2]))
+    amounts = (
+        (
+            "control" if row.traffic == "control" else row.call,
+            bar,
+            row.time_per_step_ns or 0 if in_step else row.total_ns / ranks,
         )
-        whose = "in a step, mean rank" if in_step else "of a mean rank"
-        return plot.Panel(f"{head} {whose}", unit, plot.by_call(amounts, bars), notes)
-
-    sums = [map(sum, zip(*means[bar])) for bar in bars]
-    notes = [f"{plot.time_text(total_ns / count)} a call" for total_ns, count in sums]
+        for bar, row, ranks in made
+    )
+    whole = [[*map(sum, zip(*sums[bar]))] for bar in bars]
     return (
         plot.Picture(
             "Calls by message size",
             [units.size_range(*bar[:2]) + f", {bar[2]}" * (len(sides) > 1) for bar in bars],
+            f"time {'in a step, mean rank' if in_step else 'of a mean rank'}",
+            plot.by_call(amounts, bars),
             [
-                panel("calls", "count", "count", "calls_per_step"),
-                panel("time", "time", "total_ns", "time_per_step_ns", notes),
+                f"{number(calls)} calls, {plot.time_text(total_ns / count)} each"
+                for total_ns, count, calls in whole
             ],
         )
         if made

@@ -33,6 +33,7 @@ DARK = {
     OTHER_CALLS: "#59636d",
     PAPER: "#1b2127",
     INK: "#e6ebf0",
+    **dict(zip(SIDES[1:], ("#f0a050", "#3ecf9f", "#e29cc4"))),
     "#333333": "#c9d2da",
     "#555555": "#a3b0bd",
     "#777777": "#8c99a5",

@@ -41,13 +41,6 @@ aria-label="time of the steps, mean over ranks"></svg>
 <ul class="legend" id="steps-legend"></ul>
 <noscript><p>The picture of the steps needs JavaScript.</p></noscript>
 """
-MARKS = (  # of the sides of a comparison, which differ without colour too: 8 wide, around 0, 0
-    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
-    "M0,-5L5,4L-5,4z",
-    "M-4,-4h8v8h-8z",
-    "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
-)
-STYLES = 4
 # drawn by a script of this name from data of this name
 DRAWINGS = {"timeline": TIMELINE, "steps": STEPS}
 
@@ -59,7 +52,6 @@ def text(value: object) -> str:
 def page(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(parts)
     drawn = [name for name in DRAWINGS if f'id="{name}-data"' in body]
-    drawn += ["changes"] if 'class="measure"' in body else []
     names = ["tables", *(["drawings"] if drawn else []), *drawn]
     return _page(title, body, (f"{name}.js" for name in names), "default-src 'none'")
 
@@ -200,37 +192,3 @@ def _class(column: Field, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
     return ' class="wide"' if len(shown) > 32 else ""
-
-
-def element(tag: str, *inside: str, **attributes: object) -> str:
-    """`inside` is markup. class_ is the attribute class, text_anchor text-anchor."""
-    named = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_shown(value)}"'
-        for name, value in attributes.items()
-    )
-    return f"<{tag}{named}>{''.join(inside)}</{tag}>"
-
-
-def _shown(value: object) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else text(value)
-
-
-def label(x: float, y: float, words: str, **attributes: object) -> str:
-    return element("text", text(words), x=x, y=y, **attributes)
-
-
-def rule(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
-
-
-def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
-    """A mark that says its name under the mouse."""
-    number = style % STYLES
-    title = [element("title", text(name))] if name else []
-    return element(
-        "path",
-        *title,
-        d=MARKS[number],
-        transform=f"translate({x:.1f},{y:.1f})",
-        class_=f"side-{number} {kind}",
-    )

@@ -11,15 +11,17 @@ whom.
 from __future__ import annotations
 
 from collections import Counter, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
-from math import inf, nan
+from math import expm1, inf, log1p, nan
 from statistics import fmean
 from typing import Any, Dict, NamedTuple
 
 from ..base import Row, gathered, np, present, units
 from ..base.summarize import of_buckets
 from ..calls.by_size import LEAST_NS
+from ..compare.comparison import Comparison
+from ..compare.judge import Compared
 from ..display import colours
 
 KERNELS = (("computing", colours.COMPUTING), ("communicating", colours.COMMUNICATING))
@@ -48,17 +50,19 @@ OF_GPUS = (
 
 # values: of each bar. colour: of all of them, or of each
 Part = namedtuple("Part", "name colour values")
-# unit: time or count. notes: at the ends of bars; where rows have none, their sums. most: higher
-# bars are cut there, and their notes say how high they are
-Panel = namedtuple("Panel", "head unit parts notes most", defaults=[(), None])
 
 
 class Picture(NamedTuple):
-    """names: of the bars. along: the axis of upright ones; empty: rows, from the top."""
+    """names: of the bars; head: of the axis of times; notes: at the ends of bars; where rows have
+    none, their sums. most: higher bars are cut there, and their notes say how high they are.
+    along: the axis of upright bars; empty: rows, from the top."""
 
     title: str
     names: Sequence[str]
-    panels: Sequence[Panel]
+    head: str
+    parts: Sequence[Part]
+    notes: Sequence[str] = ()
+    most: float | None = None
     along: str = ""
 
     @property
@@ -66,13 +70,10 @@ class Picture(NamedTuple):
         bars = len(self.names)
         if self.along:
             return min(max(8.0, 5 + 0.12 * bars), 16.0), 4.5
-        return 3.5 + 4.5 * len(self.panels), 1.9 + 0.34 * min(max(bars, 2), MOST_ROWS)
+        return 8.0, 1.9 + 0.34 * min(max(bars, 2), MOST_ROWS)
 
     def draw(self, axes) -> None:
-        if self.along:
-            draw_upright(axes, self, *self.panels)
-        else:
-            draw_rows(axes, self)
+        (draw_upright if self.along else draw_rows)(axes, self)
 
 
 def of_calls(rows: Sequence[Row]) -> Picture | None:
@@ -80,8 +81,8 @@ def of_calls(rows: Sequence[Row]) -> Picture | None:
     largest = sorted(rows, key=lambda row: -row.total_ns)[:MOST_LISTED]
     look = [colours.of_call(row.call) for row in largest]
     part = Part("time", look, [row.total_ns for row in largest])
-    panel = Panel("time over all ranks", "time", [part], [call_text(row) for row in largest])
-    return Picture("Time by call", [row.call for row in largest], [panel]) if largest else None
+    names, notes = [row.call for row in largest], [call_text(row) for row in largest]
+    return Picture("Time by call", names, "time over all ranks", [part], notes) if largest else None
 
 
 def call_text(row: Row) -> str:
@@ -97,8 +98,8 @@ def of_kernels(rows: Sequence[Row]) -> Picture | None:
         for kind, (name, colour) in enumerate(KERNELS)
     ]
     notes = [f"{time_text(row.total_ns)}, {units.share(row.share)}" for row in largest]
-    panel = Panel("time over all GPUs", "time", parts, notes)
-    return Picture("Time by kernel", [row.kernel for row in largest], [panel]) if largest else None
+    names = [row.kernel for row in largest]
+    return Picture("Time by kernel", names, "time over all GPUs", parts, notes) if largest else None
 
 
 def of_ranks(rows: Sequence[Row]) -> Picture | None:
@@ -113,8 +114,9 @@ def of_ranks(rows: Sequence[Row]) -> Picture | None:
     return Picture(
         f"Time of {library}'s operations by rank" if is_device else f"Time in {library} by rank",
         [*map(str, ranks)],
-        [Panel(head, "time", parts)],
-        "rank",
+        head,
+        parts,
+        along="rank",
     )
 
 
@@ -139,8 +141,9 @@ def of_gpus(rows: Sequence[Row]) -> Picture | None:
         Picture(
             "What the GPUs did",
             [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows],
-            [Panel("traced time", "time", parts)],
-            "rank:GPU" if several else "rank",
+            "traced time",
+            parts,
+            along="rank:GPU" if several else "rank",
         )
         if rows
         else None
@@ -157,8 +160,9 @@ def of_waits(ranks: Sequence[Row]) -> Picture | None:
         Picture(
             "Waiting and transfer by rank",
             [str(row.rank) for row in ranks],
-            [Panel("time in collectives and messages", "time", parts)],
-            "rank",
+            "time in collectives and messages",
+            parts,
+            along="rank",
         )
         if any(any(part.values) for part in parts)
         else None
@@ -187,7 +191,10 @@ def of_steps(rows: Sequence[Row]) -> Picture | None:
     return Picture(
         "Time of the steps",
         [str(group[0].step) for group in groups],
-        [Panel("time per step (mean over ranks)", "time", drawn, notes, most)],
+        "time per step (mean over ranks)",
+        drawn,
+        notes,
+        most,
         "step",
     )
 
@@ -204,20 +211,20 @@ def mean_of(group: Sequence[Row], key: str) -> float:
 def steps_data(rows: Sequence[Row], remark: Callable[[Row], str]) -> dict[str, object]:
     """The same for the page's script (display/steps.js). first, last: the steps of a bar. Times in
     nanoseconds."""
-    groups, (panel,) = step_groups(rows), present(of_steps(rows)).panels
+    groups, picture = step_groups(rows), present(of_steps(rows))
     return {
         "first": [group[0].step for group in groups],
         "last": [group[-1].step for group in groups],
         "times": [round(mean_of(group, "step_ns")) for group in groups],
-        "notes": panel.notes,
-        "top": round(present(panel.most)),
+        "notes": picture.notes,
+        "top": round(present(picture.most)),
         "parts": [
             {
                 "name": part.name,
                 "colour": colours.variable(str(part.colour)),
                 "values": [*map(round, part.values)],
             }
-            for part in panel.parts
+            for part in picture.parts
             if any(part.values)
         ],
         "remarks": [remark(group[0]) if len(group) == 1 else "" for group in groups],
@@ -232,10 +239,10 @@ def stacked(parts: Sequence[Part]) -> Iterator[tuple[Part, list[float], list[flo
         yield part, begins, ends
 
 
-def draw_upright(axes, picture: Picture, panel: Panel) -> None:
-    """Bars are cut where the panel ends; the time of each stands above it."""
-    bars, most = range(len(picture.names)), panel.most or inf
-    for part, begins, ends in stacked(panel.parts):
+def draw_upright(axes, picture: Picture) -> None:
+    """Bars are cut where the axis ends; the time of each stands above it."""
+    bars, most = range(len(picture.names)), picture.most or inf
+    for part, begins, ends in stacked(picture.parts):
         low, high = (np.minimum(values, most) for values in (begins, ends))
         look: dict[str, Any] = {"color": part.colour, "label": part.name}
         if len(bars) < MOST_BARS:
@@ -243,10 +250,10 @@ def draw_upright(axes, picture: Picture, panel: Panel) -> None:
         else:  # as one shape
             edges = [place - 0.5 for place in range(len(bars) + 1)]
             axes.stairs(high, edges, baseline=low, fill=True, **look)
-    if panel.most:
-        axes.set_ylim(0, 1.4 * panel.most)
+    if picture.most:
+        axes.set_ylim(0, 1.4 * picture.most)
     near = -(-NOTE * len(bars) // (picture.size[0] - LEGEND))
-    marked = [place for place in bars if panel.notes and panel.notes[place]]
+    marked = [place for place in bars if picture.notes and picture.notes[place]]
     for group in neighbours(marked, near):
         times = [ends[place] for place in group]
         said = " to ".join(dict.fromkeys((time_text(min(times)), time_text(max(times)))))
@@ -267,7 +274,7 @@ def draw_upright(axes, picture: Picture, panel: Panel) -> None:
     axes.set_xticks(places, [picture.names[place] for place in places])
     axes.tick_params(axis="x", length=0)
     axes.margins(x=0.01 if len(bars) > 12 else 0.05)
-    axes.set(ylabel=panel.head, xlabel=picture.along, title=picture.title)
+    axes.set(ylabel=picture.head, xlabel=picture.along, title=picture.title)
     axes.grid(axis="x", visible=False)
     time_axis(axes.yaxis)
     handles, names = axes.get_legend_handles_labels()
@@ -287,59 +294,28 @@ def neighbours(places: Sequence[int], near: float) -> list[list[int]]:
 
 def draw_rows(axes, picture: Picture) -> None:
     """The first rows, where there are many."""
-    figure, rows, grid = axes.figure, min(len(picture.names), MOST_ROWS), [axes]
-    if len(picture.panels) > 1:
-        axes.remove()
-        grid = figure.subplots(1, len(picture.panels), sharey=True, squeeze=False)[0]
-    for axes, panel in zip(grid, picture.panels):
-        draw_panel(axes, panel, rows)
-    names = [units.shortened(units.visible(name), LONGEST_NAME) for name in picture.names[:rows]]
-    grid[0].set_yticks(range(rows), names)
-    left = len(picture.names) - rows
-    more = f" ({left:,} more rows)" if left else ""
-    grid[0].set(ylim=(rows - 0.4, -0.6), title=picture.title + more)
-    handles = {
-        name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels())
-    }
-    if len(handles) > 1:
-        grid[-1].legend(
-            handles.values(),
-            handles,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.0),
-        )
-
-
-def draw_panel(axes, panel: Panel, rows: int) -> None:
-    ends = [0.0] * rows
-    first = [part._replace(values=part.values[:rows]) for part in panel.parts]
+    rows = min(len(picture.names), MOST_ROWS)
+    ends, left = [0.0] * rows, len(picture.names) - rows
+    first = [part._replace(values=part.values[:rows]) for part in picture.parts]
     for part, begins, ends in stacked(first):
-        axes.barh(
-            range(rows),
-            part.values,
-            left=begins,
-            height=0.72,
-            color=part.colour,
-            label=part.name,
-        )
-    show = time_text if panel.unit == "time" else units.three_digits
-    for place, (end, note) in enumerate(zip(ends, panel.notes or map(show, ends))):
-        axes.annotate(
-            note,
-            (end, place),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
-    axes.set(xlim=(0, (1.5 if panel.notes else 1.22) * max(ends) or 1), xlabel=panel.head)
+        look: dict[str, Any] = {"color": part.colour, "label": part.name}
+        axes.barh(range(rows), part.values, left=begins, height=0.72, **look)
+    for place, (end, note) in enumerate(zip(ends, picture.notes or map(time_text, ends))):
+        at = {"textcoords": "offset points", "va": "center", "fontsize": 9}
+        axes.annotate(note, (end, place), (4, 0), **at)
+    names = [units.shortened(units.visible(name), LONGEST_NAME) for name in picture.names[:rows]]
+    axes.set_yticks(range(rows), names)
+    axes.set(
+        title=picture.title + (f" ({left:,} more rows)" if left else ""),
+        xlim=(0, (1.5 if picture.notes else 1.22) * max(ends) or 1),
+        ylim=(rows - 0.4, -0.6),
+        xlabel=picture.head,
+    )
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
-    if panel.unit == "time":
-        time_axis(axes.xaxis)
-        return
-    axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10])
-    axes.xaxis.set_major_formatter(lambda value, _: show(value))
+    time_axis(axes.xaxis)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def time_label(ns: float, _position: int = 0) -> str:
@@ -601,3 +577,62 @@ def rank_ticks(world_size: int) -> list[int]:
     """Powers of two apart, as ranks fill hosts."""
     step = 1 << (-(-world_size // TICKS) - 1).bit_length()
     return list(range(0, world_size, step))
+
+
+MARKERS = "o^sD"  # sides differ without colour, too
+
+
+class Marks(NamedTuple):
+    """Measures of a comparison, each with a row for each side but the first. Left is the value of
+    each run; right each change with its interval, on one scale for all, which draws large changes
+    closer together: the inverse hyperbolic sine of the logarithm. A filled mark is a difference
+    beyond chance."""
+
+    answers: Comparison
+    measures: Mapping[str, Sequence[Compared]]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 9.5, 0.5 + len(self.measures) * (0.75 + 0.22 * len(self.answers.sides))
+
+    def draw(self, axes) -> None:
+        figure = axes.figure
+        axes.remove()
+        grid = figure.subplots(len(self.measures), 2, squeeze=False)
+        rows = [row for own in self.measures.values() for row in own]
+        known = [
+            each for row in rows for each in (row.change, row.low, row.high) if each is not None
+        ]
+        same = log1p(self.answers.rules.min_effect)
+        far = max([2 * same, *(abs(log1p(each)) for each in known)])
+        for (runs, changes), (name, own) in zip(grid, self.measures.items()):
+            self.draw_measure(runs, changes, own)
+            runs.set_title(units.shortened(name, 88), fontsize=10)
+            changes.axvspan(-same, same, color=colours.OUTSIDE)
+            changes.set_xscale("asinh", linear_width=same)
+            changes.set(yticks=[], xlim=(-1.1 * far, 1.1 * far), ylim=runs.get_ylim())
+            changes.set_xticks([-far, -same, 0, same, far])
+            changes.set_xticks([], minor=True)
+            changes.xaxis.set_major_formatter(lambda x, _: units.change(expm1(x)) if x else "same")
+
+    def draw_measure(self, runs, changes, rows: Sequence[Compared]) -> None:
+        sides = [rows[0].reference, *(row.side for row in rows)]
+        samples = [rows[0].samples[0], *(row.samples[1] for row in rows)]
+        known = [value for own in samples for value in own if value is not None]
+        for line, (values, row) in enumerate(zip(samples, [None, *rows])):
+            look: dict[str, Any] = {"color": colours.SIDES[line % 4], "marker": MARKERS[line % 4]}
+            runs.plot(values, [line] * len(values), linestyle="", markerfacecolor="none", **look)
+            if row and row.change is not None:
+                if row.low is not None and row.high is not None:
+                    span = [log1p(row.low), log1p(row.high)]
+                    changes.plot(span, [line] * 2, color=look["color"], linewidth=2)
+                is_found = not self.answers.refused and row.difference is not None
+                inside = look["color"] if is_found else colours.PAPER
+                changes.plot([log1p(row.change)], [line], markerfacecolor=inside, **look)
+        runs.set_xscale("log" if known and min(known) > 0 else "linear")
+        ends = sorted({min(known), max(known)}) if known else []
+        runs.set_xticks(ends, [time_text(end) for end in ends])
+        runs.set_xticks([], minor=True)
+        names = [units.shortened(side, 15) for side in sides]
+        runs.set_yticks(range(len(sides)), names)
+        runs.set_ylim(len(sides) - 0.5, -0.5)
