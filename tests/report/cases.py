@@ -62,7 +62,7 @@ def written(run: object, path: Path) -> list[object]:
 
 def check(report, path: Path, run: object, *checks: tuple) -> None:
     """Each check: a command with its options; then words that its text has but for line breaks,
-    and with --json values of its only row, Columns, or the number of rows."""
+    and with --json values of its only row, Columns, the number of rows, or what holds of them."""
     paths = written(run, path)
     for command, *expected in checks:
         name, *options = shlex.split(command)
@@ -78,7 +78,9 @@ def check(report, path: Path, run: object, *checks: tuple) -> None:
 
 def check_rows(rows: list[dict], expected: list[object]) -> None:
     for one in expected:
-        if isinstance(one, int):
+        if callable(one):
+            assert one(rows), rows
+        elif isinstance(one, int):
             assert len(rows) == one
         elif isinstance(one, Columns):
             assert {key: [row[key] for row in rows] for key in one} == one

@@ -6,9 +6,9 @@ from __future__ import annotations
 import shutil
 
 import parallel
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import SECOND, Cell, Rank, Sample, Step, Window
 from planted_job import HostClock, Job
 from sampled_bursts import Call, bursts

@@ -7,9 +7,9 @@ import io
 import re
 
 import parallel
-from cases import of
 import planted
 import pytest
+from cases import of
 from commprof_report.calls.parts import PeerRow
 from commprof_report.calls.by_size import LatencyRow
 from commprof_report.calls.views import CALLS, RANK_CALLS

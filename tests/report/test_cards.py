@@ -7,9 +7,9 @@ import dataclasses
 import re
 from html import unescape
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import Cell, Communicator, Negotiation, Rank, Sample, Signature, Window
 from test_root_causes import MS
 

@@ -3,8 +3,8 @@ for cores."""
 
 from __future__ import annotations
 
-from cases import of
 import pytest
+from cases import of
 from commprof_report.base.units import duration
 from commprof_report.late.judgement import compared
 from commprof_report.run.crowding import Use

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from cases import of
 import pytest
+from cases import of
 from commprof_report.base import ReportError
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run, is_replay

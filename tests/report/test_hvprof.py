@@ -6,10 +6,10 @@ from __future__ import annotations
 import random
 import re
 
-from cases import of
 import planted
 import pytest
 import training
+from cases import of
 from planted import Cell, Rank, Sample, Signature, Window
 
 MIB = 1 << 20

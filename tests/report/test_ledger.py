@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from cases import of
 import planted
 import pytest
 import stored
+from cases import of
 from commprof_report.run import ledger
 from commprof_report.run.ledger_format import layout
 from commprof_report.run.run import run_open

@@ -7,9 +7,9 @@ import struct
 import subprocess
 import time
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from commprof_report.run import ledger, process, rank_files
 from planted import SECOND, START_UNIX_NS, Cell, CpuTime, Doing, Rank, process_facts
 

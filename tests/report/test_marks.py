@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cases import of
 import pytest
+from cases import of
 from commprof_report.late.marks import HANDED
 from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job

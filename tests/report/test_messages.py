@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from cases import of
 import pytest
+from cases import of
 from commprof_report.base import Columns, np
 from commprof_report.late.messages import are_possible, matches
 from planted import SECOND

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 import re
 
-from cases import of
 import pytest
+from cases import of
 from commprof_report.base import Texts
 from commprof_report.late.verdict import Participants, blame, costs_of
 from planted_job import HostClock, Job, Program, repeated

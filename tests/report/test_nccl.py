@@ -3,37 +3,29 @@ taken for communication."""
 
 from __future__ import annotations
 
-import re
+from functools import partial
 
-from cases import of
 import planted
 import pytest
+from cases import Columns, No, Row, check
 from commprof_report.base.units import Members, members_text
 from known_calls import CALLS
-from planted import (
-    NCCL,
-    SECOND,
-    WORLD,
-    Activity,
-    Cell,
-    Collective,
-    Communicator,
-    Device,
-    Rank,
-    Sample,
-    Tracing,
-)
+from planted import NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank
+from planted import Sample, Tracing
 from planted_job import LAUNCH_NS, HostClock, Job
 
 MS = 1_000_000
 MIB = 1 << 20
-ALL_TEXTS = tuple(
-    (
-        "summary steps late advise traffic calls sizes latency hvprof communicators ranks "
-        "regions peers pipeline stuck"
-    ).split()
-)
-ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
+ALL_TEXTS = (
+    "summary steps late advise traffic calls sizes latency hvprof communicators ranks regions peers "
+    "pipeline stuck"
+).split()
+CHOSEN = [
+    "calls --memory-kind device",
+    "sizes --memory-kind host",
+    "steps --per-step",
+    "ranks --per-rank",
+]
 
 
 def nccl(
@@ -44,105 +36,346 @@ def nccl(
     collectives: int = 0,
 ) -> Communicator:
     begun = [Collective("ncclAllReduce", MIB)] * collectives
-    place = members.index(rank)
-    return Communicator(
-        number,
-        identity,
-        "",
-        len(members),
-        place,
-        constructor="ncclCommInitRank",
-        begun=begun,
-        library="nccl",
-    )
+    made = {"constructor": "ncclCommInitRank", "begun": begun, "library": "nccl"}
+    return Communicator(number, identity, "", len(members), members.index(rank), **made)
 
 
 def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
     """A rank of a job without MPI."""
-    facts = {
-        "host": "node00",
-        "boot_id": "a1",
-        "time_namespace": "time:[1]",
-        "nccl.version": "2.28.9",
-        "program": "python3",
-        "command_line": "python3 train.py --steps 40",
-    }
+    facts = {"host": "node00", "boot_id": "a1", "time_namespace": "time:[1]"}
+    facts |= {"nccl.version": "2.28.9", "program": "python3"}
+    facts |= {"command_line": "python3 train.py --steps 40"}
     more = {"communicators": [nccl(rank, list(range(size)))], **more}
     return Rank(rank, size, facts=facts, cells=list(cells), **more)
+
+
+def ranks_of(*cells: Cell, **more: object) -> list[Rank]:
+    return [nccl_rank(rank, *cells, **more) for rank in range(4)]
+
+
+def reduced(durations_ns: list[int], measure: str = "call") -> Cell:
+    return Cell("ncclAllReduce", 16 * MIB, durations_ns, NCCL, measure, memory_kind="device")
 
 
 def training_cells(rank: int) -> list[Cell]:
     return [
         Cell("ncclCommInitRank", 0, [90 * MS], NCCL),
-        Cell("ncclAllReduce", 16 * MIB, [8_000] * 20, NCCL, memory_kind="device"),
-        Cell(
-            "ncclAllReduce",
-            16 * MIB,
-            [(80 + 10 * rank) * MS] * 10,
-            NCCL,
-            "device",
-            memory_kind="device",
-        ),
-        Cell("ncclAllReduce", 16 * MIB, [7_000], NCCL, "captured", memory_kind="device"),
+        reduced([8_000] * 20),
+        reduced([(80 + 10 * rank) * MS] * 10, "device"),
+        reduced([7_000], "captured"),
         Cell("ncclAllGather", MIB, [5_000] * 4, NCCL, memory_kind="device"),
         Cell("ncclGroup", 3 * MIB, [6 * MS] * 2, NCCL, "device", memory_kind="device"),
         Cell("ncclGroupEnd", 0, [20_000] * 2, 0),
     ]
 
 
-@pytest.fixture
-def pure(tmp_path):
+def pure() -> list[Rank]:
     """NCCL alone: the job was begun without MPI. Half of the AllReduces were timed on the device,
     of the AllGathers none."""
     ranks = []
     for rank in range(4):
-        samples = [
-            Sample(
-                "ncclAllReduce",
-                start_ns,
-                start_ns + 8_000,
-                NCCL,
-                step,
-                bytes=16 * MIB,
-                device_ns=(start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS),
-            )
-            for step, start_ns in enumerate(range(400 * MS, 20 * 400 * MS + 1, 400 * MS), 1)
+        made = {"tracings": [Tracing(0, 9 * SECOND)], "windows": [planted.Window(0, 10 * SECOND)]}
+        made["communicators"] = [nccl(rank, [0, 1, 2, 3], collectives=20)]
+        made["samples"] = []
+        for step in range(1, 21):
+            at = step * 400 * MS
+            what = {"bytes": 16 * MIB, "device_ns": (at + (40 - 10 * rank) * MS, at + 120 * MS)}
+            made["samples"].append(Sample("ncclAllReduce", at, at + 8_000, NCCL, step, **what))
+        ranks.append(nccl_rank(rank, *training_cells(rank), **made))
+    return ranks
+
+
+def ended(*cells: Cell) -> list[Rank]:
+    """Without MPI_Finalize."""
+    return [nccl_rank(rank, *training_cells(rank), *cells, ended="exit") for rank in range(4)]
+
+
+def staged() -> list[Rank]:
+    """Around each Allreduce a copy to the host and one back."""
+    copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
+    both = [Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")]
+    ranks = []
+    for rank in range(2):
+        known = Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, "MPI_COMM_WORLD")
+        gpu = {"gpu_state": "tracing", "devices": [Device()], "streams": [planted.Stream()]}
+        cells = [Cell("MPI_Allreduce", MIB, [MS] * 1_000)]
+        own = {"communicators": [known], "cells": cells, "activities": both, **gpu}
+        ranks.append(Rank(rank, 2, **own))
+    return ranks
+
+
+def communicators_of(*orders: list[int]) -> list[Rank]:
+    """NCCL communicators given by their world ranks in order."""
+    ranks = []
+    for rank in range(4):
+        known = [
+            nccl(rank, order, 77 + number, 5 + number)
+            for number, order in enumerate(orders)
+            if rank in order
         ]
-        ranks.append(
-            nccl_rank(
-                rank,
-                *training_cells(rank),
-                samples=samples,
-                tracings=[Tracing(0, 9 * SECOND)],
-                communicators=[nccl(rank, [0, 1, 2, 3], collectives=20)],
-                windows=[planted.Window(0, 10 * SECOND)],
-            )
+        cell = Cell("ncclAllReduce", MIB, [9_000], known[0].communicator)
+        ranks.append(nccl_rank(rank, cell, communicators=known))
+    return ranks
+
+
+def bulk_and_control() -> list[Rank]:
+    cells = [
+        Cell("MPI_Allreduce", 8, [5_000] * 6_000),
+        Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL),
+        Cell("ncclAllReduce", 64 * MIB, [9 * MS] * 100, NCCL, "device"),
+    ]
+    world = Communicator(WORLD, planted.WORLD_IDENTITY, "0-3", 4, 0, name="MPI_COMM_WORLD")
+    return [
+        nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])])
+        for rank in range(4)
+    ]
+
+
+def judged_by_the_device() -> list[Rank]:
+    cells = [
+        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device")
+        for size, ns in {1_024: 200_000, 64 * MIB: 400_000}.items()
+    ]
+    return ranks_of(Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL), *cells)
+
+
+# Steps
+
+
+def stepping(timed: int = 40) -> list[Rank]:
+    """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that
+    overlap by 10 ms. Those of the first `timed` steps are timed on the device."""
+    ranks = []
+    for rank in range(2):
+        samples = []
+        for number in range(80):
+            step, place = divmod(number, 2)
+            host_ns = 50 * MS + step * 100 * MS + place * 100_000
+            begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
+            what = {"bytes": (4 + place) * MIB}
+            what["device_ns"] = (begin_ns, begin_ns + 20 * MS) if step < timed else None
+            times = (host_ns, host_ns + 8_000)
+            samples.append(Sample("ncclAllReduce", *times, NCCL, number + 1, **what))
+        cells = [Cell("ncclAllReduce", size * MIB, [8_000] * 40, NCCL) for size in (4, 5)]
+        made = {"communicators": [nccl(rank, [0, 1], collectives=80)], "samples": samples}
+        windows = [planted.Window(0, 10 * SECOND)]
+        ranks.append(nccl_rank(rank, *cells, size=2, windows=windows, **made))
+    return ranks
+
+
+def sharing_a_kernel() -> list[Rank]:
+    ranks = stepping()
+    for rank in ranks:
+        for one, other in zip(rank.samples[::2], rank.samples[1::2]):
+            one.is_shared = other.is_shared = 1
+            other.device_ns = one.device_ns
+    return ranks
+
+
+# Messages
+
+
+def passing(rank: int) -> list[tuple]:
+    """Messages of a stage of a pipeline within a communicator that counts the other way round."""
+    own = 3 - rank
+    forward = [
+        ("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, NCCL),
+        ("ncclRecv", "received", own - 1, 5, 2 * MIB, MS, NCCL),
+    ]
+    backward = [
+        ("ncclRecv", "received", own + 1, 5, 5 * MIB, MS, NCCL),
+        ("ncclSend", "sent", own + 1, 5, 2 * MIB, MS, NCCL),
+    ]
+    return (forward if own > 0 else []) + (backward if own < 3 else [])
+
+
+def pipeline() -> list[Rank]:
+    send = Cell("ncclSend", MIB, [MS] * 5, NCCL)
+    return [
+        nccl_rank(rank, send, communicators=[nccl(rank, [3, 2, 1, 0])], peers=passing(rank))
+        for rank in range(4)
+    ]
+
+
+MIXED = planted.gpu_run
+REDUCE = {"call": "ncclAllReduce"}
+SAID = {
+    "calls on the host and operations on the device are apart": (
+        pure,
+        (
+            "calls",
+            Row({**REDUCE, "measure": "call"}, count=80, total_ns=80 * 8_000, library="nccl"),
+            Row({**REDUCE, "measure": "call"}, share_of_wall=lambda share: share is not None),
+            Row({**REDUCE, "measure": "device"}, count=40, total_ns=10 * 380 * MS),
+            Row({**REDUCE, "measure": "device"}, share_of_wall=None),
+            Row({**REDUCE, "measure": "captured"}, count=4, volume_bytes=0),
+        ),
+    ),
+    "the summary names both and does not call communicators queueing": (
+        pure,
+        (
+            "summary",
+            {"nccl_count": 4 * 27, "nccl_captured": 4, "nccl_device_count": 48},
+            {"nccl_setup_ns": 4 * 90 * MS, "nccl_device_ns": (3_800 + 4 * 12) * MS},
+            {"nccl_host_ns": 4 * (160_000 + 7_000 + 20_000 + 40_000)},
+            {"top_nccl_call": "ncclAllReduce", "count": 0, "top_call": None, "volume_bytes": 0},
+            "NCCL 2.28.9, without MPI",
+            "NCCL on device 962 ms per rank in 48 operations",
+            No("In MPI"),
+            No("MPI_Init"),
+        ),
+    ),
+    "a job without MPI ends without MPI_Finalize": (
+        ended,
+        ("summary", {"early_ended_ranks": 0, "exited": ""}),
+        ("ranks --per-rank", Columns(state=["end"] * 4)),
+        *[(name, No("MPI_Finalize")) for name in ("summary", "ranks", "stuck", "top")],
+    ),
+    "a job with MPI does not": (
+        lambda: ended(Cell("MPI_Init_thread", 0, [MS], communicator=0)),
+        ("ranks --per-rank", Columns(state=["exit"] * 4)),
+    ),
+    "the profiler's cost is of calls, not of device times": (
+        pure,
+        (
+            "ranks --per-rank",
+            Row({"rank": 0}, cost_ns=3 * MS + (1 + 20 + 1 + 4 + 2) * 25, nccl_count=27),
+            Row({"rank": 0}, nccl_device_ns=812 * MS),
+        ),
+    ),
+    **{
+        f"bandwidth of {call} is that of nccl-tests": (
+            partial(
+                lambda call: ranks_of(
+                    Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device")
+                ),
+                call,
+            ),
+            (
+                "sizes",
+                Row(
+                    {"measure": "device"},
+                    bandwidth_bytes=whole * MIB,
+                    algbw_bytes_per_s=pytest.approx(whole * MIB / 1e-3),
+                    busbw_bytes_per_s=pytest.approx(factor * whole * MIB / 1e-3),
+                ),
+                Row({"measure": "call"}, algbw_bytes_per_s=None, bandwidth_bytes=None),
+            ),
         )
-    return planted.write_databases(tmp_path / "pure", ranks)
+        for call, whole, factor in (
+            ("ncclAllReduce", 1, 2 * 3 / 4),
+            ("ncclReduceScatter", 1, 3 / 4),
+            ("ncclAllGather", 4, 3 / 4),
+            ("ncclBroadcast", 1, 1),
+            ("ncclSend", 1, 1),
+        )
+    },
+    **{
+        f"--call and --memory-kind choose: {words}": (
+            MIXED,
+            (f"calls {words}", lambda rows, calls=calls: {row["call"] for row in rows} == calls),
+        )
+        for words, calls in (
+            ("--call allreduce", {"MPI_Allreduce", "ncclAllReduce"}),
+            ("--call ncclAllReduce", {"ncclAllReduce"}),
+            ("--memory-kind mixed", {"MPI_Allreduce"}),
+            ("--memory-kind device", {"ncclAllReduce"}),
+            ("--memory-kind managed", set()),
+        )
+    },
+    "copies around host buffers look staged": (
+        staged,
+        (
+            "summary",
+            "host buffers only; traced GPUs copied 2.10 GB to the host and 2.10 GB back",
+        ),
+    ),
+    "members of a communicator are put together over its ranks": (
+        lambda: communicators_of([3, 1, 0, 2]),
+        (
+            "communicators",
+            {"members": "3,1,0,2", "communicator": "ncclCommInitRank {3,1,0,2}", "library": "nccl"},
+        ),
+    ),
+    "replica groups of NCCL are told": (
+        lambda: communicators_of([0, 2], [1, 3]),
+        ("communicators", Columns(role=["replica group"] * 2)),
+    ),
+    "bulk and control hold for both": (
+        bulk_and_control,
+        (
+            "traffic",
+            Row({"traffic": "bulk", **REDUCE}, count=400, device_ns=3_600 * MS, share_of_time=None),
+            Row({"traffic": "control"}, call="MPI_Allreduce", share_of_time=1, library="mpi"),
+        ),
+    ),
+    "small messages are judged by the device": (
+        judged_by_the_device,
+        (
+            "advise",
+            Row(
+                {"rule": "small_messages"},
+                call="ncclAllReduce",
+                certainty="possible",
+                saving_ns=pytest.approx(1_000 * 200_000, rel=0.01),
+            ),
+        ),
+    ),
+    "steps are delimited by NCCL's operations on the device": (
+        stepping,
+        (
+            "steps",
+            {"delimited_by": "calls", "steps": 40, "period": "2 bulk ncclAllReduce, 9 MiB"},
+            # of 20 and 20 ms, 10 are both
+            {"p50_ns": 100 * MS, "nccl_device_ns": 30 * MS, "nccl_device_share": 0.3},
+            {"nccl_host_ns": 16_000, "is_driven": 0, "background_ns": 0, "communication_ns": None},
+        ),
+        ("steps --per-step", Row({"step": 2}, begin_ns=140 * MS), Row({"step": 1}, begin_ns=0)),
+        (
+            "steps --per-call",
+            {**REDUCE, "library": "nccl", "count": 2, "total_ns": 40 * MS},
+            {"exposed_ns": None, "bytes": 9 * MIB},
+        ),
+    ),
+    "steps of a GPU that is traced now and then are delimited by the host": (
+        lambda: stepping(20),
+        ("steps", {"steps": 40, "p50_ns": 100 * MS, "outliers": 0, "nccl_device_ns": None}),
+        ("steps --per-step", Row({"step": 2}, begin_ns=50 * MS + 100_000 + 8_000)),
+    ),
+    "a shared kernel counts once in a step": (
+        sharing_a_kernel,
+        (
+            "steps --per-call",
+            Row({"call": "ncclGroup"}, count=1, total_ns=20 * MS),
+            Row(REDUCE, count=2, total_ns=0),
+        ),
+    ),
+    "a partner that was not read is unknown": (
+        lambda: pipeline()[::2],
+        ("peers", "2 unknown 10 7.34 MB 0 unknown 5 5.24 MB", Columns(receiver=[None, None])),
+        ("summary", "most from rank 2 to unknown: 7.34 MB"),
+    ),
+    "a pipeline over NCCL is found and its bubbles are not told": (
+        pipeline,
+        (
+            "pipeline",
+            Columns(stage=[0, 1, 2, 3], rank=[0, 1, 2, 3], bubble_share=[None] * 4),
+            Row({"stage": 1}, wait_ns=None, forward_bytes=5 * MIB, backward_bytes=2 * MIB),
+            "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not "
+            "known.",
+        ),
+    ),
+}
 
 
-@pytest.fixture
-def run_of(tmp_path):
-    """run_of(*cells): a run of four ranks without MPI that all have these cells."""
-
-    def written(*cells: Cell, **more: object):
-        ranks = [nccl_rank(rank, *cells, **more) for rank in range(4)]
-        return planted.write_databases(tmp_path / "run", ranks)
-
-    return written
+@pytest.mark.parametrize("name", SAID)
+def test_what_nccl_did_is_said(report, tmp_path, name):
+    check(report, tmp_path / "run", *SAID[name])
 
 
-@pytest.fixture
-def mixed(tmp_path):
-    return planted.write_databases(tmp_path / "mixed", planted.gpu_run())
-
-
-def only(rows: list[dict], **wanted: object) -> dict:
-    (row,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-    return row
-
-
-# Time by its owner
+@pytest.mark.parametrize("command", [*ALL_TEXTS, *CHOSEN])
+def test_every_command_reads_a_job_without_mpi(report, tmp_path, command):
+    check(report, tmp_path / "run", pure, (command, "", lambda rows: True))
 
 
 def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
@@ -150,246 +383,68 @@ def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
     for rank in ranks:
         rank.communicators.append(nccl(rank.world_rank, [0, 1, 2, 3]))
         rank.cells += training_cells(rank.world_rank)
-    beside = planted.write_databases(tmp_path / "beside", ranks)
-    (without,), (with_nccl,) = (
-        report("summary", folder, "--json").rows for folder in (run_folder, beside)
-    )
-    told = {
-        key
-        for key in without
-        if "nccl" not in key and not key.startswith(("cost", "device_volume", "wait_", "late_"))
-    }
+    folders = (run_folder, planted.write_databases(tmp_path / "beside", ranks))
+    (without,), (beside,) = (report("summary", folder, "--json").rows for folder in folders)
+    others = ("cost", "device_volume", "wait_", "late_")
+    told = {key for key in without if "nccl" not in key and not key.startswith(others)}
     told -= {"seen", "is_all_seen"}  # what was captured into graphs is not seen
-    assert {key: without[key] for key in told} == {key: with_nccl[key] for key in told}
-    for without, with_nccl in zip(
-        *(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))
-    ):
-        assert of(without, "mpi_ns count volume_bytes") == tuple(
-            with_nccl[key] for key in ("mpi_ns", "count", "volume_bytes")
-        )
+    assert {key: without[key] for key in told} == {key: beside[key] for key in told}
+    of_ranks = (report("ranks", folder, "--json", "--per-rank").rows for folder in folders)
+    for without, beside in zip(*of_ranks):
+        for key in ("mpi_ns", "count", "volume_bytes"):
+            assert without[key] == beside[key]
 
 
-def test_calls_on_the_host_and_operations_on_the_device_are_apart(report, pure):
-    rows = report("calls", pure, "--json").rows
-    host = only(rows, call="ncclAllReduce", measure="call")
-    device = only(rows, call="ncclAllReduce", measure="device")
-    captured = only(rows, call="ncclAllReduce", measure="captured")
-    assert of(host, "count total_ns library") == (80, 80 * 8_000, "nccl")
-    assert (device["count"], device["total_ns"]) == (40, 10 * (80 + 90 + 100 + 110) * MS)
-    assert device["share_of_wall"] is None and host["share_of_wall"] is not None
-    assert (captured["count"], captured["volume_bytes"]) == (4, 0)
-
-
-def test_the_summary_names_both_and_does_not_call_communicators_queueing(report, pure):
-    (row,) = report("summary", pure, "--json").rows
-    assert of(row, "nccl_count nccl_captured nccl_device_count") == (4 * 27, 4, 48)
-    assert row["nccl_setup_ns"] == 4 * 90 * MS
-    assert row["nccl_host_ns"] == 4 * (160_000 + 7_000 + 20_000 + 40_000)
-    assert row["nccl_device_ns"] == (3_800 + 4 * 12) * MS
-    assert row["top_nccl_call"] == "ncclAllReduce"
-    assert of(row, "count top_call volume_bytes") == (0, None, 0)
-
-
-def test_a_job_without_mpi_reads_so(report, pure):
-    text = report("summary", pure).out
-    assert (
-        "NCCL 2.28.9, without MPI" in text
-        and "NCCL on device  962 ms per rank in 48 operations" in text
+def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, tmp_path):
+    text = report("sizes", planted.write_databases(tmp_path / "run", pure())).out
+    (reduces, *graphs), (gathers,) = (
+        [line.split() for line in text.splitlines() if line.startswith(call)]
+        for call in ("ncclAllReduce", "ncclAllGather")
     )
-    assert "In MPI" not in text and "MPI_Init" not in text
-
-
-CHOSEN = (
-    "calls --memory-kind device",
-    "sizes --memory-kind host",
-    "steps --per-step",
-    "ranks --per-rank",
-)
-
-
-@pytest.mark.parametrize("command", [*ALL_TEXTS, *CHOSEN])
-def test_every_command_reads_a_job_without_mpi(report, pure, command):
-    for words in ([], ["--json"] if command != "top" else []):
-        answer = report(*command.split(), pure, *words)
-        assert answer.status == 0 and answer.out, answer.err
-
-
-def test_a_job_without_mpi_ends_without_mpi_finalize(report, tmp_path):
-    ranks = [nccl_rank(rank, *training_cells(rank), ended="exit") for rank in range(4)]
-    folder = planted.write_databases(tmp_path / "run", ranks)
-    (row,) = report("summary", folder, "--json").rows
-    assert (row["early_ended_ranks"], row["exited"]) == (0, "")
-    assert {row["state"] for row in report("ranks", folder, "--json", "--per-rank").rows} == {"end"}
-    for command in ("summary", "ranks", "stuck", "top"):
-        assert "MPI_Finalize" not in report(command, folder).out
-    ranks[0].cells.append(Cell("MPI_Init_thread", 0, [MS], communicator=0))
-    folder = planted.write_databases(tmp_path / "with_mpi", ranks)
-    assert report("ranks", folder, "--json", "--per-rank").rows[0]["state"] == "exit"
-
-
-def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
-    (row, *_) = report("ranks", pure, "--json", "--per-rank").rows
-    assert row["cost_ns"] == 3 * MS + (1 + 20 + 1 + 4 + 2) * 25
-    assert (row["nccl_count"], row["nccl_device_ns"]) == (27, 812 * MS)
-
-
-# Sizes and bandwidth.
-
-
-@pytest.mark.parametrize(
-    ("call", "whole", "factor"),
-    [
-        ("ncclAllReduce", 1, 2 * 3 / 4),
-        ("ncclReduceScatter", 1, 3 / 4),
-        ("ncclAllGather", 4, 3 / 4),
-        ("ncclBroadcast", 1, 1),
-        ("ncclSend", 1, 1),
-    ],
-)
-def test_bandwidths_are_those_of_nccl_tests(report, run_of, call, whole, factor):
-    folder = run_of(Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device"))
-    rows = report("sizes", folder, "--json").rows
-    device = only(rows, measure="device")
-    assert device["bandwidth_bytes"] == whole * MIB
-    assert device["algbw_bytes_per_s"] == pytest.approx(whole * MIB / 1e-3)
-    assert device["busbw_bytes_per_s"] == pytest.approx(factor * whole * MIB / 1e-3)
-    host = only(rows, measure="call")
-    assert host["algbw_bytes_per_s"] is host["busbw_bytes_per_s"] is host["bandwidth_bytes"] is None
-
-
-def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, pure):
-    text = report("sizes", pure).out
-    reduces = [line for line in text.splitlines() if line.startswith("ncclAllReduce")]
-    gathers = [line for line in text.splitlines() if line.startswith("ncclAllGather")]
-    assert (
-        re.search(r" device +device ", reduces[0])
-        and len([line for line in reduces if "graph" not in line]) == 1
-    )
-    assert len(gathers) == 1 and " host " in gathers[0] and "B/s" not in gathers[0]
+    assert "device" in reduces and all("graph" in " ".join(line) for line in graphs)
+    assert "host" in gathers and not any("B/s" in word for word in gathers)
     assert "ncclGroupEnd" not in text
 
 
-@pytest.mark.parametrize(
-    ("words", "commands", "calls"),
-    [
-        ("--call allreduce", ("calls",), {"MPI_Allreduce", "ncclAllReduce"}),
-        ("--call ncclAllReduce", ("calls",), {"ncclAllReduce"}),
-        ("--memory-kind mixed", ("calls", "sizes"), {"MPI_Allreduce"}),
-        ("--memory-kind device", ("calls", "sizes"), {"ncclAllReduce"}),
-        ("--memory-kind managed", ("calls", "sizes"), set()),
-    ],
-)
-def test_short_names_are_of_both_libraries_and_memory_kinds_choose(
-    report, mixed, words, commands, calls
-):
-    for command in commands:
-        rows = report(command, mixed, "--json", *words.split()).rows
-        assert {row["call"] for row in rows} == calls
+MEMBERS = ([0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4])
 
 
-def staged_run(folder, *cells: Cell):
-    """Around each Allreduce a copy to the host and one back."""
-    copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
-    ranks = [
-        Rank(
-            rank,
-            2,
-            communicators=[
-                Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")
-            ],
-            cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000), *cells],
-            gpu_state="tracing",
-            devices=[Device()],
-            streams=[planted.Stream()],
-            activities=[
-                Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")
-            ],
-        )
-        for rank in range(2)
-    ]
-    return planted.write_databases(folder, ranks)
-
-
-def test_copies_around_host_buffers_look_staged(report, tmp_path):
-    staged = staged_run(tmp_path / "staged")
-    text = report("summary", staged).out
-    assert "host buffers only; traced GPUs copied 2.10 GB to the host and 2.10 GB back" in text
-
-
-# Communicators.
-
-
-@pytest.mark.parametrize(
-    "ranks", [[0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4]]
-)
+@pytest.mark.parametrize("ranks", MEMBERS)
 def test_members_are_written_as_the_library_writes_them(ranks):
     assert [rank for span in Members(members_text(ranks)).spans for rank in span] == ranks
 
 
-def communicators_of(
-    report, tmp_path, orders: list[list[int]], read: range = range(4)
-) -> list[dict]:
-    """NCCL communicators given by their world ranks in order."""
-    ranks = []
-    for rank in read:
-        known = [
-            nccl(rank, order, 77 + number, 5 + number)
-            for number, order in enumerate(orders)
-            if rank in order
-        ]
-        ranks.append(
-            nccl_rank(
-                rank,
-                Cell("ncclAllReduce", MIB, [9_000], known[0].communicator),
-                communicators=known,
-            )
-        )
-    return report("communicators", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+@pytest.mark.parametrize("write", [planted.write_databases, planted.write_ledgers])
+def test_messages_are_between_world_ranks(report, tmp_path, write):
+    rows = report("peers", write(tmp_path / "run", pipeline()), "--json").rows
+    down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
+    up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
+    assert {
+        (row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"])
+        for row in rows
+    } == down | up
 
 
-def test_members_of_a_communicator_are_put_together_over_its_ranks(report, tmp_path):
-    (row,) = communicators_of(report, tmp_path, [[3, 1, 0, 2]])
-    assert of(row, "members communicator library") == (
-        "3,1,0,2",
-        "ncclCommInitRank {3,1,0,2}",
-        "nccl",
-    )
+# Late
 
-
-def test_replica_groups_of_nccl_are_told(report, tmp_path):
-    rows = communicators_of(report, tmp_path, [[0, 2], [1, 3]])
-    assert {row["communicator"]: row["role"] for row in rows} == {
-        "ncclCommInitRank {0,2}": "replica group",
-        "ncclCommInitRank {1,3}": "replica group",
-    }
-
-
-# Late.
+UNTIMED = {"device_start_ns": None, "device_end_ns": None, "is_shared": None}
 
 
 class NcclJob(Job):
-    """A job whose NCCL operations were timed on the device, but for those of `untimed` sequences;
-    clock_error_ns: of the time stamps."""
+    """A job whose NCCL operations were timed on the device; clock_error_ns: of the time stamps."""
 
-    clock_error_ns: int | None = 0
-
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, clock_error_ns: int | None = 0) -> None:
         super().__init__([HostClock(77)] * ranks)
         self.device = self.group(range(ranks), "nccl", library="nccl")
+        self.clock_error_ns = clock_error_ns
 
-    def all_reduce(
-        self, arrivals: list[int], transfers: list[int], is_timed: bool = True, **changes: object
-    ) -> None:
-        self.collective(
-            "ncclAllReduce",
-            [at - LAUNCH_NS for at in arrivals],
-            [LAUNCH_NS + ns for ns in transfers],
-            group=self.device,
-        )
+    def all_reduce(self, arrivals: list[int], transfers: list[int], **changes: object) -> NcclJob:
+        begins = [at - LAUNCH_NS for at in arrivals]
+        lasts = [LAUNCH_NS + ns for ns in transfers]
+        self.collective("ncclAllReduce", begins, lasts, group=self.device)
         for row in self.rows["sample"][-len(arrivals) :]:
             row.update(changes)
-            if not is_timed:
-                row.update(UNTIMED)
+        return self
 
     def cell_rows(self) -> dict[str, list[dict]]:
         rows = super().cell_rows()
@@ -397,89 +452,25 @@ class NcclJob(Job):
         for row in self.rows.get("sample", []):
             if row.get("device_start_ns") is not None:
                 call = "ncclGroup" if row["is_shared"] else row["call"]
-                timed.setdefault((row["world_rank"], call), set()).add(
-                    of(row, "device_start_ns device_end_ns")
-                )
+                kernel = (row["device_start_ns"], row["device_end_ns"])
+                timed.setdefault((row["world_rank"], call), set()).add(kernel)
         for (rank, call), kernels in timed.items():
             spent = [end_ns - start_ns for start_ns, end_ns in kernels]
-            self.add_cell(
-                rows,
-                rank,
-                call,
-                "device",
-                MIB,
-                count=len(spent),
-                total_ns=sum(spent),
-                min_ns=min(spent),
-                max_ns=max(spent),
-            )
-        tracing = {
-            "begin_ns": 0,
-            "end_ns": self.wall_ns,
-            "ended": "stopped",
-            "clock_error_ns": self.clock_error_ns,
-            "records": 0,
-        }
+            sums = {"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent)}
+            self.add_cell(rows, rank, call, "device", MIB, count=len(spent), **sums)
+        tracing = {"begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped", "records": 0}
+        tracing["clock_error_ns"] = self.clock_error_ns
         rows["gpu_tracing"] = [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]
         return rows
 
     def add_cell(
-        self,
-        rows: dict[str, list[dict]],
-        rank: int,
-        call: str,
-        measure: str,
-        size: int,
-        **sums: int,
+        self, rows: dict, rank: int, call: str, measure: str, size: int, **sums: int
     ) -> None:
-        rows["cell"].append(
-            {
-                **rows["cell"][0],
-                "cell": len(rows["cell"]) + 1,
-                "world_rank": rank,
-                "call": call,
-                "communicator": self.device.communicator,
-                "measure": measure,
-                "bytes": size,
-                **sums,
-            }
-        )
+        what = {"cell": len(rows["cell"]) + 1, "world_rank": rank, "call": call, "bytes": size}
+        what |= {"communicator": self.device.communicator, "measure": measure}
+        rows["cell"].append({**rows["cell"][0], **what, **sums})
         if call not in {row["name"] for row in rows["call"]}:
             rows["call"].append(CALLS[call]._asdict())
-
-
-UNTIMED = {"device_start_ns": None, "device_end_ns": None, "is_shared": None}
-
-
-def test_a_rank_comes_when_its_kernel_begins(late):
-    job = NcclJob(3)
-    job.all_reduce([1_000_000, 5_000_000, 3_000_000], [100, 200, 300])
-    rows = late(job)
-    assert [row["wait_ns"] for row in rows] == [4_000_000, 0, 2_000_000]
-    assert [row["transfer_ns"] for row in rows] == [100, 200, 300]
-    assert [row["last_count"] for row in rows] == [0, 1, 0]
-    (call,) = late(job, "call")
-    assert of(call, "library call collectives") == ("nccl", "ncclAllReduce", 1)
-
-
-def test_operations_without_device_times_are_not_judged(late, report, tmp_path):
-    job = NcclJob(2)
-    job.all_reduce([1_000_000, 5_000_000], [100, 100], is_timed=False)
-    (row,) = late(job, "run")
-    assert of(row, "verdict collectives unjudged") == ("none", 0, 1)
-    text = report("late", tmp_path / "run.db").out
-    assert (
-        "not known: NCCL's collectives were not timed on the device" in text
-        and "not judged: 1 collective without device times" in text
-    )
-
-
-def test_operations_that_share_a_kernel_are_one(late):
-    job = NcclJob(2)
-    for _ in range(3):
-        job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
-    (call,) = late(job, "call")
-    assert of(call, "call collectives wait_ns total_ns") == ("ncclGroup", 1, 4_000_000, 4_000_200)
 
 
 class PassingJob(NcclJob):
@@ -493,220 +484,70 @@ class PassingJob(NcclJob):
         return rows
 
 
-def test_groups_of_sends_and_receives_are_no_collectives(late):
-    job = PassingJob(2)
-    job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
-    (group,) = late(job, "call")
-    assert of(group, "call collectives wait_ns total_ns") == ("ncclGroup", 1, 4_000_000, 4_000_200)
-    alone = PassingJob(2)
-    alone.all_reduce([1_000_000, 5_000_000], [100, 100])
-    assert [row["call"] for row in late(alone, "call")] == ["ncclAllReduce"]
-    # nothing is known of the waiting in sends and receives
-    assert late(alone, "run")[0]["coverage"] < 0.01
+def two(kind: type[NcclJob] = NcclJob, clock_error_ns: int | None = 0, **changes) -> NcclJob:
+    return kind(2, clock_error_ns).all_reduce([MS, 5 * MS], [100, 100], **changes)
 
 
-def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):
+def three_alike() -> NcclJob:
     job = NcclJob(2)
-    job.clock_error_ns = 10_000_000
-    job.all_reduce([1_000_000, 5_000_000], [100_000, 100_000])
-    (row,) = late(job, "run")
-    assert row["estimate_share"] == 1 and row["wait_ns"] == 4_000_000
-    job.clock_error_ns = None
-    assert late(job, "run")[0]["estimate_share"] == 1
-    job.clock_error_ns = 1_000
-    assert (late(job, "run")[0]["estimate_share"], late(job, "run")[0]["error_ns"]) == (0, 2_000)
+    for _ in range(3):
+        job.all_reduce([MS, 5 * MS], [100, 100], is_shared=1)
+    return job
 
 
-def test_both_libraries_stand_in_one_table(late, report, tmp_path):
+def both_libraries() -> NcclJob:
     job = NcclJob(2)
-    job.collective("MPI_Allreduce", [1_000_000, 2_000_000], [100, 100])
-    job.all_reduce([11_000_000, 15_000_000], [100, 100])
-    assert {row["library"]: row["wait_ns"] for row in late(job, "call")} == {
-        "mpi": 1_000_000,
-        "nccl": 4_000_000,
-    }
-    text = report("late", tmp_path / "run.db").out
-    assert re.search(r"^MPI_Allreduce .* 1\.00 ms ", text, re.M)
-    assert re.search(r"^ncclAllReduce .* 4\.00 ms ", text, re.M)
+    job.collective("MPI_Allreduce", [MS, 2 * MS], [100, 100])
+    return job.all_reduce([11 * MS, 15 * MS], [100, 100])
 
 
-# Steps.
-
-
-def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
-    """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that
-    overlap by 10 ms."""
-    samples = []
-    for step in range(steps):
-        for place in range(2):
-            host_ns = 50 * MS + step * 100 * MS + place * 100_000
-            begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
-            samples.append(
-                Sample(
-                    "ncclAllReduce",
-                    host_ns,
-                    host_ns + 8_000,
-                    NCCL,
-                    2 * step + place + 1,
-                    bytes=(4 + place) * MIB,
-                    device_ns=(begin_ns, begin_ns + 20 * MS) if step in timed else None,
-                )
-            )
-    cells = [Cell("ncclAllReduce", size * MIB, [8_000] * steps, NCCL) for size in (4, 5)]
-    return nccl_rank(
-        rank,
-        *cells,
-        size=2,
-        communicators=[nccl(rank, [0, 1], collectives=2 * steps)],
-        samples=samples,
-        windows=[planted.Window(0, 10 * SECOND)],
-    )
-
-
-def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
-    folder = planted.write_databases(
-        tmp_path / f"run{''.join(words)}", [stepping_rank(rank, timed) for rank in range(2)]
-    )
-    return report("steps", folder, "--json", *words).rows
-
-
-def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
-    (row,) = steps_of(report, tmp_path, range(40))
-    assert of(row, "delimited_by steps period") == ("calls", 40, "2 bulk ncclAllReduce, 9 MiB")
-    assert row["p50_ns"] == 100 * MS
-    assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
-    assert (row["nccl_host_ns"], row["nccl_device_share"]) == (16_000, 0.3)
-    assert of(row, "is_driven background_ns communication_ns") == (0, 0, None)
-    first, second, *_ = steps_of(report, tmp_path, range(40), "--per-step")
-    assert second["begin_ns"] == 50 * MS + 60 * MS + 30 * MS and first["begin_ns"] == 0
-
-
-def test_steps_of_a_gpu_that_is_traced_now_and_then_are_delimited_by_the_host(report, tmp_path):
-    (row,) = steps_of(report, tmp_path, range(20))
-    assert of(row, "steps p50_ns outliers") == (40, 100 * MS, 0)
-    assert row["nccl_device_ns"] is None
-    second = steps_of(report, tmp_path, range(20), "--per-step")[1]
-    assert second["begin_ns"] == 50 * MS + 100_000 + 8_000
-
-
-def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
-    (row,) = steps_of(report, tmp_path, range(40), "--per-call")
-    assert of(row, "call library count total_ns") == ("ncclAllReduce", "nccl", 2, 40 * MS)
-    assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
-
-
-def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
-    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
-    for rank in ranks:
-        for one, other in zip(rank.samples[::2], rank.samples[1::2]):
-            one.is_shared = other.is_shared = 1
-            other.device_ns = one.device_ns
-    rows = report(
-        "steps", planted.write_databases(tmp_path / "shared", ranks), "--json", "--per-call"
-    ).rows
-    group = only(rows, call="ncclGroup")
-    assert (group["count"], group["total_ns"]) == (1, 20 * MS)
-    assert (
-        only(rows, call="ncclAllReduce")["count"],
-        only(rows, call="ncclAllReduce")["total_ns"],
-    ) == (2, 0)
-
-
-# Facts in other reports
-
-
-def test_bulk_and_control_hold_for_both(report, tmp_path):
-    cells = [
-        Cell("MPI_Allreduce", 8, [5_000] * 6_000),
-        Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL),
-    ]
-    cells.append(Cell("ncclAllReduce", 64 * MIB, [9 * MS] * 100, NCCL, "device"))
-    world = Communicator(WORLD, planted.WORLD_IDENTITY, "0-3", 4, 0, name="MPI_COMM_WORLD")
-    ranks = [
-        nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])])
-        for rank in range(4)
-    ]
-    rows = report("traffic", planted.write_databases(tmp_path / "run", ranks), "--json").rows
-    bulk, control = only(rows, traffic="bulk"), only(rows, traffic="control")
-    assert of(bulk, "call count device_ns share_of_time") == (
-        "ncclAllReduce",
-        400,
-        3_600 * MS,
-        None,
-    )
-    assert of(control, "call share_of_time library") == ("MPI_Allreduce", 1, "mpi")
-
-
-def test_small_messages_are_judged_by_the_device(report, run_of):
-    cells = [
-        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device")
-        for size, ns in {1_024: 200_000, 64 * MIB: 400_000}.items()
-    ]
-    folder = run_of(Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL), *cells)
-    found = only(report("advise", folder, "--json").rows, rule="small_messages")
-    assert (found["call"], found["certainty"]) == ("ncclAllReduce", "possible")
-    assert found["saving_ns"] == pytest.approx(1_000 * 200_000, rel=0.01)
-
-
-# Messages.
-
-
-def passing(rank: int, stages: int = 4, first: int = 0, number: int = NCCL) -> list[tuple]:
-    """Messages of a stage of a pipeline within a communicator that counts the other way round."""
-    own = stages - 1 - (rank - first)
-    forward = [
-        ("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, number),
-        ("ncclRecv", "received", own - 1, 5, 2 * MIB, MS, number),
-    ]
-    backward = [
-        ("ncclRecv", "received", own + 1, 5, 5 * MIB, MS, number),
-        ("ncclSend", "sent", own + 1, 5, 2 * MIB, MS, number),
-    ]
-    return (forward if own > 0 else []) + (backward if own < stages - 1 else [])
-
-
-@pytest.fixture
-def pipeline():
-    return [
-        nccl_rank(
-            rank,
-            Cell("ncclSend", MIB, [MS] * 5, NCCL),
-            communicators=[nccl(rank, [3, 2, 1, 0])],
-            peers=passing(rank),
+GROUP = {"call": "ncclGroup", "collectives": 1, "wait_ns": 4 * MS, "total_ns": 4 * MS + 200}
+LATE = {
+    "a rank comes when its kernel begins": (
+        lambda: NcclJob(3).all_reduce([MS, 5 * MS, 3 * MS], [100, 200, 300]),
+        (
+            "late --by rank",
+            Columns(wait_ns=[4 * MS, 0, 2 * MS], transfer_ns=[100, 200, 300], last_count=[0, 1, 0]),
+        ),
+        ("late --by call", {"library": "nccl", "call": "ncclAllReduce", "collectives": 1}),
+    ),
+    "operations without device times are not judged": (
+        lambda: two(**UNTIMED),
+        ("late --by run", {"verdict": "none", "collectives": 0, "unjudged": 1}),
+        (
+            "late",
+            "not known: NCCL's collectives were not timed on the device",
+            "not judged: 1 collective without device times",
+        ),
+    ),
+    "operations that share a kernel are one": (three_alike, ("late --by call", GROUP)),
+    "groups of sends and receives are no collectives": (
+        lambda: two(PassingJob, is_shared=1),
+        ("late --by call", GROUP),
+    ),
+    "nothing is known of the waiting in them": (
+        lambda: two(PassingJob),
+        ("late --by call", {"call": "ncclAllReduce"}),
+        ("late --by run", {"coverage": lambda share: share < 0.01}),
+    ),
+    **{
+        f"a GPU's clock that is off by {error_ns} ns": (
+            partial(lambda error_ns: two(clock_error_ns=error_ns), error_ns),
+            ("late --by run", {"estimate_share": share, "wait_ns": 4 * MS}),
         )
-        for rank in range(4)
-    ]
+        for error_ns, share in ((10 * MS, 1), (None, 1), (1_000, 0))
+    },
+    "both libraries stand in one table": (
+        both_libraries,
+        (
+            "late --by call",
+            Row({"library": "mpi"}, wait_ns=MS),
+            Row({"library": "nccl"}, wait_ns=4 * MS),
+        ),
+    ),
+}
 
 
-@pytest.mark.parametrize("write", [planted.write_databases, planted.write_ledgers])
-def test_messages_are_between_world_ranks(report, tmp_path, pipeline, write):
-    rows = report("peers", write(tmp_path / "run", pipeline), "--json").rows
-    down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
-    up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
-    assert {of(row, "sender receiver"): of(row, "count bytes time_ns") for row in rows} == down | up
-
-
-def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
-    folder = planted.write_databases(tmp_path / "run", [pipeline[0], pipeline[2]])
-    text = report("peers", folder).out.splitlines()
-    assert [line.split()[:2] + line.split()[3:] for line in text] == [
-        ["from", "to", "volume"],
-        ["2", "unknown", "7.34", "MB"],
-        ["0", "unknown", "5.24", "MB"],
-    ]
-    assert report("peers", folder, "--json").rows[0]["receiver"] is None
-    assert "most from rank 2 to unknown: 7.34 MB" in report("summary", folder).out
-    assert report("html", folder, "-o", str(tmp_path / "page.html")).status == 0
-
-
-def test_a_pipeline_over_nccl_is_found_and_its_bubbles_are_not_told(report, tmp_path, pipeline):
-    folder = planted.write_databases(tmp_path / "run", pipeline)
-    rows = report("pipeline", folder, "--json").rows
-    assert [(row["stage"], row["rank"]) for row in rows] == [(stage, stage) for stage in range(4)]
-    assert {(row["bubble_share"], row["wait_ns"]) for row in rows} == {(None, None)}
-    assert [(row["forward_bytes"], row["backward_bytes"]) for row in rows][1] == (5 * MIB, 2 * MIB)
-    text = report("pipeline", folder).out
-    assert (
-        "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not "
-        "known." in text
-    )
+@pytest.mark.parametrize("name", LATE)
+def test_who_is_late_to_nccl_is_told_by_the_device(report, tmp_path, name):
+    check(report, tmp_path / "run.db", *LATE[name])

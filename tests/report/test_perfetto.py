@@ -13,9 +13,9 @@ import os
 from collections import Counter
 from decimal import Decimal
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import SECOND, Doing, Sample, process_facts
 from test_root_causes import MS, grid
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import random
 
 import parallel
-from cases import of
 import planted
 import planted_job
 import pytest
+from cases import of
 from commprof_report.roles.world import MessageRow, MessageTime, graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
 from planted import Cell

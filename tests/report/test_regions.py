@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import Cell, Rank
 
 MS = 1_000_000

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 import random
 
-from cases import of
 import pytest
+from cases import of
 from planted_job import Job, Program
 
 US, MS = 1_000, 1_000_000

@@ -4,9 +4,9 @@ nothing is said."""
 from __future__ import annotations
 
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import Communicator
 
 SECOND = planted.SECOND

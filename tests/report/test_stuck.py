@@ -8,9 +8,9 @@ import shutil
 import sys
 import time
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from commprof_report.base import units
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select

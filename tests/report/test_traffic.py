@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from planted import Cell, Rank, Sample, Signature, Window
 
 

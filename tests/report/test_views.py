@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from cases import of
 import planted
 import pytest
+from cases import of
 from commprof_report.base import ReportError
 from commprof_report.exporters import parquet
 from commprof_report.run.alignment import align
